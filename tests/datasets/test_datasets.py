@@ -576,7 +576,7 @@ def test_what_looks_misspelt_is_told(solving, tmp_path):
     )
     done = command("datasets", "check", path, cwd=tmp_path)
     assert f"dataset {path}: column 'refrence' is not read; did you mean 'reference'?" in done.err
-    assert "level" not in done.err
+    assert f"dataset {path}: not read: refrence, level" in done.err
     assert f"{path}: 1 item of type Problem read" in done.out
     done = command("run", solving, "-m", "bot/null", "--dataset", path, cwd=tmp_path)
     assert f"dataset {path}: 1 item read" in done.err

@@ -275,6 +275,92 @@ def test_there_may_be_more_or_fewer_than_four_choices(tmp_path):
     assert load_items(path, Question, {"choices": []}) == [Question("1", "x?", "9")]
 
 
+UNREAD = {
+    "letters": (
+        {"Antwort_A": "red", "Antwort_B": "blue", "Quelle": "x"},
+        "B",
+        "Antwort_A,Antwort_B",
+    ),
+    "numbers": ({"a1": "red", "a2": "blue"}, "2", "a1,a2"),
+    "texts": ({"foo": "red", "bar": "blue"}, "blue", "foo,bar"),
+    "a list": ({"Antworten": ["red", "blue"]}, "b", "Antworten"),
+}
+
+
+@pytest.mark.parametrize(("more", "answer", "names"), UNREAD.values(), ids=UNREAD)
+def test_choices_in_columns_that_nobody_reads_are_not_dropped(tmp_path, more, answer, names):
+    row = {"Frage": "What colour is the sky?", **more, "Loesung": answer}
+    path = written(tmp_path / "own.jsonl", [row])
+    named = {"question": "Frage", "answer": "Loesung"}
+    with pytest.raises(UsageError, match=f"say --column choices={names};.* say --column choices=$"):
+        load_items(path, Question, named)
+    columns = names.split(",")
+    choices = columns if len(columns) > 1 else columns[0]
+    (found,) = load_items(path, Question, named | {"choices": choices})
+    assert (found.choices, found.right) == (("red", "blue"), "blue")
+    (exact,) = load_items(path, Question, named | {"choices": []})
+    assert (exact.choices, exact.answer) == ((), answer)
+
+
+def test_other_columns_are_left_alone_and_listed_by_check(tmp_path):
+    rows = [
+        {"question": "Capital of Peru?", "level": "2", "source": "own", "answer": "Lima"},
+        {"question": "Grade of this?", "level": "1", "source": "own", "answer": "B"},
+    ]
+    path = written(tmp_path / "own.csv", rows)
+    done = command("datasets", "check", path, cwd=tmp_path)
+    assert f"dataset {path}: not read: level, source" in done.err
+    assert "exact answers: 2" in done.out
+
+
+@pytest.mark.parametrize(("mark", "name"), [(";", "semicolons"), ("\t", "tabs")])
+def test_a_table_may_be_separated_by_semicolons_or_tabs(tmp_path, mark, name):
+    file = tmp_path / "own.csv"
+    lines = ["question,option_a,option_b,answer", "Half of 3 in German?,1.5,1~5,B"]
+    file.write_text("\n".join(lines).replace(",", mark).replace("~", ",") + "\n")
+    done = command("datasets", "check", str(file), cwd=tmp_path)
+    assert f"dataset {file}: read as separated by {name}" in done.err
+    assert load_items(str(file), Question)[0].right == "1,5"
+    file.write_text(file.read_text() + f"x?{mark}1{mark}2{mark}3{mark}A\n")
+    with pytest.raises(UsageError, match=f"row 2: not as many fields .* separated by {name}"):
+        load_items(str(file), Question)
+
+
+def test_a_header_that_may_be_separated_in_two_ways_is_refused(tmp_path):
+    (tmp_path / "own.csv").write_text("question;x\tanswer\n1;2\t3\n")
+    with pytest.raises(UsageError, match="by semicolons or tabs; save the file with commas"):
+        load_items(str(tmp_path / "own.csv"), Question)
+
+
+def test_named_columns_of_choices_are_answered_by_their_names(tmp_path):
+    named = {"choices": ["w", "x", "y", "z"]}
+    row = {"question": "Sky?", **dict(zip("wxyz", SKY, strict=True))}
+    for answer in ("x", "B", 1, "blue"):
+        path = written(tmp_path / "own.csv", [row | {"answer": answer}])
+        assert load_items(path, Question, named)[0].right == "blue"
+    path = written(tmp_path / "own.csv", [row | {"answer": "v"}])
+    with pytest.raises(UsageError) as wrong:
+        load_items(path, Question, named)
+    assert "the name of its column, the whole text of a choice" in str(wrong.value)
+    assert str(wrong.value).endswith("found question, w, x, y, z, answer")
+    path = written(tmp_path / "turned.csv", [{"question": "x?", "b": 1, "a": 2, "answer": "a"}])
+    with pytest.raises(UsageError, match="the name of one column and stands for the choice in an"):
+        load_items(path, Question, {"choices": ["b", "a"]})
+    path = written(
+        tmp_path / "numbered.csv", [{"question": "x?", "v1": "p", "v2": "q", "answer": 1}]
+    )
+    assert load_items(path, Question, {"choices": ["v1", "v2"]})[0].right == "p"
+
+
+def test_check_says_which_questions_have_fewer_choices(tmp_path):
+    rows = [
+        {"question": f"{n}?", "choice0": "a", "choice1": "b", "choice2": last, "answer": 1}
+        for n, last in enumerate(["c", "", "d"], 1)
+    ]
+    done = command("datasets", "check", written(tmp_path / "own.csv", rows), cwd=tmp_path)
+    assert "fewer choices than 3: 1 (2)" in done.out
+
+
 @pytest.mark.parametrize("first", [0, 1])
 def test_numbers_are_places_where_not_all_of_them_can_be_texts(tmp_path, first):
     """In MMLU many choices are numbers themselves."""

@@ -13,7 +13,7 @@ from parley.config.task_catalogue import task_class
 from parley.datasets import Dataset
 from parley.datasets.catalogue import (
     all_datasets,
-    find_misspelt_columns,
+    describe_reading,
     item_type_of_dataset,
     load_items,
 )
@@ -71,7 +71,7 @@ def check_dataset(dataset: str, task: str | None, columns: tuple[str, ...], as_j
             else item_type_of_task(task_class(task))
         )
         items = load_items(dataset, kind, named)
-        for odd in find_misspelt_columns(dataset, kind, named):
+        for odd in describe_reading(dataset, kind, named, unread=True):
             say(odd)
     found = check_items(kind, items)
     if as_json:

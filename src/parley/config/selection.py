@@ -10,7 +10,7 @@ from dataclasses import asdict, replace
 from random import Random
 from typing import Any, NamedTuple
 
-from parley.datasets.catalogue import find_misspelt_columns, load_items
+from parley.datasets.catalogue import describe_reading, load_items
 from parley.datasets.files import LocatedRow
 from parley.datasets.formats import make_item, make_items
 from parley.datasets.item_rows import find_unstorable, item_from_record, item_type_of_task
@@ -36,7 +36,7 @@ def select_items(config: Config, task: Task, items: Sequence[Any] | None) -> Sel
     kind, odd = type(task), list[str]()
     if items is None and config.dataset is not None:
         items = load_items(config.dataset, item_type_of_task(kind), config.columns)
-        odd = find_misspelt_columns(config.dataset, item_type_of_task(kind), config.columns)
+        odd = describe_reading(config.dataset, item_type_of_task(kind), config.columns)
     if items is None and task.items is not None and task.items.bundled:
         items = task.items.bundled
     refuse_no_items(items or (), task)

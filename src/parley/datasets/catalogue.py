@@ -12,7 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from parley.datasets import Dataset, benchmarks
-from parley.datasets.files import LocatedRow, is_dataset_path, read_rows
+from parley.datasets.files import (
+    LocatedRow,
+    describe_separators,
+    is_dataset_path,
+    read_rows,
+)
 from parley.datasets.formats import (
     Columns,
     describe_columns,
@@ -23,7 +28,7 @@ from parley.datasets.formats import (
     no_form_error,
     rename_columns,
 )
-from parley.datasets.item_rows import misspelt_columns
+from parley.datasets.item_rows import item_fields, misspelt_columns
 from parley.errors import UsageError, unknown_name
 from parley.tables import format_item_count
 
@@ -131,21 +136,28 @@ def load_examples(reference: str, kind: type, own: bool = False) -> list[Any]:
     return [] if own else load_items(reference, kind)
 
 
-def find_misspelt_columns(reference: str, kind: type, columns: Columns | None = None) -> list[str]:
-    """What looks like a misspelt column in the first row of a file, in words."""
+def describe_reading(
+    reference: str, kind: type, columns: Columns | None = None, unread: bool = False
+) -> list[str]:
+    """What is odd about how a file is read, in words: another separator than the comma, and what
+    looks like a misspelt column in the first row; on request all columns that are not read."""
     reference = resolve_reference(reference, kind, bool(columns))
     if not columns and datasets_named(reference, kind):
         return []
+    odd = describe_separators(Path(reference).expanduser())
     first = next(load_rows(reference, kind), None)
     if first is None or not isinstance(first.row, Mapping):
-        return []
+        return odd
     row = rename_columns(first.row, columns, first.where) if columns else first.row
     form = find_form(row, kind)
-    read = set(form.series(row)) if form is not None and form.series is not None else set()
-    unread = [column for column in row if column not in read]
-    return [
-        f"dataset {reference}: {each}" for each in misspelt_columns(unread, known_columns(kind))
-    ]
+    series = form.series(row) if form is not None and form.series is not None else ()
+    rest = [column for column in row if column not in series]
+    odd += [f"dataset {reference}: {each}" for each in misspelt_columns(rest, known_columns(kind))]
+    read = {*item_fields(kind), *((*form.columns, *form.also) if form is not None else ())}
+    left = [str(column) or "(a column without a name)" for column in rest if column not in read]
+    if unread and left:
+        odd.append(f"dataset {reference}: not read: {', '.join(left)}")
+    return odd
 
 
 def load_rows(reference: str, kind: type | None = None) -> Iterator[LocatedRow]:

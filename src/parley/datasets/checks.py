@@ -12,6 +12,8 @@ from parley.rules.items import Problem, Question
 from parley.sandbox.executor import Sandbox
 from parley.tables import shorten
 
+NAMED = 5  # questions in a remark
+
 
 class CheckResult(NamedTuple):
     """What came of a check."""
@@ -70,6 +72,11 @@ async def check_questions(questions: Sequence[Question], told: Told) -> CheckRes
         else []
     )
     remarks += [f"exact answers: {exact}"] if exact else []
+    sizes = Counter(len(each.choices) for each in questions if each.choices)
+    if len(sizes) > 1:
+        few = [each.id for each in questions if each.choices and len(each.choices) < max(sizes)]
+        named = ", ".join([*few[:NAMED], *(["…"] if len(few) > NAMED else [])])
+        remarks.append(f"fewer choices than {max(sizes)}: {len(few)} ({named})")
     subjects = Counter(each.subject for each in questions if each.subject)
     remarks += (
         [f"subjects: {len(subjects)}, of {min(subjects.values())} to {max(subjects.values())}"]

@@ -16,6 +16,7 @@ from parley.datasets.xml_segments import aligned_segments, is_translation_of_ano
 from parley.errors import UsageError
 
 ENDINGS = (".jsonl", ".json", ".csv", ".parquet", ".xml")
+SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs"}
 LETTERED = ["question", "A", "B", "C", "D", "answer"]  # the columns of a table that has no header
 
 
@@ -27,6 +28,12 @@ class LocatedRow(NamedTuple):
     row: Any
     file: str = ""  # the name of its file, without endings
     id: str = ""  # what it is called where it has no id of its own; empty: its number
+    columns: tuple[str, ...] = ()  # of the file, where the row has them under other names
+
+    @property
+    def own_columns(self) -> str:
+        """The columns as the file has them, in words."""
+        return ", ".join(map(str, self.columns or self.row)) or "nothing"
 
 
 def is_dataset_path(reference: str) -> bool:
@@ -112,20 +119,58 @@ def parse_rows(text: str, file: Path) -> Iterator[Any]:
 def parse_csv(text: str, file: Path) -> Iterator[dict[str, str]]:
     """The rows of a table with a header, each of its length; tables of questions as MMLU publishes
     them have none."""
-    number = 0
+    number, mark = 0, find_separator(text, file)
+    split = SEPARATORS[mark]
     try:
-        table = csv.DictReader(io.StringIO(text, newline=""), strict=True)
+        table = csv.DictReader(io.StringIO(text, newline=""), strict=True, delimiter=mark)
         if has_no_header(table.fieldnames or ()):
-            table = csv.DictReader(io.StringIO(text, newline=""), LETTERED, strict=True)
+            table = csv.DictReader(
+                io.StringIO(text, newline=""), LETTERED, strict=True, delimiter=mark
+            )
         for number, row in enumerate(table, 1):
             if None in row or None in row.values():
                 raise UsageError(
                     f"dataset {file}, row {number}: not as many fields as the header has "
-                    f"({', '.join(filter(None, row))})"
+                    f"({', '.join(filter(None, row))}), read as separated by {split}; "
+                    f"put quotes around a field that holds {split}, or save the file with others"
                 )
             yield row
     except csv.Error as wrong:
-        raise UsageError(f"dataset {file}, row {number + 1}: no CSV: {wrong}") from None
+        raise UsageError(
+            f"dataset {file}, row {number + 1}: no CSV, read as separated by {split}: {wrong}"
+        ) from None
+
+
+def find_separator(text: str, file: Path) -> str:
+    """What stands between the fields of a table: a comma; in a file whose header has none, a
+    semicolon or a tab."""
+    found = [mark for mark in SEPARATORS if len(split_header(text, mark)) > 1]
+    if len(found) > 1 and "," not in found:
+        names = " or ".join(SEPARATORS[mark] for mark in found)
+        raise UsageError(
+            f"dataset {file}: the header may be separated by {names}; save the file with commas"
+        )
+    return found[0] if found else ","
+
+
+def split_header(text: str, mark: str) -> list[str]:
+    """The fields of a table's first row by a separator; none where it cannot be read by it."""
+    try:
+        return next(csv.reader(io.StringIO(text, newline=""), strict=True, delimiter=mark), [])
+    except csv.Error:
+        return []
+
+
+def describe_separators(path: Path) -> list[str]:
+    """Which CSV files are separated by something else than commas, in words."""
+    files = sorted(path.iterdir()) if path.is_dir() else [path]
+    tables = [each for each in files if file_ending(each) == ".csv"]
+    found = {each: find_separator(read_text(each), each) for each in tables}
+    return [
+        f"dataset {file}: read as separated by {SEPARATORS[mark]}"
+        for file, mark in found.items()
+        if mark != ","
+    ]
 
 
 def read_parquet(file: Path) -> Iterator[dict[str, Any]]:

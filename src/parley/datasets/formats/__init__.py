@@ -19,6 +19,14 @@ Row = Mapping[str, Any]
 Columns = Mapping[str, str | list[str]]  # field: the column, or the columns, that it is taken from
 
 
+class ColumnValues(list[Any]):
+    """The values of several columns that make up one field, with the names of the columns."""
+
+    def __init__(self, values: Iterable[Any], columns: Sequence[str]) -> None:
+        super().__init__(values)
+        self.columns = tuple(columns)
+
+
 @dataclass(frozen=True)
 class Form:
     """One way in which an item is published: the columns by which it is known, and the item's
@@ -96,7 +104,9 @@ def name_columns(rows: Sequence[LocatedRow], kind: type) -> Sequence[LocatedRow]
 def rename_rows(rows: Sequence[LocatedRow], columns: Columns) -> list[LocatedRow]:
     """Rows with the columns that a configuration names under the fields that they stand for."""
     return [
-        each._replace(row=rename_columns(each.row, columns, each.where))
+        each._replace(
+            row=rename_columns(each.row, columns, each.where), columns=tuple(map(str, each.row))
+        )
         if isinstance(each.row, Mapping)
         else each
         for each in rows
@@ -120,7 +130,7 @@ def make_item(found: LocatedRow, kind: type) -> Any:
             row = form.fields(row)
         except ValueError as wrong:
             raise UsageError(
-                f"{found.where} ({form.name}): {wrong}; found {', '.join(map(str, row))}"
+                f"{found.where} ({form.name}): {wrong}; found {found.own_columns}"
             ) from None
     elif any(form.item_type is kind for form in load_forms()):
         raise no_form_error(found._replace(row=row), kind)
@@ -147,7 +157,7 @@ def no_form_error(found: LocatedRow, kind: type | None = None) -> UsageError:
         "; ".join(
             [
                 f"{found.where}: {wanted}" + (f" of a {kind.__name__}" if kind is not None else ""),
-                f"found {', '.join(map(str, row)) or 'nothing'}",
+                f"found {found.own_columns}",
                 *misspelt_columns(
                     [column for column in row if column not in read], known_columns(near.item_type)
                 ),
@@ -208,7 +218,9 @@ def rename_columns(row: Row, columns: Columns, where: str) -> Row:
         )
     rest = {column: value for column, value in row.items() if column not in named}
     taken = {
-        field: row[each] if isinstance(each, str) else [row[column] for column in each]
+        field: row[each]
+        if isinstance(each, str)
+        else ColumnValues([row[column] for column in each], each)
         for field, each in columns.items()
     }
     return {**rest, **taken}

@@ -8,9 +8,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from parley.datasets.files import LETTERED, LocatedRow
-from parley.datasets.formats import Form, Row
+from parley.datasets.formats import ColumnValues, Form, Row
 from parley.datasets.formats.problems import unpack_list
 from parley.datasets.reference_programs import with_unix_newlines
+from parley.errors import UsageError
 from parley.rules.items import LETTERS, Question
 from parley.rules.numerals import normalise_numeral, parse_number
 from parley.tables import shorten
@@ -29,6 +30,8 @@ LIKE_CHOICES = re.compile(
     r"|answers?(?:[ _.-]?\d{1,2}|[ _.-][a-j])",
     re.IGNORECASE,
 )
+
+LAST_MARK = re.compile(r"(?:\d{1,2}|[A-Ja-j])$")  # what tells columns of choices apart
 
 
 def arc_fields(row: Row) -> dict[str, Any]:
@@ -141,21 +144,27 @@ def choice_question_fields(row: Row) -> dict[str, Any]:
     if doubles := [each for at, each in enumerate(texts) if each in texts[:at]]:
         raise ValueError(f"two choices are the same: {shorten(doubles[0])!r}")
     said = text_or_number(row["answer"], "answer")
+    if isinstance(row["choices"], ColumnValues):
+        letter = find_letter_by_column(said, texts, row["choices"].columns)
+        return question_fields(row, row["question"], texts, letter)
     if said not in texts:
-        return question_fields(row, row["question"], texts, find_right_letter(said, texts))
+        letter = find_right_letter(said, texts, WHOLE_TEXT)
+        return question_fields(row, row["question"], texts, letter)
     by_text = LETTERS[texts.index(said)]
     if by_text != read_answer_letter(said, texts, otherwise=by_text):
         raise ValueError(TWO_MEANINGS.format(shorten(said)))
     return question_fields(row, row["question"], texts, by_text)
 
 
+WHOLE_TEXT = "the whole text of a choice"
 TWO_MEANINGS = "answer {!r} is the text of one choice and stands for another: write the letter"
 
 
-def find_right_letter(said: Any, texts: Sequence[Any]) -> str:
+def find_right_letter(said: Any, texts: Sequence[Any], also: str = "") -> str:
     """The letter of the right choice; a whole number that is itself a choice must be the number of
-    that choice."""
-    letter, word = read_answer_letter(said, texts), text_or_number(said, "answer")
+    that choice. `also`: what else the answer may be, for the error."""
+    letter = read_answer_letter(said, texts, also=also)
+    word = text_or_number(said, "answer")
     alike = [
         LETTERS[at]
         for at, text in enumerate(texts)
@@ -204,18 +213,31 @@ def column_per_choice_fields(row: Row) -> dict[str, Any]:
         texts.pop()  # this question has fewer choices than others
     texts = [text_or_number(each, "a choice") for each in choice_texts(texts, ", ".join(columns))]
     word = text_or_number(row["answer"], "answer")
-    names = [column.lower() for column in columns[: len(texts)]]
-    if word.lower() in names and len(word) > 1:
-        letter = LETTERS[names.index(word.lower())]
-    elif word.isdigit() and columns[0].endswith("1"):
-        letter = letter_from_1(word, texts)
-    elif texts.count(word) == 1:
-        letter = LETTERS[texts.index(word)]
-        if letter != read_answer_letter(word, texts, otherwise=letter):
-            raise ValueError(TWO_MEANINGS.format(shorten(word)))
-    else:
-        letter = find_right_letter(word, texts)
+    letter = find_letter_by_column(word, texts, columns[: len(texts)])
     return question_fields(row, row["question"], texts, letter)
+
+
+def find_letter_by_column(word: str, texts: Sequence[str], columns: Sequence[str]) -> str:
+    """The letter of the right choice, where each choice has a column: by its letter, the name or
+    the number of its column, or its whole text."""
+    names = [column.lower() for column in columns]
+    by_text = LETTERS[texts.index(word)] if texts.count(word) == 1 else None
+    if word.lower() in names:
+        by_name = LETTERS[names.index(word.lower())]
+        by_letter = None if word.isdigit() else read_answer_letter(word, texts, otherwise=by_name)
+        if {by_text, by_letter} - {by_name, None}:
+            raise ValueError(
+                f"answer {shorten(word)!r} is the name of one column and stands for the choice in "
+                "another: write the letter, or the whole text"
+            )
+        return by_name
+    if word.isdigit() and all(name.endswith(str(n)) for n, name in enumerate(names, 1)):
+        return letter_from_1(word, texts)
+    if by_text is not None:
+        if by_text != read_answer_letter(word, texts, otherwise=by_text):
+            raise ValueError(TWO_MEANINGS.format(shorten(word)))
+        return by_text
+    return find_right_letter(word, texts, f"the name of its column, {WHOLE_TEXT}")
 
 
 def settle_numbers(rows: Sequence[LocatedRow]) -> list[LocatedRow]:
@@ -266,6 +288,47 @@ def plain_question_fields(row: Row) -> dict[str, Any]:
     return exact_question_fields(row)
 
 
+def refuse_unread_choices(rows: Sequence[LocatedRow]) -> Sequence[LocatedRow]:
+    """Rows with exact answers, as they are; an error where every answer seems to stand for a choice
+    in columns that are not read."""
+    first = rows[0]
+    read = {"question", "answer", *MORE}
+    unread = [str(each) for each in first.row if each not in read and str(each).strip()]
+    exact = [each.row for each in rows if isinstance(each.row, Mapping) and "answer" in each.row]
+    if unread and all(seems_to_name_choice(row, unread) for row in exact):
+        names = guess_choice_columns(unread)
+        raise UsageError(
+            f"{first.where}: {', '.join(unread)} would not be read, and every answer looks like "
+            f"that of a question with choices (here {shorten(str(first.row['answer']))!r}); if "
+            f"these columns hold the choices, say --column choices={','.join(names)}; "
+            "if there are no choices, say --column choices="
+        )
+    return rows
+
+
+def seems_to_name_choice(row: Row, unread: Sequence[str]) -> bool:
+    """Whether an answer is a letter, the number of a column, or what stands in one."""
+    word = str(row["answer"]).strip().strip("()").removesuffix(".")
+    cells = [row.get(column) for column in unread]
+    if len(word) == 1 and word.upper() in "ABCDEFGH":
+        return len(cells) > 1 or parse_number(str(cells[0])) is None
+    listed = [part for cell in map(unpack_list, cells) if isinstance(cell, list) for part in cell]
+    if len(cells) < 2 and not listed:
+        return False
+    texts = [str(each).strip() for each in (*cells, *listed)]
+    by_number = re.fullmatch(r"\d{1,2}", word) and int(word) <= max(len(cells), len(listed))
+    return bool(by_number) or str(row["answer"]).strip() in texts
+
+
+def guess_choice_columns(unread: Sequence[str]) -> list[str]:
+    """The columns that differ only in a number or a letter at the end; all, where none do."""
+    groups: dict[str, list[str]] = {}
+    for column in unread:
+        groups.setdefault(LAST_MARK.sub("", column), []).append(column)
+    longest = max(groups.values(), key=len)
+    return longest if len(longest) > 1 else list(unread)
+
+
 def exact_question_fields(row: Row) -> dict[str, Any]:
     """A question without choices; an answer that ends in `#### 18` is GSM8K's: its working, then
     the number."""
@@ -306,9 +369,14 @@ def detect_language(text: str) -> str:
 
 
 def read_answer_letter(
-    said: Any, choices: Sequence[Any], column: str = "answer", otherwise: str | None = None
+    said: Any,
+    choices: Sequence[Any],
+    column: str = "answer",
+    otherwise: str | None = None,
+    also: str = "",
 ) -> str:
-    """The letter of the right choice, given as such or by its number, from 0."""
+    """The letter of the right choice, given as such or by its number, from 0. `also`: what else is
+    accepted elsewhere, for the error."""
     word = text_or_number(said, column).strip("()").removesuffix(".")
     if not word and otherwise is None:
         raise ValueError(f"{column} is empty: published test sets may keep their answers back")
@@ -321,7 +389,7 @@ def read_answer_letter(
     last = LETTERS[len(choices) - 1] if choices else "A"
     raise ValueError(
         f"{column} {shorten(word)!r} is no choice: wanted a letter from A to {last}, "
-        f"or a number from 0"
+        + (f"a number from 0, {also}" if also else "or a number from 0")
     )
 
 
@@ -385,5 +453,12 @@ FORMS = (
         choice_question_fields,
         MORE,
     ),
-    Form(Question, "exact answers, GSM8K", ("question", "answer"), plain_question_fields, MORE),
+    Form(
+        Question,
+        "exact answers, GSM8K",
+        ("question", "answer"),
+        plain_question_fields,
+        MORE,
+        compared=refuse_unread_choices,
+    ),
 )
