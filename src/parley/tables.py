@@ -90,7 +90,8 @@ class Table:
         rows = [[cell.replace("|", "\\|") for cell in row] for row in self.rows]
         body = "\n".join(f"| {' | '.join(line)} |" for line in [self.header, marks, *rows])
         title = f"**{self.title}**\n\n" if self.title else ""
-        return title + body + "".join(f"\n\n{line}" for line in self.note.splitlines())
+        notes = [f"\\{line}" if line[:1] == "*" else line for line in self.note.splitlines()]
+        return title + body + "".join(f"\n\n{line}" for line in notes)
 
     def _text(self, width: int | None) -> str:
         fitted = self if width is None else self._without_what_is_too_wide(width)

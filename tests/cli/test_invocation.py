@@ -1,9 +1,11 @@
 """Commands that are printed for the user work as they stand, however `parley` was called."""
 
 import os
+import pty
 import re
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -58,5 +60,25 @@ def test_the_last_line_of_the_demo_works_as_printed_and_says_why_a_match_was_los
     assert "I get my share of the pool whether I pay or not" in shown
     assert re.search(r"Player \d  altruist +\d\d\.\d\d\n", shown)
     assert not re.search(r"\d\.\d{3}", shown)  # numbers that nobody can read at a glance
-    for line in lines[-3:-1]:
+    for line in lines[-5:-1]:
         typed(line.rpartition(": ")[2])
+    assert (tmp_path / "report.html").exists()
+
+
+def test_a_run_at_a_terminal_says_what_to_look_at_next(tmp_path):
+    """Not in a pipe, and not beside data."""
+    models = ("-m", "bot/altruist", "-m", "bot/free-rider", "--repeats", "1")
+    line = [sys.executable, "-m", "parley", "run", "public_goods", *models]
+    env = {**os.environ, "PYTHONPATH": SOURCES, "TERM": "dumb"}
+    outer, inner = pty.openpty()
+    with subprocess.Popen(line, cwd=tmp_path, env=env, stdin=inner, stdout=inner, stderr=inner):
+        os.close(inner)
+        shown = b""
+        with suppress(OSError):  # how Linux says that nobody writes any more
+            while more := os.read(outer, 4096):
+                shown += more
+    os.close(outer)
+    for words in ("show last --part pairs", "show last --matches", "report last -o report.html"):
+        assert f"-m parley {words}" in shown.decode()
+    piped = subprocess.run(line, cwd=tmp_path, env=env, capture_output=True, text=True, check=True)
+    assert "--part pairs" not in piped.stdout + piped.stderr

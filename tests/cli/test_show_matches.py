@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import pytest
 
 from parley import Amount, Metric, Role, Task, run
-from parley.cli.match_text import format_fact
+from parley.cli.match_text import describe_answer, format_fact, format_facts
 from parley.tables import text_width
 from tests.cli.test_cli import parley as command
 
@@ -127,7 +127,7 @@ def test_what_cannot_be_shown_is_said(games, words, said):
 def test_a_match_reads_in_the_order_of_time_with_its_rules_once(games):
     out = command("show", "last", 1, cwd=games).out
     assert out.count("You play a game with 3 players") == 1
-    assert out.count("Answer with one JSON object") == 2  # in round 1, and where it is asked again
+    assert out.count("Answer with one JSON object") == 3  # in round 1, and asked again twice
     marks = [
         "before the first round",
         "Round 1 of 5",
@@ -196,3 +196,60 @@ def test_a_report_on_several_runs_says_whose_table_is_whose(games, texts):
     assert "(texts): translation, done" in second
     alone = command("report", "last", cwd=games).out
     assert "══" not in alone
+
+
+@dataclass(frozen=True)
+class Echo(OneNumber):
+    """Every round the players hear of the last one, which is often like another before."""
+
+    async def play(self, referee, players):
+        for word in ("cooperate", "defect", "cooperate", "defect"):
+            referee.tell(players, f"The other player's choice was: {word}.")
+            found = await referee.ask(
+                players, f"Choose.\n\nThe rules: {'be kind, ' * 10}", expect=Amount("n", 0, 1)
+            )
+        return found
+
+
+def test_short_messages_are_never_left_out(tmp_path):
+    said = {name: lambda view: '{"reason": "x", "n": 1}' for name in ("one", "two")}
+    run(Echo(), said, repeats=1, store=tmp_path / "runs")
+    out = command("show", "last", 1, cwd=tmp_path).out
+    assert out.count("choice was: cooperate.") == out.count("choice was: defect.") == 2
+    assert out.count("The rules: be kind") == 1
+    assert not any(line.strip() == "│ […]" for line in out.splitlines())
+
+
+SKY = {"answer": "B", "choices": ["green", "blue"]}
+
+
+@pytest.mark.parametrize(
+    ("facts", "item", "words"),
+    [
+        ({"answer": "A", "right": False}, SKY, "answer A (green): wrong, right is B (blue)"),
+        ({"answer": "B", "right": True}, SKY, "answer B (blue): right"),
+        ({"answer": None, "right": False}, SKY, "no readable answer: wrong, right is B (blue)"),
+        ({"answer": "7", "right": False}, {"answer": "8"}, "answer 7: wrong, right is 8"),
+        ({"answer": "7", "right": 3}, {"answer": "8"}, ""),
+        ({"answer": "7", "right": False}, {}, ""),
+    ],
+)
+def test_a_wrong_answer_stands_beside_the_right_one(facts, item, words):
+    assert describe_answer(facts, "answer", item) == words
+
+
+@pytest.mark.parametrize("task", ["qa", "kieval"])
+def test_a_lost_question_says_why(tmp_path, task):
+    kieval = task == "kieval"
+    roles = {name: f"bot/{name}" for name in ("interactor", "evaluator")} if kieval else None
+    question = {"id": "sky", "question": "What colour is the sky?", **SKY}
+    params = {"rounds": 1, "verify": "no"} if kieval else {"shots": 0}
+    run(task, {"one": lambda view: "A"}, items=[question], roles=roles,
+        store=tmp_path / "runs", **params)  # fmt: skip
+    out = command("show", "last", 1, cwd=tmp_path).out
+    assert "note: answer A (green): wrong, right is B (blue)" in out
+    assert "subject" not in out
+
+
+def test_empty_values_of_a_note_are_left_out():
+    assert format_facts({"a": "", "b": None, "c": [], "d": 0, "e": False}) == "d 0; e false"

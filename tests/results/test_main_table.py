@@ -148,8 +148,17 @@ def test_marks_are_explained_where_they_stand():
     assert "*" not in score_table((plain,), STYLE).render()
     marked = score_table((plain, bounded), STYLE)
     assert "*" in marked.rows[0][3]
-    assert "\n* an interval for bounded scores" in marked.note
+    assert "\n* scores have a lowest and a highest value" in marked.note
+    assert "\n\n\\* scores have" in marked.render("markdown")
     assert "rank: the places that a model may hold" in marked.note
+
+
+def test_notes_speak_of_blocks_only_where_blocks_are_explained():
+    single = score_table((row(interval="bounded"),), STYLE)
+    assert "sd: the standard deviation of matches" in single.note
+    assert "block" not in single.note
+    several = score_table((row(matches=15),), STYLE)
+    assert "block: the matches on one item" in several.note
 
 
 @pytest.mark.parametrize("width", [60, 80, 100])

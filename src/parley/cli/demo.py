@@ -10,6 +10,7 @@ import click
 
 from parley import downloads
 from parley.cli.invocation import command_name
+from parley.cli.next_steps import list_next_steps
 from parley.cli.playing import play_and_print
 from parley.cli.progress_line import say, show_downloads
 from parley.cli.shared_options import as_json, in_store
@@ -53,19 +54,19 @@ def command(bots_only: bool, store: str | None, as_json: bool) -> int:
     play = partial(player.play_new_run, asked.prepare(), open_store(store))
     code = play_and_print(play, as_json=as_json, form="text")
     if code == 0:
-        for line in list_next_steps(store):
+        for line in [*list_next_steps(store), *list_steps_of_demo(store)]:
             say(line)
     return code
 
 
-def list_next_steps(store: str | None) -> list[str]:
-    """Commands to go on with, as they can be typed here."""
+def list_steps_of_demo(store: str | None) -> list[str]:
+    """Further commands: what a first look at a run should include."""
     ref = open_store(store).find("last")
     run = "last" if store is None else shlex.quote(ref.location)
     with read_run(ref) as reader:
         worst = list_matches(reader, MatchFilter(worst=1))
     me = command_name()
-    lines = [f"all matches: {me} show {run} --matches", f"was it fair: {me} audit {run}"]
+    lines = [f"was it fair: {me} audit {run}"]
     if worst and (loser := worst[0].focus):
         number, score = worst[0].row.number, loser.score_text
         lines.append(

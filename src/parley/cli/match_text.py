@@ -12,6 +12,7 @@ from parley.cli.terminal import wrap_text
 from parley.errors import unknown_name
 from parley.results.scores import parse_metric
 from parley.results.transcript import rebuild_views
+from parley.rules.items import LETTERS
 from parley.rules.pool import Seat, as_message
 from parley.store import MatchRow, NoteRow, RunReader, ViolationRow
 from parley.tables import (
@@ -29,11 +30,13 @@ WIDEST = 100  # columns of a text, also on a wider terminal
 UNBROKEN = 2**31
 WORDS_OF_OTHERS = "  │ "  # stands before every line that a model or the referee has said
 LEFT_OUT = "[…]"
+PASSAGE = 80  # letters of a paragraph that may be left out where it is repeated
 
 
 def format_match(reader: RunReader, match: MatchRow, width: int | None = None) -> str:
     """A match in the order of time: rules once, then by round who said what, then the scores."""
-    page = Page(match, width)
+    item = next((each for each in reader.items() if str(each["id"]) == match.item), {})
+    page = Page(match, width, item)
     messages, notes = reader.messages(match.number), reader.notes_of(match.number)
     faults = list(reader.violations(match.number))
     rounds = sorted({*(each["round"] for each in messages), *(note.round for note in notes)})
@@ -130,6 +133,7 @@ class Page:
 
     match: MatchRow
     width: int | None
+    item: Mapping[str, Any] = field(default_factory=dict)  # its fields, if the match has one
     left_out: bool = False
     _read: set[tuple[str, str]] = field(default_factory=set)  # seat, paragraph
 
@@ -171,21 +175,31 @@ class Page:
         return [f"referee to {to}{again}:", self.quote(unread)]
 
     def _unread(self, text: str, audience: Iterable[str]) -> str:
-        """A text without the paragraphs that all who are addressed have read before."""
+        """A text without the long paragraphs that all who are addressed have read before. A message
+        that says nothing new stays whole: that the same happened again may be the news."""
+        paragraphs = text.split("\n\n")
+        keys = {each: {(seat, each) for seat in audience} for each in paragraphs}
+        known = {each for each in paragraphs if len(each) >= PASSAGE and keys[each] <= self._read}
+        self._read = self._read.union(*keys.values())
+        if known.issuperset(paragraphs):
+            return text
         kept: list[str] = []
-        for paragraph in text.split("\n\n"):
-            keys = {(seat, paragraph) for seat in audience}
-            if not keys <= self._read:
+        for paragraph in paragraphs:
+            if paragraph not in known:
                 kept.append(paragraph)
             elif kept[-1:] != [LEFT_OUT]:
                 kept.append(LEFT_OUT)
                 self.left_out = True
-            self._read |= keys
         return "\n\n".join(kept).replace(f"\n\n{LEFT_OUT}", f" {LEFT_OUT}")
 
     def format_note(self, note: NoteRow) -> str:
         """A note of the rule in one line: verdicts and votes in words, seats by their names."""
-        text = f"note: {format_facts(name_seats(dict(note.facts), self.match.seats))}"
+        facts = name_seats(dict(note.facts), self.match.seats)
+        given = next((name for name in ("answer", "first") if name in facts), "")
+        verdict = describe_answer(facts, given, self.item) if given else ""
+        if verdict:
+            facts = {name: facts[name] for name in facts if name not in (given, "right")}
+        text = f"note: {'; '.join(filter(None, [verdict, format_facts(facts)]))}"
         return wrap_text(text, self.room - 6).replace("\n", "\n      ")
 
 
@@ -201,9 +215,30 @@ def name_seats(value: Any, seats: Iterable[Seat]) -> Any:
     return named(value)
 
 
+def describe_answer(facts: Mapping[str, Any], given: str, item: Mapping[str, Any]) -> str:
+    """Whether the answer to a question is right, and which one is; empty for any other note."""
+    said, right, key = facts[given], facts.get("right"), item.get("answer")
+    if not isinstance(right, bool) or not isinstance(key, str) or not isinstance(said, str | None):
+        return ""
+    answered = "no readable answer" if said is None else f"answer {with_choice(said, item)}"
+    return f"{answered}: " + ("right" if right else f"wrong, right is {with_choice(key, item)}")
+
+
+def with_choice(answer: str, item: Mapping[str, Any]) -> str:
+    """An answer, with the text of the choice that it is the letter of."""
+    texts = dict(zip(LETTERS, item.get("choices") or (), strict=False))
+    return shorten(f"{answer} ({texts[answer]})" if answer in texts else answer, LONG)
+
+
+def is_empty(value: Any) -> bool:
+    """Whether a value says nothing; 0 and false do."""
+    return value is None or (isinstance(value, str | list | dict) and not value)
+
+
 def format_facts(facts: Mapping[str, Any]) -> str:
-    """Facts in one line: verdicts on programs and votes of judges in words, the rest as it is."""
-    rest, parts = dict(facts), []
+    """Facts in one line: verdicts on programs and votes of judges in words, the rest as it is;
+    empty values are left out."""
+    rest, parts = {name: value for name, value in facts.items() if not is_empty(value)}, []
     if isinstance(faults := rest.get("faults"), list) and "passed" in rest:
         passed, end, guarantee = rest.pop("passed"), rest.pop("end", ""), rest.pop("guarantee", "")
         first = next(

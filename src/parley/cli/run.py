@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from parley.cli.next_steps import list_next_steps
 from parley.cli.playing import play_and_print
 from parley.cli.progress_line import say, show_downloads
 from parley.cli.shared_options import (
@@ -163,7 +164,11 @@ def command(
     if not yes:
         refuse_unwanted(prepared)
     play = partial(start_run, prepared, open_store(experiment.store), fresh=fresh)
-    return play_and_print(play, as_json=as_json, form=form, quiet=prepared.attended)
+    code = play_and_print(play, as_json=as_json, form=form, quiet=prepared.attended)
+    if code == 0 and not as_json and sys.stdout.isatty() and sys.stderr.isatty():
+        for line in list_next_steps(experiment.store):
+            say(line)
+    return code
 
 
 def print_forecast(prepared: Prepared, as_json: bool, form: str) -> int:

@@ -15,8 +15,9 @@ COUNTS = ("blocks", "matches", "missing", "violations")
 DIRECTION = {True: "lower is better", False: "higher is better"}
 INTERVAL_NOTES = {  # by the kind of interval
     "bounded": (
-        "* an interval for bounded scores: for so few blocks an end of the range is near, or all "
-        "blocks agree exactly"
+        "* scores have a lowest and a highest value; here they lie so near to one of these, or are "
+        "so much alike, that the usual interval (Student's t) would be too narrow: this is one for "
+        "bounded scores"
     ),
     "anytime": (
         "Intervals are anytime-valid and simultaneous over all models of a metric (sequential "
@@ -24,7 +25,7 @@ INTERVAL_NOTES = {  # by the kind of interval
     ),
 }
 COLUMN_NOTES = {
-    "sd": "sd: the standard deviation of block means",
+    "sd": "sd: the standard deviation of the means of blocks",
     "blocks": "block: the matches on one item, or of one repeat; intervals are over blocks",
     "missing": "missing: scores that matches did not give; they are left out, not counted as zero",
     "violations": "violations: replies that broke the rules or could not be read",
@@ -222,9 +223,13 @@ def list_notes(found: Scores, shown: Scores, header: Row, style: Style) -> list[
     if style.exact:
         places = "rank: by scores that are exact for these prompts"
     notes = [places] if "rank" in header else []
+    single = blocks_are_matches(shown)
     if not style.exact and not any(row.low is not None for row in shown):
-        notes.append("no interval: that takes two blocks or more")
-    explained = [*header, *([] if blocks_are_matches(shown) else ["blocks"])]
+        notes.append(f"no interval: that takes two {'matches' if single else 'blocks'} or more")
+    explained = [*header, *([] if single else ["blocks"])]
+    if single and "sd" in header:
+        explained.remove("sd")
+        notes.append("sd: the standard deviation of matches")
     notes += [note for name, note in COLUMN_NOTES.items() if name in explained]
     notes += [
         note for kind, note in INTERVAL_NOTES.items() if kind in {row.interval for row in shown}
