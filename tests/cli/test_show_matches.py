@@ -248,7 +248,7 @@ def test_a_lost_question_says_why(tmp_path, task):
         store=tmp_path / "runs", **params)  # fmt: skip
     out = command("show", "last", 1, cwd=tmp_path).out
     assert "note: answer A (green): wrong, right is B (blue)" in out
-    assert "subject" not in out
+    assert "; subject" not in out
 
 
 def test_empty_values_of_a_note_are_left_out():
