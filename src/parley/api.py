@@ -204,7 +204,7 @@ def result_of(ending: RunOutcome) -> Result:
         assert isinstance(ending.fault, ParticipantError)
         raise ending.fault.with_message(
             f"{ending.fault}; what was played is in {ending.ref.location}: mend the function, and "
-            "go on with parley.resume"
+            "go on with parley.resume (with task=… for a bot in the file of its task)"
         ) from find_root_cause(ending.fault)
     return Result(ending.ref, look_up=PriceList().find, task=ending.task)
 

@@ -44,5 +44,42 @@ def test_the_line_of_a_bot_or_rule_is_in_the_message_and_traceback_shows_all(mod
     assert 'coin.py", line' in done.err
 
 
+def test_a_bot_of_the_task_that_raises_does_not_pass(tmp_path):
+    source = f"{GAME}\ndef half(bot):\n    return HALF\n\nCoin.bots = {{'half': half}}\n"
+    (tmp_path / "coin.py").write_text(source)
+    done = parley("check", "./coin.py", cwd=tmp_path, code=1)
+    assert "coin: bot/half failed: NameError: name 'HALF' is not defined (coin.py" in done.err
+    (tmp_path / "coin.py").write_text(source.replace("HALF", "'5'"))
+    assert parley("check", "./coin.py", "--json", cwd=tmp_path).json["checks"]["bots"] == 6
+
+
+def test_a_run_goes_on_after_its_bot_was_mended_and_not_under_another_rule(tmp_path):
+    game = tmp_path / "coin.py"
+    source = f"{GAME}\ndef half(bot):\n    return HALF\n\nCoin.bots = {{'half': half}}\n"
+    game.write_text(source)
+    cast = ("-m", "bot/half", "-m", "bot/null", "--repeats", 1, "--name", "first")
+    done = parley("run", "./coin.py", *cast, cwd=tmp_path, code=3)
+    assert "fix the code, then go on with: parley resume" in done.err
+    assert "--task ./coin.py" in done.err
+    game.write_text(source.replace("HALF", "'5'").replace("players, 1)", "players, 0)"))
+    assert "under another rule start" in parley("resume", "first", cwd=tmp_path, code=2).err
+    done = parley("resume", "first", "--task", "./coin.py", cwd=tmp_path, code=None)
+    assert "was begun under another rule of coin: undo the change" in done.err
+    game.write_text(source.replace("HALF", "'5'"))
+    done = parley("resume", "first", "--task", "./coin.py", cwd=tmp_path)
+    assert "bots of coin have changed since this run began" in done.err
+    found = parley("audit", "first", "--json", "--task", "./coin.py", cwd=tmp_path).json
+    assert found["breaches"] == []
+    assert found["checked"]["replay"] == 1
+
+
 def test_a_misspelt_command_gets_the_nearest_name(tmp_path):
     assert "Did you mean 'show'?" in parley("shwo", cwd=tmp_path, code=2).err
+
+
+def test_counts_of_one_are_said_as_one(tmp_path):
+    (tmp_path / "coin.py").write_text(GAME)
+    done = parley("run", "coin.py", "-m", "bot/null", "--dry-run", "--repeats", 1, cwd=tmp_path)
+    assert "1 match, 1 call, of which" in done.out
+    done = parley("run", "public_goods", "-m", "bot/null", cwd=tmp_path, code=2)
+    assert "got 1 model (one" in done.err

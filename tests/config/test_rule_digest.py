@@ -91,6 +91,34 @@ def test_what_only_the_parts_of_a_task_need_is_no_rule():
     assert rule.without_parts(OWN_PARTS.replace("LIMIT = 3", "LIMIT = 4"), "Game") != kept
 
 
+OWN_BOTS = """
+from parley import Task
+LIMIT = 3
+def shared(): return LIMIT
+def own(): return "helper"
+def firm(bot: Game): return own(), shared()
+class Game(Task):
+    def play(self): return shared()
+Game.bots = {"firm": firm}
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "same"),
+    [
+        ("helper", "another", True),
+        ('"firm": firm', '"soft": firm', True),
+        ("return LIMIT", "return LIMIT + 1", False),  # the rule uses it too
+        ("LIMIT = 3", "LIMIT = 4", False),
+        ("def play(self): return", "def play(self): yield", False),
+    ],
+)
+def test_bots_are_no_part_of_the_rule_and_nothing_else_is_left_out(old, new, same):
+    assert old in OWN_BOTS
+    found = rule.without_bots(OWN_BOTS.replace(old, new), "Game")
+    assert (found == rule.without_bots(OWN_BOTS, "Game")) == same
+
+
 @pytest.fixture
 def changed(monkeypatch):
     """Change a shared module, or only what is said about it."""
@@ -188,7 +216,7 @@ def test_a_run_is_not_continued_under_other_shared_rules(changed, tmp_path):
     result = run(POEM, ["bot/random", "bot/null"], roles={"judge": "bot/random"}, store=tmp_path)
     assert resume(result.path).state == "done"
     changed("parley.tasks._common.writer_editor", "if not first and is_ending", "if is_ending")
-    with pytest.raises(ReplayError, match="the rule of poem"):
+    with pytest.raises(ReplayError, match="another rule of poem"):
         resume(result.path)
 
 

@@ -118,8 +118,8 @@ def test_it_runs_resumes_and_refuses_another_rule(file, tmp_path):
     file("# only a comment\n" + TEXT + ITEMS + CHRF)
     assert resume(result.path).state == "done"
     for changed, words in (
-        (CHRF + "over: basta\n", "the rule of verse"),
-        (CHRF + "rounds: 2\n", "the rule of verse"),
+        (CHRF + "over: basta\n", "another rule of verse"),
+        (CHRF + "rounds: 2\n", "another rule of verse"),
     ):
         file(TEXT + ITEMS + changed)
         with pytest.raises(ReplayError, match=words):

@@ -311,10 +311,10 @@ def test_resuming_under_a_changed_prompt_rule_or_configuration_is_refused_by_nam
     with pytest.raises(ReplayError, match=r"prompt echo\.speak"):
         resumed()
     changed('"Write a line."', '"Write two lines."')  # words that are no prompt of their own
-    with pytest.raises(ReplayError, match="the rule of echo"):
+    with pytest.raises(ReplayError, match="another rule of echo"):
         resumed()
     changed("for number in range(self.rounds):", "for number in range(self.rounds - 1):")
-    with pytest.raises(ReplayError, match="the rule of echo"):
+    with pytest.raises(ReplayError, match="another rule of echo"):
         resumed()
     changed(
         '"""Everybody speaks, everybody hears all the others, quoted."""',

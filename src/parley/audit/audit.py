@@ -46,6 +46,7 @@ from parley.audit.messages import (
     words_of_task,
 )
 from parley.audit.replay import replay_match
+from parley.config.identity import is_same_rule
 from parley.config.prepare import Prepared, masking_of_run, prepare_to_read
 from parley.config.rule_digest import is_comparable
 from parley.datasets.open_references import open_references
@@ -160,7 +161,7 @@ class AuditRun:
             prepared = prepare_to_read(self.reader.info.ref, self.task_file)
             now, then = prepared.identity, self.reader.info.identity
             known = is_comparable(now["rule"], then["rule"])
-            if now["prompts"] == then["prompts"] and (not known or now["rule"] == then["rule"]):
+            if now["prompts"] == then["prompts"] and (not known or is_same_rule(then, now)):
                 if not known:
                     self.cautions.append(
                         "the digest of the rule is of an older kind: whether the rule has "
@@ -375,7 +376,8 @@ def wrong_stop_status(reader: RunReader, status: str | None) -> Iterator[str]:
 
 # facts of a record that may differ from those of now: each is read as the record has it
 NOT_OF_THE_TASK = (
-    "parley", "python", "mends", "free_first", "masking", "rounds_numbers", "rule", "source",
+    "parley", "python", "mends", "free_first", "masking", "rounds_numbers", "rule",
+    "rule_without_bots", "source",
 )  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -35,7 +36,7 @@ from parley.providers._env_file import find_env_faults
 from parley.results.part import check_parts
 from parley.runs.screening import forecast_with_screening, start_run
 from parley.store import open_store
-from parley.tables import Table, format_number, terminal_width
+from parley.tables import Table, format_number, plural, terminal_width
 
 if TYPE_CHECKING:
     from parley.runs.forecast import Forecast
@@ -203,10 +204,16 @@ def forecast_table(found: Forecast) -> Table:
     free = sum(row["calls"] for row in found.rows if is_free(row))
     bots = f", of which about {free:,} are of bots or people" if free else ""
     about = (
-        f"{found.matches:,} matches, {calls['low']:,} to {calls['high']:,} calls{bots}; "
+        f"{plural(found.matches, 'match', 'matches')}, {format_calls(calls)}{bots}; "
         f"nothing was called"
     )
     return Table(header, [*rows, ["all", "", *sums]], left=2, note="\n".join([about, *found.notes]))
+
+
+def format_calls(calls: Mapping[str, int]) -> str:
+    """A range of numbers of calls; one number where both ends are the same."""
+    high = plural(calls["high"], "call")
+    return high if calls["low"] == calls["high"] else f"{calls['low']:,} to {high}"
 
 
 def refuse_unwanted(prepared: Prepared) -> None:

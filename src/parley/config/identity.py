@@ -9,7 +9,7 @@ from importlib.metadata import version
 from typing import Any
 
 from parley import __version__
-from parley.config.rule_digest import is_comparable, rule_digest
+from parley.config.rule_digest import digest_without_bots, is_comparable, rule_digest
 from parley.errors import ReplayError, UsageError
 from parley.match.claims import SCHEME
 from parley.match.task_errors import errors_of_task
@@ -44,6 +44,8 @@ def run_identity(
         "version": task.version,
         **({"runs_code": True} if task.runs_code else {}),
         "rule": rule_digest(type(task)),
+        # only where a file of the user's has bots: these may be mended while a run is stopped
+        **({"rule_without_bots": alone} if (alone := digest_without_bots(type(task))) else {}),
         "roles": {
             name: "instrument" if role.instrument else "contestant"
             for name, role in task.roles.items()
@@ -88,6 +90,25 @@ def metric_facts(metric: Metric) -> dict[str, Any]:
     }
 
 
+def is_same_rule(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+    """Whether two records have the same rule: bots of the task's file may differ, since they are
+    participants and no part of the rule."""
+    alone = old.get("rule_without_bots")
+    return bool(
+        old["rule"] == new["rule"] or (alone is not None and alone == new.get("rule_without_bots"))
+    )
+
+
+def changed_bots(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    """The caution for a run that goes on although bots of its task's file have changed."""
+    if not old["rule"] or old["rule"] == new["rule"] or not is_same_rule(old, new):
+        return []
+    return [
+        f"bots of {old['task']} have changed since this run began, its rule has not: replies on "
+        "record stay as they are, those to come are of the changed bots"
+    ]
+
+
 def refuse_changes(old: Mapping[str, Any], new: Mapping[str, Any], run: str) -> None:
     """A record is only continued under the rule and prompts that it was begun with."""
     changed = (
@@ -114,8 +135,8 @@ def refuse_changes(old: Mapping[str, Any], new: Mapping[str, Any], run: str) -> 
             "it cannot be checked that the rule is the same; finish it with that version, "
             "or start a new run"
         )
-    if not changed and old["rule"] and old["rule"] != new["rule"]:
-        changed = [f"the rule of {old['task']}"]
+    if not changed and old["rule"] and not is_same_rule(old, new):
+        changed = [f"rule of {old['task']}"]
     then, now = old.get("works", {}), new.get("works", {})
     changed += [
         f"{name} ({then[name]}, now {now.get(name)})"
@@ -125,7 +146,7 @@ def refuse_changes(old: Mapping[str, Any], new: Mapping[str, Any], run: str) -> 
     if changed:
         raise ReplayError(
             f"{run} was begun under another {', '.join(changed)}: undo the change, "
-            f"or start a new run"
+            "or start a new run (what was played stays in its file)"
         )
 
 

@@ -83,7 +83,8 @@ def task_to_resume(
     changed = is_task_path(reference) and (now == ELSEWHERE or identity.get("source", "") != now)
     if task_file is None and changed:
         raise UsageError(
-            f"the source of {reference} is not the one that this run began with: if you trust the "
-            f"file, name it yourself, --task {reference}"
+            f"the source of {reference} is not the one that this run began with: if only its "
+            f"bots or analyses have changed and you trust the file, name it yourself, --task "
+            f"{reference}; under another rule start a new run (what was played stays in its file)"
         )
     return task_class(task_file or reference)

@@ -41,6 +41,22 @@ def rule_digest(task: type[Task]) -> str:
     return f"{SCHEME}:{text_digest(chr(10).join(sorted(with_shared(sources))))}"
 
 
+def digest_without_bots(task: type[Task]) -> str:
+    """The digest of a rule without the bots in the task's file and what only they need; empty for
+    tasks of Parley and where the file declares no bots."""
+    if task.__module__.startswith("parley.") or task.definition or not (own := source_of(task)):
+        return ""
+    alone = without_bots(own, task.__name__)
+    if alone == own:
+        return ""
+    classes = [each for each in task.__mro__[1:] if each is not Task and not is_standard(each)]
+    sources = [
+        alone,
+        *(without_bots(source_of(each), task.__name__) for each in classes),
+    ]
+    return f"{SCHEME}:{text_digest(chr(10).join(sorted(with_shared(sources))))}"
+
+
 def is_comparable(one: str, other: str) -> bool:
     """Whether two digests were made in the same way, so that a difference means another rule."""
     return one == other or (
@@ -179,8 +195,42 @@ def without_parts(source: str, name: str) -> str:
     return ast.unparse(tree)
 
 
+def without_bots(source: str, name: str) -> str:
+    """A source without a class's bots (`bots = …` in it, `NAME.bots = …` below it), and without
+    the functions that nothing but these bots needs. Anything else stays."""
+    tree = ast.parse(source)
+    inside = [node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == name]
+    declared = [node for own in inside for node in own.body if is_assignment(node, "bots")]
+    below = [
+        node
+        for node in tree.body
+        if isinstance(node, ast.Assign)
+        and [ast.unparse(target) for target in node.targets] == [f"{name}.bots"]
+    ]
+    if not declared and not below:
+        return source
+    for own in inside:
+        own.body = [node for node in own.body if node not in declared] or [ast.Pass()]
+    tree.body = [node for node in tree.body if node not in below]
+    functions = {
+        node.name: node
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    }
+    only_bots = names_needed_by([*declared, *below], dict(functions))
+    rest = [node for node in tree.body if not set(defined_by(node)) & only_bots]
+    needed = names_needed_by(rest, dict(functions))
+    tree.body = [node for node in tree.body if node in rest or set(defined_by(node)) & needed]
+    return ast.unparse(tree)
+
+
 def is_parts(node: ast.stmt) -> bool:
     """Whether a statement of a class declares its parts."""
+    return is_assignment(node, "parts")
+
+
+def is_assignment(node: ast.stmt, name: str) -> bool:
+    """Whether a statement gives a value to a name."""
     targets = (
         node.targets
         if isinstance(node, ast.Assign)
@@ -188,7 +238,7 @@ def is_parts(node: ast.stmt) -> bool:
         if isinstance(node, ast.AnnAssign)
         else []
     )
-    return any(isinstance(target, ast.Name) and target.id == "parts" for target in targets)
+    return any(isinstance(target, ast.Name) and target.id == name for target in targets)
 
 
 def defined_by(node: ast.stmt) -> list[str]:

@@ -10,6 +10,7 @@ from random import Random
 from parley.errors import UsageError, unknown_name
 from parley.rules.pool import Seat
 from parley.rules.task import Role, Task
+from parley.tables import plural
 
 Seating = Mapping[Seat, str]
 
@@ -61,7 +62,8 @@ def seat_all_together(table: SeatingProblem, turn: int, rng: Random) -> Iterator
     role = task.roles[name]
     if len(contestants) not in role.sizes:
         raise UsageError(
-            f"{task.name} seats {role.size_text} {name} together, got {len(contestants)} models"
+            f"{task.name} seats {role.size_text} {name} together, got "
+            f"{plural(len(contestants), 'model')}"
             + (
                 " (one model may be given twice under two aliases)"
                 if len(contestants) < role.min_seats
@@ -154,8 +156,8 @@ def require_contestants(table: SeatingProblem, seats: list[Seat]) -> list[Seat]:
     """The seats; raises UsageError if there are fewer contestants than seats."""
     if len(table.contestants) < len(seats):
         raise UsageError(
-            f"{table.task.name} has {len(seats)} contestant seats, "
-            f"got {len(table.contestants)} models "
+            f"{table.task.name} has {plural(len(seats), 'contestant seat')}, "
+            f"got {plural(len(table.contestants), 'model')} "
             "(one model may be given twice under two aliases)"
         )
     return seats

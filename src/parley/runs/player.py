@@ -13,6 +13,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, Literal
 
 from parley.config.identity import (
+    changed_bots,
     refuse_changes,
     refuse_mixed_forms,
     refuse_other,
@@ -21,6 +22,7 @@ from parley.config.identity import (
 from parley.config.prepare import Prepared, masking_of_run
 from parley.config.recorded_matches import RecordedReplies, copied_matches
 from parley.config.selection import stored_items
+from parley.config.task_catalogue import is_task_path
 from parley.errors import (
     Halted,
     ParleyError,
@@ -123,6 +125,7 @@ async def resume_run(
     with read_run(ref) as reader:
         refuse_other(reader.info.config, prepared.config, reader.info.id)
         refuse_changes(reader.info.identity, prepared.identity, reader.info.id)
+        prepared.cautions.extend(changed_bots(reader.info.identity, prepared.identity))
         # more items may be wanted now
         if reader.info.state == "done" and reader.info.config.verify == prepared.config.verify:
             status, reason = reader.info.status, reader.info.reason or ""
@@ -232,7 +235,10 @@ async def play_run(
         reason,
         flag,
         find_minimum_to_resume(stop_signal.limit, stop_signal.needed, player.budget),
-        find_advice(player.faults.values()),
+        find_advice(
+            player.faults.values(),
+            prepared.config.task if is_task_path(prepared.config.task) else "",
+        ),
         task=type(prepared.task),
         fault=None if state == "done" else player.first_fault,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -58,8 +59,15 @@ def format_reasons(faults: Counter[str]) -> str:
     return "; ".join(shown) + (f"; and {plural(rest, 'more kind')} of fault" if rest else "")
 
 
-def find_advice(faults: Collection[ParticipantError]) -> str:
-    """What to do about errors that a retry does not fix, or not at once."""
+def find_advice(faults: Collection[ParticipantError], task_file: str = "") -> str:
+    """What to do about errors that a retry does not fix, or not at once. `task_file` is the file of
+    the task, where it is not an installed one: its bots may be at fault."""
+    if any(raised_by_code(fault) for fault in faults):
+        named = f" --task {shlex.quote(task_file)}" if task_file else ""
+        return (
+            f"fix the code, then go on with: {{resume}}{named} (if the rule of the task changes, "
+            "start a new run; what was played stays in the file)"
+        )
     lasting = [fault for fault in faults if is_permanent(fault)]
     if not lasting:
         if not faults or any(fault.kind != "unreachable" for fault in faults):

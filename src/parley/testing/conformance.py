@@ -22,10 +22,12 @@ from parley.config.task_catalogue import load_task_module, task_class
 from parley.datasets.catalogue import default_dataset, load_items
 from parley.datasets.item_rows import item_from_record, item_type_of_task
 from parley.datasets.open_references import open_references
-from parley.errors import ParleyError, ReplayError, TaskError, UsageError
+from parley.errors import ParleyError, ParticipantError, ReplayError, TaskError, UsageError
 from parley.match.masking import Masking
 from parley.match.match import Outcome
+from parley.match.protocol import Call, Participant
 from parley.match.record import MemoryRecord
+from parley.participants import bot as bots
 from parley.plans.choice import metrics_for_seats
 from parley.providers._plugins import describe_lack
 from parley.results.part import check_parts
@@ -49,6 +51,7 @@ CHECKS = {
     "enduring": "it ends under nonsense",
     "elsewhere": "another process makes the same record",
     "scored": "every contestant is scored, within the range",
+    "bots": "each bot of the task can answer in one of its roles",
 }
 SECRET_NAME = "zorblax-9000-instruct"  # borne by the cast of a check; no view may hold it
 NONSENSE = (
@@ -95,8 +98,8 @@ def check_task(
     It plays with every number of seats at both ends of what the roles allow: same seed same record,
     in another process too; every cut of the record resumes to the same end; views only grow, do not
     depend on who answers first, and name no model; it ends under nonsense; scores stay in their
-    declared range, and no seat is left without one; nothing is kept outside the match. Variables of
-    prompts, metrics, parts and items are looked at first.
+    declared range, and no seat is left without one; nothing is kept outside the match; each bot of
+    the task can answer. Variables of prompts, metrics, parts and items are looked at first.
 
     Without `items`, it is checked on those that the task brings along, or on the samples of their
     type.
@@ -125,7 +128,29 @@ def check_task(
     done["elsewhere"] = len(possible_tables(task))
     check_scored_seats(task, checks)
     done["scored"] = len(checks)
+    if task.bots:
+        done["bots"] = sum(check_bot(task, name, checks) for name in task.bots)
     return done
+
+
+def check_bot(task: Task, name: str, checks: Sequence[Check]) -> int:
+    """A bot of the task's own plays with its usual options, in all seats of one role at a time. It
+    may be for some of the roles only, and must not raise in all of them. Returns the matches."""
+    played, faults, answered = 0, list[ParticipantError](), False
+    for role in task.roles:
+        asked = False
+        try:
+            for check in checks:
+                bot = Remembered(bots.make(name, {}, type(task)))
+                check.seat_bot(bot, role)
+                asked, played = asked or bot.asked, played + 1
+        except ParticipantError as wrong:
+            faults.append(wrong)
+        else:
+            answered = answered or asked
+    if faults and not answered:
+        raise TaskError(f"{task.name}: {faults[0]}") from faults[0]
+    return played
 
 
 def default_items(task: Task) -> Sequence[Any]:
@@ -157,6 +182,22 @@ def check_stored_items(task: Task, items: Sequence[Any]) -> None:
             )
 
 
+class Remembered:
+    """A bot that remembers whether it was asked."""
+
+    sees_item: bool = True
+
+    def __init__(self, bot: bots.Bot) -> None:
+        self._bot, self.asked = bot, False
+
+    async def reply(self, view: View, call: Call) -> str:
+        self.asked = True
+        return await self._bot.reply(view, call)
+
+    async def close(self) -> None:
+        pass
+
+
 class Check:
     """One task with so many seats, one seed and one item, looked at from all sides."""
 
@@ -182,6 +223,9 @@ class Check:
         pause: Callable[[View], Awaitable[None]] | None = None,
     ) -> tuple[Outcome, dict[Seat, Speaking]]:
         cast = {seat: Speaking(speak or self.sample, pause) for seat in self.seats}
+        return self.play_cast(cast, tape), cast
+
+    def play_cast(self, cast: Mapping[Seat, Participant], tape: MemoryRecord) -> Outcome:
         return play(
             self.task,
             cast,
@@ -191,13 +235,20 @@ class Check:
             masking=Masking(frozenset({SECRET_NAME})),
             execute=fake_verdict if self.task.runs_code else None,
             works=self.works,
-        ), cast
+        )
 
     def sample(self, view: View) -> str:
         """A readable reply that depends on the seed, the seat and the round only."""
         rng = Random(f"{self.seed}|{view.seat.key}|{view.round}|{view.attempt}")
         reader: Reader[Any] = view.expect
         return reader.write(reader.sample(rng), "because")
+
+    def seat_bot(self, bot: Participant, role: str) -> None:
+        """Play with a bot in all seats of a role, and readable replies in the others."""
+        self.play_cast(
+            {seat: bot if seat.role == role else Speaking(self.sample) for seat in self.seats},
+            MemoryRecord(),
+        )
 
     def check_repeatable(self) -> None:
         tape = MemoryRecord()
