@@ -1,9 +1,11 @@
 """Models under names of one's own: defaults for all, aliases of aliases, prices of copies."""
 
 import pytest
+from click.testing import CliRunner
 
 import parley as library
 from parley import UsageError
+from parley.cli.models import command
 from parley.config.experiment import Experiment
 from parley.config.experiment_file import read_experiment
 from parley.config.models_file import default_options, shared_models
@@ -31,6 +33,55 @@ def config_of(*models, task="public_goods"):
     for model in models:
         experiment.add_model(model)
     return experiment.config(experiment.configured_task())
+
+
+@pytest.mark.parametrize("trusted", [False, True])
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        ("{model: bot/altruits}", r"line 2: a.model: unknown bot for public_goods: 'altruits'"),
+        ("\n  model: bot/altruist\n  temprature: 1", r"line 4: a.temprature: unknown option of"),
+        ('\n  model: vllm/q\n  base_ur: "http://localhost"', "line 4: a.base_ur: unknown option"),
+        ("\n  model: vllm/q\n  rpm: 0", r"line 4: a.rpm: a.rpm must be at least 1"),
+        ("\n  model: vllm/q\n  api_key: x", r"line 4: a.api_key: a.api_key: keys come from"),
+    ],
+)
+def test_a_fault_of_a_model_has_its_file_line_and_key(here, monkeypatch, entry, said, trusted):
+    (here / "m.yaml" if trusted else here / "models.yaml").write_text(f"b: bot/null\na: {entry}\n")
+    if trusted:
+        monkeypatch.setenv("PARLEY_MODELS", "m.yaml")
+    experiment = Experiment("public_goods")
+    experiment.contestants = [experiment.add_model(name) for name in ("a", "b")]
+    with pytest.raises(UsageError, match=rf"^m(odels)?\.yaml, {said}"):
+        experiment.prepare()
+
+
+def test_a_fault_of_a_model_in_an_experiment_has_its_line(here):
+    words = "kind: experiment\ntask: public_goods\n"
+    path = here / "e.yaml"
+    path.write_text(f"{words}models:\n  a: bot/null\n  b: bot/altruits\n")
+    with pytest.raises(UsageError, match=r"e.yaml, line 5: models.b.model: unknown bot for"):
+        read_experiment(str(path)).prepare()
+    path.write_text(f"{words}contestants:\n  - bot/null\n  - bot/altruits\n")
+    with pytest.raises(UsageError, match=r"e.yaml, line 5: contestants\[1\]: unknown bot for"):
+        read_experiment(str(path)).prepare()
+    path.write_text(f"{words}contestants: [bot/null, 'python/os:system']\n")
+    with pytest.raises(UsageError, match=r"e.yaml, line 3: contestants\[1\]: Python module os is"):
+        read_experiment(str(path)).prepare()
+
+
+def test_a_typed_option_is_no_fault_of_a_file(here):
+    experiment = Experiment("public_goods")
+    experiment.contestants = [experiment.add_model("rider", options={"temprature": 1})]
+    experiment.contestants.append(experiment.add_model("bot/null"))
+    with pytest.raises(UsageError, match=r"^unknown option of bot/free-rider: 'temprature'"):
+        experiment.prepare()
+
+
+def test_models_shows_what_defaults_add(here):
+    out = CliRunner().invoke(command, ["strong", "rider"]).output
+    assert "openai/gpt-4.1 (max_tokens 100, temperature 0, rpm 60 by defaults)" in out
+    assert "bot/free-rider: free" in out
 
 
 def test_defaults_hold_for_every_model_that_takes_them(here):

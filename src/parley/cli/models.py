@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from typing import Any
 
@@ -81,11 +82,22 @@ def command(names: tuple[str, ...], as_json: bool) -> None:
     if own and not names:
         click.echo(f"\naliases in {models_file.models_path()}:")
     for alias, entry in own.items():
-        options = ", ".join(f"{name} {value}" for name, value in entry.items() if name != "model")
+        options = ", ".join(describe_options(entry))
         then = f": WRONG: {faults[alias]}" if alias in faults else format_price(priced[alias])
         click.echo(
             redact(f"  {alias:<20} {entry['model']}" + (f" ({options})" if options else "") + then)
         )
+
+
+def describe_options(entry: models_file.Entry) -> Iterator[str]:
+    """The options of an alias, and those that `defaults` adds to it."""
+    try:
+        whole = models_file.with_defaults(entry)
+    except ProviderBroken:  # said where providers are listed
+        whole = entry
+    for name, value in whole.items():
+        if name != "model":
+            yield f"{name} {value}" + ("" if name in entry else " by defaults")
 
 
 def find_entry_fault(entry: models_file.Entry) -> str:

@@ -177,7 +177,12 @@ def add_alias(found: Experiment, alias: str, *place: str | int) -> str:
     assert found.file is not None
     with found.file.errors_at(*place):
         if "/" in alias:
-            return found.add_model(alias)
+            name = found.add_model(alias)
+            model = found.models[name]["model"]
+            if not isinstance(model, trust.Located):
+                marked = trust.Written.at(model, found.file, place)
+                found.models[name] = {**found.models[name], "model": marked}
+            return name
         found.models.setdefault(alias, models_file.model_of_alias(alias, found.models, found.file))
     return alias
 

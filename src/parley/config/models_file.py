@@ -13,7 +13,7 @@ from typing import Any
 
 import orjson
 
-from parley.config.trust import host_of, mark_written
+from parley.config.trust import Located, Written, host_of, mark_written
 from parley.config.yaml_file import YamlFile, short_value
 from parley.errors import UsageError, unknown_name
 from parley.participants._registry import parse_model_name, participant_kinds
@@ -121,7 +121,8 @@ def read_defaults(file: YamlFile, trusted: bool) -> Entry:
         if name not in known_options():
             wrong = unknown_name("option of models:", name, known_options())
             raise file.error(("defaults", name), str(wrong))
-    found: Entry = defaults if trusted else mark_written(defaults, file, ("defaults",))
+    kind = Located if trusted else Written
+    found: Entry = mark_written(defaults, file, ("defaults",), kind)
     return found
 
 
@@ -171,7 +172,8 @@ def models_in(file: YamlFile, *under: str, trusted: bool) -> dict[str, Entry]:
         elif family == "hf" and name.startswith("."):
             folder = relative_to_file(file, name)
             options["model"] = f"{family}/{folder if Path(folder).is_absolute() else f'./{folder}'}"
-        own = options if trusted else mark_written(options, file, (*under, alias))
+        kind = Located if trusted else Written
+        own = mark_written(options, file, (*under, alias), kind)
         found[alias] = {**inherited, **own}
     return found
 

@@ -19,7 +19,13 @@ from parley.config.recorded_matches import Recorded
 from parley.config.recorded_task import source_facts, task_to_read, task_to_resume
 from parley.config.selection import recorded_items, select_items, stored_items
 from parley.config.task_catalogue import task_class
-from parley.config.trust import NOTHING_MORE, Allowed, check_models, mark_recorded
+from parley.config.trust import (
+    NOTHING_MORE,
+    Allowed,
+    check_models,
+    locate_model_fault,
+    mark_recorded,
+)
 from parley.datasets.open_references import open_references
 from parley.errors import KeyMissing, UsageError, unknown_name
 from parley.match.masking import Masking
@@ -88,16 +94,18 @@ class Prepared:
         for alias, options in self.config.live_models.items():
             rest = {name: value for name, value in options.items() if name != "model"}
             model = self.functions.get(alias, options["model"])
-            limits = ModelLimits(
-                *(participants.read_limit(rest, name, alias) for name in participants.LIMITS)
-            )
             try:
+                limits = ModelLimits(
+                    *(participants.read_limit(rest, name, alias) for name in participants.LIMITS)
+                )
                 who = participants.make_participant(model, rest, type(self.task), alias)
             except KeyMissing as wrong:
                 if need_keys:
                     raise
                 self.cautions.append(f"{alias}: {wrong}, before it is played")
                 continue
+            except UsageError as wrong:
+                raise locate_model_fault(wrong, options) from wrong.__cause__
             yield alias, who, limits
 
 

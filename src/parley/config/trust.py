@@ -9,13 +9,14 @@ variable of your environment, or read files outside its folder, unless you allow
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 from urllib.parse import urlsplit
 
 from parley.config.yaml_file import Place, YamlFile
@@ -61,26 +62,46 @@ class Allowed:
 NOTHING_MORE = Allowed()
 
 
-class Written(str):
+class Located(str):
     """A text that a file gives, which knows where it stands there."""
 
     file: YamlFile
     place: Place
 
     @classmethod
-    def at(cls, text: str, file: YamlFile, place: Place) -> Written:
+    def at(cls, text: str, file: YamlFile, place: Place) -> Self:
         made = cls(text)
         made.file, made.place = file, place
         return made
 
 
-def mark_written(value: Any, file: YamlFile, place: Place) -> Any:
+class Written(Located):
+    """A text of a file that may be somebody else's: it may do only what is usual, or allowed."""
+
+
+def mark_written(value: Any, file: YamlFile, place: Place, kind: type[Located] = Written) -> Any:
     """A value of a file whose texts know where they stand."""
     if isinstance(value, dict):
-        return {key: mark_written(each, file, (*place, key)) for key, each in value.items()}
+        return {k: mark_written(each, file, (*place, k), kind) for k, each in value.items()}
     if isinstance(value, list):
-        return [mark_written(each, file, (*place, n)) for n, each in enumerate(value)]
-    return Written.at(value, file, place) if isinstance(value, str) else value
+        return [mark_written(each, file, (*place, n), kind) for n, each in enumerate(value)]
+    return kind.at(value, file, place) if isinstance(value, str) else value
+
+
+def locate_model_fault(wrong: UsageError, options: Mapping[str, Any]) -> UsageError:
+    """An error of a model with the file, line and key that it comes from; as it is, where no file
+    says it."""
+    model, said = options["model"], str(wrong)
+    keys = [key for key in options if key != "model" and re.search(rf"\b{re.escape(key)}\b", said)]
+    if keys and isinstance(options[keys[0]], Located):
+        origin: Located = options[keys[0]]
+        return origin.file.error(origin.place, said)
+    if not isinstance(model, Located):
+        return wrong
+    if not keys:
+        return model.file.error(model.place, said)
+    place = (*model.place[:-1], keys[0])
+    return model.file.error(place, said) if model.file.has(place) else wrong
 
 
 def check_references(file: YamlFile, allowed: Allowed) -> None:

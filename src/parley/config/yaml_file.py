@@ -134,6 +134,10 @@ class YamlFile:
             place = place[:-1]
         return self._lines.get(place, 1)
 
+    def has(self, place: Place) -> bool:
+        """Whether something is written at a place."""
+        return place in self._lines
+
     def error(self, place: Place, what: str) -> UsageError:
         """The error for what is wrong at a place: file, line, key."""
         return UsageError(f"{self.place_text(place)}: {what}")

@@ -100,7 +100,7 @@ def make_participant(
     options = {key: value for key, value in options.items() if key not in LIMITS}
     if "api_key" in options:
         raise UsageError(
-            f"{where}: keys come from the environment; name the variable: -M "
+            f"{where}.api_key: keys come from the environment; name the variable: -M "
             f"{where}.api_key_env=NAME"
         )
     if callable(model):
