@@ -31,6 +31,19 @@ def test_a_function_that_raises_is_an_exception_with_its_traceback(tmp_path):
     assert healed.state == "done"
 
 
+@pytest.mark.parametrize("given", [None, 5])
+def test_a_function_that_returns_no_reply_is_an_exception_with_its_name(given, tmp_path):
+    def forgets(view):
+        return given
+
+    with pytest.raises(
+        ParticipantError,
+        match=r"must return a text, a dict with the fields of the reply, or a parley.match."
+        rf"protocol.Reply, not {type(given).__name__} \(.*forgets in test_api.py, line \d+\)",
+    ):
+        parley.run("public_goods", {"a": forgets, "b": "bot/null"}, repeats=1, store=tmp_path)
+
+
 def test_a_function_may_say_that_its_service_is_down(tmp_path):
     def down(view):
         raise ParticipantError("no answer")

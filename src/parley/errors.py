@@ -150,8 +150,8 @@ def unknown_name(what: str, found: str, known: Iterable[str], wanted: str = "") 
 
 def describe_exception(wrong: BaseException, home: str | None = None) -> str:
     """An exception with the line that raised it: `KeyError: 'coins' (game.py, line 12)`."""
-    try:
-        said = str(wrong)
+    try:  # the text of a SyntaxError ends with its line, too
+        said = wrong.msg if isinstance(wrong, SyntaxError) and wrong.lineno else str(wrong)
     except Exception as silent:  # it may come from anybody
         said = f"(it cannot be printed: {type(silent).__name__})"
     where = locate_exception(wrong, home)

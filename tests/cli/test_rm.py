@@ -6,9 +6,12 @@ import tomllib
 import click
 import pytest
 
+import parley as library
+from parley import UsageError
 from parley.cli import command
 from parley.cli.shell_completion import complete_models, complete_runs, complete_tasks
 from parley.config.extras import EXTRAS, Extra, missing_extras
+from parley.store.sqlite.folder import FolderStore
 from tests.cli.test_cli import HERE, PAIR, parley
 
 
@@ -23,6 +26,29 @@ def test_a_run_is_deleted_once_it_is_confirmed(tmp_path):
     done = parley("rm", "first", "--yes", cwd=tmp_path)
     assert "public_goods, free-rider, altruist; done, 1 match played" in done.out
     assert list((tmp_path / "runs").iterdir()) == []
+
+
+def test_an_unknown_run_lists_the_newest_by_name_and_id(tmp_path):
+    for number in range(3):
+        library.run(
+            "public_goods",
+            ["bot/random", "bot/null"],
+            repeats=1,
+            store=tmp_path,
+            name=f"try{number}",
+        )
+    place = FolderStore(tmp_path)
+    newest, *_, oldest = [run.ref.id for run in place.runs()]
+    assert place.find(newest[-6:]).id == newest
+    with pytest.raises(
+        UsageError, match=rf"did you mean 'try1'\? the newest are: {newest} \(try2\), "
+    ):
+        place.find("try1x")
+    for number in range(9):
+        (tmp_path / f"{number}.parley").write_text("damaged")
+    with pytest.raises(UsageError, match=r"; and 2 more \(parley ls lists all\)$") as told:
+        place.find("nosuch")
+    assert oldest not in str(told.value)
 
 
 def test_only_runs_are_deleted_and_none_that_is_played(tmp_path):

@@ -46,7 +46,11 @@ def game(tmp_path):
     ("old", "new", "said"),
     [
         ("rounds: int = 1", "rounds: int = one", r"NameError: name 'one' .* \(coin.py, line 8\)"),
-        ("class Coin(Task):", "class Coin(Task:", r"SyntaxError: .* \(coin.py, line 5\)"),
+        (
+            "class Coin(Task):",
+            "class Coin(Task:",
+            r"SyntaxError: [\w ]+ \(coin.py, line 5\)$",
+        ),
         ("rounds: int", "repeat = 1; rounds: int", r"^coin.py, line 5: Coin.repeat is nothing"),
         ("@dataclass(frozen=True)", "", r"write @dataclass\(frozen=True\) above `class Coin`"),
     ],

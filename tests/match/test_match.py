@@ -302,6 +302,10 @@ def test_scores_for_strangers_unknown_metrics_and_infinity_are_refused():
     ):
         with pytest.raises(TaskError):
             check_scores(games.Echo(), scores, cast)
+    with pytest.raises(TaskError, match=r"'pts' is not .*; play begins in games.py, line \d+$"):
+        check_scores(games.Echo(), {GUESTS[0]: {"pts": 1}}, cast)
+    with pytest.raises(TaskError, match=r"range .*; metrics begins in .*; play begins in games.py"):
+        check_scores(games.Echo(), {GUESTS[0]: 1000}, cast)
     assert check_scores(games.Echo(), {GUESTS[0]: 100 + 1e-9}, cast) == {
         GUESTS[0]: {"points": 100},
         GUESTS[1]: {"points": None},

@@ -40,7 +40,7 @@ def command(
             for name in CHECKS
             if name in found.checked or name in found.unchecked or breaches_of(found, name)
         ]
-        rows = [[name, looked_at(found, name), str(breaches_of(found, name))] for name in names]
+        rows = [[name, looked_at(found, name), count_breaches(found, name)] for name in names]
         click.echo(Table(["check", "looked at", "breaches"], rows).render(width=terminal_width()))
         for breach in found.breaches:
             click.echo(
@@ -66,12 +66,32 @@ def command(
         )
         for caution in found.cautions:
             say(caution)
+        click.echo(describe_verdict(found))
     return 5 if found.breaches else 0
 
 
 def looked_at(found: Audit, check: str) -> str:
     """How many matches (or runs) a check has looked at."""
     return str(found.checked[check]) if check in found.checked else "not checked"
+
+
+def count_breaches(found: Audit, check: str) -> str:
+    """How many breaches a check has found; a dash where it was not made."""
+    count = breaches_of(found, check)
+    return str(count) if count or check in found.checked else "–"
+
+
+def describe_verdict(found: Audit) -> str:
+    """The outcome of an audit in one line: what was found, and what could not be checked."""
+    said = plural(len(found.breaches), "breach", "breaches") if found.breaches else "no breach"
+    verdict = f"verdict: {said} found in {plural(len(found.checked), 'check')}"
+    if not found.unchecked:
+        return verdict
+    reasons: dict[str, list[str]] = {}
+    for check, why in found.unchecked.items():
+        reasons.setdefault(why, []).append(check)
+    listed = "; ".join(f"{', '.join(checks)} ({why})" for why, checks in reasons.items())
+    return f"{verdict}; {len(found.unchecked)} could not be made: {listed}"
 
 
 def breaches_of(found: Audit, check: str) -> int:

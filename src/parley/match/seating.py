@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from parley.errors import TaskError, unknown_name
+from parley.match.task_errors import locate_method
 from parley.rules.pool import Seat
 from parley.rules.task import Metric, Task
 
@@ -74,6 +75,7 @@ def check_scores(
     if not isinstance(scores, Mapping):
         raise TaskError(
             f"{task.name}: play must return scores by seat, not {type(scores).__name__}"
+            f"{locate_method(task, 'play')}"
         )
     contestants = [seat for seat in cast if not task.roles[seat.role].instrument]
     if strangers := [str(seat) for seat in scores if seat not in contestants]:
@@ -86,26 +88,30 @@ def check_scores(
         by_name = given if isinstance(given, Mapping) else {primary: given}
         if extra := by_name.keys() - metrics.keys():
             raise TaskError(
-                f"{task.name}: score {sorted(extra)[0]!r} is not among its metrics {list(metrics)}"
+                f"{task.name}: score {min(map(str, extra))!r} is not among its metrics "
+                f"{list(metrics)}{locate_method(task, 'play')}"
             )
         table[seat] = {
-            name: check_range(by_name.get(name), metric, f"{task.name}, {seat}")
+            name: check_range(by_name.get(name), metric, f"{task.name}, {seat}", task)
             for name, metric in metrics.items()
             if not metric.roles or seat.role in metric.roles
         }
     return table
 
 
-def check_range(value: Any, metric: Metric, where: str) -> float | None:
+def check_range(value: Any, metric: Metric, where: str, task: Task) -> float | None:
     """Check that a score lies in its metric's range; missing stays missing."""
     if value is None:
         return None
     slack = 1e-9 * max(1.0, abs(metric.low), abs(metric.high))
     if not isinstance(value, int | float) or not math.isfinite(value):
-        raise TaskError(f"{where}: {metric.name} must be a finite number, not {value!r}")
+        raise TaskError(
+            f"{where}: {metric.name} must be a finite number, not {value!r}"
+            f"{locate_method(task, 'play')}"
+        )
     if not metric.low - slack <= value <= metric.high + slack:
         raise TaskError(
             f"{where}: {metric.name} {value!r} is outside its declared range {metric.low:g} "
-            f"to {metric.high:g}"
+            f"to {metric.high:g}{locate_method(task, 'metrics')}{locate_method(task, 'play')}"
         )
     return float(min(max(value, metric.low), metric.high))

@@ -12,7 +12,7 @@ from typing import Any
 
 import orjson
 
-from parley.errors import UsageError
+from parley.errors import ParticipantError, UsageError, file_name
 from parley.match.protocol import Call, Reply
 from parley.match.threads import in_daemon_thread
 from parley.participants._guard import ErrorsAsParticipant, file_of_function
@@ -58,10 +58,32 @@ class Python:
                 return orjson.dumps(dict(said), default=str).decode()
             if isinstance(said, bytes):
                 return said.decode("utf-8", "replace")
-            return said if isinstance(said, str) else check_reply(said, self._who)
+            return said if isinstance(said, str) else self._check(said)
+
+    def _check(self, said: Any) -> Reply:
+        """A reply that is no text; one of the wrong type is a fault of the code."""
+        where = f" ({name_function(self._function, self._home)})"
+        if not isinstance(said, Reply):
+            raise ParticipantError(
+                f"{self._who} must return a text, a dict with the fields of the reply, or a "
+                f"parley.match.protocol.Reply, not {type(said).__name__}{where}",
+                kind="code",
+            )
+        try:
+            return check_reply(said, self._who)
+        except ParticipantError as wrong:
+            raise ParticipantError(f"{wrong}{where}", kind="code") from None
 
     async def close(self) -> None:
         pass
+
+
+def name_function(function: Any, home: str | None) -> str:
+    """The name of a function, with its file and line."""
+    name = getattr(function, "__qualname__", type(function).__qualname__)
+    code = getattr(inspect.unwrap(getattr(function, "func", function)), "__code__", None)
+    line = f", line {code.co_firstlineno}" if code is not None else ""
+    return f"{name} in {file_name(home)}{line}" if home else name
 
 
 def make(name: str, options: Mapping[str, Any], task: type[Task]) -> Python:

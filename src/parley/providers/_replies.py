@@ -35,7 +35,9 @@ def check_reply(given: Any, who: str) -> Reply:
     if isinstance(given, str):
         return Reply(given)
     if not isinstance(given, Reply):
-        raise ParticipantError(f"{who} must return a text, not {type(given).__name__}")
+        raise ParticipantError(
+            f"{who} must return a text or a parley.match.protocol.Reply, not {type(given).__name__}"
+        )
     usage, latency = given.usage, given.latency
     return Reply(
         content=check_content(given.content, who),

@@ -493,7 +493,8 @@ class Store(Protocol):
     """Where runs are kept, and the votes of people on them."""
 
     def find(self, text: str) -> RunRef:
-        """A run by its path, its id, an unmistakable beginning of that, its name, or `last`."""
+        """A run by its path, its id, an unmistakable beginning or end of that, its name, or
+        `last`."""
 
     def runs(self) -> Iterator[RunInfo | UnreadableRun]:
         """All runs, newest first."""

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from parley.store.sqlite.votes import SqliteVotes
 
 SCHEME = "folder:"
+SHOWN = 10  # runs that an error lists
 
 
 class FolderStore:
@@ -50,16 +51,25 @@ class FolderStore:
             return next(iter(refs.values()))
         if text in refs:
             return refs[text]
-        found = [
-            run.ref.id
+        names = {
+            run.ref.id: run.config.name
             for run in self.runs()
-            if isinstance(run, RunInfo) and run.config.name == text
-        ] or [id for id in refs if id.startswith(text)]
+            if isinstance(run, RunInfo) and run.config.name
+        }
+        found = (
+            [id for id, name in names.items() if name == text]
+            or [id for id in refs if id.startswith(text)]
+            or [id for id in refs if id.endswith(text)]
+        )
         if len(found) == 1:
             return refs[found[0]]
         if found:
             raise UsageError(f"{text!r} fits several runs: {', '.join(sorted(found))}")
-        raise unknown_name(f"run (store {self.folder}):", text, list(refs)[:10])
+        listed = [f"{id} ({names[id]})" if id in names else id for id in refs]
+        more = len(listed) - SHOWN
+        wanted = f"the newest are: {', '.join(listed[:SHOWN])}" if listed else "there are none"
+        wanted += f"; and {more} more (parley ls lists all)" if more > 0 else ""
+        raise unknown_name(f"run (store {self.folder}):", text, [*refs, *names.values()], wanted)
 
     def runs(self) -> Iterator[RunInfo | UnreadableRun]:
         for path in self._files():
