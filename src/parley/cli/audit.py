@@ -66,7 +66,7 @@ def command(
         )
         for caution in found.cautions:
             say(caution)
-        click.echo(describe_verdict(found))
+        click.echo(summarise_audit(found))
     return 5 if found.breaches else 0
 
 
@@ -81,7 +81,7 @@ def count_breaches(found: Audit, check: str) -> str:
     return str(count) if count or check in found.checked else "–"
 
 
-def describe_verdict(found: Audit) -> str:
+def summarise_audit(found: Audit) -> str:
     """The outcome of an audit in one line: what was found, and what could not be checked."""
     said = plural(len(found.breaches), "breach", "breaches") if found.breaches else "no breach"
     verdict = f"verdict: {said} found in {plural(len(found.checked), 'check')}"
