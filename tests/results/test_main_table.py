@@ -157,6 +157,7 @@ def test_notes_speak_of_blocks_only_where_blocks_are_explained():
     single = score_table((row(interval="bounded"),), STYLE)
     assert "sd: the standard deviation of matches" in single.note
     assert "block" not in single.note
+    assert "sd:" not in single.render(width=30)  # where the column is left out
     several = score_table((row(matches=15),), STYLE)
     assert "block: the matches on one item" in several.note
 

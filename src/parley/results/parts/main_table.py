@@ -25,7 +25,6 @@ INTERVAL_NOTES = {  # by the kind of interval
     ),
 }
 COLUMN_NOTES = {
-    "sd": "sd: the standard deviation of the means of blocks",
     "blocks": "block: the matches on one item, or of one repeat; intervals are over blocks",
     "missing": "missing: scores that matches did not give; they are left out, not counted as zero",
     "violations": "violations: replies that broke the rules or could not be read",
@@ -96,7 +95,7 @@ def score_table(found: Scores, style: Style, metrics: Sequence[str] = ()) -> Tab
         note="\n".join(notes),
         title=make_title(shown, style),
         drawings=draw_score_intervals(shown),
-        optional={"sd": COLUMN_NOTES["sd"]},
+        optional={"sd": describe_sd(shown)},
     )
 
 
@@ -143,6 +142,12 @@ def number_columns(shown: Scores, style: Style) -> list[tuple[str, Row]]:
 def blocks_are_matches(shown: Scores) -> bool:
     """Whether every block is one match."""
     return all(row.blocks == row.matches for row in shown)
+
+
+def describe_sd(shown: Scores) -> str:
+    """What the column sd is."""
+    what = "matches" if blocks_are_matches(shown) else "the means of blocks"
+    return f"sd: the standard deviation of {what}"
 
 
 def format_rank(rank: Rank | None) -> str:
@@ -227,9 +232,8 @@ def list_notes(found: Scores, shown: Scores, header: Row, style: Style) -> list[
     if not style.exact and not any(row.low is not None for row in shown):
         notes.append(f"no interval: that takes two {'matches' if single else 'blocks'} or more")
     explained = [*header, *([] if single else ["blocks"])]
-    if single and "sd" in header:
-        explained.remove("sd")
-        notes.append("sd: the standard deviation of matches")
+    if "sd" in header:
+        notes.append(describe_sd(shown))
     notes += [note for name, note in COLUMN_NOTES.items() if name in explained]
     notes += [
         note for kind, note in INTERVAL_NOTES.items() if kind in {row.interval for row in shown}
