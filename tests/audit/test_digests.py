@@ -1,16 +1,19 @@
 """Digests: every change of a run's file is found, and a file that was rewritten as a whole by the
 digest that the run printed."""
 
+import asyncio
 import json
 import shutil
 import sqlite3
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
 import parley
 from parley.audit.audit import audit_run
-from parley.store import find_run
+from parley.errors import StoreError
+from parley.store import find_run, open_store
 from tests.cli.test_cli import parley as command
 from tests.resealed import reseal
 from tests.test_nets import FOLDER
@@ -105,6 +108,8 @@ EDITS = {
     "the beginning of a match": "UPDATE matches SET began = began - 1",
     "the end of a match": "UPDATE matches SET ended = ended + 1 WHERE number = 3",
     "the digest of the run": "UPDATE runs SET digest = NULL",
+    "the digest of the beginning": "UPDATE runs SET origin = NULL",
+    "the digests of the run": "UPDATE runs SET origin = NULL, digest = NULL",
     "the digest of a match": "UPDATE matches SET digest = NULL WHERE number = 1",
     "the digest of a call": "UPDATE calls SET digest = NULL WHERE match = 1",
     "the identity": "UPDATE runs SET identity = REPLACE(identity, 'public', 'secret')",
@@ -202,7 +207,17 @@ def test_a_run_that_stopped_and_went_on_has_whole_chains(tmp_path):
     assert found.digest not in (None, before)
 
 
-def test_what_was_changed_while_a_run_stood_still_is_found_after_it_went_on(tmp_path):
+WHILE_IT_STOOD_STILL = {
+    "calls": ("UPDATE calls SET tokens_out = 7 WHERE id IN (1, 9)", "its calls are not as they"),
+    "configuration": (set_seed, "the configuration, prices, spending or end of the run"),
+    "prices": ("UPDATE runs SET prices = '[1]'", "the configuration, prices, spending or end"),
+    "spending": ("UPDATE runs SET spent = NULL", "the configuration, prices, spending or end"),
+    "no digests": ("UPDATE runs SET origin = NULL", "what the run began with is missing"),
+}
+
+
+@pytest.mark.parametrize(("edit", "said"), WHILE_IT_STOOD_STILL.values(), ids=WHILE_IT_STOOD_STILL)
+def test_a_run_that_was_changed_while_it_stood_still_does_not_go_on(tmp_path, edit, said):
     stopped = parley.run(
         "public_goods",
         ["bot/altruist", "bot/random", "bot/free-rider"],
@@ -212,11 +227,33 @@ def test_what_was_changed_while_a_run_stood_still_is_found_after_it_went_on(tmp_
         store=tmp_path,
     )
     (tmp_path / "other").mkdir()
-    ref = edited(
-        stopped.ref, tmp_path / "other", "UPDATE calls SET tokens_out = 7 WHERE id IN (1, 9)"
-    )
-    parley.resume(ref.location, max_calls=1000)
-    assert changes(ref)
+    ref = edited(stopped.ref, tmp_path / "other", edit)
+    before = Path(ref.location).read_bytes()
+    with pytest.raises(StoreError, match="was changed since it was recorded") as refused:
+        asyncio.run(open_and_close(ref))
+    assert said in str(refused.value)
+    assert "`parley audit`" in str(refused.value)
+    assert Path(ref.location).read_bytes() == before
+    assert changes(ref)  # and an audit still finds it
+
+
+async def open_and_close(ref):
+    await (await open_store(ref.store).open(ref)).close()
+
+
+def test_a_run_that_began_without_digests_goes_on_without_them(tmp_path):
+    stopped = parley.run("public_goods", MODELS, repeats=2, rounds=2, max_calls=5, store=tmp_path)
+    with closing(sqlite3.connect(stopped.path)) as connection, connection:
+        connection.execute("UPDATE runs SET origin = NULL")
+        for table in ("runs", "matches", "calls", "effects", "rounds"):
+            connection.execute(f"UPDATE {table} SET digest = NULL")
+    functions = {alias: model for alias, model in MODELS.items() if callable(model)}
+    gone_on = parley.resume(stopped.path, functions=functions, max_calls=1000)
+    assert gone_on.state == "done"
+    found = audit_run(gone_on.ref)
+    assert found.breaches == []
+    assert found.digest is None
+    assert "kept no digests" in found.unchecked["digest"]
 
 
 def test_the_command_prints_the_digest_and_compares_it(tmp_path):

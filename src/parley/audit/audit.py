@@ -211,17 +211,18 @@ class AuditRun:
             self.add_breach(
                 "digest", None, f"the digest of the run is {info.digest or 'missing'}, not {given}"
             )
-        if not info.keeps_digests:
+        faults = list(self.reader.find_changes())
+        if not info.keeps_digests and not faults:
             self.unchecked["digest"] = why = "this run was begun by a Parley that kept no digests"
             self.cautions.append(
                 f"{why}: what no other check looks at (tokens, times, names served, prices) may "
                 "have been changed unnoticed"
             )
             return
-        for fault in self.reader.find_changes():
+        for fault in faults:
             self.add_breach("digest", fault.match, fault.detail)
         self.checked["digest"] += sum(self.reader.counts().values())
-        if not info.digest:
+        if not info.digest and info.keeps_digests:
             self.cautions.append(
                 "the run is being played, or was interrupted: it has no digest of its own yet, "
                 "only its matches have"

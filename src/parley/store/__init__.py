@@ -326,8 +326,8 @@ class RunReader(Protocol):
         """What analyses computed when the run ended."""
 
     def find_changes(self) -> Iterator[DigestFault]:
-        """Where the run is not what its digests were taken of; they are all computed again. Only
-        for runs that keep digests."""
+        """Where the run is not what its digests were taken of; they are all computed again. A
+        run that began without digests has none anywhere."""
 
 
 class Journal(Protocol):

@@ -22,6 +22,7 @@ import orjson
 
 from parley.errors import StoreError
 from parley.store import DigestFault
+from parley.tables import plural
 
 LONG = 64  # bytes
 EXACT = 2.0**53  # floats below it that are whole numbers are written as such
@@ -165,9 +166,19 @@ def with_digests(
 
 
 def find_changes(connection: sqlite3.Connection) -> Iterator[DigestFault]:
-    """Where a run's digests are not those of what the file holds."""
+    """Where a run's digests are not those of what the file holds. A run that began without digests
+    has none anywhere."""
     origin, kept, state = connection.execute("SELECT origin, digest, state FROM runs").fetchone()
-    if origin != digest_origin(connection):
+    if origin is None:
+        places = find_digests(connection)
+        if not places:
+            return
+        yield DigestFault(
+            None,
+            "the digest of what the run began with is missing, but there are digests of its "
+            f"{', '.join(places)}",
+        )
+    elif origin != digest_origin(connection):
         yield DigestFault(
             None, "the identity, the items or the copied scores are not those it began with"
         )
@@ -188,6 +199,33 @@ def find_changes(connection: sqlite3.Connection) -> Iterator[DigestFault]:
             "the configuration, prices, spending or end of the run, or its list of matches, is not "
             "as it was when the run stopped",
         )
+
+
+def find_digests(connection: sqlite3.Connection) -> list[str]:
+    """What has digests besides the beginning of the run: tables, and the run's own end."""
+    (kept,) = connection.execute("SELECT digest FROM runs").fetchone()
+    found = [
+        table
+        for table in (*CHAINS, "matches")
+        if connection.execute(f"SELECT 1 FROM {table} WHERE digest IS NOT NULL LIMIT 1").fetchone()
+    ]
+    return found if kept is None else [*found, "end"]
+
+
+def refuse_changed(connection: sqlite3.Connection, path: str) -> None:
+    """Refuse to go on with a run that is not what its digests were taken of: it would get a new
+    digest when it stops, and some changes would never be found."""
+    faults = list(find_changes(connection))
+    if not faults:
+        return
+    first = faults[0]
+    where = "" if first.match is None else f"match {first.match}: "
+    more = f" ({plural(len(faults) - 1, 'more difference')})" if len(faults) > 1 else ""
+    raise StoreError(
+        f"{path} was changed since it was recorded, so the run cannot go on: {where}{first.detail}"
+        f"{more}. `parley audit` with this file shows all differences; restore the file from a "
+        "copy, or start a new run"
+    )
 
 
 def find_changes_in(connection: sqlite3.Connection, number: int) -> Iterator[str]:

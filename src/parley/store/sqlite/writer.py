@@ -28,6 +28,7 @@ from parley.store.sqlite.digests import (
     digest_match,
     digest_row,
     open_chain_ends,
+    refuse_changed,
 )
 from parley.store.sqlite.owner import STALE, Owner, is_running, process_id
 from parley.store.sqlite.reader import ref_of
@@ -68,6 +69,7 @@ class SqliteJournal:
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
         self.path, self.token, self.notice, self.commits = path, os.urandom(8).hex(), "", 0
         self.ref = ref_of(path)
+        self.keeps_digests = False
         self._fault = ""
         found = os.stat(path)
         self._file = found.st_dev, found.st_ino
@@ -143,6 +145,11 @@ class SqliteJournal:
                     f"{STALE:.0f} seconds"
                 )
             await asyncio.sleep(WATCH)
+        try:
+            refuse_changed(connection, str(self.path))
+        except StoreError:
+            connection.execute("ROLLBACK")
+            raise
         connection.execute(
             "UPDATE runs SET owner = ?, token = ?, beat = ?, beats = beats + 1",
             (process_id(), self.token, time.time()),
@@ -150,7 +157,9 @@ class SqliteJournal:
         connection.execute("COMMIT")
 
     def _load(self, connection: sqlite3.Connection) -> None:
-        """What unfinished matches have on record."""
+        """Whether the run keeps digests, and what unfinished matches have on record."""
+        (origin,) = connection.execute("SELECT origin FROM runs").fetchone()
+        self.keeps_digests = origin is not None
         open_matches = "SELECT number FROM matches WHERE state NOT IN ('done', 'aborted')"
         # the rounds of an open match are told again from the first on, and so is their chain
         for match, ends in open_chain_ends(connection).items():
@@ -200,6 +209,8 @@ class SqliteJournal:
         await self.commit("UPDATE runs SET beat = ?, beats = beats + 1", (time.time(),))
 
     async def finish(self, number: int, outcome: Outcome) -> None:
+        if number not in self._played:
+            raise StoreError(f"match {number} is not being played: it has ended before")
         batch = self._batch
         scores = [
             (number, seat.key, metric, value)
@@ -214,8 +225,12 @@ class SqliteJournal:
             if rows:
                 batch.inserts[statement] += rows
         end = outcome.state, outcome.reason or None, outcome.rounds
-        chains = self._played.pop(number).chains if number in self._played else ChainEnds()
-        digest = digest_match(number, end, chains, scores, violations, notes)
+        chains = self._played.pop(number).chains
+        digest = (
+            digest_match(number, end, chains, scores, violations, notes)
+            if self.keeps_digests
+            else None
+        )
         batch.ends.append((number, *end, time.time(), digest))
         await self.acknowledged()
 
@@ -326,7 +341,8 @@ class SqliteJournal:
 
 
 class MatchRecord:
-    """One match's part of the journal. Every row is digested with the one before it."""
+    """One match's part of the journal. Every row is digested with the one before it, unless the
+    run began without digests."""
 
     __slots__ = (
         "_calls_end",
@@ -359,8 +375,9 @@ class MatchRecord:
 
     def append(self, call: RecordedCall) -> Awaitable[None]:
         row = call_row(self._number, call)
-        self._calls_end = digest_row(row, self._calls_end, SPECIAL)
-        self._journal.add_row(CALL, (*row, self._calls_end))
+        if self._journal.keeps_digests:
+            self._calls_end = digest_row(row, self._calls_end, SPECIAL)
+        self._journal.add_row(CALL, (*row, self._calls_end or None))
         return self._journal.acknowledged()
 
     def effect(self, round: int, number: int) -> tuple[bytes, Any] | None:
@@ -368,13 +385,15 @@ class MatchRecord:
 
     async def append_effect(self, round: int, number: int, saw: bytes, result: Any) -> None:
         row = self._number, round, number, saw, encode_json(result)
-        self._effects_end = digest_row(row, self._effects_end)
-        self._journal.add_row(EFFECT, (*row, self._effects_end))
+        if self._journal.keeps_digests:
+            self._effects_end = digest_row(row, self._effects_end)
+        self._journal.add_row(EFFECT, (*row, self._effects_end or None))
         await self._journal.acknowledged()
 
     def circulate(self, messages: list[Message], first: int) -> None:
         if messages:
             row = round_row(self._number, first, messages)
-            self._rounds_end = digest_row(row, self._rounds_end)
-            self._journal.add_row(ROUND, (*row, self._rounds_end))
+            if self._journal.keeps_digests:
+                self._rounds_end = digest_row(row, self._rounds_end)
+            self._journal.add_row(ROUND, (*row, self._rounds_end or None))
             self._journal.wake()
