@@ -1,5 +1,7 @@
 """`parley.run` from a script: what it raises, and how it names what was misspelt."""
 
+import asyncio
+import dataclasses
 import sys
 import traceback
 
@@ -7,7 +9,11 @@ import pytest
 
 import parley
 from parley import ParleyError, TaskError, UsageError
-from parley.errors import ParticipantError
+from parley.api import result_of, watch
+from parley.errors import ParticipantError, ProviderBroken, Refused, UnknownName
+from parley.runs.player import Player
+from parley.runs.run_outcome import RunOutcome
+from parley.store import RunRef, StoredPart, find_run, read_run
 from tests import games
 
 PAIR = {"a": "bot/random", "b": "bot/null"}
@@ -95,9 +101,102 @@ def test_a_callback_gets_typed_events(tmp_path):
     assert {event.path for event in events} == {str(result.path)}
 
 
-def test_a_callback_that_raises_ends_the_run_with_its_error(tmp_path):
-    with pytest.raises(ParleyError, match=r"ZeroDivisionError.*test_api.py, line"):
-        parley.run("public_goods", PAIR, store=tmp_path, progress=lambda event: 1 / 0)
+def test_a_callback_gets_every_notice_once(tmp_path, monkeypatch):
+    monkeypatch.setattr("parley.runs.player.Player._play", notify_and(Player._play))
+    monkeypatch.setattr("parley.api.parts_to_store", lambda *given: ((), ["of the summary"]))
+    events = []
+    models = {"a": "bot/altruist", "b": "bot/free-rider"}
+    parley.run("public_goods", models, repeats=4, store=tmp_path, progress=events.append)
+    notices = [event.text for event in events if event.kind == "notice"]
+    assert {"of a provider", "of the summary"} < set(notices)
+    assert any("more repeats add nothing" in text for text in notices)
+    assert len(notices) == len(set(notices))
+    assert (events[0].kind, events[-1].kind) == ("started", "ended")
+
+
+def notify_and(play):
+    """Play a match after its provider had something to say."""
+
+    async def noisy(self, spec, slot):
+        slot.notice("of a provider")
+        return await play(self, spec, slot)
+
+    return noisy
+
+
+@pytest.mark.parametrize(
+    ("at", "state"),
+    [
+        ("started", "stopped"),
+        ("of a provider", "stopped"),
+        ("match_done", "stopped"),
+        ("of the summary", "done"),
+        ("ended", "done"),
+    ],
+)
+def test_what_a_callback_raises_reaches_the_caller_once_the_run_is_kept(
+    tmp_path, monkeypatch, at, state
+):
+    monkeypatch.setattr("parley.runs.player.Player._play", notify_and(Player._play))
+    kept = [StoredPart("x", "1", "{}", "{}", "[]")]
+    monkeypatch.setattr("parley.api.parts_to_store", lambda *given: (kept, ["of the summary"]))
+    seen = []
+
+    def failing(event):
+        seen.append(event.kind)
+        if at in (event.kind, event.text):
+            raise KeyError(at)
+
+    with pytest.raises(KeyError, match=at) as raised:
+        parley.run("public_goods", PAIR, repeats=2, store=tmp_path, progress=failing)
+    assert raised.traceback[-1].name == "failing"
+    (path,) = tmp_path.glob("*.parley")
+    (note,) = raised.value.__notes__
+    assert f"the run is {state}" in note
+    assert str(path) in note
+    assert (seen[0], seen.count("ended")) == ("started", at == "ended")  # not called again
+    with read_run(find_run(path)) as reader:
+        assert reader.info.state == state
+        assert reader.info.digest  # it was sealed
+        assert [part.name for part in reader.part_results()] == ["x"]
+    monkeypatch.undo()
+    assert parley.resume(path).state == "done"
+
+
+def test_a_fault_with_several_arguments_is_raised_as_it_is(tmp_path):
+    fault = ProviderBroken("acme", "no module")
+    fault.__cause__ = OSError("gone")
+    ending = RunOutcome(RunRef("", "x", "x"), "failed", None, "no module", fault=fault)
+    with pytest.raises(ProviderBroken) as raised:
+        result_of(ending)
+    assert raised.value is fault
+    assert isinstance(raised.value.__cause__, OSError)
+    fault = Refused("wrong key", kind="key", hint="set KEY")
+    with pytest.raises(Refused) as raised:
+        result_of(dataclasses.replace(ending, fault=fault))
+    assert (raised.value.kind, raised.value.hint) == ("key", "set KEY")
+
+
+def test_misspelt_keywords_of_resume_and_rejudge_get_the_nearest_name():
+    with pytest.raises(UnknownName, match=r"option of parley.resume: 'max_cals'.*'max_calls'"):
+        parley.resume("last", max_cals=3)
+    with pytest.raises(UnknownName, match=r"option of parley.rejudge: 'sede'.*'seed'"):
+        parley.rejudge("last", {}, sede=3)
+
+
+def test_progress_on_stderr_estimates_calls_and_steers_no_terminal(capsys):
+    shown = []
+
+    async def play(progress, summarise):
+        shown.append(progress.estimates_calls)
+        progress.notify("a\x1b[2J")
+
+    asyncio.run(watch(True, play))
+    assert shown == [True]
+    assert capsys.readouterr().err.splitlines() == ["a\u241b[2J"]
+
+
+def test_progress_is_a_truth_value_or_a_function(tmp_path):
     with pytest.raises(UsageError, match="True, False or a function of an event, not 'yes'"):
         parley.run("public_goods", PAIR, store=tmp_path, progress="yes")
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import fields
-from functools import partial
+from functools import partial, wraps
 from inspect import signature
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec
 
 from parley.config.experiment import Experiment, sandbox_choice
 from parley.config.experiment_file import is_yaml_path, read_experiment
@@ -29,10 +29,12 @@ from parley.runs.rejudge import experiment_for_judges, prepare_judging
 from parley.runs.run_outcome import RunOutcome, raised_by_code
 from parley.runs.screening import start_run
 from parley.store import RunRef, Store, open_store
+from parley.tables import make_visible
 
 Models = Mapping[str, Any] | Sequence[Any]
 OnEvent = Callable[[ProgressEvent], None]
 Play = Callable[..., Coroutine[Any, Any, RunOutcome]]
+P = ParamSpec("P")
 
 
 def run(task: str | Path | Task, models: Models | None = None, **options: Any) -> Result:
@@ -83,7 +85,8 @@ async def run_async(
     run that is stopped, also by its budget (`budget_usd`, `max_calls`), returns its partial result,
     marked as such. Code that models write runs in a `sandbox` (bubblewrap, docker or podman), or
     nowhere. `fresh` screens questions again, also where an earlier screening is stored. `progress`
-    shows on stderr how the run stands; a function instead gets every `parley.ProgressEvent`.
+    shows on stderr how the run stands; a function instead gets every `parley.ProgressEvent`, and
+    what it raises stops the run and is raised here once the run is kept.
     `allow_hosts`, `allow_paths` and `allow_env` let files do what only you may do otherwise.
     """
     given = from_keywords(**{name: value for name, value in locals().items() if name in OPTIONS})
@@ -114,6 +117,21 @@ async def run_async(
     return result_of(await watch(progress, partial(start_run, prepared, place, fresh=fresh)))
 
 
+def with_known_keywords(call: Callable[P, Result]) -> Callable[P, Result]:
+    """Answer a misspelt keyword with the nearest name."""
+    known = list(signature(call).parameters)
+
+    @wraps(call)
+    def checked(*given: P.args, **options: P.kwargs) -> Result:
+        for name in options:
+            if name not in known:
+                raise unknown_name(f"option of parley.{call.__name__}:", name, known)
+        return call(*given, **options)
+
+    return checked
+
+
+@with_known_keywords
 def resume(
     run: str | Path | Result,
     *,
@@ -144,6 +162,7 @@ def resume(
     return result_of(run_sync(watch(progress, partial(player.resume_run, prepared, ref))))
 
 
+@with_known_keywords
 def rejudge(
     run: str | Path | Result,
     roles: Mapping[str, Any],
@@ -179,13 +198,26 @@ def rejudge(
 async def watch(progress: bool | OnEvent, play: Play) -> RunOutcome:
     """Play a run and show how it stands: `True` shows it on stderr, a function gets every event."""
     if progress is True:
-        shown = Progress()
-        async with show_progress(shown, partial(print, file=sys.stderr, flush=True)):
+        shown = Progress(estimates_calls=True)
+        async with show_progress(shown, print_notice):
             return await play(progress=shown, summarise=parts_to_store)
     if progress is not False and not callable(progress):
         raise UsageError(f"progress is True, False or a function of an event, not {progress!r}")
     watched = Progress(on_event=progress or None)
-    return await play(progress=watched, summarise=parts_to_store)
+    ending = await play(progress=watched, summarise=parts_to_store)
+    if watched.failure is not None:
+        reason = f" ({ending.reason})" if ending.reason else ""
+        watched.failure.add_note(
+            f"a progress callback raised this; the run is {ending.state}{reason} and is kept in "
+            f"{ending.ref.location}"
+        )
+        raise watched.failure
+    return ending
+
+
+def print_notice(text: str) -> None:
+    """A message to the person, on stderr."""
+    print(make_visible(text), file=sys.stderr, flush=True)
 
 
 def ref_of_run(run: str | Path | Result, store: Store) -> RunRef:
@@ -199,21 +231,22 @@ def result_of(ending: RunOutcome) -> Result:
     if ending.state == "failed":
         if ending.fault is None:
             raise ParleyError(ending.reason)
-        raise type(ending.fault)(str(ending.fault)) from find_root_cause(ending.fault)
+        raise ending.fault from find_root_cause(ending.fault)
     if raised_by_code(ending.fault):
         assert isinstance(ending.fault, ParticipantError)
         raise ending.fault.with_message(
             f"{ending.fault}; what was played is in {ending.ref.location}: mend the function, and "
             "go on with parley.resume (with task=… for a bot in the file of its task)"
-        ) from find_root_cause(ending.fault)
+        ) from find_root_cause(ending.fault) or ending.fault
     return Result(ending.ref, look_up=PriceList().find, task=ending.task)
 
 
-def find_root_cause(fault: BaseException) -> BaseException:
-    """The exception that began it all."""
-    while fault.__cause__ is not None:
-        fault = fault.__cause__
-    return fault
+def find_root_cause(fault: BaseException) -> BaseException | None:
+    """The exception that began it all; None if that is the fault itself."""
+    cause = fault.__cause__
+    while cause is not None and cause.__cause__ is not None:
+        cause = cause.__cause__
+    return cause
 
 
 def experiment_for(

@@ -3,6 +3,7 @@ digest that the run printed."""
 
 import asyncio
 import json
+import shlex
 import shutil
 import sqlite3
 from contextlib import closing
@@ -261,6 +262,8 @@ def test_the_command_prints_the_digest_and_compares_it(tmp_path):
     played = command("run", "public_goods", *models, cwd=tmp_path)
     digest = played.err.split("digest ")[1].partition(":")[0]
     assert len(digest) == 64
-    command("audit", "last", "--digest", digest, cwd=tmp_path)
+    printed = shlex.split(played.err.split("and compare: ")[1].splitlines()[0])
+    at = printed.index("audit")  # before it: how this program was called
+    command(*printed[at:], cwd=tmp_path)
     other = command("audit", "last", "--digest", "0" * 64, cwd=tmp_path, code=5)
     assert f"the digest of the run is {digest}, not 000" in other.out

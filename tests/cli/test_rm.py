@@ -72,7 +72,7 @@ def test_a_name_stands_for_one_run(tmp_path):
     play(tmp_path, "--name", "first")
     done = play(tmp_path, "--name", "first", code=2)
     assert "there is a run called 'first' already" in done.err
-    assert "--name first-2" in done.err
+    assert "another name, like first-2, or delete" in done.err
     play(tmp_path, "--name", "first-2")
     assert "first-3" in play(tmp_path, "--name", "first", code=2).err
 

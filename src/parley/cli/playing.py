@@ -44,7 +44,8 @@ def play_and_print(play: Play, *, as_json: bool, form: str, quiet: bool = False)
     print_fault(ending)
     print_ending(ending)
     if result.digest:
-        say(f"digest {result.digest}: keep it, parley audit --digest compares with it")
+        check = f"{command_name()} audit {shlex.quote(ending.ref.location)}"
+        say(f"digest {result.digest}: keep it, and compare: {check} --digest {result.digest}")
     return {"budget": BUDGET, "drift": DRIFT}.get(ending.status or "", CODES[ending.state])
 
 

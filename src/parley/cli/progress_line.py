@@ -8,10 +8,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from parley import downloads
+from parley.runs.progress_display import EVERY, SOON
 from parley.tables import make_visible
-
-EVERY = 5.0  # seconds between plain lines
-SOON = 2.0  # what takes less needs no progress
 
 
 def say(text: str) -> None:

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from parley.cli.progress_line import EVERY, SOON, say
+from parley.cli.progress_line import say
 from parley.cli.shared_options import as_json, in_format, in_store
 from parley.cli.simulate_advice import format_aim, recommend_plan, render_simulation
+from parley.runs.progress_display import EVERY, SOON
 from parley.runs.simulation_assumptions import (
     MOST,
     Assumptions,

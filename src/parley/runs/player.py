@@ -42,7 +42,7 @@ from parley.rules.references import DrawOrder
 from parley.rules.task import Task
 from parley.runs.budget import Budget
 from parley.runs.forecast import estimate_calls
-from parley.runs.progress import EventKind, Progress, StopSignal
+from parley.runs.progress import Progress, StopSignal
 from parley.runs.repeat_notice import RepeatNotice, WatchedRecord
 from parley.runs.run_outcome import (
     RunOutcome,
@@ -91,7 +91,7 @@ def refuse_taken_name(config: Config, store: Store) -> None:
         free = next(name for n in count(2) if (name := f"{config.name}-{n}") not in names)
         raise UsageError(
             f"there is a run called {config.name!r} already ({names[config.name]}): choose another "
-            f"name, like --name {free}, or delete that run, parley rm {names[config.name]}"
+            f"name, like {free}, or delete that run (`parley rm {names[config.name]}`)"
         )
 
 
@@ -200,11 +200,7 @@ async def play_run(
             list(player.participants.values()),
             asyncio.create_task(player.heartbeat_loop()),
         )
-        player.emit("started")
-        for notice in player.progress.notices:
-            player.emit("notice", text=notice)
         state, status, reason = await player.play_plan(1 if prepared.attended else concurrency)
-        player.emit("ended", text=reason)
         # if the store cannot be written, that is the reason already
         with suppress(StoreError):
             await player.recorder.save_final(player.participants)
@@ -226,6 +222,7 @@ async def play_run(
             heartbeat.cancel()
         await asyncio.gather(*(each.close() for each in participants), return_exceptions=True)
         await journal.close()
+    player.progress.emit("ended", text=reason)
     stop_signal = player.stop_signal
     flag = stop_signal.limit or ("--max-blocks" if status == "budget" else "")
     return RunOutcome(
@@ -267,25 +264,32 @@ class Player:
         self.rounds_numbers = reader.info.identity.get("rounds_numbers", False)
         self.budget = make_budget(prepared, journal, stop_signal, reader)
         self.recorder = SpendingRecorder(reader, journal, self.budget, progress)
+        notices = list[str]()
         self.participants: dict[str, LimitedParticipant] = {}
         for alias, who, limits in prepared.participants():
             self.participants[alias] = LimitedParticipant(alias, who, limits, progress, self.budget)
             if self.budget is not None and (
                 notice := self.budget.add_model(alias, who, prepared.config.models[alias])
             ):
-                progress.notices.append(notice)
+                notices.append(notice)
         self.masking = masking_of_run(prepared.config, reader.info.identity)
         self.execute = None if sandbox is None else track_waiting(sandbox, progress)
         self.faults: dict[str, ParticipantError] = {}  # by message
         self.failed: Counter[str] = Counter()  # how many matches each of them has stopped
         self.fatal: ParleyError | None = None
-        self.repeats = RepeatNotice(reader, progress)
         progress.begin(len(finished))
-        progress.notices += [*prepared.cautions, *filter(None, [journal.notice])]
+        progress.on_failure = self.stop_for_callback
+        if progress.failure is not None:  # in a screening, or while the run was opened
+            self.stop_for_callback(progress.failure)
+        progress.emit("started")
+        self.repeats = RepeatNotice(reader, progress)
+        notices += [*prepared.cautions, journal.notice]
         if sandbox is not None and prepared.config.sandbox == "none":
-            progress.notify(
+            notices.append(
                 "code that models write runs on this machine WITHOUT isolation, as you asked"
             )
+        for notice in notices:
+            progress.notify(notice)
 
     @property
     def first_fault(self) -> ParleyError | None:
@@ -374,7 +378,7 @@ class Player:
                 self.failed[str(fault)] += 1
                 self.progress.failed += 1
                 await self.journal.fail(spec.number, str(fault))
-                self.emit("match_failed", spec.number, str(fault))
+                self.progress.emit("match_failed", spec.number, str(fault))
                 return
         except Exception as fault:
             if not (isinstance(fault, Halted) and self.stop_signal.reason):
@@ -382,7 +386,7 @@ class Player:
             return
         self.scores[spec.number] = outcome.scores
         self.progress.done += 1
-        self.emit("match_done", spec.number)
+        self.progress.emit("match_done", spec.number)
 
     async def _play(self, spec: MatchSpec, slot: MatchSlot) -> Outcome:
         prepared, config = self.prepared, self.prepared.config
@@ -416,12 +420,10 @@ class Player:
             self.repeats.add_match(spec, watched.lines)
         return outcome
 
-    def emit(self, kind: EventKind, match: int | None = None, text: str = "") -> None:
-        """Tell whoever watches; a callback that fails stops the run."""
-        try:
-            self.progress.emit(kind, match, text)
-        except Exception as fault:
-            self.stop_for(fault)
+    def stop_for_callback(self, fault: Exception) -> None:
+        """Stop the run because the callback that watches it has failed. Nothing is wrong with the
+        run itself: it can go on later."""
+        self.stop_signal.stop(f"the progress callback raised {describe_exception(fault)}")
 
     def stop_for(self, fault: Exception) -> None:
         """Stop the run because of an error that would hit every further match."""

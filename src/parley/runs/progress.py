@@ -52,6 +52,9 @@ class Progress:
     # by alias: when the calls in progress began
     waiting: dict[str, dict[int, float]] = field(default_factory=dict)
     on_event: Callable[[ProgressEvent], None] | None = None
+    # what the callback raised: it is not called again, the run stops, and its caller raises this
+    failure: Exception | None = None
+    on_failure: Callable[[Exception], None] = lambda fault: None
     _notified: set[str] = field(default_factory=set)
 
     def begin(self, finished: int) -> None:
@@ -83,17 +86,27 @@ class Progress:
         return (expected - self.calls) * (time.monotonic() - self.began) / made
 
     def notify(self, text: str) -> None:
-        """Show a notice to the user. Each text is shown once, with API keys masked."""
-        if (text := redact(text)) and text not in self._notified:
-            self._notified.add(text)
+        """Show a notice to the user: to the callback if there is one, else in the list that a
+        display empties. Each text is shown once, with API keys masked."""
+        if not (text := redact(text)) or text in self._notified:
+            return
+        self._notified.add(text)
+        if self.on_event is None:
             self.notices.append(text)
+        else:
             self.emit("notice", text=text)
 
     def emit(self, kind: EventKind, match: int | None = None, text: str = "") -> None:
-        """Tell the callback, if there is one."""
-        if self.on_event is not None:
-            counts = (self.done, self.failed, self.planned, self.calls)
+        """Call the callback, if there is one. It never raises here, where a match is played or
+        a record is written: what it raises is kept in `failure`."""
+        if self.on_event is None or self.failure is not None:
+            return
+        counts = (self.done, self.failed, self.planned, self.calls)
+        try:
             self.on_event(ProgressEvent(kind, *counts, self.location, match, redact(text)))
+        except Exception as fault:
+            self.failure = fault
+            self.on_failure(fault)
 
     def slowest(self) -> tuple[str, float] | None:
         """The alias with the oldest call in progress, and the age of that call in seconds."""

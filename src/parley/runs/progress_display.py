@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from parley import downloads
 from parley.runs.progress import Progress
-from parley.tables import plural
+from parley.tables import make_visible, plural
 
 Say: TypeAlias = Callable[[str], None]
 EVERY = 5.0  # seconds between plain lines
@@ -98,12 +98,13 @@ async def show_changing_line(progress: Progress, say: Say) -> None:
             while progress.notices:
                 print(f"\r{'':<{width}}\r", end="", file=sys.stderr)
                 say(progress.notices.pop(0))
-            line = describe_progress(progress)
+            line = make_visible(describe_progress(progress))
             print(f"\r{line:<{width}}", end="", file=sys.stderr, flush=True)
             width = len(line)
             await asyncio.sleep(0.3)
     finally:
-        print(f"\r{describe_progress(progress):<{width}}", file=sys.stderr, flush=True)
+        line = make_visible(describe_progress(progress))
+        print(f"\r{line:<{width}}", file=sys.stderr, flush=True)
 
 
 def describe_progress(progress: Progress) -> str:
@@ -147,7 +148,8 @@ async def show_bar(progress: Progress, say: Say) -> None:
         try:
             while True:
                 while progress.notices:
-                    bar.console.print(f"parley: {progress.notices.pop(0)}", highlight=False)
+                    notice = make_visible(progress.notices.pop(0))
+                    bar.console.print(f"parley: {notice}", highlight=False, markup=False)
                 failed = ", ".join(
                     filter(
                         None,

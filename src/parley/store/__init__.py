@@ -510,7 +510,7 @@ class Store(Protocol):
         this process measures; `notify` is called before such a wait."""
 
     def delete(self, ref: RunRef) -> None:
-        """Delete a run; `StoreError` if somebody plays it."""
+        """Delete a run; `UsageError` if somebody plays it, `StoreError` if it cannot be deleted."""
 
     def open_votes(self, refs: Sequence[RunRef], read_only: bool = False) -> VoteStore:
         """The votes on these runs of this store."""

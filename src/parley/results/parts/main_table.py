@@ -241,7 +241,10 @@ def list_notes(found: Scores, shown: Scores, header: Row, style: Style) -> list[
     notes += describe_defaults(shown)
     known = {row.metric for row in shown}
     if hidden := list(dict.fromkeys(row.metric for row in found if row.metric not in known)):
-        notes.append(f"more metrics, by `parley show RUN --metrics all`: {', '.join(hidden)}")
+        notes.append(
+            f'more metrics (`parley show RUN --metrics all`, or `table(metrics="all")` of the '
+            f"result in Python): {', '.join(hidden)}"
+        )
     return notes
 
 
