@@ -3,14 +3,16 @@ ones work with at most one flag."""
 
 import os
 import re
+from pathlib import Path
 
+import click
 import orjson
 import pytest
 
 import parley
 from parley.config import models_file
 from parley.config.experiment_file import read_experiment
-from parley.config.trust import Allowed, Written, is_loopback
+from parley.config.trust import Allowed, Written, is_loopback, is_module_in
 from parley.errors import UsageError
 from parley.providers._transport import Transport
 from tests.cli.test_cli import parley as command
@@ -20,6 +22,7 @@ KEYS = {
     "ANTHROPIC_API_KEY": "sk-planted-anthropic-0123456789",
     "AZURE_OPENAI_API_KEY": "planted-azure-0123456789",
     "OPENROUTER_API_KEY": "sk-planted-openrouter-0123456789",
+    "GEMINI_API_KEY": "planted-gemini-0123456789",
     "AWS_SECRET": "planted-aws-0123456789",
     "HTTP_TOKEN_OF_MINE": "planted-token-0123456789",
 }
@@ -145,6 +148,18 @@ HOSTILE = {
         "path",
     ),
     "a function of a package": ({"x.yaml": models("model: 'python/click:launch'")}, "path"),
+    "another library's keys": (
+        {"x.yaml": models(f"model: inspect/openai/m, base_url: '{EVIL}'")},
+        "host",
+    ),
+    "a function of a package behind an empty folder": (
+        {"x.yaml": models("model: 'python/click:launch'"), "click/x": ""},
+        "path",
+    ),
+    "a bucket of a customer": (
+        {"x.yaml": models("model: google/m, base_url: 'https://evil.storage.googleapis.com/v1'")},
+        "host",
+    ),
     "models.yaml": (
         {
             "models.yaml": f"gpt: {{model: openai/m, base_url: '{EVIL}'}}\n",
@@ -194,6 +209,7 @@ def write(files):
         if name == "link":
             os.symlink(text, name)
         else:
+            os.makedirs(os.path.dirname(name) or ".", exist_ok=True)
             with open(name, "w", encoding="utf-8") as file:
                 file.write(text)
 
@@ -335,6 +351,13 @@ def test_texts_of_a_file_are_stored_as_texts(here):
     base = experiment.models["a"]["base_url"]
     assert isinstance(base, Written)
     assert orjson.loads(orjson.dumps(experiment.models))["a"]["base_url"] == base
+
+
+def test_a_module_of_an_environment_in_the_folder_is_not_the_folders():
+    """An environment may lie in the current folder, and its packages are loaded already."""
+    folder = Path(click.__file__).parents[1]
+    assert is_module_in("click", [folder])
+    assert not is_module_in("click", [folder.parents[2]])
 
 
 def test_which_hosts_are_this_machine():

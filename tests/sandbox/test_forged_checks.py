@@ -115,6 +115,8 @@ async def attack(source, rounds):
         written = await shell.run(f"cat > /data/attack.py <<'END'\n{LOOK}{source}\nEND")
         assert written["status"] == 0
         await shell.run("python3 /data/attack.py >/dev/null 2>&1 &\nsleep 0.3")
+        running = await shell.run("ps -eL -o comm=,stat= | grep python3 | grep -vc Z")
+        assert int(running["output"]) > 0, "the attacker has ended by itself"
         forged = []
         for _ in range(rounds):
             checked = await shell.check(SLOW_CHECK, f"value-{secrets.token_hex(12)}", timeout=60)

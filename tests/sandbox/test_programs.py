@@ -605,6 +605,7 @@ DROPPED = """
 import ctypes, mmap, os, time
 libc = ctypes.CDLL(None, use_errno=True)
 def f(x):
+    filled, done = os.pipe()
     for _ in range(3):
         if os.fork() == 0:
             {hide}
@@ -612,9 +613,12 @@ def f(x):
             for at in range(0, len(m), 4096):
                 m[at] = 1
             m.madvise(mmap.MADV_DONTNEED, 0, len(m))
-            time.sleep(5)
+            os.write(done, b"x")
+            time.sleep(20)
             os._exit(0)
-    time.sleep(4)
+    for _ in range(3):
+        os.read(filled, 1)
+    time.sleep(15)
     return x + 1
 """
 ANONYMOUS = "mmap.mmap(-1, 90 << 20, flags=mmap.MAP_SHARED | mmap.MAP_ANONYMOUS)"
@@ -664,6 +668,7 @@ def test_what_sockets_hold_counts(monkeypatch):
     code = """
 import os, socket, time
 def f(x):
+    filled, done = os.pipe()
     for _ in range(30):
         if os.fork() == 0:
             held = []
@@ -675,9 +680,12 @@ def f(x):
                         held[-1][0].send(b'x' * 60000)
                 except BlockingIOError:
                     pass
-            time.sleep(5)
+            os.write(done, b"x")
+            time.sleep(20)
             os._exit(0)
-    time.sleep(4)
+    for _ in range(30):
+        os.read(filled, 1)
+    time.sleep(15)
     return x + 1
 """
     found = verdict(sandbox, {"code": code, "tests": ["assert f(1) == 2"]})

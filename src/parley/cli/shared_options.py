@@ -77,7 +77,11 @@ def allow_options(command: Command) -> Command:
     """What files may do beyond the usual; `read_allowed` takes them together."""
     for flag, name, what in (
         ("--allow-env", "NAME", "Let files of this run use a variable of your environment."),
-        ("--allow-path", "PATH", "Let files of this run read a path outside their folder."),
+        (
+            "--allow-path",
+            "PATH",
+            "Let files of this run read a path, or use a Python module, outside their folder.",
+        ),
         ("--allow-host", "HOST", "Let files of this run send a key to a host."),
     ):
         option = click.option(flag, multiple=True, metavar=name, help=f"{what} Repeat it.")

@@ -29,8 +29,11 @@ from parley.providers._traits import Traits
 # Hosts of a provider's own besides its home, by how their names end.
 MORE_HOSTS = {
     "azure": (".openai.azure.com", ".cognitiveservices.azure.com", ".services.ai.azure.com"),
-    "google": (".googleapis.com",),
+    "google": ("-aiplatform.googleapis.com",),
 }
+
+
+ALL_KEYS = "your keys"  # where it is not known which would be sent
 
 
 @dataclass(frozen=True)
@@ -169,13 +172,20 @@ def check_code(file: YamlFile, place: Place, module: str, allowed: Allowed) -> N
 
 
 def is_module_in(top: str, folders: Iterable[Path]) -> bool:
-    """Whether a module that would be imported now lies in one of these folders."""
+    """Whether a module is a file or a package directly in one of these folders, and no other module
+    of its name would be taken instead."""
     if top in sys.stdlib_module_names:
         return False
+    places = {
+        place.resolve()
+        for folder in folders
+        for place in (folder / f"{top}.py", folder / top / "__init__.py")
+        if place.is_file()
+    }
     if top in sys.modules:
-        place = getattr(sys.modules[top], "__file__", None)
-        return place is not None and any(Path(place).resolve().is_relative_to(f) for f in folders)
-    return any((f / top).is_dir() or (f / f"{top}.py").is_file() for f in folders)
+        loaded = getattr(sys.modules[top], "__file__", None)
+        return loaded is not None and Path(loaded).resolve() in places
+    return bool(places)
 
 
 def check_models(models: Mapping[str, Mapping[str, Any]], allowed: Allowed) -> None:
@@ -222,15 +232,19 @@ def check_model_address(options: Mapping[str, Any], traits: Traits, allowed: All
     named, key = options.get("api_key_env"), options.get("api_key_env") or traits.key_variable
     keys = [str(key)] if key and find_setting(str(key)) else []
     if isinstance(base, Written):
+        if not traits.key_known:  # it takes keys from the environment by rules of its own
+            keys.append(ALL_KEYS)
         keys += [found[1] for found in REFERENCE.finditer(base)]
         for each in keys:
             check_host(base, base, each, family, allowed)
-    elif base is None and (home := traits.home_env) and not os.environ.get(home):
-        if (found := find_setting(home)) and keys:  # it stands in .env of this folder
-            origin = Written.at(found, env_file(), (home,))
+    elif base is None and keys:
+        typed = os.environ.get(traits.home_env) if traits.home_env else None
+        found = find_setting(traits.home_env) if traits.home_env else None
+        if found and not typed:  # it stands in .env of this folder
+            origin = Written.at(found, env_file(), (traits.home_env or "",))
             check_host(origin, found, keys[0], family, allowed)
-        elif isinstance(named, Written) and keys and traits.home:
-            check_host(named, traits.home, keys[0], family, allowed)
+        elif isinstance(named, Written) and (address := typed or traits.home):
+            check_host(named, address, keys[0], family, allowed)
 
 
 def check_host(origin: Written, address: str, variable: str, family: str, allowed: Allowed) -> None:
@@ -244,9 +258,9 @@ def check_host(origin: Written, address: str, variable: str, family: str, allowe
         return
     raise origin.file.error(
         origin.place,
-        f"the value of {variable} would be sent to {host}, which is no host of "
-        f"{' or '.join(sorted(owners)) or 'its owner'}; if you trust this host with it, add "
-        f"--allow-host {host}",
+        f"{variable if variable == ALL_KEYS else f'the value of {variable}'} would be sent to "
+        f"{host}, which is no host of {' or '.join(sorted(owners)) or 'their owner'}; if you trust "
+        f"this host with it, add --allow-host {host}",
     )
 
 

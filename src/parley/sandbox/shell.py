@@ -19,6 +19,7 @@ from typing import Any, Literal, Self
 from parley.errors import SandboxError, TaskError
 from parley.sandbox import linux, seccomp
 from parley.sandbox.cgroups import Group, limited_group
+from parley.sandbox.inside.session import SETTLED
 from parley.sandbox.inside.view import IDS
 from parley.sandbox.inside.wire import LARGEST
 from parley.sandbox.kinds import BOOT, FLAGS, REMEDY, SETTINGS, parents, python, sources, system
@@ -174,7 +175,8 @@ class Shell:
         async with self._turn:
             try:
                 said = await self._exchanged(
-                    json.dumps({**asked, "timeout": seconds}).encode(), 2 * seconds + GRACE
+                    json.dumps({**asked, "timeout": seconds}).encode(),
+                    2 * (seconds + SETTLED) + GRACE,  # a check may be repeated
                 )
                 if "unable" in said:
                     raise SandboxError(f"a shell could not be checked: {said['unable']}")

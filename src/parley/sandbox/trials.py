@@ -102,7 +102,7 @@ def listed(program: Mapping[str, Any], key: str) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
-class TestCode:
+class ParsedTests:
     """What is read off the tests of a problem."""
 
     names: tuple[str, ...]  # that tests use and nobody but the program can define
@@ -111,7 +111,7 @@ class TestCode:
 
 
 @lru_cache(256)
-def read(tests: tuple[str, ...], setup: str, prelude: str) -> TestCode:
+def read(tests: tuple[str, ...], setup: str, prelude: str) -> ParsedTests:
     """Read the tests of a problem."""
     used: set[str] = set()
     plain: set[str] = set()  # used otherwise than `name.attribute`
@@ -142,7 +142,7 @@ def read(tests: tuple[str, ...], setup: str, prelude: str) -> TestCode:
     free = used - known
     standard = {name for name in free - plain if name in sys.stdlib_module_names}
     runs_text = runs_text or not standard.isdisjoint(MODULES)
-    return TestCode(tuple(sorted(free - standard)), tuple(sorted(standard)), runs_text)
+    return ParsedTests(tuple(sorted(free - standard)), tuple(sorted(standard)), runs_text)
 
 
 def evaluates(node: ast.AST) -> bool:

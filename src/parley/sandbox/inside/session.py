@@ -261,6 +261,8 @@ def standstill() -> Iterator[set[int]]:
     signalled(-1, signal.SIGSTOP)
     until = monotonic() + SETTLED
     while (moving := {pid for pid in processes() if not is_still(pid)}) and monotonic() < until:
+        for pid in moving:  # somebody may have been woken
+            signalled(pid, signal.SIGSTOP)
         sleep(0.001)
     for pid in moving:
         signalled(pid, signal.SIGKILL)

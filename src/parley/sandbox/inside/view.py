@@ -26,7 +26,7 @@ KEPT = {
     "SETUID": 7,
 }
 # A right that allows nothing here. Scripts of the task have it and the model's processes do not,
-# and the kernel lets nobody look into a process that has more rights than he.
+# and the kernel lets no process look into one that has more rights.
 APART = 35  # WAKE_ALARM
 LAST_RIGHT = 40
 FOLDERS = {
@@ -40,7 +40,6 @@ FOLDERS = {
 }  # fmt: skip
 # Programs load from here before they do what they are asked to: whoever writes here decides what a
 # check finds.
-FOLDERS_OF_USR = ("etc", "lib32", "lib64", "libexec", "libx32")
 SEALED_FILES = ("/etc/ld.so.cache", "/etc/ld.so.preload")
 SEALED_FOLDERS = ("/etc/alternatives", "/etc/perl", "/usr/local/lib", "/usr/local/share")
 
@@ -78,12 +77,16 @@ def made(settings: dict[str, Any]) -> None:
     confine.control(confine.DUMPABLE, 0, "dumpable")  # nobody inside reads or writes our memory
 
 
+FOLDERS_OF_USR = ("etc", "lib32", "lib64", "libexec", "libx32")
+
+
 def own_programs(settings: dict[str, Any]) -> None:
     """A layer of our own over /usr: files may be put beside its folders, the folders themselves
     stay as they are, and locks on what lies there are seen by nobody outside."""
     layer = "/.layer"
     os.mkdir(layer)
-    size = b"size=%d,mode=755" % settings["limits"]["disk"]
+    disk = settings["limits"]["disk"]
+    size = b"size=%d,nr_inodes=%d,mode=755" % (disk, max(4096, disk >> 12))
     confine.done(
         confine.mount(b"tmpfs", layer.encode(), confine.NO_SUID | confine.NO_DEV, size), layer
     )
