@@ -19,6 +19,7 @@ LOOK = r"""
 import ctypes, fcntl, glob, os, re, signal, struct, sys, threading, time
 libc = ctypes.CDLL(None, use_errno=True)
 VALUE = re.compile(rb"value-[0-9a-f]{24}")
+open("/data/ready", "w").close()
 
 def look():
     for place in glob.glob("/proc/[0-9]*"):
@@ -114,9 +115,10 @@ async def attack(source, rounds):
         await shell.prepare("mkdir -p /data && touch /data/answer && chmod 777 /data")
         written = await shell.run(f"cat > /data/attack.py <<'END'\n{LOOK}{source}\nEND")
         assert written["status"] == 0
-        await shell.run("python3 /data/attack.py >/dev/null 2>&1 &\nsleep 0.3")
-        running = await shell.run("ps -eL -o comm=,stat= | grep python3 | grep -vc Z")
-        assert int(running["output"]) > 0, "the attacker has ended by itself"
+        started = await shell.run(
+            "python3 /data/attack.py >/dev/null 2>&1 &\nuntil [ -e /data/ready ]; do sleep 0.05; done"
+        )
+        assert started["status"] == 0, "the attacker did not start"
         forged = []
         for _ in range(rounds):
             checked = await shell.check(SLOW_CHECK, f"value-{secrets.token_hex(12)}", timeout=60)
@@ -140,7 +142,10 @@ def test_a_check_during_which_somebody_moved_is_repeated_with_nobody_there(monke
             # they fire long after everybody was stopped, and while the check sleeps
             late = ATTACKS["timers"].replace("FIRST = 300_000", "FIRST = 500_000_000")
             await shell.run(f"cat > /data/attack.py <<'END'\n{LOOK}{late}\nEND")
-            await shell.run("python3 /data/attack.py >/dev/null 2>&1 &\nsleep 0.3")
+            await shell.run(
+                "python3 /data/attack.py >/dev/null 2>&1 &\n"
+                "until [ -e /data/ready ]; do sleep 0.05; done; sleep 0.3"
+            )
             wrong = await shell.check(
                 f"sleep 1; {SLOW_CHECK}", f"value-{secrets.token_hex(12)}", timeout=60
             )
