@@ -116,7 +116,8 @@ async def attack(source, rounds):
         written = await shell.run(f"cat > /data/attack.py <<'END'\n{LOOK}{source}\nEND")
         assert written["status"] == 0
         started = await shell.run(
-            "python3 /data/attack.py >/dev/null 2>&1 &\nuntil [ -e /data/ready ]; do sleep 0.05; done"
+            "python3 /data/attack.py >/dev/null 2>&1 &\n"
+            "until [ -e /data/ready ]; do sleep 0.05; done"
         )
         assert started["status"] == 0, "the attacker did not start"
         forged = []
