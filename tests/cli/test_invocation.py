@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from parley.cli import invocation
-from parley.cli.invocation import command_name
+from parley.cli.invocation import allowing_words, command_name
 
 SOURCES = str(Path(__file__).parents[2] / "src")
 
@@ -82,3 +82,9 @@ def test_a_run_at_a_terminal_says_what_to_look_at_next(tmp_path):
         assert f"-m parley {words}" in shown.decode()
     piped = subprocess.run(line, cwd=tmp_path, env=env, capture_output=True, text=True, check=True)
     assert "--part pairs" not in piped.stdout + piped.stderr
+
+
+def test_what_was_allowed_is_typed_again(monkeypatch):
+    words = ["parley", "run", "x.yaml", "--allow-host", "a b", "--yes", "--allow-env=NAME"]
+    monkeypatch.setattr(sys, "argv", words)
+    assert allowing_words() == ["--allow-host", "'a b'", "--allow-env=NAME"]

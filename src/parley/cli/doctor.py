@@ -12,10 +12,10 @@ import orjson
 
 from parley import __version__
 from parley.cli.progress_line import say
-from parley.cli.shared_options import as_json, in_store
+from parley.cli.shared_options import allow_options, as_json, in_store, read_allowed
 from parley.config import models_file
 from parley.config.extras import EXTRAS, missing_extras
-from parley.config.trust import NOTHING_MORE, check_model
+from parley.config.trust import Allowed, check_model
 from parley.errors import ParleyError, ProviderBroken
 from parley.match.protocol import UNLIMITED, Reply, Request
 from parley.participants import http
@@ -43,9 +43,10 @@ PATIENCE = 20.0  # seconds that a call may take here
 
 @click.command()
 @click.option("--no-calls", is_flag=True, help="Ask no model for a token; only see who answers.")
+@allow_options
 @in_store
 @as_json
-def command(no_calls: bool, store: str | None, as_json: bool) -> int:
+def command(no_calls: bool, store: str | None, as_json: bool, **options: Any) -> int:
     """Say which keys are found, which endpoints answer, where runs go, and how code would be
     isolated.
 
@@ -54,7 +55,8 @@ def command(no_calls: bool, store: str | None, as_json: bool) -> int:
     """
     for fault in find_env_faults():
         say(fault)
-    facts = examine_machine(store, calls=not no_calls)
+    allowed = read_allowed(options).with_hosts(models_file.trusted_hosts())
+    facts = examine_machine(store, allowed, calls=not no_calls)
     code = int(
         any(map(is_faulty, facts["endpoints"])) or any(row["error"] for row in facts["models"])
     )
@@ -111,9 +113,9 @@ def format_outcome(row: dict[str, Any]) -> str:
     )
 
 
-def examine_machine(store: str | None, calls: bool = True) -> dict[str, Any]:
+def examine_machine(store: str | None, allowed: Allowed, calls: bool = True) -> dict[str, Any]:
     """Everything that is looked at, in plain data."""
-    reachable, named = event_loop.run_sync(check_endpoints(calls))
+    reachable, named = event_loop.run_sync(check_endpoints(calls, allowed))
     place = open_store(store).check()
     return {
         "parley": __version__,
@@ -161,7 +163,9 @@ def installed_version(name: str) -> str | None:
         return None
 
 
-async def check_endpoints(calls: bool) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+async def check_endpoints(
+    calls: bool, allowed: Allowed
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Every provider that has an address here and every alias: who answers there, and what a model
     says to one token."""
     import asyncio
@@ -182,8 +186,8 @@ async def check_endpoints(calls: bool) -> tuple[list[dict[str, Any]], list[dict[
     if calls:
         answering = [row for row in asked if row["state"].startswith("answers")]
         await asyncio.gather(
-            *(ask_small_model(row) for row in answering),
-            *(ask_for_token(row, row["options"]) for row in named),
+            *(ask_small_model(row, allowed) for row in answering),
+            *(ask_for_token(row, row["options"], allowed) for row in named),
         )
     for row in named:
         del row["options"]
@@ -229,7 +233,7 @@ def describe_endpoint(name: str) -> dict[str, Any]:
     }
 
 
-async def ask_small_model(row: dict[str, Any]) -> None:
+async def ask_small_model(row: dict[str, Any], allowed: Allowed) -> None:
     """Ask somebody small at an endpoint: the one that is known there, or on a server of one's own
     the first it lists."""
     name = providers.provider_traits(row["provider"]).small or (
@@ -237,15 +241,15 @@ async def ask_small_model(row: dict[str, Any]) -> None:
     )
     if name:
         row["model"] = name
-        await ask_for_token(row, {"model": f"{row['provider']}/{name}"})
+        await ask_for_token(row, {"model": f"{row['provider']}/{name}"}, allowed)
 
 
-async def ask_for_token(row: dict[str, Any], entry: dict[str, Any]) -> None:
+async def ask_for_token(row: dict[str, Any], entry: dict[str, Any], allowed: Allowed) -> None:
     """Ask a model for one token; the answer, or what is wrong, goes into the row."""
     family, _, name = str(entry["model"]).partition("/")
     options = {key: value for key, value in entry.items() if key not in ("model", *LIMITS)}
     try:
-        check_model(entry, NOTHING_MORE.with_hosts(models_file.trusted_hosts()))
+        check_model(entry, allowed)
         if family == "http":
             reply = await request_view(name, {**options, "deadline": PATIENCE})
         else:

@@ -18,6 +18,15 @@ def command_name() -> str:
     return name_program(called)
 
 
+def allowing_words() -> list[str]:
+    """The `--allow-…` flags of this command, as they would be typed again."""
+    words, found = sys.argv[1:], []
+    for number, word in enumerate(words):
+        if word.startswith(("--allow-host", "--allow-path", "--allow-env")):
+            found += [word] if "=" in word else words[number : number + 2]
+    return [shlex.quote(word) for word in found]
+
+
 def name_program(called: str) -> str:
     """A program by its name, where the shell finds it by that; else by its path."""
     found = shutil.which(Path(called).name)

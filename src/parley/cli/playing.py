@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from parley.cli import print_traceback
-from parley.cli.invocation import command_name
+from parley.cli.invocation import allowing_words, command_name
 from parley.cli.progress_line import say
 from parley.config.prices import PriceList
 from parley.results.result import Result, parts_to_store
@@ -119,8 +119,8 @@ def print_ending(ending: RunOutcome) -> None:
 
 
 def resume_command(place: str) -> str:
-    """What to type to go on with a run."""
-    return f"{command_name()} resume {shlex.quote(place)}"
+    """What to type to go on with a run; what was allowed has to be allowed again."""
+    return " ".join([command_name(), "resume", shlex.quote(place), *allowing_words()])
 
 
 def describe_reason(ending: RunOutcome) -> str:
