@@ -74,7 +74,8 @@ def test_refused_calls_are_refused_new_ones_do_not_exist_and_all_others_pass(mac
     tables = [REFUSED] if role == "shell" else [REFUSED, NOT_IN_PROGRAMS]
     refused = {numbers[column] for table in tables for numbers in table.values()} - {None}
     missing = {each[column] for each in NOT_IN_SHELLS.values()} if role == "shell" else set()
-    for number in [*range(600), 0x3FFFFFFF]:
+    looked_into = {each[column] for each in seccomp.ABOUT_OTHERS.values()}
+    for number in {*range(600), 0x3FFFFFFF} - (looked_into if role == "shell" else set()):
         # a stream of local sockets, no flags, a limit but that of time
         found = verdict(machine, number, (1, 1), role=role)
         if number in refused:
@@ -102,6 +103,19 @@ def test_orders_of_fcntl(machine):
     }  # fmt: skip
     assert program["lock"] == program["wait for lock"] == program["own lock"] == PRETEND
     assert program["signal"] == program["lease"] == program["watch"] == FORBIDDEN
+
+
+@pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
+def test_nobody_changes_the_first_process_of_a_shell(machine):
+    for name, numbers in seccomp.ABOUT_OTHERS.items():
+        number, place = numbers[MACHINES[machine][1]], numbers[2]
+
+        def answer(pid, first=0, number=number, place=place):
+            return verdict(machine, number, (pid, 0) if place == 0 else (first, pid), role="shell")
+
+        assert (answer(0), answer(77), answer(1)) == (ALLOW, ALLOW, FORBIDDEN), name
+        if name == "setpriority":
+            assert answer(0, first=2) == FORBIDDEN
 
 
 @pytest.mark.parametrize("machine", ["x86_64", "aarch64"])

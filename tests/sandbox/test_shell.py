@@ -547,6 +547,26 @@ def test_a_check_cannot_be_influenced(poison):
     assert (result["status"], result["output"]) == (0, "passed\n")
 
 
+def test_nobody_limits_the_one_who_runs_checks():
+    """With a limit on the size of its files it would hand half a script to a check."""
+
+    async def act(shell):
+        await shell.prepare("mkdir /data; echo wrong > /data/answer")
+        limited = await shell.run(
+            "prlimit --pid 1 --fsize=12:12; renice 19 -p 1; taskset -p 1 1; renice 5 -u root"
+        )
+        checked = await shell.check('test "$(cat /data/answer)" = "$1"', "right")
+        own = await shell.run(
+            "sleep 5 & renice 5 -p $! && prlimit --pid $! --fsize=12:12 && echo fine"
+        )
+        return limited["output"], checked["status"], own["output"]
+
+    limited, status, own = within(act)
+    assert limited.count("not permitted") == 4
+    assert status == 1
+    assert "fine" in own
+
+
 def test_a_check_has_room_where_the_model_has_taken_it_all():
     async def act(shell):
         await shell.run("for n in $(seq 60); do sleep 100 & done", timeout=3)

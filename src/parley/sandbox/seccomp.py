@@ -122,6 +122,18 @@ NOT_IN_SHELLS: dict[str, tuple[int | None, int | None]] = {"timer_create": (222,
 # none, so that databases of its own work.
 CHOOSE_SIGNAL, LEASE, NOTIFY, LOCKS = 10, 1024, 1026, (6, 7, 37, 38)
 FCNTL = {"x86_64": 72, "aarch64": 25}
+# What a process may do to another of the same user, and must not do to the first one of a view,
+# which keeps it: limits, priority, processors. Where the number of the process stands in each call.
+ABOUT_OTHERS: dict[str, tuple[int, int, int]] = {
+    "prlimit64": (302, 261, 0),
+    "setpriority": (141, 140, 1),
+    "sched_setparam": (142, 118, 0),
+    "sched_setscheduler": (144, 119, 0),
+    "sched_setaffinity": (203, 122, 0),
+    "sched_setattr": (314, 274, 0),
+    "ioprio_set": (251, 30, 1),
+}
+KEEPER = 1
 MACHINES = {
     "x86_64": (0xC000003E, 0, 56, 435, 16, 53),
     "aarch64": (0xC00000B7, 1, 220, 435, 29, 199),
@@ -176,6 +188,11 @@ def filtering(role: Role = "program", machine: str | None = None) -> bytes:
         for part in (step(EQUAL, order, 0, 1), step(RETURN, answer))
     ]
     steps += only_for(FCNTL[machine], step(LOAD, SECOND), *parts)
+    for name, about in ABOUT_OTHERS.items() if role == "shell" else ():
+        refused = [step(EQUAL, KEEPER, 0, 1), step(RETURN, FORBIDDEN)]
+        if name == "setpriority":  # of all processes of a user
+            refused += [step(LOAD, FIRST), step(EQUAL, 2, 0, 1), step(RETURN, FORBIDDEN)]
+        steps += only_for(about[column], step(LOAD, (FIRST, SECOND)[about[2]]), *refused)
     # The C library falls back from clone3, whose flags no filter can read, to clone.
     steps += [step(EQUAL, clone3, 0, 1), step(RETURN, MISSING)]
     steps += only_for(

@@ -178,7 +178,9 @@ class Keeper:
         else:
             words = json.dumps([asked["command"], asked["arguments"]])
         script = os.memfd_create("script")
-        os.write(script, words.encode("utf-8", "replace"))
+        coded = words.encode("utf-8", "replace")
+        if os.write(script, coded) != len(coded):
+            raise Ended  # half a script says nothing
         os.lseek(script, 0, os.SEEK_SET)
         started = Started(self.settings, command, OURS, {0: null, SCRIPT: script}, trusted=True)
         os.close(null)
