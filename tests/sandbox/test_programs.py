@@ -433,6 +433,23 @@ def test_those_who_sleep_keep_nobody_waiting(sandbox, monkeypatch):
     assert all(each["passed"] for each in asyncio.run(all_at_once()))
 
 
+def test_one_who_runs_out_of_time_takes_nobody_of_his_problem_with_him():
+    """Both are before the same judge when the first is given up."""
+    sandbox = Sandbox(limits=Limits(wall=3.0), jobs=2)
+    sleeper = {**RIGHT, "code": "import time\ndef f(x):\n    time.sleep(60)"}
+    slow = {**RIGHT, "code": "import time\ndef f(x):\n    time.sleep(1)\n    return x + 1"}
+
+    async def both():
+        late = asyncio.create_task(sandbox.execute(sleeper))
+        await asyncio.sleep(2)
+        return await asyncio.gather(sandbox.execute(slow), late)
+
+    right, late = asyncio.run(both())
+    assert right["passed"], right
+    assert late["end"] == "timeout"
+    sandbox.close()
+
+
 def test_a_bounded_number_of_programs_runs_beside_others(sandbox, monkeypatch):
     at_once, most, awake = set(), [0], threading.Event()
 

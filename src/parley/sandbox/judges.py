@@ -24,6 +24,7 @@ class Kept:
 
     talk: Talk
     users: int = 0
+    retired: bool = False  # nobody new comes before it, and it ends with its last program
 
 
 class Judges:
@@ -37,7 +38,7 @@ class Judges:
     @contextmanager
     def sitting(self, problem: bytes) -> Iterator[Sitting]:
         """A fresh process of a problem's judge, for one program; if anything goes wrong there, the
-        judge is replaced."""
+        judge is replaced for those who come, and stays for those who are before it."""
         if not self._first.kind.nested:
             with self._told(problem) as talk:
                 yield Sitting(talk, talk)
@@ -50,14 +51,17 @@ class Judges:
                     socket.send_fds(judge.talk.channel, [b"."], [theirs.fileno()])
                 yield Sitting(Frames(ours), judge.talk)
         except OSError as wrong:
-            self._dismiss(problem, judge)
+            self._retire(problem, judge)
             raise SandboxError(f"a judge could not be asked: {wrong}") from None
         except BaseException:
-            self._dismiss(problem, judge)
+            self._retire(problem, judge)
             raise
         finally:
             with self._lock:
                 judge.users -= 1
+                over = judge.retired and not judge.users
+            if over:
+                judge.talk.ended()
 
     def _told(self, problem: bytes) -> Talk:
         """A new judge that knows its problem."""
@@ -82,11 +86,11 @@ class Judges:
             each.talk.ended()
         return judge
 
-    def _dismiss(self, problem: bytes, judge: Kept) -> None:
+    def _retire(self, problem: bytes, judge: Kept) -> None:
         with self._lock:
+            judge.retired = True
             if self._kept.get(problem) is judge:
                 del self._kept[problem]
-        judge.talk.ended()
 
     def close(self) -> None:
         with self._lock:
