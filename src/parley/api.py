@@ -143,6 +143,7 @@ def resume(
     budget_usd: float | None = None,
     max_calls: int | None = None,
     model_options: Mapping[str, Mapping[str, Any]] | None = None,
+    unsafe_run_code_without_isolation: bool = False,
     progress: bool | OnEvent = False,
     allow_hosts: Sequence[str] = (),
     allow_paths: Sequence[str] = (),
@@ -157,7 +158,13 @@ def resume(
     ref = ref_of_run(run, open_store(store))
     allowed = Allowed.of(allow_hosts, allow_paths, allow_env)
     prepared = prepare_resume(
-        ref, given, functions, task, allowed=allowed, model_options=model_options
+        ref,
+        given,
+        functions,
+        task,
+        allowed=allowed,
+        model_options=model_options,
+        unsafe=unsafe_run_code_without_isolation,
     )
     return result_of(run_sync(watch(progress, partial(player.resume_run, prepared, ref))))
 

@@ -36,7 +36,7 @@ def attack():
     time.sleep(0.5)
     return True
 """,
-        "more than", "memory",
+        "PermissionError",
     ),
     "memory_in_many_processes": Attack(
         """
@@ -60,7 +60,7 @@ def attack():
             if os.fork(): os._exit(0)
             os.setsid()
             LIBC.prctl(4, 0, 0, 0, 0)
-            held = mmap.mmap(-1, 80 << 20)
+            held = mmap.mmap(-1, 80 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
             for at in range(0, 80 << 20, 4096): held[at] = 1
             time.sleep(3)
             os._exit(0)
@@ -76,7 +76,7 @@ def attack():
     read, write = os.pipe()
     def hold():
         time.sleep(0.05)
-        held = mmap.mmap(-1, 200 << 20)
+        held = mmap.mmap(-1, 200 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         for at in range(0, 200 << 20, 4096): held[at] = 1
         os.write(write, b"x")
         time.sleep(3)
@@ -120,7 +120,7 @@ def attack():
     "memory_in_many_pieces": Attack(
         """
 import mmap
-held = mmap.mmap(-1, 200 << 20)
+held = mmap.mmap(-1, 200 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
 def attack():
     at = ctypes.addressof(ctypes.c_char.from_buffer(held))
     for place in range(0, 200 << 20, 8192): held[place] = 1
@@ -136,7 +136,7 @@ def attack():
         MEMORY, slow=True,
     ),
     "memory_kept_from_swap": Attack(
-        "import mmap\ndef attack():\n    held = mmap.mmap(-1, 64 << 20)\n    at = ctypes.addressof(ctypes.c_char.from_buffer(held))\n"
+        "import mmap\ndef attack():\n    held = mmap.mmap(-1, 64 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)\n    at = ctypes.addressof(ctypes.c_char.from_buffer(held))\n"
         "    return LIBC.mlock(ctypes.c_void_p(at), ctypes.c_size_t(64 << 20)) == 0 or LIBC.mlockall(1) == 0"
     ),
     "fork_bomb": Attack(

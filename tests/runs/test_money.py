@@ -23,6 +23,7 @@ from parley.config.experiment import Experiment
 from parley.config.experiment_file import read_experiment
 from parley.config.prepare import limit_of, prepare_resume
 from parley.config.prices import PriceList, listed_price, prices_for
+from parley.config.trust import Allowed
 from parley.errors import Halted, ParticipantError
 from parley.match.protocol import UNLIMITED, Call, Reply, Usage
 from parley.money import Price, Prices, Rate, cost_remarks, cost_rows, format_usd, total_cost
@@ -975,11 +976,10 @@ def test_an_experiment_file_bounds_and_flags_override_it(here, monkeypatch):
     )
     monkeypatch.setenv("MOST", "2.5")
     (here / "e.yaml").write_text(f"{text}{{usd: '${{MOST}}', calls: 7}}\n")
-    config = read_experiment("e.yaml").prepare().config
+    config = read_experiment("e.yaml", Allowed.of(variables=["MOST"])).prepare().config
     assert (config.budget_usd, config.max_calls) == (2.5, 7)
-    assert command("run", "e.yaml", "--max-calls", 9, "--json", cwd=here, code=4).json["run"][
-        "budget"
-    ] == {
+    flags = ("--allow-env", "MOST", "--max-calls", 9, "--json")
+    assert command("run", "e.yaml", *flags, cwd=here, code=4).json["run"]["budget"] == {
         "usd": 2.5,
         "calls": 9,
     }
@@ -1260,7 +1260,7 @@ def at_a_terminal(here, monkeypatch):
             return True
 
     class System:
-        stdin = stderr = Terminal
+        stdin = stdout = stderr = Terminal
 
     def confirm(text, **options):
         asked.append(text)

@@ -551,7 +551,7 @@ def test_nothing_of_the_cast_reaches_what_is_sent(tmp_path):
             models,
             repeats=2,
             store=tmp_path,
-            name="kaleidoscope",
+            name=f"kaleidoscope-{feedback}",
             feedback=feedback,
         )
     assert len(sent) == 2 * 2 * 5 * 2

@@ -499,6 +499,9 @@ POISONS = {
     "programs": """
         cp /bin/echo /usr/bin/cat; ln -sf /bin/echo /etc/alternatives/awk
         rm -rf /bin /lib64 /lib; mv /usr /usr2; mv /etc /etc2; mv /bin /bin2; mv /usr/local /tmp/local""",  # noqa: E501
+    "openssl": """
+        printf 'openssl_conf = a\n[a]\nengines = b\n[b]\nc = d\n[d]\ndynamic_path = /tmp/e.so\ninit = 1\n' > /etc/ssl/openssl.cnf
+        mkdir -p /usr/lib/ssl; cp /etc/ssl/openssl.cnf /root/""",  # noqa: E501
     "python": """
         for d in /etc/python3* /root/.local/lib/python3.11/site-packages /usr/local/lib/python3.11/dist-packages /root; do
             mkdir -p $d
@@ -565,6 +568,20 @@ def test_nobody_limits_the_one_who_runs_checks():
     assert limited.count("not permitted") == 4
     assert status == 1
     assert "fine" in own
+
+
+@pytest.mark.parametrize("target", ["/proc/self/cmdline", "../proc/self/fd/0", "/dev/stdin"])
+def test_a_link_to_what_a_check_reads_is_no_answer(target):
+    async def act(shell):
+        await shell.prepare("mkdir /data")
+        await shell.run(f"ln -s {target} /data/answer; ln -s /dev/null /data/nothing")
+        forged = await shell.check('grep -q "$1" /data/answer', "value")
+        await shell.run("rm /data/answer; echo value > /data/answer")
+        return forged, await shell.check('grep -q "$1" /data/answer', "value")
+
+    forged, right = within(act)
+    assert (forged["status"], right["status"]) == (1, 0)
+    assert "/data/answer is a link" in forged["output"]
 
 
 def test_a_check_has_room_where_the_model_has_taken_it_all():

@@ -18,6 +18,7 @@ from parley.cli.shared_options import (
     read_allowed,
     run_options,
     with_task,
+    without_isolation,
 )
 from parley.cli.shell_completion import complete_runs
 from parley.config.prepare import prepare_resume
@@ -39,6 +40,7 @@ from parley.store import find_run, read_run
 )
 @run_options(resume=True)
 @with_task
+@without_isolation
 @allow_options
 @in_store
 @in_format
@@ -47,6 +49,7 @@ def command(
     run: str,
     model_options: tuple[str, ...],
     task: str | None,
+    unsafe: bool,
     store: str | None,
     form: str,
     as_json: bool,
@@ -68,6 +71,7 @@ def command(
             task_file=task,
             allowed=allowed,
             model_options=parse_model_options(model_options),
+            unsafe=unsafe,
         )
     with read_run(ref) as reader:
         if reader.info.state == "done":

@@ -23,6 +23,7 @@ from parley.cli.shared_options import (
     set_model_options,
     spending_options,
     with_columns,
+    without_isolation,
 )
 from parley.cli.shell_completion import complete_models, complete_tasks
 from parley.config.experiment import Experiment, sandbox_choice
@@ -97,12 +98,7 @@ ASK_FROM = 1.0  # USD
     help="Screen the questions again, also where an earlier screening of the same ones is stored.",
 )
 @run_options()
-@click.option(
-    "--unsafe-run-code-without-isolation",
-    "unsafe",
-    is_flag=True,
-    help="Run model-written code without a sandbox. The run and its report are marked UNSAFE.",
-)
+@without_isolation
 @allow_options
 @spending_options
 @in_format

@@ -95,6 +95,12 @@ def read_allowed(options: dict[str, Any]) -> Allowed:
 
 
 in_store = make_flag(OPTIONS["store"])
+without_isolation = click.option(
+    "--unsafe-run-code-without-isolation",
+    "unsafe",
+    is_flag=True,
+    help="Run model-written code without a sandbox. The run and its report are marked UNSAFE.",
+)
 with_columns = click.option(
     "--column",
     "columns",

@@ -108,6 +108,8 @@ def read_experiment(path: str, allowed: Allowed = NOTHING_MORE) -> Experiment:
             found.dataset = models_file.relative_to_file(file, str(found.dataset))
             path = expand_references(found.dataset)
             trust.check_path(file, ("dataset",), path, allowed)
+        else:
+            trust.check_if_path(file, ("dataset",), found.dataset or "", allowed)
     found.given = options_in(file)
     return found
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from parley.config.identity import form_facts, run_identity
@@ -23,6 +24,7 @@ from parley.config.trust import (
     NOTHING_MORE,
     Allowed,
     check_models,
+    check_recorded_paths,
     locate_model_fault,
     mark_recorded,
 )
@@ -156,6 +158,7 @@ def prepare_resume(
     task_file: str | None = None,
     allowed: Allowed = NOTHING_MORE,
     model_options: Mapping[str, Mapping[str, Any]] | None = None,
+    unsafe: bool = False,
 ) -> Prepared:
     """A run that goes on, with its own configuration and items; its limits may be given anew.
 
@@ -185,7 +188,18 @@ def prepare_resume(
         for alias, each in config.live_models.items()
         if alias not in (functions or ())
     }
-    check_models(mark_recorded(live, ref.location), allowed.with_hosts(trusted_hosts()))
+    recorded_models = mark_recorded(live, ref.location)
+    for alias, options in (model_options or {}).items():  # what the user says now
+        recorded_models.get(alias, {}).update(options)
+    # paths in a run's record are seen from where it was played
+    here = allowed.with_hosts(trusted_hosts()).with_paths([str(Path.cwd())])
+    check_models(recorded_models, here)
+    check_recorded_paths(config, ref.location, allowed, task_file)
+    if config.sandbox == "none" and not unsafe:
+        raise UsageError(
+            f"{ref.location} was played without isolation, and so would be model-written code now: "
+            f"if you want that, add --unsafe-run-code-without-isolation"
+        )
     if task is None:
         kind = task_to_resume(config.task, identity_then, task_file)
         task = kind.from_params(config.params)

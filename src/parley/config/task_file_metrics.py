@@ -80,7 +80,7 @@ def function_beside(folder: Path, name: str) -> Callable[..., Any]:
         own = folder / f"{module}.py"
         if own.is_file():
             return load_task_module(str(own))
-        if is_module_in(module.partition(".")[0], [folder, Path.cwd()]):
+        if is_module_in(module, [folder, Path.cwd()]):
             return import_module(module)
         raise UsageError(
             f"{name}: wanted a function of a file in the folder of this task, and there is no "

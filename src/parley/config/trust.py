@@ -12,6 +12,7 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from ipaddress import ip_address
@@ -25,6 +26,7 @@ from parley.providers import _registry as providers
 from parley.providers._env_file import find_setting
 from parley.providers._secrets import REFERENCE, expand_references
 from parley.providers._traits import Traits
+from parley.store.config import Config
 
 # Hosts of a provider's own besides its home, by how their names end.
 MORE_HOSTS = {
@@ -56,6 +58,10 @@ class Allowed:
     def with_hosts(self, hosts: Iterable[str]) -> Allowed:
         """The same, and these hosts."""
         return replace(self, hosts=self.hosts.union(hosts))
+
+    def with_paths(self, paths: Iterable[str]) -> Allowed:
+        """The same, and these paths."""
+        return replace(self, paths=(*self.paths, *paths))
 
     def has_path(self, path: Path) -> bool:
         """Whether a path, or a folder above it, was allowed."""
@@ -142,7 +148,8 @@ def texts_in(value: Any, place: Place = ()) -> Iterator[tuple[Place, str]]:
 def check_path(file: YamlFile, place: Place, path: str, allowed: Allowed) -> None:
     """Refuse a path that leads out of a file's folder, also by a link."""
     folder, found = file.path.expanduser().resolve().parent, Path(path).expanduser().resolve()
-    if not found.is_relative_to(folder) and not allowed.has_path(found):
+    places = [found, *(each.resolve() for each in found.rglob("*") if each.is_symlink())]
+    if not all(each.is_relative_to(folder) or allowed.has_path(each) for each in places):
         raise file.error(
             place,
             f"{path} is outside the folder of this file; if you trust this file with it, add "
@@ -153,8 +160,18 @@ def check_path(file: YamlFile, place: Place, path: str, allowed: Allowed) -> Non
 def check_parameters(file: YamlFile, allowed: Allowed) -> None:
     """Refuse parameters of a task that are paths out of a file's folder."""
     for place, text in texts_in(file.data.get("set", {}), ("set",)):
-        if text.startswith(("/", "~")) or ".." in Path(text).parts:
-            check_path(file, place, text, allowed)
+        check_if_path(file, place, text, allowed)
+
+
+def check_if_path(file: YamlFile, place: Place, text: str, allowed: Allowed) -> None:
+    """Refuse a text that leads out of a file's folder, if it is a path; one may be seen from there
+    or from here."""
+    for path in (text, str(file.path.parent / text)):
+        is_path = text.startswith(("/", "~")) or ".." in Path(text).parts
+        with suppress(OSError, ValueError):  # too long, or no path at all
+            is_path = is_path or Path(path).expanduser().exists()
+        if is_path:
+            check_path(file, place, path, allowed)
 
 
 def check_code(file: YamlFile, place: Place, module: str, allowed: Allowed) -> None:
@@ -162,7 +179,7 @@ def check_code(file: YamlFile, place: Place, module: str, allowed: Allowed) -> N
     one: any function of any package would run with your rights, called with words of a model."""
     top = module.partition(".")[0]
     folders = (file.path.expanduser().resolve().parent, Path.cwd().resolve())
-    if module == "__main__" or {module, top} & {*allowed.paths} or is_module_in(top, folders):
+    if module == "__main__" or {module, top} & {*allowed.paths} or is_module_in(module, folders):
         return
     raise file.error(
         place,
@@ -171,21 +188,27 @@ def check_code(file: YamlFile, place: Place, module: str, allowed: Allowed) -> N
     )
 
 
-def is_module_in(top: str, folders: Iterable[Path]) -> bool:
-    """Whether a module is a file or a package directly in one of these folders, and no other module
-    of its name would be taken instead."""
+def is_module_in(module: str, folders: Iterable[Path]) -> bool:
+    """Whether a module is a file or a package in one of these folders, and no other module of its
+    name would be taken instead."""
+    top, *rest = module.split(".")
     if top in sys.stdlib_module_names:
         return False
-    places = {
-        place.resolve()
-        for folder in folders
-        for place in (folder / f"{top}.py", folder / top / "__init__.py")
-        if place.is_file()
-    }
-    if top in sys.modules:
-        loaded = getattr(sys.modules[top], "__file__", None)
-        return loaded is not None and Path(loaded).resolve() in places
-    return bool(places)
+    owners = set()
+    for folder in folders:
+        place = folder.resolve().joinpath(top, *rest)
+        if place.with_name(f"{place.name}.py").is_file() or (place / "__init__.py").is_file():
+            owners.add(folder.resolve() / top)
+    if top not in sys.modules or not owners:
+        return bool(owners)
+    loaded = sys.modules[top]
+    found = [loaded.__file__] if getattr(loaded, "__file__", None) else list(loaded.__path__)
+    return any(
+        Path(place or "").resolve()
+        in (owner.with_name(f"{owner.name}.py"), owner, owner / "__init__.py")
+        for place in found
+        for owner in owners
+    )
 
 
 def check_models(models: Mapping[str, Mapping[str, Any]], allowed: Allowed) -> None:
@@ -221,8 +244,10 @@ def check_written_model(model: Written, family: str, name: str, allowed: Allowed
     """Paths and code that a file names as a model."""
     if family == "python":
         check_code(model.file, model.place, name.partition(":")[0], allowed)
-    elif family == "scripted" or (family == "hf" and name.startswith((".", "/", "~"))):
+    elif family == "scripted":
         check_path(model.file, model.place, name, allowed)
+    elif family == "hf":  # a repository's name, unless there is such a folder
+        check_if_path(model.file, model.place, name, allowed)
 
 
 def check_model_address(options: Mapping[str, Any], traits: Traits, allowed: Allowed) -> None:
@@ -271,6 +296,18 @@ def mark_recorded(models: Mapping[str, Mapping[str, Any]], run: str) -> dict[str
         alias: mark_written(dict(options), file, ("models", alias))
         for alias, options in models.items()
     }
+
+
+def check_recorded_paths(config: Config, run: str, allowed: Allowed, task_file: str | None) -> None:
+    """Refuse a run's file that would run or read what lies neither in its folder nor in the current
+    one. A task that the user names is the user's."""
+    file = OtherFile(Path(run))
+    here = allowed.with_paths([str(Path.cwd())])
+    task = config.task.rpartition(":")[0] if ".py:" in config.task else config.task
+    if task_file is None and task.endswith((".py", ".yaml", ".yml")):
+        check_path(file, ("task",), task, here)
+    for place, text in texts_in(config.params, ("set",)):
+        check_if_path(file, place, text, here)
 
 
 class OtherFile(YamlFile):

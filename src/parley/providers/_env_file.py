@@ -7,14 +7,22 @@ import os
 import re
 from pathlib import Path
 
+from parley.errors import UsageError
+
 LINE = re.compile(
     r"""\s*(?:export\s+)?(\w+)\s*=\s*(?:"([^"]*)"|'([^']*)'|(.*?))\s*(?:(?<=\s)\#.*)?$"""
 )
 
 
 def find_setting(name: str) -> str | None:
-    """A value from the environment, else from `.env` in the current folder."""
-    return os.environ.get(name) or read_env_file(Path.cwd()).get(name) or None
+    """A value from the environment, else from `.env` in the current folder. What stands there is
+    taken as it is: it may come from somebody else, and must not take in other variables."""
+    if found := os.environ.get(name):
+        return found
+    found = read_env_file(Path.cwd()).get(name) or None
+    if found and "${" in found:
+        raise UsageError(f".env: {name} holds a reference: write the value itself, without ${{…}}")
+    return found
 
 
 def read_env_file(folder: Path) -> dict[str, str]:

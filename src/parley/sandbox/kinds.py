@@ -134,6 +134,7 @@ class Bubblewrap:
             "/dev/pts",
         ]
         # terminals would be shared
+        parts += ["--ro-bind", "/dev/null", "/dev/zero"]  # which could be mapped as shared memory
         parts += ["--remount-ro", "/dev/pts", "--remount-ro", "/dev", "--remount-ro", "/"]
         parts += ["--chdir", "/tmp"]
         for name, value in SETTINGS.items():

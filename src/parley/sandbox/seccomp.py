@@ -134,6 +134,10 @@ ABOUT_OTHERS: dict[str, tuple[int, int, int]] = {
     "ioprio_set": (251, 30, 1),
 }
 KEEPER = 1
+# Memory that processes share without a file: its pages stay when nearly all of it was unmapped, and
+# nobody could count them. Tools for users may need it.
+MMAP = {"x86_64": 9, "aarch64": 222}
+SHARED_MEMORY = 0x21  # MAP_SHARED and MAP_ANONYMOUS
 MACHINES = {
     "x86_64": (0xC000003E, 0, 56, 435, 16, 53),
     "aarch64": (0xC00000B7, 1, 220, 435, 29, 199),
@@ -143,7 +147,7 @@ SETTING_LIMITS = {"x86_64": (160, 302), "aarch64": (164, 261)}  # setrlimit and 
 NEWEST = 469
 for also, name in (("AMD64", "x86_64"), ("arm64", "aarch64")):
     MACHINES[also], SETTING_LIMITS[also] = MACHINES[name], SETTING_LIMITS[name]
-    FCNTL[also] = FCNTL[name]
+    FCNTL[also], MMAP[also] = FCNTL[name], MMAP[name]
 NEW_NAMESPACES = 0x7E020000  # flags of clone that make namespaces
 # sockets that join processes of one machine; those without addresses; where their kind stands
 LOCAL, STREAM, KIND = 1, 1, 0xF
@@ -154,7 +158,8 @@ TERMINAL_INPUT = (0x5412, 0x541C)  # TIOCSTI and TIOCLINUX: words put into someb
 LOAD, MASK, EQUAL, ANY_BIT, FROM, RETURN = 0x20, 0x54, 0x15, 0x45, 0x35, 0x06
 ALLOW, FORBIDDEN, MISSING, KILL = 0x7FFF0000, 0x50001, 0x50026, 0x80000000
 PRETEND = 0x50000  # nothing is done, and the call seems to have worked
-NUMBER, MACHINE, FIRST, SECOND, THIRD = 0, 4, 16, 24, 32  # where the parts of a call lie
+# where the parts of a call lie
+NUMBER, MACHINE, FIRST, SECOND, THIRD, FOURTH = 0, 4, 16, 24, 32, 40
 OTHER_MACHINE = 0x40000000  # from here on x86_64 has the calls of another one
 
 
@@ -188,6 +193,8 @@ def filtering(role: Role = "program", machine: str | None = None) -> bytes:
         for part in (step(EQUAL, order, 0, 1), step(RETURN, answer))
     ]
     steps += only_for(FCNTL[machine], step(LOAD, SECOND), *parts)
+    shared = [step(LOAD, FOURTH), step(MASK, SHARED_MEMORY), step(EQUAL, SHARED_MEMORY, 0, 1)]
+    steps += [] if role == "shell" else only_for(MMAP[machine], *shared, step(RETURN, FORBIDDEN))
     for name, about in ABOUT_OTHERS.items() if role == "shell" else ():
         refused = [step(EQUAL, KEEPER, 0, 1), step(RETURN, FORBIDDEN)]
         if name == "setpriority":  # of all processes of a user

@@ -87,7 +87,7 @@ class Function:
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         value = self._program.called({"name": self._name}, arguments, named)
         if type(value) is Remote and self._is_class:
-            return Made(self._program, *identity_of(value))
+            return Made(self._program, *identity_of(value), True)
         return value
 
     def __getattr__(self, name: str) -> Any:
@@ -165,9 +165,13 @@ class Remote:
 
 class Made(Remote):
     """What a class of the program made for a test: an object with attributes, methods and items of
-    its own."""
+    its own. Objects that it holds can be used in the same way, and not be compared."""
 
-    __slots__ = ()
+    __slots__ = ("_direct",)
+
+    def __init__(self, program: Program, r: int, of: str, direct: bool) -> None:
+        super().__init__(program, r, of)
+        object.__setattr__(self, "_direct", direct)
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         return self._program.called({"r": self._r}, arguments, named)
@@ -176,7 +180,7 @@ class Made(Remote):
         if name.startswith("__") and name.endswith("__"):
             raise AttributeError(name)
         value = self._act("attribute", name)
-        return Made(self._program, *identity_of(value)) if type(value) is Remote else value
+        return Made(self._program, *identity_of(value), False) if type(value) is Remote else value
 
     def __setattr__(self, name: str, value: Any) -> None:
         self._act("set", name, value)
@@ -205,9 +209,11 @@ class Made(Remote):
     def _refused(self, other: Any = None, *_: Any) -> Any:
         """Two objects of the program are compared where the program is, and the verdict says so. An
         object is never equal to data: its own word on that would not count."""
-        if other is not None and not isinstance(other, Remote):
+        direct = self._direct and (other is None or (type(other) is Made and other._direct))
+        if not direct:
             raise NotData(
-                f"the program returned a {self._of}, where a test wants a {type(other).__name__}"
+                f"the program's {self._of} is no plain data, and is compared with a "
+                f"{type(other).__name__}"
             )
         self._program.uncrossable = f"a test compares a {self._of}"
         raise Uncrossable(self._program.uncrossable)
@@ -322,6 +328,12 @@ def judge(problem: Problem, channel: Channel) -> None:
                 if name in defined
             }
         )
+        # what the program lacks is not there, also if Python has something of that name
+        own = dict(vars(builtins))
+        for name in problem.names:
+            if name not in defined:
+                own.pop(name, None)
+        namespace["__builtins__"] = own
         exec(problem.setup, namespace)
     except BaseException as error:
         faults = [said(error)] * len(problem.tests)

@@ -34,6 +34,14 @@ START = 20.0  # seconds for a shell to be there
 INTERRUPTED = 1.0  # seconds for it to come back
 TIMED_OUT = 124
 GONE = "ZX"  # states of processes that have ended
+LEADING, HARMLESS = ("/proc", "/dev"), {"/dev/null", "/dev/shm", "/dev/zero", "/dev/urandom"}
+OURS_LINKS = {"/etc/mtab"}
+# folders that the model cannot write
+FOLDERS = ("bin", "sbin", "lib", "lib32", "lib64")
+MORE = ("libexec", "libx32", "share", "include", "src", "games")
+SKIPPED = {"/proc", "/dev", "/sys", *(f"/{n}" for n in FOLDERS)} | {
+    f"/usr/{name}" for name in (*FOLDERS, *MORE)
+}
 MOVED = "a process of the model moved during a check"
 # A script and its arguments come through a descriptor: everybody may read a command line.
 SCRIPTS = {
@@ -68,6 +76,30 @@ def main(settings: dict[str, Any]) -> None:
     with suppress(Ended):
         keeper.serve()
     os._exit(0)  # nobody is there any more; the rest of this namespace goes with us
+
+
+def find_link_to_processes() -> str:
+    """A link that the model left and that leads to /proc or /dev: whoever opens it during a check
+    finds what the check knows. Nothing if there is none."""
+    waiting = ["/"]
+    while waiting:
+        folder = waiting.pop()
+        try:
+            entries = list(os.scandir(folder))
+        except OSError:
+            continue
+        for entry in entries:
+            if entry.is_symlink():
+                leads = os.path.normpath(os.path.join(folder, os.readlink(entry.path)))
+                if (
+                    leads.startswith(LEADING)
+                    and leads not in HARMLESS
+                    and entry.path not in OURS_LINKS
+                ):
+                    return entry.path
+            elif entry.is_dir(follow_symlinks=False) and entry.path not in SKIPPED:
+                waiting.append(entry.path)
+    return ""
 
 
 class Keeper:
@@ -152,6 +184,9 @@ class Keeper:
             return self.tried(asked)
         if len(processes()) > self.limits["processes"] // 2:
             self.end({self.bash.pid})  # so many that a check might find no room
+        if link := find_link_to_processes():
+            said = f"{link} is a link to what a check itself is or reads: not checked\n"
+            return {"output": said, "cut": False, "status": 1, "timed_out": False}
         found = self.checked(asked)
         if found is None:
             self.anew(set(), MOVED)

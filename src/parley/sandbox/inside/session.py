@@ -24,7 +24,7 @@ OURS = {
     "PATH": "/usr/sbin:/usr/bin", "HOME": "/root", "USER": "root", "LOGNAME": "root",
     "LANG": "C.UTF-8",
     "PYTHONNOUSERSITE": "1", "PYTHONSAFEPATH": "1", "GIT_CONFIG_NOSYSTEM": "1",
-    "GIT_CONFIG_GLOBAL": "/dev/null",
+    "GIT_CONFIG_GLOBAL": "/dev/null", "OPENSSL_CONF": "/dev/null",
 }  # fmt: skip
 # States of threads that do nothing: stopped, ended, or waiting in the kernel until somebody who
 # stands still goes on.

@@ -41,7 +41,10 @@ FOLDERS = {
 # Programs load from here before they do what they are asked to: whoever writes here decides what a
 # check finds.
 SEALED_FILES = ("/etc/ld.so.cache", "/etc/ld.so.preload")
-SEALED_FOLDERS = ("/etc/alternatives", "/etc/perl", "/usr/local/lib", "/usr/local/share")
+SEALED_FOLDERS = (
+    "/etc/alternatives", "/etc/pam.d", "/etc/perl", "/etc/security", "/etc/ssl",
+    "/usr/local/include", "/usr/local/lib", "/usr/local/share",
+)  # fmt: skip
 
 
 def made(settings: dict[str, Any]) -> None:
@@ -179,6 +182,7 @@ def confined(limits: dict[str, Any], program: bytes, trusted: bool) -> None:
     """What a process does to itself before it becomes a shell or a script: root's rights over the
     view's own files and users, and no more."""
     confine.limited(limits)
+    confine.bounded("CPU", limits["cpu"])
     rights = {*KEPT.values(), *([APART] if trusted else [])}
     for right in range(LAST_RIGHT + 1):
         if right not in rights:
