@@ -80,6 +80,7 @@ def test_the_command_of_bubblewrap(found, monkeypatch):
     assert not {"--bind", "--dev-bind", "--bind-try", "--share-net"} & set(words)
     assert set(bound) <= {
         "/usr",
+        "/dev/null",
         "/lib",
         "/lib64",
         "/bin",
