@@ -3,6 +3,8 @@ ones work with at most one flag."""
 
 import os
 import re
+import shutil
+import sqlite3
 from pathlib import Path
 
 import click
@@ -363,3 +365,25 @@ def test_a_module_of_an_environment_in_the_folder_is_not_the_folders():
 def test_which_hosts_are_this_machine():
     assert all(map(is_loopback, ("localhost", "x.localhost", "127.0.0.1", "127.9.9.9", "::1")))
     assert not any(map(is_loopback, ("localhost.example", "128.0.0.1", "0.0.0.0", "", "10.0.0.1")))
+
+
+def test_a_run_file_may_neither_read_elsewhere_nor_leave_the_sandbox(here, tmp_path):
+    """Its parameters and its choice of a sandbox are somebody's, too."""
+    private = tmp_path / "home" / "words.txt"
+    private.write_text("secret\n")
+    players = {"a": "bot/altruist", "b": "bot/random"}
+    result = parley.run("public_goods", players, max_calls=2, store=str(here / "runs"))
+    with sqlite3.connect(result.ref.location) as file:
+        (text,) = file.execute("SELECT config FROM runs").fetchone()
+        config = orjson.loads(text)
+        planted = {"params": {**config["params"], "x": str(private)}}, {"sandbox": "none"}
+        flags = "--allow-path", "--unsafe-run-code-without-isolation"
+    for change, flag in zip(planted, flags, strict=True):
+        copy = here / f"{flag}.parley"
+        shutil.copy(result.ref.location, copy)
+        with sqlite3.connect(copy) as file:
+            file.execute(
+                "UPDATE runs SET config = ?", (orjson.dumps({**config, **change}).decode(),)
+            )
+        with pytest.raises(UsageError, match=flag):
+            parley.resume(str(copy), max_calls=4)

@@ -194,7 +194,7 @@ def prepare_resume(
     # paths in a run's record are seen from where it was played
     here = allowed.with_hosts(trusted_hosts()).with_paths([str(Path.cwd())])
     check_models(recorded_models, here)
-    check_recorded_paths(config, ref.location, allowed, task_file)
+    check_recorded_paths(config, ref.location, allowed)
     if config.sandbox == "none" and not unsafe:
         raise UsageError(
             f"{ref.location} was played without isolation, and so would be model-written code now: "

@@ -298,14 +298,11 @@ def mark_recorded(models: Mapping[str, Mapping[str, Any]], run: str) -> dict[str
     }
 
 
-def check_recorded_paths(config: Config, run: str, allowed: Allowed, task_file: str | None) -> None:
-    """Refuse a run's file that would run or read what lies neither in its folder nor in the current
-    one. A task that the user names is the user's."""
+def check_recorded_paths(config: Config, run: str, allowed: Allowed) -> None:
+    """Refuse a run's file whose parameters would read what lies neither in its folder nor in the
+    current one. Its task is held to the digest of its source."""
     file = OtherFile(Path(run))
     here = allowed.with_paths([str(Path.cwd())])
-    task = config.task.rpartition(":")[0] if ".py:" in config.task else config.task
-    if task_file is None and task.endswith((".py", ".yaml", ".yml")):
-        check_path(file, ("task",), task, here)
     for place, text in texts_in(config.params, ("set",)):
         check_if_path(file, place, text, here)
 
