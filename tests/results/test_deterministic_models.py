@@ -138,7 +138,7 @@ def told(monkeypatch):
     notify = Progress.notify
 
     def listen(self, text):
-        found.append(text)
+        found.extend([text] if text else [])
         notify(self, text)
 
     monkeypatch.setattr(Progress, "notify", listen)

@@ -166,7 +166,7 @@ def check_parameters(file: YamlFile, allowed: Allowed) -> None:
 def check_if_path(file: YamlFile, place: Place, text: str, allowed: Allowed) -> None:
     """Refuse a text that leads out of a file's folder, if it is a path; one may be seen from there
     or from here."""
-    for path in (text, str(file.path.parent / text)):
+    for path in (text, str(file.path.parent / text)) if text.strip() else ():
         is_path = text.startswith(("/", "~")) or ".." in Path(text).parts
         with suppress(OSError, ValueError):  # too long, or no path at all
             is_path = is_path or Path(path).expanduser().exists()
