@@ -267,3 +267,20 @@ def test_the_command_prints_the_digest_and_compares_it(tmp_path):
     command(*printed[at:], cwd=tmp_path)
     other = command("audit", "last", "--digest", "0" * 64, cwd=tmp_path, code=5)
     assert f"the digest of the run is {digest}, not 000" in other.out
+
+
+def test_an_index_or_a_view_of_somebody_elses_is_refused(run, tmp_path):
+    """A query could find other scores through it than those that the digests were taken of."""
+    for number, sql in enumerate(
+        (
+            "CREATE INDEX forged ON scores (judge, value, metric)",
+            "CREATE TRIGGER forged AFTER INSERT ON scores BEGIN DELETE FROM notes; END",
+            "DROP VIEW usage; CREATE VIEW usage AS SELECT 1",
+        )
+    ):
+        copy = tmp_path / f"{number}.parley"
+        shutil.copy(run.location, copy)
+        with closing(sqlite3.connect(copy)) as file:
+            file.executescript(sql)
+        with pytest.raises(StoreError, match="which Parley did not make"):
+            parley.Result(copy).data  # noqa: B018

@@ -41,6 +41,7 @@ from parley.store.sqlite.schema import (
     NOTES_WITH_KINDS,
     VERSION,
     copy_migrated,
+    find_stranger,
     sum_as_sql,
     version_of,
 )
@@ -112,6 +113,12 @@ class SqliteReader:
             self._version = version_of(self._connection, str(path))
             if self._version < VERSION:
                 self._connection = copy_migrated(self._connection, self._version)
+            if stranger := find_stranger(self._connection):
+                self._connection.close()
+                raise StoreError(
+                    f"{path} holds {stranger}, which Parley did not make: other results than the "
+                    f"recorded ones could be read through it"
+                )
             self._connection.execute("BEGIN")  # one moment of the run, however long it is looked at
             self.info = self._read_info()
         except UNREADABLE as wrong:
@@ -564,6 +571,9 @@ class SqliteReader:
 
     def find_changes(self) -> Iterator[DigestFault]:
         try:
+            (sound,) = self._connection.execute("PRAGMA integrity_check(1)").fetchone()
+            if sound != "ok":
+                yield DigestFault(None, f"the file contradicts itself: {sound}")
             yield from find_changes(self._connection)
         except (TypeError, *UNREADABLE) as wrong:
             raise StoreError(f"{self.path} cannot be read: {wrong}") from None

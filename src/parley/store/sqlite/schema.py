@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
+from functools import cache
 
 from parley.errors import StoreError
 
@@ -163,3 +165,28 @@ def copy_migrated(connection: sqlite3.Connection, version: int) -> sqlite3.Conne
     connection.close()
     migrate(copy, version)
     return copy
+
+
+@cache
+def own_objects() -> dict[tuple[str, str], str]:
+    """The indexes and views of a run's file, as they are made."""
+    with closing(sqlite3.connect(":memory:")) as connection:
+        migrate(connection, 0)
+        return objects_in(connection)
+
+
+def objects_in(connection: sqlite3.Connection) -> dict[tuple[str, str], str]:
+    """What a file holds besides tables, by kind and name."""
+    rows = connection.execute(
+        "SELECT type, name, sql FROM sqlite_schema WHERE type != 'table' AND sql IS NOT NULL"
+    )
+    return {(kind, name): sql for kind, name, sql in rows}
+
+
+def find_stranger(connection: sqlite3.Connection) -> str:
+    """An index, a trigger or a view in a run's file that we did not make, through which a query
+    could find other rows than were recorded. Nothing if there is none."""
+    for (kind, name), sql in objects_in(connection).items():
+        if own_objects().get((kind, name)) != sql:
+            return f"{kind} {name!r}"
+    return ""
