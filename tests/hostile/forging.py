@@ -305,7 +305,7 @@ def answer(x):
     ),
     "range_without_end": Attack("def answer(x): return range(10 ** 15)", "", tests=("assert list(answer(20)) == [42]",), slow=True),
     "fraction_without_end": Attack(
-        "def answer(x):\n    frame({'ok': {'x': 'fractions.Fraction', 'v': '1e99999999'}})\n    time.sleep(9)", "the test breaks off", "died", slow=True
+        "def answer(x):\n    frame({'ok': {'x': 'fractions.Fraction', 'v': '1e99999999'}})\n    time.sleep(9)", "NotData", slow=True
     ),
     "half_a_frame": Attack("def answer(x):\n    os.write(4, b'\\x00\\x00\\x00\\xff{')\n    time.sleep(60)", "no answer in time", "timeout", slow=True),
     "iterates_without_end": Attack(

@@ -246,7 +246,8 @@ def check_written_model(model: Written, family: str, name: str, allowed: Allowed
         check_code(model.file, model.place, name.partition(":")[0], allowed)
     elif family == "scripted":
         check_path(model.file, model.place, name, allowed)
-    elif family == "hf":  # a repository's name, unless there is such a folder
+    # a repository's name, unless there is such a folder; in a run's record it was checked before
+    elif family == "hf" and not isinstance(model.file, OtherFile):
         check_if_path(model.file, model.place, name, allowed)
 
 

@@ -142,6 +142,8 @@ def version_of(connection: sqlite3.Connection, path: str) -> int:
         raise StoreError(f"{path} cannot be read as a run: {wrong}") from None
     if application != APPLICATION:
         raise StoreError(f"{path} is not a run of Parley")
+    if version < 0:
+        raise StoreError(f"{path} cannot be read as a run: its schema is {version}")
     if version > VERSION:
         raise StoreError(
             f"{path} was written by a newer Parley (schema {version}, this one knows {VERSION}): "
