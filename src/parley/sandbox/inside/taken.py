@@ -107,11 +107,7 @@ def memory_of(family: dict[int, Seen], enough: int, ours: bool = False) -> int:
 
 def mapped(pid: int) -> int:
     """Bytes of address space of a process."""
-    try:
-        with open(f"/proc/{pid}/statm") as file:
-            return int(file.read().split()[0]) * PAGE
-    except (OSError, ValueError, IndexError):
-        return 0
+    return statm(pid, 0)
 
 
 def shared_mappings(family: Iterable[int]) -> int:
@@ -152,9 +148,14 @@ def socket_buffers(family: Collection[int]) -> int:
 
 
 def resident(pid: int) -> int:
+    return statm(pid, 1)
+
+
+def statm(pid: int, field: int) -> int:
+    """Bytes in a field of what the kernel says of a process's memory; 0 if it has ended."""
     try:
         with open(f"/proc/{pid}/statm") as file:
-            return int(file.read().split()[1]) * PAGE
+            return int(file.read().split()[field]) * PAGE
     except (OSError, ValueError, IndexError):
         return 0
 
