@@ -8,12 +8,11 @@ from dataclasses import dataclass
 import pytest
 
 from parley import Metric, Role, Task
-from parley.hidden_characters import show_hidden
 from parley.match.masking import Masking
 from parley.match.match import Match
 from parley.participants.python import Python
 from parley.rules.pool import Seat
-from parley.tables import Table, make_visible, to_csv_cell
+from parley.tables import Table, make_visible, show_hidden, to_csv_cell
 
 SHOWN = {
     "safe\u202etxt.exe": "safe<U+202E>txt.exe",

@@ -15,19 +15,19 @@ from parley.rules.pool import View
 SRC = Path(parley.__file__).parent
 # A module imports only from its own room and from the rooms before it.
 ORDER = [
-    "errors", "options", "hidden_characters", "tables", "downloads", "rules", "match",
+    "errors", "options", "tables", "downloads", "rules", "match",
     "statistics", "sandbox", "tasks",
     "datasets", "providers", "memory", "participants", "plans", "store", "money", "config", "runs",
     "results", "report", "audit", "annotation", "export", "analysis of tasks", "testing", "api",
     "cli", "web",
 ]  # fmt: skip
 TOP = {
-    "__init__", "__main__", "api", "downloads", "errors", "hidden_characters", "money", "options",
+    "__init__", "__main__", "api", "downloads", "errors", "money", "options",
     "tables",
 }  # fmt: skip
 ROOMS = set(ORDER) - TOP - {"analysis of tasks"}
 # of a task's folder; every other file of it is analysis
-RULE_SIDE = {"rule", "bots", "scoring", "interview_prompts"}
+RULE_SIDE = {"rule", "bots", "scoring"}
 PURE = {
     "__future__", "ast", "bisect", "collections", "dataclasses", "decimal", "difflib", "enum",
     "fractions", "functools", "hashlib", "inspect", "itertools", "json", "math", "operator",
@@ -202,7 +202,7 @@ def test_a_match_touches_no_file_and_no_network():
     for name, path in modules().items():
         if name.split(".")[0] == "match":
             own = {other.split(".")[0] for other in own_imports(name)}
-            base = {"errors", "options", "hidden_characters", "tables"}
+            base = {"errors", "options", "tables"}
             assert own <= {"match", "rules", *base}, f"{name} imports {own}"
             others = {other.split(".")[0] for other in imports(path)} - {"parley"}
             assert others <= PURE | {

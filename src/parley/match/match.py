@@ -21,7 +21,6 @@ from parley.errors import (
     describe_exception,
     locate_exception,
 )
-from parley.hidden_characters import show_hidden
 from parley.match.claims import HIDDEN_SHOWN
 from parley.match.effects import Effects, Execute
 from parley.match.masking import Masking, MatchMask
@@ -46,6 +45,7 @@ from parley.rules.referee import (
 )
 from parley.rules.references import DrawOrder
 from parley.rules.task import Task
+from parley.tables import show_hidden
 
 Standardise = Literal["on_error", "always"]
 

@@ -8,12 +8,12 @@ from html import escape
 from typing import Any, get_args
 
 from parley import __version__
-from parley.hidden_characters import show_hidden
 from parley.report.figures import draw
 from parley.report.sections import Clean, ComparisonResult, Section, clean_table, make_secret_filter
 from parley.results.part import Part, SectionName
 from parley.results.result import Result
 from parley.results.types import Figure, Scatter
+from parley.tables import show_hidden
 
 LARGEST = 1_000_000  # bytes of a page
 
