@@ -32,6 +32,6 @@ DATASETS = tuple(
     for name, file, count in (
         (USUAL, "questions.json", 64),
         (f"{USUAL}-zh", "questions_zh.json", 30),
-        (f"{USUAL}-maths", "maths.json", 24),
+        (f"{USUAL}-maths", "maths.json", 65),
     )
 )
