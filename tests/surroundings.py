@@ -3,7 +3,7 @@
 import functools
 import importlib.metadata
 
-GROUPS = ("parley.datasets", "parley.providers", "parley.tasks")
+GROUPS = ("parley.datasets", "parley.providers", "parley.retrievers", "parley.tasks")
 
 
 def hide_other_packages():

@@ -111,7 +111,7 @@ def test_a_module_imports_only_from_its_own_room_and_from_rooms_before_it():
 # Folders inside rooms; adding one is a change of the design.
 FOLDERS = {
     "sandbox/inside", "tasks/kieval", "tasks/word_guessing", "tasks/_common", "datasets/benchmarks",
-    "datasets/formats", "providers/hf", "store/sqlite", "results/parts",
+    "datasets/formats", "providers/hf", "memory/retrievers", "store/sqlite", "results/parts",
 }  # fmt: skip
 
 
@@ -219,10 +219,12 @@ REGISTRIES = {"tasks", "providers", "participants"}
 
 
 def test_underscores_mark_helpers_in_folders_whose_files_users_name():
-    """There, every file without one is a task, a provider or a kind of participant."""
+    """There, every file without one is a task, a provider, a kind of participant or a
+    retriever."""
     for name, path in modules().items():
         helper = path.stem.startswith("_") and path.stem not in ("__init__", "__main__")
-        assert not helper or name.split(".")[0] in REGISTRIES, name
+        named = name.split(".")[0] in REGISTRIES or name.startswith("memory.retrievers.")
+        assert not helper or named, name
     for name in modules():
         if len(parts := name.split(".")) == 2 and parts[0] == "participants":
             code = (SRC / f"{name.replace('.', '/')}.py").read_text(encoding="utf-8")
@@ -404,9 +406,12 @@ def test_only_the_store_imports_its_driver():
             )
 
 
-# Module names that may occur twice: the same thing in every task's folder or registry, and a
-# command that carries the name of what it calls.
-TWICE = {"rule", "bots", "scoring", "analysis", "report", "audit", "rejudge", "_registry", "judges"}
+# Module names that may occur twice: the same thing in every task's folder or registry, a command
+# that carries the name of what it calls, and two things that users name (a plan, a retriever).
+TWICE = {
+    "rule", "bots", "scoring", "analysis", "report", "audit", "rejudge", "_registry", "judges",
+    "fixed",
+}  # fmt: skip
 
 
 def test_a_module_name_stands_for_one_thing():
@@ -418,7 +423,7 @@ def test_a_module_name_stands_for_one_thing():
 ONE_PROTOCOL = {
     "command",  # of a subcommand
     "main",  # of the command, and of what runs inside the sandbox
-    "make",  # of a kind of participant: name, options and task become the participant
+    "make",  # of a kind of participant, and of a retriever: what was typed becomes one
     "usage_in",  # of a provider: the token counts in its answer
 }
 

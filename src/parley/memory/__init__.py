@@ -1,0 +1,113 @@
+"""What participants remember of finished matches, and how a memory is searched: the protocol of
+retrievers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypeAlias
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Barred: TypeAlias = NDArray[np.bool_]
+
+# Which subjects are searched: all, the query's own, all but the query's own.
+Scope: TypeAlias = Literal["all", "subject", "other"]
+
+# What becomes of the task's own worked examples. "fill": what is retrieved replaces them, and they
+# fill up what is missing; "keep": they stay as they are; "shuffle": they are shuffled in each
+# stage. With the latter two nothing is searched.
+OwnExamples: TypeAlias = Literal["fill", "keep", "shuffle"]
+
+
+class Neighbour(NamedTuple):
+    """One stored text that was found for a query."""
+
+    stored: int  # its place among the stored texts
+    distance: float  # L2 for dense retrievers; for bm25 minus its score; 0.0 for random
+
+
+@dataclass(frozen=True)
+class Search:
+    """One search of a whole stage at once."""
+
+    queries: Sequence[str]
+    stored: Sequence[str]
+    k: int
+    query_items: Sequence[int]  # equal numbers stand for the same item
+    stored_items: Sequence[int]
+    mask: bool = False  # leave the query's own item out
+    query_subjects: Sequence[str] = ()
+    stored_subjects: Sequence[str] = ()
+    scope: Scope = "all"
+    seed: str = ""  # for retrievers that draw
+
+    def __post_init__(self) -> None:
+        if self.k < 1:
+            raise ValueError(f"k must be at least 1, not {self.k}")
+        lengths = {
+            "query_items": (len(self.query_items), len(self.queries)),
+            "stored_items": (len(self.stored_items), len(self.stored)),
+        }
+        if self.scope != "all":
+            lengths["query_subjects"] = len(self.query_subjects), len(self.queries)
+            lengths["stored_subjects"] = len(self.stored_subjects), len(self.stored)
+        for name, (found, texts) in lengths.items():
+            if found != texts:
+                raise ValueError(f"{name} has {found} entries for {texts} texts")
+
+    def barred(self, rows: slice) -> Barred | None:
+        """What the queries of some rows may not find, a row for each; None if they may find all."""
+        found: Barred | None = None
+        if self.mask:
+            queries, stored = self._items
+            found = queries[rows, None] == stored
+        if self.scope != "all":
+            queries, stored = self._subjects
+            other = queries[rows, None] != stored
+            outside = other if self.scope == "subject" else ~other
+            found = outside if found is None else found | outside
+        return found
+
+    @cached_property
+    def _items(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        import numpy as np
+
+        return np.array(self.query_items, np.int64), np.array(self.stored_items, np.int64)
+
+    @cached_property
+    def _subjects(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        import numpy as np
+
+        numbers: dict[str, int] = {}
+        queries, stored = (
+            np.array([numbers.setdefault(each, len(numbers)) for each in subjects], np.int64)
+            for subjects in (self.query_subjects, self.stored_subjects)
+        )
+        return queries, stored
+
+
+class Retriever(Protocol):
+    """Finds the stored texts that are nearest to a query."""
+
+    @property
+    def name(self) -> str:
+        """As typed: `hf/facebook/contriever`."""
+
+    @property
+    def version(self) -> str:
+        """Changes whenever its results may change: part of a run's identity and of cache keys."""
+
+    @property
+    def own_examples(self) -> OwnExamples:
+        """What becomes of the task's own worked examples."""
+
+    def prepare(self) -> None:
+        """Fetch and load what a search needs, before a run is written; raises what a user can
+        mend."""
+
+    def search(self, wanted: Search) -> list[list[Neighbour]]:
+        """For each query at most k stored texts, nearest first, ties by their order."""
