@@ -9,6 +9,7 @@ import shutil
 import pytest
 
 from parley.sandbox import seccomp
+from parley.sandbox import shell as shell_module
 from parley.sandbox.shell import Shell
 
 if shutil.which("bwrap") is None and not os.environ.get("CI"):
@@ -133,9 +134,21 @@ def test_no_process_of_the_model_forges_a_check(name):
     assert asyncio.run(attack(ATTACKS[name], 3)) == []
 
 
-def test_a_check_during_which_somebody_moved_is_repeated_with_nobody_there(monkeypatch):
-    """Without the filter timers wake the attacker: it is seen, and it still finds no value."""
+@pytest.mark.parametrize("held", [True, False])
+def test_a_check_during_which_somebody_moved_is_repeated_with_nobody_there(monkeypatch, held):
+    """Without the filter timers wake the attacker. If it is held, it stays where it is. Where
+    nobody may be held it is seen, and it still finds no value."""
     monkeypatch.setattr(seccomp, "NOT_IN_SHELLS", {})
+    if not held:
+        plain = shell_module.sources
+        none = "def hold_processes(pids): return []\ndef release(thread): pass\n"
+        monkeypatch.setattr(
+            shell_module,
+            "sources",
+            lambda *names: [
+                (name, none if name.endswith(".hold") else text) for name, text in plain(*names)
+            ],
+        )
 
     async def act():
         async with Shell() as shell:
@@ -155,8 +168,47 @@ def test_a_check_during_which_somebody_moved_is_repeated_with_nobody_there(monke
             return wrong["status"], after["output"], after["restarted"], right["status"]
 
     status, output, restarted, right = asyncio.run(act())
-    assert restarted == "a process of the model moved during a check"
-    assert (status, output, right) == (1, "0\n", 0)
+    assert restarted == ("" if held else "a process of the model moved during a check")
+    assert (status, output, right) == (1, "1\n" if held else "0\n", 0)
+
+
+# The kernel wakes a stopped process when its group has lost its last parent.
+ORPHANS = """
+signal.signal(signal.SIGHUP, signal.SIG_IGN)
+if os.fork() == 0:
+    os.setpgid(0, 0)
+    while True:
+        if QUIET and os.getppid() == 1:
+            if os.fork() == 0:
+                while True:
+                    look()
+            os._exit(0)
+        look()
+with open("/data/pid", "w") as file:
+    file.write(str(os.getpid()))
+time.sleep(100)
+"""
+
+
+@pytest.mark.parametrize("quiet", [False, True])
+def test_nobody_wakes_when_a_check_ends_its_parent(quiet):
+    async def act():
+        async with Shell() as shell:
+            await shell.prepare("mkdir -p /data && touch /data/answer")
+            source = f"{LOOK}QUIET = {quiet}\n{ORPHANS}"
+            await shell.run(
+                f"cat > /data/attack.py <<'END'\n{source}\nEND\n"
+                "python3 /data/attack.py >/dev/null 2>&1 &\n"
+                "until [ -s /data/pid ]; do sleep 0.05; done; sleep 0.3"
+            )
+            check = (
+                'kill -9 $(cat /data/pid); for n in $(seq 60); do expr "$1" : x >/dev/null; done; '
+                'test "$(cat /data/answer)" = "$1"'
+            )
+            await shell.check(check, f"value-{secrets.token_hex(12)}", timeout=60)
+            return await shell.run("cat /data/answer")
+
+    assert asyncio.run(act())["output"] == ""
 
 
 @pytest.mark.slow

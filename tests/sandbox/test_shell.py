@@ -550,6 +550,86 @@ def test_a_check_cannot_be_influenced(poison):
     assert (result["status"], result["output"]) == (0, "passed\n")
 
 
+# What a model leaves for a tool that a check uses, and a check that must find `wrong` in the file.
+SETTINGS_OF_TOOLS = {
+    "sqlite3": (
+        "printf '.print right\\n.output /dev/null\\n' > /root/.sqliterc",
+        'test "$(sqlite3 :memory: "select 1")" = right',
+    ),
+    "sqlite3 of another home": (
+        "sed -i 's|:/root:|:/data:|' /etc/passwd; "
+        "printf '.print right\\n.output /dev/null\\n' > /data/.sqliterc",
+        'test "$(sqlite3 :memory: "select 1")" = right',
+    ),
+    "jq": (
+        "echo 'def length: 42;' > /root/.jq",
+        "test \"$(echo '[1]' | jq length)\" = 42",
+    ),
+    "file": (
+        "printf '0 string wrong right answer\\n' > /root/.magic",
+        "file /data/answer | grep -q right",
+    ),
+    "file of the machine": (
+        "printf '0 string wrong right answer\\n' > /etc/magic",
+        "file /data/answer | grep -q right",
+    ),
+    "git that watches": (
+        "printf '#!/bin/sh\\ntouch /tmp/ran\\n' > /tmp/h; chmod +x /tmp/h; cd /data; git init -q; "
+        "git config core.fsmonitor /tmp/h; git config core.fsmonitorHookVersion 1",
+        "git -C /data status --porcelain; test -e /tmp/ran",
+    ),
+    "git with a hook of its index": (
+        "cd /data; git init -q; git add answer; touch -d '1 hour ago' answer; "
+        "printf '#!/bin/sh\\ntouch /tmp/ran\\n' > .git/hooks/post-index-change; "
+        "chmod +x .git/hooks/*",
+        "git -C /data status --porcelain; test -e /tmp/ran",
+    ),
+    "git that verifies": (
+        "printf '#!/bin/sh\\ntouch /tmp/ran\\n' > /tmp/h; chmod +x /tmp/h; cd /data; git init -q; "
+        "git add answer; git -c user.name=a -c user.email=a commit -qm a; "
+        "git cat-file -p HEAD > /tmp/c; sed -i 's/^committer.*/&\\ngpgsig -----BEGIN PGP "
+        "SIGNATURE-----\\n x\\n -----END PGP SIGNATURE-----/' /tmp/c; "
+        "git update-ref HEAD $(git hash-object -t commit -w /tmp/c); "
+        "git config gpg.program /tmp/h; git config log.showSignature true",
+        "git -C /data log --oneline; test -e /tmp/ran",
+    ),
+    "a home that is moved": (
+        "mv /etc/empty /etc/e; mkdir -p /etc/empty; printf '.print right\\n.output /dev/null\\n' "
+        "> /etc/empty/.sqliterc; mv /etc /e; mkdir -p /etc/empty; cp /e/empty/.sqliterc /etc/empty",
+        'test "$(sqlite3 :memory: "select 1")" = right',
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SETTINGS_OF_TOOLS)
+def test_settings_of_tools_that_the_model_left_do_not_reach_a_check(name):
+    poison, check = SETTINGS_OF_TOOLS[name]
+    tool = check.split("$(")[-1].split()[0] if "$(" in check else check.split()[0]
+    tool = "jq" if tool == "echo" else tool
+    if shutil.which(tool) is None:
+        pytest.skip(f"{tool} is not installed")
+
+    async def act(shell):
+        await shell.prepare("mkdir /data; echo wrong > /data/answer")
+        await shell.run(poison)
+        return await shell.check(check), await shell.run("ls -A /root /data | grep -c sqliterc")
+
+    checked, left = within(act)
+    assert checked["status"] == 1
+    assert left["output"] == f"{poison.count('> /root/.sqliterc') or poison.count('> /data/.s')}\n"
+
+
+def test_a_check_that_names_its_home_means_the_one_where_the_model_works():
+    async def act(shell):
+        await shell.run("echo right > answer; pwd")
+        checks = "cat ~/answer", 'cat "$HOME/answer"', "cat answer", "cat /root/answer", "ls ~"
+        said = [(await shell.check(each))["output"] for each in checks]
+        code = "import pathlib; print((pathlib.Path.home() / 'answer').read_text(), end='')"
+        return [*said, (await shell.check(code, language="python"))["output"]]
+
+    assert within(act) == ["right\n"] * 4 + ["answer\n", "right\n"]
+
+
 def test_nobody_limits_the_one_who_runs_checks():
     """With a limit on the size of its files it would hand half a script to a check."""
 

@@ -13,15 +13,17 @@ from time import monotonic, sleep
 from typing import Any
 
 from parley.sandbox.inside import confine, taken, view
+from parley.sandbox.inside.hold import release
 from parley.sandbox.inside.session import (
-    OURS,
     SCRIPT,
     Bash,
     Output,
     Started,
     count_switches,
+    environment_of,
     has_moved,
     processes,
+    settings_set_aside,
     signalled,
     standstill,
     state,
@@ -195,7 +197,7 @@ class Keeper:
 
     def checked(self, asked: dict[str, Any]) -> dict[str, Any] | None:
         """A check; nothing if somebody moved while it ran."""
-        with standstill() as before:
+        with standstill(held=True) as before, settings_set_aside(asked["command"]):
             self.standing = count_switches(before)
             found = self.tried(asked)
             moved, self.standing = has_moved(self.standing), {}
@@ -217,7 +219,9 @@ class Keeper:
         if os.write(script, coded) != len(coded):
             raise Ended  # half a script says nothing
         os.lseek(script, 0, os.SEEK_SET)
-        started = Started(self.settings, command, OURS, {0: null, SCRIPT: script}, trusted=True)
+        environment = environment_of(asked["command"], asked["do"] == "check")
+        give = {0: null, SCRIPT: script}
+        started = Started(self.settings, command, environment, give, trusted=True)
         os.close(null)
         os.close(script)
         self.ends[started.pid] = None
@@ -303,7 +307,10 @@ class Keeper:
         """Take note of who has ended, and empty what nobody reads."""
         with suppress(ChildProcessError):
             while (found := os.waitpid(-1, os.WNOHANG))[0]:
-                if found[0] in self.ends:
+                if os.WIFSTOPPED(found[1]):  # held for a check
+                    if not self.standing:
+                        release(found[0])
+                elif found[0] in self.ends:
                     code = os.waitstatus_to_exitcode(found[1])
                     self.ends[found[0]] = code if code >= 0 else 128 - code
         for each in self.left:

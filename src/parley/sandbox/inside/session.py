@@ -4,14 +4,17 @@ output read through a pipe."""
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from time import monotonic, sleep
 from typing import Any
 
 from parley.sandbox.inside import view
+from parley.sandbox.inside.hold import hold_processes, release
 
 MARKS = 250  # the descriptor on which a shell says that a command has ended
 SCRIPT = 250  # the descriptor from which a script of the task is read
@@ -26,10 +29,63 @@ OURS = {
     "PYTHONNOUSERSITE": "1", "PYTHONSAFEPATH": "1", "GIT_CONFIG_NOSYSTEM": "1",
     "GIT_CONFIG_GLOBAL": "/dev/null", "OPENSSL_CONF": "/dev/null",
 }  # fmt: skip
+# In a check tools find no settings that the model may have left: git starts nothing that a
+# repository names when it only looks at it, and `file` knows what it came with.
+MAGIC = "/usr/share/misc/magic"
+CHECKS = {
+    **OURS, "GIT_OPTIONAL_LOCKS": "0", "GIT_CONFIG_COUNT": "2",
+    "GIT_CONFIG_KEY_0": "core.fsmonitor", "GIT_CONFIG_VALUE_0": "false",
+    "GIT_CONFIG_KEY_1": "log.showSignature", "GIT_CONFIG_VALUE_1": "false",
+    **({"MAGIC": MAGIC} if os.path.exists(f"{MAGIC}.mgc") else {}),
+}  # fmt: skip
+# A script that names the home of the user means the one where the model works.
+NAMES_HOME = re.compile(r"(?<![\w~])~(?=[/\s;)|&\"']|$)|\bHOME\b|\bPath\.home\b|\bexpanduser\b")
+# Settings of tools that look for the home of the user in /etc/passwd.
+BY_PASSWD = (".sqliterc",)
 # States of threads that do nothing: stopped, ended, or waiting in the kernel until somebody who
 # stands still goes on.
 STILL = "TtZXD"
 SETTLED = 20.0  # seconds for all to stand still; a busy machine is slow
+
+
+def environment_of(script: str, check: bool) -> dict[str, str]:
+    """What a script of the task finds in its environment. The home of a check is empty."""
+    if not check:
+        return OURS
+    return {**CHECKS, "HOME": OURS["HOME"] if NAMES_HOME.search(script) else view.EMPTY_HOME}
+
+
+def homes_of_root() -> set[str]:
+    """As the model has them in /etc/passwd, which need not be a file any more."""
+    found = {OURS["HOME"]}
+    with suppress(OSError):
+        file = os.open("/etc/passwd", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            text = os.read(file, 1 << 20) if stat.S_ISREG(os.fstat(file).st_mode) else b""
+        finally:
+            os.close(file)
+        fields = (line.split(":") for line in os.fsdecode(text).splitlines())
+        found |= {each[5] for each in fields if len(each) > 5 and each[2].strip("0+ ") == ""}
+    return found
+
+
+@contextmanager
+def settings_set_aside(script: str) -> Iterator[None]:
+    """Settings that tools would read have another name meanwhile, unless the script names them."""
+    moved = []
+    for home in homes_of_root():
+        for name in BY_PASSWD:
+            place, aside = f"{home}/{name}", f"{home}/.{os.urandom(8).hex()}"
+            if name not in script:
+                with suppress(OSError, ValueError):
+                    os.rename(place, aside)
+                    moved.append((place, aside))
+    try:
+        yield
+    finally:
+        for place, aside in moved:
+            with suppress(OSError):
+                os.rename(aside, place)
 
 
 class Output:
@@ -119,7 +175,7 @@ def become(
     os.closerange(3, MARKS)
     os.closerange(MARKS + (MARKS in give), 1024)
     os.umask(0o022)
-    os.chdir(environment["HOME"] if os.path.isdir(environment["HOME"]) else "/")
+    os.chdir(MODEL["HOME"] if os.path.isdir(MODEL["HOME"]) else "/")
     # if memory is short, the first to go are these
     with suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
         file.write("1000")
@@ -254,10 +310,10 @@ def signalled(pid: int, number: int) -> None:
 
 
 @contextmanager
-def standstill() -> Iterator[set[int]]:
+def standstill(held: bool = False) -> Iterator[set[int]]:
     """Everybody stands still for a while, and cannot start anybody who does not. Who does not stop
-    in time is ended."""
-    resting = {pid for pid in processes() if state(pid) == "T"}
+    in time is ended. Who is held goes on for no signal."""
+    resting = {pid for pid in processes() if state(pid) in "Tt"}
     signalled(-1, signal.SIGSTOP)
     until = monotonic() + SETTLED
     while (moving := {pid for pid in processes() if not is_still(pid)}) and monotonic() < until:
@@ -267,8 +323,11 @@ def standstill() -> Iterator[set[int]]:
     for pid in moving:
         signalled(pid, signal.SIGKILL)
     here = processes()
+    threads_held = hold_processes(here) if held else []
     try:
         yield here
     finally:
+        for thread in threads_held:
+            release(thread)
         for pid in here - resting:
             signalled(pid, signal.SIGCONT)

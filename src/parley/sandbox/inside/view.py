@@ -40,10 +40,11 @@ FOLDERS = {
 }  # fmt: skip
 # Programs load from here before they do what they are asked to: whoever writes here decides what a
 # check finds.
+EMPTY_HOME = "/etc/empty"
 SEALED_FILES = ("/etc/ld.so.cache", "/etc/ld.so.preload")
 SEALED_FOLDERS = (
     "/etc/alternatives", "/etc/pam.d", "/etc/perl", "/etc/security", "/etc/ssl",
-    "/usr/local/include", "/usr/local/lib", "/usr/local/share",
+    "/usr/local/include", "/usr/local/lib", "/usr/local/share", EMPTY_HOME,
 )  # fmt: skip
 
 
