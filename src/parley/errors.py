@@ -18,6 +18,7 @@ ParleyError
 ├── SandboxError          code could not be run in isolation
 ├── StoreError            a run's file cannot be read or written
 │   └── ReplayError       the record was made under another rule, prompt, configuration or seed
+│       └── ShellDiffers  ... or what a match did in its shell gave something else in a fresh one
 └── Halted                the run is stopping; nothing new is asked
 """  # noqa: E501
 
@@ -124,6 +125,10 @@ class StoreError(ParleyError):
 
 class ReplayError(StoreError):
     """The record was made under another rule, prompt, configuration or seed."""
+
+
+class ShellDiffers(ReplayError):
+    """What a match did in its shell, repeated in a fresh one, gave something else."""
 
 
 class Halted(ParleyError):

@@ -477,6 +477,60 @@ def test_a_check_sees_the_view_and_gives_output_and_status():
     assert after["output"] == "1\n0\n"
 
 
+def test_scripts_have_their_errors_apart_and_commands_do_not():
+    async def act(shell):
+        words = "echo out; echo err >&2"
+        prepared = await shell.prepare(words)
+        ran = await shell.run(words)
+        checked = await shell.check(
+            "import sys; print('out'); print('err', file=sys.stderr); sys.exit(3)",
+            language="python",
+        )
+        much = await shell.check("seq 20000; seq 3 >&2")
+        return prepared, ran, checked, much
+
+    prepared, ran, checked, much = within(act)
+    assert (prepared["output"], prepared["errors"]) == ("out\n", "err\n")
+    assert ran["output"] == "out\nerr\n"
+    assert (checked["output"], checked["errors"], checked["status"]) == ("out\n", "err\n", 3)
+    assert much["cut"]
+    assert much["errors"] == "1\n2\n3\n"
+
+
+def test_a_shell_begins_in_a_folder_of_choice_and_has_a_home_of_choice():
+    async def act(shell):
+        await shell.prepare("echo x > here; mkdir -p ~/own")
+        return (
+            await shell.run("pwd; ls -d here; cd; pwd; ls; exit"),
+            await shell.run("pwd"),
+            await shell.check("pwd; echo ~; cat here"),
+        )
+
+    first, again, check = within(act, home="/home/agent", folder="/")
+    assert first["output"].split() == ["/", "here", "/home/agent", "own", "exit"]
+    assert again["output"] == "/\n"
+    assert check["output"] == "/\n/home/agent\nx\n"
+
+
+@pytest.mark.parametrize("place", ["root", "/usr/bin", "/proc", "/home/../etc", "/home/"])
+def test_a_home_in_a_place_of_programs_is_refused(place):
+    with pytest.raises(TaskError, match="the home of a shell"):
+        Shell(home=place)
+
+
+def test_a_check_finds_the_models_own_commands_last():
+    async def act(shell):
+        plant = "for n in cat mine; do printf '#!/bin/sh\\necho planted' > /usr/local/bin/$n; done"
+        await shell.run(f"{plant}; chmod +x /usr/local/bin/*")
+        folders = "echo $PATH | tr : '\\n' | sort"
+        model = await shell.run(folders)
+        return model, await shell.check(folders), await shell.check("mine; type -p cat")
+
+    model, check, found = within(act)
+    assert model["output"] == check["output"]
+    assert found["output"] == "planted\n/usr/bin/cat\n"
+
+
 POISONS = {
     "functions and aliases": (
         "cat() { echo forged; }; export -f cat; alias cat='echo forged'; enable -n "
@@ -661,7 +715,7 @@ def test_a_link_to_what_a_check_reads_is_no_answer(target):
 
     forged, right = within(act)
     assert (forged["status"], right["status"]) == (1, 0)
-    assert "/data/answer is a link" in forged["output"]
+    assert "/data/answer is a link" in forged["errors"]
 
 
 def test_a_check_has_room_where_the_model_has_taken_it_all():

@@ -9,13 +9,14 @@ from typing import Any
 
 import orjson
 
-from parley.errors import ReplayError, SandboxError, TaskError
+from parley.errors import ReplayError, SandboxError, ShellDiffers, TaskError
 from parley.match.record import Record
 from parley.rules.referee import LookUp, RunProgram
 from parley.rules.references import DrawOrder, look_up
 from parley.rules.task import Task
 
 Execute = Callable[[Mapping[str, Any]], Awaitable[Any]]
+SAME = ("output", "status", "timed_out")  # what a repeated command has to give again
 
 
 class Effects:
@@ -38,6 +39,8 @@ class Effects:
             draw_order,
         )
         self._count = 0
+        # what the match did in its shell before it was interrupted, with the results on record
+        self._behind: list[tuple[Mapping[str, Any], Any]] = []
 
     async def perform(self, effect: RunProgram | LookUp, round: int) -> Any:
         """A result from the record, else from the sandbox or the work; it is on record when this
@@ -56,7 +59,10 @@ class Effects:
         if kept is not None:
             if kept[0] != digest:
                 raise ReplayError(f"after round {round}: the record was made with another {what}")
+            if isinstance(effect, RunProgram) and asked.get("kind") == "shell":
+                self._behind.append((asked, kept[1]))
             return kept[1]
+        await self.catch_up()
         result = (
             await self._run_program(effect)
             if isinstance(effect, RunProgram)
@@ -64,6 +70,20 @@ class Effects:
         )
         await self._record.append_effect(round, number, digest, result)
         return result
+
+    async def catch_up(self) -> None:
+        """Repeat in the fresh shell of a resumed match what is on record for it. Nothing new may
+        be asked or run before, because all that follows builds upon it."""
+        if not self._behind or self._execute is None:
+            return
+        behind, self._behind = self._behind, []
+        for number, (asked, result) in enumerate(behind, 1):
+            found = await self._execute(asked)
+            if any(found.get(key) != result.get(key) for key in SAME):
+                raise ShellDiffers(
+                    f"request {number} of {len(behind)} to its shell, repeated in a fresh one, "
+                    f"gave something else"
+                )
 
     async def _run_program(self, run: RunProgram) -> Any:
         """Run it in the sandbox; a failure of the sandbox is no result."""

@@ -268,6 +268,7 @@ class Match:
                 )
             return kept.reply
         self._call.check_running()
+        await self._effects.catch_up()
         participant = self.cast[seat]
         bot_knowledge = self._bot_knowledge if participant.sees_item else None
         sampling_seed = blake2b(

@@ -129,6 +129,8 @@ class Task:
     stand_in: ClassVar[str] = ""
     # the task runs code that models write, which needs a sandbox
     runs_code: ClassVar[bool] = False
+    # it gives models a shell of their own in that sandbox
+    uses_shell: ClassVar[bool] = False
     # models are asked at temperature 0 unless the user sets another
     temperature_zero: ClassVar[bool] = False
     play: Callable[..., Coroutine[Any, Any, Scores]]

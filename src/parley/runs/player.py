@@ -7,7 +7,7 @@ import asyncio
 import os
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from itertools import count
 from typing import TYPE_CHECKING, Any, Literal
@@ -29,12 +29,15 @@ from parley.errors import (
     ParticipantError,
     ReplayError,
     SandboxError,
+    ShellDiffers,
     StoreError,
     TaskError,
     UsageError,
     describe_exception,
 )
+from parley.match.effects import Execute
 from parley.match.match import Match, Outcome
+from parley.match.record import Record
 from parley.money import cost_rows, total_cost
 from parley.options import CONCURRENCY
 from parley.plans import Done, MatchSpec, finished_blocks
@@ -66,6 +69,7 @@ from parley.store import (
     read_run,
 )
 from parley.store.config import Config
+from parley.tables import plural
 
 if TYPE_CHECKING:
     from parley.sandbox.executor import Sandbox
@@ -273,6 +277,7 @@ class Player:
             ):
                 notices.append(notice)
         self.masking = masking_of_run(prepared.config, reader.info.identity)
+        self.sandbox = sandbox
         self.execute = None if sandbox is None else track_waiting(sandbox, progress)
         self.faults: dict[str, ParticipantError] = {}  # by message
         self.failed: Counter[str] = Counter()  # how many matches each of them has stopped
@@ -389,8 +394,22 @@ class Player:
         self.progress.emit("match_done", spec.number)
 
     async def _play(self, spec: MatchSpec, slot: MatchSlot) -> Outcome:
-        prepared, config = self.prepared, self.prepared.config
         record = self.journal.claim(spec.number)
+        try:
+            return await self._play_record(spec, slot, record)
+        except ShellDiffers as fault:
+            record, gone = await self.journal.restart(spec.number)
+            for seat, replies in gone.items():
+                self.recorder.add_discarded(spec.seats[seat], seat.role, replies)
+            self.progress.notify(
+                f"match {spec.number} begins anew: {fault}; "
+                f"{plural(gone.total(), 'recorded reply', 'recorded replies')} discarded"
+            )
+            return await self._play_record(spec, slot, record)
+
+    async def _play_record(self, spec: MatchSpec, slot: MatchSlot, record: Record) -> Outcome:
+        prepared, config = self.prepared, self.prepared.config
+        shell = f"match {spec.number}"
         watched = WatchedRecord(record) if self.repeats.is_watching else None
         match = Match(
             prepared.task,
@@ -409,13 +428,17 @@ class Player:
             standardise=config.standardise,
             call=slot,
             works=prepared.works,
-            execute=self.execute,
+            execute=None if self.execute is None else in_shell(self.execute, shell),
             repair_json=self.mends,
             round_numbers=self.rounds_numbers,
             participant_seed=config.rejudged.seed if config.rejudged else None,
             draw_order=DrawOrder(config.seed, spec.repeat - 1),
         )
-        outcome = await match.play()
+        try:
+            outcome = await match.play()
+        finally:
+            if self.sandbox is not None and prepared.task.uses_shell:
+                await self.sandbox.close_shells(shell)
         if watched is not None:
             self.repeats.add_match(spec, watched.lines)
         return outcome
@@ -459,14 +482,25 @@ async def open_sandbox(prepared: Prepared) -> AsyncIterator[Sandbox | None]:
     sandbox = Sandbox(prepared.config.sandbox)
     try:
         await sandbox.prove()
+        if prepared.task.uses_shell:
+            await sandbox.prove_shell()
         yield sandbox
     finally:
+        await sandbox.close_shells()
         await asyncio.to_thread(sandbox.close)
 
 
-def track_waiting(
-    sandbox: Sandbox, progress: Progress
-) -> Callable[[Mapping[str, Any]], Awaitable[Any]]:
+def in_shell(execute: Execute, name: str) -> Execute:
+    """Run programs; those that go to a shell go to the one of this name."""
+
+    async def execute_there(program: Mapping[str, Any]) -> Any:
+        shell = {"shell": name} if program.get("kind") == "shell" else {}
+        return await execute({**program, **shell})
+
+    return execute_there
+
+
+def track_waiting(sandbox: Sandbox, progress: Progress) -> Execute:
     """Run programs, and keep in `progress` since when each one runs."""
     since, tickets = progress.waiting.setdefault(SANDBOX, {}), count()
 

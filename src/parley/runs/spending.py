@@ -31,6 +31,14 @@ class SpendingRecorder:
         if self._budget is None:
             await self._save_sent_calls(participants)
 
+    def add_discarded(self, alias: str, role: str, replies: int) -> None:
+        """Count replies that were paid and are no longer on record, because their match begins
+        anew."""
+        self._lost = {each: dict(by) for each, by in self._lost.items()}
+        by = self._lost.setdefault(alias, {})
+        by[role] = by.get(role, 0) + replies
+        self._noted = True
+
     async def save_final(self, participants: Mapping[str, LimitedParticipant]) -> None:
         """Save the counts at the end of a session."""
         await self._save_unanswered(participants)

@@ -200,6 +200,11 @@ def estimate_text_tokens(text: str) -> float:
 
 
 async def fake_verdict(program: Mapping[str, Any]) -> dict[str, Any]:
-    """The verdict on a program that is not run because no real model wrote it: no test passed."""
+    """The verdict on a program that is not run because no real model wrote it: no test passed. A
+    shell gives no output, and no check passes."""
+    if program.get("kind") == "shell":
+        status = int(program["do"] == "check")
+        result = {"output": "", "cut": False, "status": status, "timed_out": False}
+        return {**result, "users": True, "restarted" if program["do"] == "run" else "errors": ""}
     faults = ["not run"] * len(program.get("tests") or program.get("cases") or ("",))
     return {"passed": False, "faults": faults, "guarantee": "values", "end": "", "cpu": 0.0}

@@ -18,6 +18,7 @@ from parley.sandbox.judging import Doubtful, Verdict, judged
 from parley.sandbox.kinds import REMEDY, Bare, Bubblewrap, Container, Kind
 from parley.sandbox.limits import MB, Limits
 from parley.sandbox.process import First
+from parley.sandbox.shells import Shells
 from parley.sandbox.talk import Leash
 from parley.sandbox.trials import Trial, trial_of
 
@@ -26,7 +27,8 @@ LONG = 8  # programs at a time that have had their turn and go on beside others
 
 
 class Sandbox:
-    """Runs what models write. It starts, and proves itself, with the first program."""
+    """Runs what models write. It starts, and proves itself, with the first program. Programs of
+    kind `shell` go to a shell by its name."""
 
     def __init__(
         self,
@@ -38,6 +40,7 @@ class Sandbox:
         self.choice, self.limits, self.warm = choice, limits or Limits(), warm
         self.jobs = jobs or os.cpu_count() or 1
         self.kind: Kind | None = None  # once it is known that it works
+        self._shells = Shells()
         self._threads = ThreadPoolExecutor(self.jobs + LONG, "parley-sandbox")
         self._standing: tuple[First, Judges] | None = None
         self._group: Group | None = None
@@ -49,6 +52,9 @@ class Sandbox:
     async def execute(self, program: Mapping[str, Any]) -> dict[str, Any]:
         """The verdict on a program, as data. What speaks against the machine and not against the
         program is an error."""
+        if program.get("kind") == "shell":
+            self._refuse_no_shell()
+            return await self._shells.execute(program)
         trial = trial_of(program)
         try:
             verdict = await self._in_turn(trial)
@@ -169,8 +175,28 @@ class Sandbox:
         """The same, beside whatever else is going on."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, self.open)
 
+    async def prove_shell(self) -> None:
+        """Start a shell and close it, so that one that cannot start is found before anything is
+        paid."""
+        self._refuse_no_shell()
+        name = "tried out"
+        asked = {"kind": "shell", "shell": name, "do": "prepare", "command": "true"}
+        await self._shells.execute(asked)
+        await self._shells.close(name)
+
+    def _refuse_no_shell(self) -> None:
+        if self.choice != "bubblewrap":
+            raise SandboxError(
+                f"a shell for models runs in bubblewrap only, and this run has chosen "
+                f"{self.choice!r}: leave that option out"
+            )
+
+    async def close_shells(self, name: str | None = None) -> None:
+        """Close the shell of this name, or all of them."""
+        await self._shells.close(name)
+
     def close(self) -> None:
-        """End what runs; nothing is left behind."""
+        """End what runs; nothing is left behind. Shells are closed before, by `close_shells`."""
         self._closed = True
         for leash in list(self._leashes):
             leash.pull()

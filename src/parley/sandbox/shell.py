@@ -43,6 +43,8 @@ LONGEST = 1 << 19  # bytes of a command
 # bytes of a script, and of each of its arguments: what the kernel hands to a new program
 LONGEST_SCRIPT = 120_000
 GRACE = 30.0  # seconds in which the end of a command must be known; a loaded machine is slow
+HOME = "/root"
+PLACES = ("/", "/home", "/mnt", "/opt", "/root", "/srv", "/tmp", "/var")  # and what lies in them
 FOLDERS_OF_PROGRAMS = ("bin", "sbin", "lib", "lib32", "lib64")
 MODULES = ("wire", "confine", "taken", "view", "hold", "session", "keeper")
 SOCKET = {"x86_64": 41, "aarch64": 198}
@@ -52,10 +54,16 @@ NO_SUCH_FAMILY = 0x50061
 
 class Shell:
     """One shell with its view. Commands run one after the other; nothing is left of it when it is
-    closed or its owner is gone."""
+    closed or its owner is gone.
 
-    def __init__(self, limits: Limits = SHELL, output: int = OUTPUT) -> None:
+    `home` is root's home. The shell, and every script, begins in `folder`, or at home.
+    """
+
+    def __init__(
+        self, limits: Limits = SHELL, output: int = OUTPUT, home: str = HOME, folder: str = ""
+    ) -> None:
         self.limits, self.output = limits, output
+        self.home, self.folder = check_place(home, "home"), check_place(folder or home, "folder")
         # whether there are several users; otherwise everybody inside is one and the same
         self.users = os.getuid() == 0
         self.used = False  # whether a command has been run
@@ -105,7 +113,8 @@ class Shell:
             "hidden": [place for place in system() if place != "/usr"],
             "merged": merged_folders(),
             "files": linux.files(), "links": linux.links(), "sealed": linux.loaded(),
-            "limits": asdict(self.limits), "filter": filtering().hex(), "most": self.output,
+            "home": self.home, "folder": self.folder, "limits": asdict(self.limits),
+            "filter": filtering().hex(), "most": self.output,
         }  # fmt: skip
         return json.dumps([sources(*MODULES), settings]).encode()
 
@@ -149,7 +158,7 @@ class Shell:
         timeout: float | None = None,
     ) -> dict[str, Any]:
         """Run a script of the task on what the model has made of the view, in a process that has
-        nothing of the model's.
+        nothing of the model's. `output` is its standard output, `errors` its standard error.
 
         Everything that the model left running stands still meanwhile; programs come from places
         where it cannot write.
@@ -241,6 +250,14 @@ class Shell:
             language=asked.get("language", "bash"),
             timeout=timeout,
         )
+
+
+def check_place(place: str, what: str) -> str:
+    """A folder in which a shell may be at home or begin."""
+    first = "/" + place.strip("/").partition("/")[0]
+    if os.path.normpath(place) != place or not place.startswith("/") or first not in PLACES:
+        raise TaskError(f"the {what} of a shell is a folder in {', '.join(PLACES)}, not {place!r}")
+    return place
 
 
 def ended(process: subprocess.Popen[bytes]) -> None:

@@ -9,33 +9,34 @@ from typing import Any
 
 from parley.errors import TaskError
 from parley.sandbox.limits import Limits
-from parley.sandbox.shell import SHELL, Shell
+from parley.sandbox.shell import HOME, SHELL, Shell
 
-KEYS = {"kind", "shell", "do", "command", "arguments", "language", "timeout"}
+KEYS = {"kind", "shell", "do", "command", "arguments", "language", "timeout", "home", "folder"}
 DOES = ("prepare", "run", "check", "close")
 
 
 class Shells:
     """Carries out what tasks ask of shells: `{"kind": "shell", "shell": NAME, "do": …, "command":
-    …}`."""
+    …}`. `home` and `folder` are those of the first request for a shell."""
 
     def __init__(self, limits: Limits = SHELL) -> None:
         self.limits = limits
         self._shells: dict[str, asyncio.Task[Shell]] = {}
 
     async def execute(self, program: Mapping[str, Any]) -> dict[str, Any]:
-        """The result as data: output, status, cut, timed_out, for commands restarted; and whether
-        the view has several users."""
+        """The result as data: output, status, cut, timed_out; for commands restarted, for scripts
+        errors; and whether the view has several users."""
         asked = asked_in(program)
         if asked["do"] == "close":
             await self.close(asked["shell"])
             return {}
-        shell = await self._shell(asked["shell"])
+        shell = await self._shell(asked["shell"], asked.get("home", HOME), asked.get("folder", ""))
         return {**await shell.do(asked), "users": shell.users}
 
-    async def _shell(self, name: str) -> Shell:
+    async def _shell(self, name: str, home: str, folder: str) -> Shell:
         if name not in self._shells:
-            self._shells[name] = asyncio.create_task(Shell(self.limits).start())
+            shell = Shell(self.limits, home=home, folder=folder)
+            self._shells[name] = asyncio.create_task(shell.start())
         try:
             return await asyncio.shield(self._shells[name])
         except Exception:

@@ -354,6 +354,10 @@ class Journal(Protocol):
     def claim(self, number: int) -> Record:
         """Take a match to play it; what is already on record for it comes along."""
 
+    async def restart(self, number: int) -> tuple[Record, Counter[Seat]]:
+        """Begin a match anew that was claimed: what is on record for it is deleted. Returns an
+        empty record, and how many replies of each seat are gone."""
+
     async def heartbeat(self) -> None:
         """Say that this process still plays; raises if another has taken over."""
 

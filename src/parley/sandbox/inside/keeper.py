@@ -35,6 +35,7 @@ CROWDED = 20  # looks in a row at as many processes as there may be
 START = 20.0  # seconds for a shell to be there
 INTERRUPTED = 1.0  # seconds for it to come back
 TIMED_OUT = 124
+SCRIPT_OUTPUT = 100_000  # bytes that are kept of what a script writes
 GONE = "ZX"  # states of processes that have ended
 LEADING, HARMLESS = ("/proc", "/dev"), {"/dev/null", "/dev/shm", "/dev/zero", "/dev/urandom"}
 OURS_LINKS = {"/etc/mtab"}
@@ -188,7 +189,7 @@ class Keeper:
             self.end({self.bash.pid})  # so many that a check might find no room
         if link := find_link_to_processes():
             said = f"{link} is a link to what a check itself is or reads: not checked\n"
-            return {"output": said, "cut": False, "status": 1, "timed_out": False}
+            return {"output": "", "errors": said, "cut": False, "status": 1, "timed_out": False}
         found = self.checked(asked)
         if found is None:
             self.anew(set(), MOVED)
@@ -197,7 +198,10 @@ class Keeper:
 
     def checked(self, asked: dict[str, Any]) -> dict[str, Any] | None:
         """A check; nothing if somebody moved while it ran."""
-        with standstill(held=True) as before, settings_set_aside(asked["command"]):
+        with (
+            standstill(held=True) as before,
+            settings_set_aside(asked["command"], self.settings["home"]),
+        ):
             self.standing = count_switches(before)
             found = self.tried(asked)
             moved, self.standing = has_moved(self.standing), {}
@@ -206,7 +210,7 @@ class Keeper:
         return None if moved else found
 
     def tried(self, asked: dict[str, Any]) -> dict[str, Any]:
-        before, output = processes(), self.output()
+        before, output = processes(), Output(SCRIPT_OUTPUT, apart=True)
         null = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
         command = [*SCRIPTS[asked["language"]]]
         if asked["language"] == "bash":
@@ -219,9 +223,11 @@ class Keeper:
         if os.write(script, coded) != len(coded):
             raise Ended  # half a script says nothing
         os.lseek(script, 0, os.SEEK_SET)
-        environment = environment_of(asked["command"], asked["do"] == "check")
+        environment = environment_of(
+            asked["command"], self.settings["home"], asked["do"] == "check"
+        )
         give = {0: null, SCRIPT: script}
-        started = Started(self.settings, command, environment, give, trusted=True)
+        started = Started(self.settings, command, environment, give, script=True)
         os.close(null)
         os.close(script)
         self.ends[started.pid] = None
@@ -243,6 +249,7 @@ class Keeper:
         poll = select.poll()
         watched = [
             started.output,
+            started.errors,
             started.handle,
             *([started.marks.fileno()] if isinstance(started, Bash) else []),
         ]

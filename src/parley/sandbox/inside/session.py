@@ -19,13 +19,14 @@ from parley.sandbox.inside.hold import hold_processes, release
 MARKS = 250  # the descriptor on which a shell says that a command has ended
 SCRIPT = 250  # the descriptor from which a script of the task is read
 MODEL = {
-    "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root",
+    "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
     "USER": "root", "LOGNAME": "root",
     "SHELL": "/bin/bash", "LANG": "C.UTF-8", "TERM": "dumb", "PS1": "", "PS2": "",
 }  # fmt: skip
+# The same folders as a model's, those where it can write last.
 OURS = {
-    "PATH": "/usr/sbin:/usr/bin", "HOME": "/root", "USER": "root", "LOGNAME": "root",
-    "LANG": "C.UTF-8",
+    "PATH": "/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/sbin:/usr/local/bin",
+    "USER": "root", "LOGNAME": "root", "SHELL": "/bin/bash", "LANG": "C.UTF-8", "TERM": "dumb",
     "PYTHONNOUSERSITE": "1", "PYTHONSAFEPATH": "1", "GIT_CONFIG_NOSYSTEM": "1",
     "GIT_CONFIG_GLOBAL": "/dev/null", "OPENSSL_CONF": "/dev/null",
 }  # fmt: skip
@@ -39,7 +40,10 @@ CHECKS = {
     **({"MAGIC": MAGIC} if os.path.exists(f"{MAGIC}.mgc") else {}),
 }  # fmt: skip
 # A script that names the home of the user means the one where the model works.
-NAMES_HOME = re.compile(r"(?<![\w~])~(?=[/\s;)|&\"']|$)|\bHOME\b|\bPath\.home\b|\bexpanduser\b")
+NAMES_HOME = re.compile(
+    r"(?<![\w~])~(?=[/\s;)|&\"']|$)|\bHOME\b|\bPath\.home\b|\bexpanduser\b|"
+    r"(?:^|[;&|({\s])cd[ \t]*(?=[;&|)\n]|$)"
+)
 # Settings of tools that look for the home of the user in /etc/passwd.
 BY_PASSWD = (".sqliterc",)
 # States of threads that do nothing: stopped, ended, or waiting in the kernel until somebody who
@@ -48,16 +52,17 @@ STILL = "TtZXD"
 SETTLED = 20.0  # seconds for all to stand still; a busy machine is slow
 
 
-def environment_of(script: str, check: bool) -> dict[str, str]:
-    """What a script of the task finds in its environment. The home of a check is empty."""
+def environment_of(script: str, home: str, check: bool) -> dict[str, str]:
+    """What a script of the task finds in its environment. The home of a check is empty, unless the
+    script names it."""
     if not check:
-        return OURS
-    return {**CHECKS, "HOME": OURS["HOME"] if NAMES_HOME.search(script) else view.EMPTY_HOME}
+        return {**OURS, "HOME": home}
+    return {**CHECKS, "HOME": home if NAMES_HOME.search(script) else view.EMPTY_HOME}
 
 
-def homes_of_root() -> set[str]:
+def homes_of_root(home: str) -> set[str]:
     """As the model has them in /etc/passwd, which need not be a file any more."""
-    found = {OURS["HOME"]}
+    found = {home}
     with suppress(OSError):
         file = os.open("/etc/passwd", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         try:
@@ -70,12 +75,12 @@ def homes_of_root() -> set[str]:
 
 
 @contextmanager
-def settings_set_aside(script: str) -> Iterator[None]:
+def settings_set_aside(script: str, home: str) -> Iterator[None]:
     """Settings that tools would read have another name meanwhile, unless the script names them."""
     moved = []
-    for home in homes_of_root():
+    for each in homes_of_root(home):
         for name in BY_PASSWD:
-            place, aside = f"{home}/{name}", f"{home}/.{os.urandom(8).hex()}"
+            place, aside = f"{each}/{name}", f"{each}/.{os.urandom(8).hex()}"
             if name not in script:
                 with suppress(OSError, ValueError):
                     os.rename(place, aside)
@@ -89,9 +94,11 @@ def settings_set_aside(script: str) -> Iterator[None]:
 
 
 class Output:
-    """What is written, of which the beginning and the end are kept."""
+    """What is written, of which the beginning and the end are kept. `apart`: standard error has an
+    output of its own."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, apart: bool = False) -> None:
+        self.errors = Output(most) if apart else None
         self.half, self.head, self.tail, self.size = most // 2, bytearray(), bytearray(), 0
 
     def take(self, part: bytes) -> None:
@@ -107,9 +114,11 @@ class Output:
         del self.tail[: max(0, len(self.tail) - self.half)]
         left = self.size - len(self.head) - len(self.tail)
         between = f"\n[{left} bytes are left out here]\n".encode() if left else b""
+        errors = {} if self.errors is None else {"errors": self.errors.as_data()["output"]}
         return {
             "output": (self.head + between + self.tail).decode("utf-8", "replace"),
             "cut": left > 0,
+            **errors,
         }
 
 
@@ -123,10 +132,11 @@ class Started:
         command: list[str],
         environment: dict[str, str],
         give: dict[int, int],
-        trusted: bool = False,
+        script: bool = False,
     ) -> None:
-        self.output, self.theirs = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-        os.set_blocking(self.theirs, True)
+        self.output, self.theirs = open_pipe()
+        # scripts of the task have a second one for what they write to standard error
+        self.errors, self.their_errors = open_pipe() if script else (self.output, self.theirs)
         try:
             self.pid = os.fork()
         except OSError:
@@ -134,8 +144,8 @@ class Started:
             raise
         if self.pid == 0:
             try:
-                given = {1: self.theirs, 2: self.theirs, **give}
-                become(settings, command, environment, given, trusted)
+                given = {1: self.theirs, 2: self.their_errors, **give}
+                become(settings, command, environment, given, script)
             except BaseException as wrong:
                 os.write(2, f"{wrong}\n".encode())
             os._exit(126)
@@ -143,20 +153,28 @@ class Started:
 
     def drain(self, into: Output) -> None:
         """What is there now, and not what others go on to write."""
-        room = 1 << 18
-        with suppress(BlockingIOError):
-            while room > 0:
-                part = os.read(self.output, 1 << 16)
-                into.take(part)
-                room -= len(part)
+        for descriptor, output in {self.output: into, self.errors: into.errors or into}.items():
+            room = 1 << 18
+            with suppress(BlockingIOError):
+                while room > 0:
+                    part = os.read(descriptor, 1 << 16)
+                    output.take(part)
+                    room -= len(part)
 
     def shut(self) -> None:
-        os.close(self.output)
-        os.close(self.theirs)
+        for descriptor in {self.output, self.theirs, self.errors, self.their_errors}:
+            os.close(descriptor)
 
     def close(self) -> None:
         self.shut()
         os.close(self.handle)
+
+
+def open_pipe() -> tuple[int, int]:
+    """A pipe that we read without waiting, and others write as usual."""
+    ours, theirs = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+    os.set_blocking(theirs, True)
+    return ours, theirs
 
 
 def become(
@@ -175,7 +193,7 @@ def become(
     os.closerange(3, MARKS)
     os.closerange(MARKS + (MARKS in give), 1024)
     os.umask(0o022)
-    os.chdir(MODEL["HOME"] if os.path.isdir(MODEL["HOME"]) else "/")
+    os.chdir(settings["folder"] if os.path.isdir(settings["folder"]) else "/")
     # if memory is short, the first to go are these
     with suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
         file.write("1000")
@@ -200,7 +218,7 @@ class Bash(Started):
         super().__init__(
             settings,
             command,
-            MODEL,
+            {**MODEL, "HOME": settings["home"]},
             {0: self.taken.fileno(), 2: self.terminal[1], MARKS: self.marking.fileno()},
         )
 

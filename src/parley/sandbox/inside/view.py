@@ -61,7 +61,8 @@ def made(settings: dict[str, Any]) -> None:
     confine.done(
         confine.mount(b"tmpfs", b"/usr/local", confine.NO_SUID | confine.NO_DEV, size), "/usr/local"
     )
-    for place, mode in {"/": 0o755, "/usr/local": 0o755, **FOLDERS}.items():
+    own = {settings["home"]: FOLDERS.get(settings["home"], 0o755)}
+    for place, mode in {"/": 0o755, "/usr/local": 0o755, **FOLDERS, **own}.items():
         os.makedirs(place, exist_ok=True)
         given(place, mode, owner)
     for place, mode, text in (*((place, 0o644, "") for place in SEALED_FILES), *settings["files"]):

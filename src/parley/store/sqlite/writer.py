@@ -7,6 +7,7 @@ import os
 import sqlite3
 import threading
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import astuple
@@ -23,6 +24,7 @@ from parley.rules.pool import Message, Seat
 from parley.store import StoredPart
 from parley.store.config import Config
 from parley.store.sqlite.digests import (
+    CHAINS,
     SPECIAL,
     ChainEnds,
     digest_match,
@@ -205,6 +207,14 @@ class SqliteJournal:
         )
         return record
 
+    async def restart(self, number: int) -> tuple[Record, Counter[Seat]]:
+        gone = Counter(call.seat for call in self._played[number].kept_calls)
+        for table in CHAINS:
+            self._batch.changes.append((f"DELETE FROM {table} WHERE match = ?", (number,)))
+        record = self._played[number] = MatchRecord(self, number, {}, {}, ChainEnds())
+        await self.acknowledged()
+        return record, gone
+
     async def heartbeat(self) -> None:
         await self.commit("UPDATE runs SET beat = ?, beats = beats + 1", (time.time(),))
 
@@ -364,6 +374,11 @@ class MatchRecord:
     ) -> None:
         self._journal, self._number, self._kept, self._effects = journal, number, kept, effects
         self._calls_end, self._effects_end, self._rounds_end = chains
+
+    @property
+    def kept_calls(self) -> list[RecordedCall]:
+        """The replies that were on record when the match was claimed."""
+        return list(self._kept.values())
 
     @property
     def chains(self) -> ChainEnds:
