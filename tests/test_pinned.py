@@ -118,7 +118,7 @@ def draws(again=None):
     """Where sampling begins for models in this process: by match, seat, round and try."""
     seats = [Seat("players", 1), Seat("players", 2)]
     cast = {seat: Speaking(lambda view: "no") for seat in seats}
-    play(PublicGoods(rounds=1), cast, seed=42, number=3, participant_seed=again)
+    play(PublicGoods(rounds=1), cast, seed=42, number=3, draws="" if again is None else str(again))
     return [view.sampling_seed.hex()[:16] for seat in seats for view in cast[seat].views[:2]]
 
 

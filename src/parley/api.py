@@ -65,6 +65,7 @@ async def run_async(
     sandbox: str | None = None,
     unsafe_run_code_without_isolation: bool = False,
     seed: int | None = None,
+    evolve: Mapping[str, Any] | None = None,
     prompts: Mapping[str, str] | None = None,
     standardise: str | None = None,
     name: str | None = None,
@@ -97,6 +98,7 @@ async def run_async(
     for role, panel in (roles or {}).items():
         experiment.instruments[role] = add_models(experiment, panel)
     experiment.exclude += exclude
+    experiment.evolve |= evolve or {}
     experiment.prompts |= prompts or {}
     if dataset is not None:
         experiment.set_dataset(dataset)

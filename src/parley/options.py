@@ -17,7 +17,7 @@ from typing import Any, Literal, get_args, get_type_hints
 from parley.errors import UsageError
 
 Group = Literal["items", "plan", "stopping", "limits", "run"]  # in the order of `parley run --help`
-PLANS = ("round_robin", "cycles", "race", "each", "together", "versus")
+PLANS = ("round_robin", "cycles", "race", "each", "together", "versus", "evolve")
 CONCURRENCY = 32  # matches in flight, where nothing else is given
 
 
@@ -55,7 +55,7 @@ class StoredOptions:
     )
     plan: str | None = option(
         None,
-        "Choose who meets whom: round_robin, cycles, race, together, each or versus.",
+        "Choose who meets whom: round_robin, cycles, race, together, each, versus or evolve.",
         group="plan",
         names=PLANS,
         wanted=f"the name of a plan: {', '.join(PLANS[:-1])} or {PLANS[-1]}",

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from parley.errors import UsageError
+from parley.results.main_stage import choose_main_stage
 from parley.statistics.preferences import ConversationPair, ConversationSide
 from parley.store import RunReader
 
@@ -48,10 +49,14 @@ def collect_conversations(readers: Sequence[RunReader], metric: str) -> list[Sco
         }
         rule = [identity["rule"], identity["version"], identity["prompts"], config.params, panels]
         items = {str(item["id"]): item for item in reader.items()}
+        ended = [match for match in reader.matches() if match.has_ended]
+        shown = choose_main_stage(config.evolve, ended)
         played = {
             match.number: match.item
-            for match in reader.matches()
-            if match.state == "done" and match.item is not None
+            for match in ended
+            if match.state == "done"
+            and match.item is not None
+            and (shown is None or shown.includes(match))
         }
         for score in reader.scores():
             if (

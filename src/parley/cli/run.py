@@ -80,6 +80,12 @@ ASK_FROM = 1.0  # USD
     "--set", "params", multiple=True, metavar="KEY=VALUE", help="Set a parameter of the task."
 )
 @click.option(
+    "--evolve",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Set how models learn from earlier rounds (plan evolve; see docs/evolve.md).",
+)
+@click.option(
     "--prompt",
     "prompts",
     multiple=True,
@@ -110,6 +116,7 @@ def command(
     roles: tuple[str, ...],
     exclude: tuple[str, ...],
     params: tuple[str, ...],
+    evolve: tuple[str, ...],
     prompts: tuple[str, ...],
     dataset: str | None,
     columns: tuple[str, ...],
@@ -137,6 +144,7 @@ def command(
         read_experiment(task, allowed) if is_yaml_path(task) else Experiment(task, allowed=allowed)
     )
     experiment.params |= parse_assignments(params, "--set")
+    experiment.evolve |= parse_assignments(evolve, "--evolve")
     if models:
         experiment.contestants = [experiment.add_model(text) for text in models]
     experiment.instruments |= parse_panels(experiment, roles)

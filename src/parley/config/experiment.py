@@ -21,6 +21,7 @@ from parley.options import OPTIONS, STORED, Given, RunOptions, check_options
 from parley.participants._registry import parse_model_name
 from parley.plans.arrangements import default_arrangement
 from parley.plans.choice import REPEATS
+from parley.plans.evolve_settings import parse_evolve
 from parley.plans.stop_targets import StopTarget
 from parley.providers import _registry as providers
 from parley.providers._secrets import REFERENCE, expand_references
@@ -47,6 +48,7 @@ class Experiment:
     # field of an item: the dataset's column for it
     columns: dict[str, Any] = field(default_factory=dict)
     given: dict[str, Given] = field(default_factory=dict)  # options by name
+    evolve: dict[str, Any] = field(default_factory=dict)  # settings of the plan `evolve`
     instance: Task | None = None  # a task that is configured already
     item_list: Sequence[Any] | None = None  # items given in Python, instead of a dataset
     functions: dict[str, Callable[..., Any]] = field(default_factory=dict)
@@ -171,8 +173,15 @@ class Experiment:
         panels = [alias for panel in self.instruments.values() for alias in panel]
         seated = dict.fromkeys([*contestants, *against, *panels, *self.exclude])
         options = check_options(self.given)
-        plan = options.plan or ("versus" if self.adversary else default_arrangement(made))
+        plan = options.plan or self.usual_plan(made)
+        if self.evolve and plan != "evolve":
+            raise UsageError(f"evolve has settings, but the plan is {plan}: use --plan evolve")
         stop = self.stop(options, plan, on_items=made.items is not None)
+        if stop is not None and plan == "evolve":
+            raise UsageError(
+                "the plan evolve plays a fixed number of rounds: leave --until-stable and `stop` "
+                "out"
+            )
         repeats = options.repeats
         if repeats is None:
             repeats = 1 if stop else max(made.repeats, REPEATS.get(plan, 1))
@@ -192,12 +201,19 @@ class Experiment:
             or (usual_dataset(made.items.type) if made.items and self.item_list is None else None),
             columns=dict(self.columns),
             stop=stop,
+            evolve=parse_evolve(self.evolve) if plan == "evolve" else None,
             **{
                 **{name: getattr(options, name) for name in STORED},
                 "plan": plan,
                 "repeats": repeats,
             },
         )
+
+    def usual_plan(self, made: Task) -> str:
+        """The plan where none is named."""
+        if self.evolve:
+            return "evolve"
+        return "versus" if self.adversary else default_arrangement(made)
 
     def stop(self, options: RunOptions, plan: str, on_items: bool) -> StopTarget | None:
         """When the run may stop, if that depends on what is played."""

@@ -17,6 +17,7 @@ from parley.config.yaml_file import YamlFile, expand_env, short_value
 from parley.datasets.files import is_dataset_path
 from parley.errors import UsageError, unknown_name
 from parley.options import OPTIONS, Given, with_options
+from parley.plans.evolve_settings import parse_evolve
 from parley.providers._secrets import expand_references
 from parley.rules.parameters import parse_values
 from parley.rules.task import Task
@@ -28,13 +29,14 @@ EXPANDED = ("set", *dict.fromkeys(each.place[0] for each in OPTIONS.values() if 
 SECTIONS = ("stop", "budget")
 STRUCTURES = (
     "kind", "task", "set", "dataset", "models", "contestants", "exclude", "instruments", "prompts",
-    *SECTIONS,
+    "evolve", *SECTIONS,
 )  # fmt: skip
 
 
 # keys of experiments that no task has
 EXPERIMENT_KEYS = (
-    "task", "set", "dataset", "models", "contestants", "exclude", "instruments", *SECTIONS,
+    "task", "set", "dataset", "models", "contestants", "exclude", "instruments", "evolve",
+    *SECTIONS,
 )  # fmt: skip
 
 
@@ -110,6 +112,10 @@ def read_experiment(path: str, allowed: Allowed = NOTHING_MORE) -> Experiment:
             trust.check_path(file, ("dataset",), path, allowed)
         else:
             trust.check_if_path(file, ("dataset",), found.dataset or "", allowed)
+    found.evolve = dict(data.get("evolve", {}))
+    if found.evolve:
+        with file.errors_at("evolve"):
+            parse_evolve(found.evolve)
     found.given = options_in(file)
     return found
 

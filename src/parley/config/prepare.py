@@ -349,6 +349,7 @@ def make_plan(config: Config, task: Task, items: Mapping[str, Any]) -> Plan:
         max_blocks=config.max_blocks,
         verify=None if verify is None else (verify.wanted, verify.metric, verify.theta),
         adversary=config.adversary,
+        evolve=config.evolve,
     )
 
 

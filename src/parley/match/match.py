@@ -91,7 +91,7 @@ class Match:
         works: Mapping[str, Any] | None = None,
         repair_json: bool = True,
         round_numbers: bool = True,
-        participant_seed: int | None = None,
+        draws: str = "",
         draw_order: DrawOrder | None = None,
     ) -> None:
         self.task, self.cast, self._repair_json = task, cast, repair_json
@@ -104,12 +104,8 @@ class Match:
         self._effects = Effects(
             task, self.record, execute, works or {}, draw_order or DrawOrder(seed)
         )
-        # of who is asked; the rule keeps its own
-        chance = (
-            seed
-            if participant_seed is None
-            else Random(f"{seed}|{participant_seed}").getrandbits(48)
-        )
+        # of who is asked; the rule keeps its own. Other `draws` are other chances for the same game
+        chance = seed if not draws else Random(f"{seed}|{draws}").getrandbits(48)
         self._bot_knowledge = BotKnowledge(task, item, chance, works or {})
         self._chance = f"{chance}|{number}"  # matches of one block share their seed
         self._prompts, self._always = prompts or {}, standardise == "always"
@@ -285,6 +281,7 @@ class Match:
             bot_knowledge,
             sampling_seed,
             free,
+            conversation.told,
         )
         given = await participant.reply(view, self._call)
         reply = normalise_reply(Reply(given) if isinstance(given, str) else given)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from hashlib import blake2b
 from typing import Any
 
 from parley.errors import Refused
 from parley.match.protocol import Call, Provider, Reply, Request
+from parley.participants._demonstrations import insert_examples
 from parley.participants._guard import ErrorsAsParticipant, file_of_function
 from parley.providers import _registry as providers
 from parley.providers._replies import check_reply, fold_system_turn
 from parley.rules.parameters import parse_value
-from parley.rules.pool import Example, Turn, View
+from parley.rules.pool import Turn, View
 
 TOKENS = 20  # that could begin a reply, where they are weighed: the most that endpoints tell
 
@@ -46,12 +46,7 @@ class Model:
         return cls(providers.make_provider(family, name, rest), system, folded)
 
     async def reply(self, view: View, call: Call) -> Reply:
-        turns, sent = view.turns, None
-        if view.examples is not None:
-            at, examples = view.examples
-            shown = [turn for example in examples for turn in demonstration_turns(example)]
-            turns[at:at] = shown
-            sent = blake2b(b"".join(turn.encoded for turn in shown), digest_size=16).hexdigest()
+        turns, sent = insert_examples(view)
         if self._system:
             turns = (
                 fold_system_turn([*self._system, *turns])
@@ -85,7 +80,3 @@ def choose_by_logprobs(reply: Reply, weigh: Callable[[Mapping[str, float]], str]
             "or take another one"
         )
     return replace(reply, content=weigh(reply.logprobs), finish="stop")
-
-
-def demonstration_turns(example: Example) -> tuple[Turn, Turn]:
-    return Turn("user", example.question), Turn("assistant", example.answer)

@@ -15,6 +15,7 @@ import orjson
 
 from parley.errors import ParticipantError, UsageError
 from parley.match.protocol import Call, Reply
+from parley.participants._demonstrations import insert_examples
 from parley.participants._guard import ErrorsAsParticipant
 from parley.providers._registry import refuse_keyless
 from parley.providers._replies import printable_name
@@ -56,7 +57,9 @@ class Http:
                     "seat": str(view.seat),
                     "round": view.round,
                     "attempt": view.attempt,
-                    "messages": [orjson.Fragment(turn.encoded) for turn in view.turns],
+                    "messages": [
+                        orjson.Fragment(turn.encoded) for turn in insert_examples(view)[0]
+                    ],
                     "schema": view.schema,
                 }
             ),

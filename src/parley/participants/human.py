@@ -33,6 +33,7 @@ def converse(view: View) -> str:
     with TERMINAL:
         print(
             f"\n── {view.seat}, round {view.round} " + "─" * 30,
+            *show_examples(view),
             view.text,
             sep="\n",
             file=sys.stderr,
@@ -49,6 +50,17 @@ def converse(view: View) -> str:
     if not lines:
         raise Refused("the person left: the input has ended")
     return "".join(lines).strip()
+
+
+def show_examples(view: View) -> list[str]:
+    """The demonstrations, when the person is first asked the question that they belong to."""
+    if view.examples is None or view.attempt or len(view) != view.examples[0] + 1:
+        return []
+    shown = [
+        f"Example {number}\n{example.question}\n\nAnswer: {example.answer}\n"
+        for number, example in enumerate(view.examples[1], 1)
+    ]
+    return [*shown, "Now your question:"]
 
 
 def make(name: str, options: Mapping[str, Any], task: type[Task]) -> Human:

@@ -25,6 +25,9 @@ class MatchSpec:
     # Seats that only fill the table: their results are already decided and do not count.
     # Run files store them under the key `idle`.
     unscored: frozenset[Seat] = frozenset()
+    # in the plan `evolve`: the round, 0 for the standard one, and the arm that it belongs to
+    stage: int = 0
+    arm: str = ""
 
 
 @dataclass(frozen=True, slots=True)

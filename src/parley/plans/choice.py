@@ -8,9 +8,11 @@ from parley.errors import UsageError
 from parley.match.seating import check_metrics, seat_counts
 from parley.match.task_errors import errors_of_task
 from parley.plans import Plan
-from parley.plans.arrangements import contestant_roles
+from parley.plans.arrangements import contestant_roles, default_arrangement
 from parley.plans.blocks import BlockMaker
 from parley.plans.confident_items import ScreeningPlan
+from parley.plans.evolve import make_evolve_plan
+from parley.plans.evolve_settings import EvolveSettings, find_success_rules
 from parley.plans.fixed import make_fixed_plan
 from parley.plans.stop_targets import StopTarget, leading_metrics
 from parley.rules.task import Metric, Task
@@ -32,6 +34,7 @@ def choose_plan(
     max_blocks: int | None = None,
     verify: tuple[int, str, float] | None = None,
     adversary: str | None = None,
+    evolve: EvolveSettings | None = None,
 ) -> Plan:
     """A fixed schedule; with `stop`, a sequential plan; with `verify`, one that screens items."""
     for what, count in {
@@ -40,6 +43,10 @@ def choose_plan(
     }.items():
         if count < 1:
             raise UsageError(f"{what} must be at least 1, not {count}")
+    if evolve is not None:
+        series = BlockMaker(default_arrangement(task), task, contestants, instruments, seed, size)
+        check_evolve(task, series, evolve)
+        return make_evolve_plan(series, evolve, items, repeats, seed, task.name)
     if verify is not None:
         return ScreeningPlan(
             BlockMaker(name, task, contestants, instruments, seed, size), items, repeats, *verify
@@ -92,6 +99,14 @@ def choose_plan(
         )
 
     return SequentialPlan(series, rule, items, repeats, seed, max_blocks)
+
+
+def check_evolve(task: Task, series: BlockMaker, evolve: EvolveSettings) -> None:
+    """Refuse arms in which nothing could count as a success."""
+    table = seat_counts(series.matches(0, "", None, 1, 0)[0].seats, task)
+    metrics = metrics_for_seats(task, table)
+    for arm in evolve.arms.values():
+        find_success_rules(metrics, list(contestant_roles(task)), arm, task.name)
 
 
 def metrics_for_seats(task: Task, table: Mapping[str, int]) -> list[Metric]:

@@ -138,6 +138,9 @@ def match_table(found: list[ListedMatch], task: str, several_roles: bool) -> Tab
     columns: list[tuple[str, list[str]]] = [("match", [str(each.row.number) for each in found])]
     if any(each.row.item is not None for each in found):
         columns.append(("item", [each.row.item or "" for each in found]))
+    if any(each.row.arm for each in found):
+        columns.append(("arm", [each.row.arm or "all" for each in found]))
+        columns.append(("round", [str(each.row.stage) for each in found]))
     if any(each.row.state != "done" for each in found):
         columns.append(("state", [each.row.state for each in found]))
     focused = any(each.focus for each in found)
@@ -169,14 +172,13 @@ def match_table(found: list[ListedMatch], task: str, several_roles: bool) -> Tab
 
 def match_rows(found: list[ListedMatch]) -> Table:
     """One row for every score of every listed match, unrounded, for machines."""
-    header = ["match", "item", "state", "seat", "alias", "metric", "value"]
+    header = ["match", "item", "state", "seat", "alias", "metric", "value", "stage", "arm"]
     rows = []
     for each in found:
         row = each.row
         for seat, alias in row.seats.items():
             for metric, value in (each.scores.get(seat) or {"": None}).items():
                 shown = "" if value is None else str(value)
-                rows.append(
-                    [str(row.number), row.item or "", row.state, seat.key, alias, metric, shown]
-                )
+                place = [str(row.number), row.item or "", row.state, seat.key, alias]
+                rows.append([*place, metric, shown, str(row.stage), row.arm])
     return Table(header, rows)

@@ -131,6 +131,7 @@ class Result:
             ranks=run.ranks,
             programs=count_programs(reader),
             identical=run.identical,
+            shown=None if run.main_stage is None else run.main_stage.text,
         )
 
     def compute(self, names: Iterable[str] | None = None) -> None:
@@ -370,6 +371,8 @@ class Result:
         head = self.head
         rejudged, judges, cost = (self.part(name) for name in ("rejudged", "judges", "cost"))
         lines = self._standing()
+        if head.shown:
+            lines.append(head.shown)
         if rejudged:
             lines.append(
                 f"{' and '.join(rejudged.roles)} of {rejudged.run}, judged again: no contestant "

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from parley.errors import StoreError, UsageError
 from parley.money import FindPrice, prices_of
+from parley.results.main_stage import MainStage, choose_main_stage
 from parley.results.signature import make_signature
 from parley.results.types import (
     IdenticalRepeats,
@@ -87,6 +88,13 @@ class RunScores:
             whole = find_whole_blocks(reader)
             scores = [score for score in scores if score.block in whole]
             matches = [match for match in matches if match.block in whole]
+        # of a run that evolves: everything, and the round that all tables but its own show
+        self.every_match, self.every_score = matches, scores
+        self.main_stage = choose_main_stage(self.config.evolve, matches)
+        if self.main_stage is not None:
+            matches = [match for match in matches if self.main_stage.includes(match)]
+            shown = {match.number for match in matches}
+            scores = [score for score in scores if score.match in shown]
         self.identical = self._find_identical_repeats(matches, scores)
         self.matches: list[MatchRow] = matches
         self._scores = scores
@@ -238,13 +246,15 @@ class RunScores:
         """Every model in every role and metric: mean, interval, n, what is missing, what the score
         rests on."""
         served, order = self.reader.names_served(), list(self.metrics)
-        violations = list(self.reader.violations())
+        violations = [each for each in self.reader.violations() if self._shows(each.match)]
         faults = Counter(
             (tries[0].alias, tries[0].seat.role) for tries in group_attempts(violations)
         )
         defaulted = self._count_defaulted(violations)
         found = estimates.compute_cells(self.observations, self.bounds, self.method, self.same)
-        without = missing_by_failure(self.reader, list(self.metrics.values()), self.roles)
+        without = missing_by_failure(
+            self.reader, list(self.metrics.values()), self.roles, self.main_stage
+        )
         cells = {(cell.alias, cell.role, cell.metric) for cell in found}
         nothing = compute_interval([], (0, 0))
         found += [
@@ -279,6 +289,15 @@ class RunScores:
                 )
             )
         return tuple(rows)
+
+    def _shows(self, match: int) -> bool:
+        """Whether the main tables are about a match; those of a run that does not evolve are about
+        all of them."""
+        return self.main_stage is None or match in self._shown
+
+    @cached_property
+    def _shown(self) -> frozenset[int]:
+        return frozenset(match.number for match in self.matches)
 
     def _count_defaulted(self, violations: Iterable[ViolationRow]) -> Counter[tuple[str, str]]:
         """By alias and role, the matches that count in which the task's default stood in for a
@@ -476,14 +495,17 @@ def describe_identical(found: IdenticalRepeats | None) -> list[str]:
 
 
 def missing_by_failure(
-    reader: RunReader, metrics: Sequence[Metric], contestants: Sequence[str]
+    reader: RunReader,
+    metrics: Sequence[Metric],
+    contestants: Sequence[str],
+    main_stage: MainStage | None = None,
 ) -> Counter[tuple[str, str, str]]:
     """By alias, role and metric, the scores that failed matches have not given; a plan that looks
     at what was played counts none of them."""
     seats = [
         (alias, seat.role)
         for match in (reader.matches() if reader.info.config.stop is None else ())
-        if match.state == "failed"
+        if match.state == "failed" and (main_stage is None or main_stage.includes(match))
         for seat, alias in match.seats.items()
         if seat not in match.idle
     ]

@@ -6,6 +6,7 @@ from typing import Any
 
 import orjson
 
+from parley.plans.evolve_settings import describe_arm
 from parley.store import RunInfo
 from parley.store.config import text_digest
 
@@ -38,6 +39,9 @@ def make_signature(info: RunInfo, matches: int) -> str:
         facts.append(
             f"stop:half_width={width},alpha={config.stop.alpha:g},target={config.stop.target}{top}"
         )
+    if config.evolve is not None:
+        arm = config.evolve.arms[config.evolve.first]
+        facts.append(f"evolve:{describe_arm(arm)}")
     if config.adversary is not None:
         facts.append(
             f"adversary:{config.models[config.adversary]['model']}@{short_digest([config.models[config.adversary]])}"

@@ -183,6 +183,7 @@ class ResultHead:
     ranks: tuple[Rank, ...]
     programs: Programs | None
     identical: IdenticalRepeats | None  # None: replies to the same words differed, or none repeated
+    shown: str | None  # in a run that evolves: which of its rounds the tables are about
     schema: Literal["parley.result/1"] = SCHEMA
 
 

@@ -123,6 +123,7 @@ class View(Sequence[dict[str, str]]):
         "round",
         "sampling_seed",
         "seat",
+        "told",
     )
 
     def __init__(
@@ -137,6 +138,7 @@ class View(Sequence[dict[str, str]]):
         bot_knowledge: BotKnowledge | None = None,
         sampling_seed: bytes = b"",
         free: bool = False,
+        told: str = "",
     ) -> None:
         self.seat, self.round, self.attempt, self.expect = seat, round, attempt, expect
         # Turns are only ever added at the end, so a length freezes them without a copy.
@@ -150,6 +152,35 @@ class View(Sequence[dict[str, str]]):
         )
         # The reply may take any form; `expect` is asked for afterwards, in a second request.
         self.free = free
+        # What the seat was told before its first question; its first turn begins with it.
+        self.told = told
+
+    def with_examples(self, examples: Sequence[Example], lessons: str = "") -> View:
+        """The same view with other demonstrations. What was told before the question stands once,
+        before the first of them; `lessons` stand before the question itself."""
+        at = 0 if self.examples is None else self.examples[0]
+        turns, shown = self.turns, tuple(examples)
+        words = asked = text_of(turns[at].content)
+        if shown and at == 0 and self.told and words.startswith(self.told):
+            words = words[len(self.told) :].lstrip("\n")
+            first = shown[0]
+            shown = (first._replace(question=f"{self.told}\n\n{first.question}"), *shown[1:])
+        if lessons:
+            words = f"{lessons}\n\n{words}"
+        if words != asked:
+            turns[at] = Turn("user", words)
+        return View(
+            self.seat,
+            self.round,
+            self.attempt,
+            turns,
+            self.digest,
+            self.expect,
+            (at, shown) if shown else None,
+            self.bot_knowledge,
+            self.sampling_seed,
+            self.free,
+        )
 
     @property
     def schema(self) -> Mapping[str, Any] | None:
@@ -212,11 +243,12 @@ class SeatHistory:
     """One seat's view as it grows: turns, what waits to be shown, and a digest chained over
     both."""
 
-    __slots__ = ("digest", "examples", "turns", "waiting")
+    __slots__ = ("digest", "examples", "told", "turns", "waiting")
 
     def __init__(self) -> None:
         self.turns: list[Turn] = []
         self.waiting: list[str] = []
+        self.told = ""  # before the first question
         self.digest = b""
         self.examples: tuple[int, tuple[Example, ...]] | None = None
 
@@ -227,6 +259,8 @@ class SeatHistory:
     def put(self, question: str) -> None:
         """Close what waits, and this question, into one turn of the user: roles alternate
         strictly."""
+        if not self.turns and self.waiting:
+            self.told = "\n\n".join(filter(None, self.waiting))
         self.waiting.append(question)
         self.add(Turn("user", "\n\n".join(filter(None, self.waiting))))
         self.waiting.clear()

@@ -171,6 +171,11 @@ class Task:
         """
         return ""
 
+    def cue(self, item: Any) -> str:
+        """The words by which an item is compared with others, a line for each of its parts. Empty:
+        the first question that a seat is asked."""
+        return ""
+
     def screening(self) -> Screening | None:
         """How instruments choose items before the run; None: all items are played."""
         return None
@@ -309,7 +314,7 @@ class Task:
 # What authors override.
 METHODS = (
     "play", "metrics", "works", "cautions", "unused_prompts", "reject_reason", "screening",
-    "score_basis",
+    "score_basis", "cue",
 )  # fmt: skip
 # What tasks had once, and how the same is said now.
 FORMER_METHODS = {

@@ -14,6 +14,7 @@ from parley.config.prices import writes_cache
 from parley.config.recorded_matches import RecordedReplies, recorded_match
 from parley.errors import ParleyError
 from parley.match.match import Match
+from parley.match.protocol import Participant
 from parley.match.seating import seat_counts
 from parley.money import is_free
 from parley.options import CONCURRENCY
@@ -281,7 +282,7 @@ async def estimate_calls(prepared: Prepared, specs: Sequence[MatchSpec]) -> floa
     return calls / len(sample) if sample and calls else None
 
 
-def make_match(prepared: Prepared, spec: MatchSpec, cast: Mapping[str, StandIn]) -> Match:
+def make_match(prepared: Prepared, spec: MatchSpec, cast: Mapping[str, Participant]) -> Match:
     """A match with stand-ins for the participants that would be called."""
     record = None
     if prepared.source is not None:

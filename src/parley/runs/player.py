@@ -37,15 +37,19 @@ from parley.errors import (
 )
 from parley.match.effects import Execute
 from parley.match.match import Match, Outcome
+from parley.match.protocol import Participant
 from parley.match.record import Record
+from parley.memory import Retriever
 from parley.money import cost_rows, total_cost
 from parley.options import CONCURRENCY
 from parley.plans import Done, MatchSpec, finished_blocks
+from parley.rules.pool import Seat
 from parley.rules.references import DrawOrder
 from parley.rules.task import Task
 from parley.runs.budget import Budget
 from parley.runs.forecast import estimate_calls
 from parley.runs.progress import Progress, StopSignal
+from parley.runs.recall import Recaller, prepare_retrievers
 from parley.runs.repeat_notice import RepeatNotice, WatchedRecord
 from parley.runs.run_outcome import (
     RunOutcome,
@@ -106,6 +110,7 @@ async def play_new_run(
     most = concurrency_of(prepared, concurrency)
     refuse_taken_name(prepared.config, store)
     refuse_secrets(prepared.config)
+    retrievers = await prepare_retrievers(prepared)
     async with open_sandbox(prepared) as sandbox:
         run = NewRun(
             new_id(prepared.task.name),
@@ -117,7 +122,9 @@ async def play_new_run(
             else (),
         )
         journal = await store.create(run)
-        return await play_run(prepared, journal, most, sandbox=sandbox, **watching)
+        return await play_run(
+            prepared, journal, most, sandbox=sandbox, retrievers=retrievers, **watching
+        )
 
 
 async def resume_run(
@@ -136,12 +143,15 @@ async def resume_run(
             return RunOutcome(ref, "done", status, reason, task=type(prepared.task))
         refuse_mixed_forms(reader.info.identity, prepared.identity, reader.info.id)
         raised = reader.info.config != prepared.config
+    retrievers = await prepare_retrievers(prepared)
     async with open_sandbox(prepared) as sandbox:
         refuse_secrets(prepared.config)
         journal = await open_store(ref.store).open(ref, progress.notify)
         if raised:
             await journal.reconfigure(prepared.config)
-        return await play_run(prepared, journal, most, sandbox=sandbox, **watching)
+        return await play_run(
+            prepared, journal, most, sandbox=sandbox, retrievers=retrievers, **watching
+        )
 
 
 def make_budget(
@@ -180,6 +190,7 @@ async def play_run(
     concurrency: int,
     *,
     sandbox: Sandbox | None = None,
+    retrievers: Mapping[str, Retriever] | None = None,
     progress: Progress | None = None,
     stop_signal: StopSignal | None = None,
     summarise: Summarise | None = None,
@@ -199,6 +210,7 @@ async def play_run(
                 stop_signal or StopSignal(),
                 reader,
                 sandbox,
+                retrievers or {},
             )
         participants, heartbeat = (
             list(player.participants.values()),
@@ -256,6 +268,7 @@ class Player:
         stop_signal: StopSignal,
         reader: RunReader,
         sandbox: Sandbox | None,
+        retrievers: Mapping[str, Retriever],
     ) -> None:
         self.prepared, self.journal, self.progress, self.stop_signal = (
             prepared,
@@ -270,7 +283,9 @@ class Player:
         self.recorder = SpendingRecorder(reader, journal, self.budget, progress)
         notices = list[str]()
         self.participants: dict[str, LimitedParticipant] = {}
+        made: dict[str, Participant] = {}
         for alias, who, limits in prepared.participants():
+            made[alias] = who
             self.participants[alias] = LimitedParticipant(alias, who, limits, progress, self.budget)
             if self.budget is not None and (
                 notice := self.budget.add_model(alias, who, prepared.config.models[alias])
@@ -279,6 +294,11 @@ class Player:
         self.masking = masking_of_run(prepared.config, reader.info.identity)
         self.sandbox = sandbox
         self.execute = None if sandbox is None else track_waiting(sandbox, progress)
+        self.recaller = (
+            None
+            if prepared.config.evolve is None or prepared.source is not None
+            else Recaller(prepared, journal, retrievers, made)
+        )
         self.faults: dict[str, ParticipantError] = {}  # by message
         self.failed: Counter[str] = Counter()  # how many matches each of them has stopped
         self.fatal: ParleyError | None = None
@@ -337,8 +357,10 @@ class Player:
                 self.progress.calls_per_match = await estimate_calls(self.prepared, left)
             try:
                 await self.journal.add_matches(batch)
+                if self.recaller is not None:
+                    await self.recaller.begin_stage(batch, self.scores)
                 await scheduler.play_all(spec for spec in batch if spec.number not in self.scores)
-            except StoreError as fault:
+            except ParleyError as fault:  # of the store, or of a retriever
                 self.stop_for(fault)
             if self.fatal is not None:
                 lost = isinstance(self.fatal, StoreError | SandboxError) and not isinstance(
@@ -413,12 +435,7 @@ class Player:
         watched = WatchedRecord(record) if self.repeats.is_watching else None
         match = Match(
             prepared.task,
-            {
-                seat: self.participants[alias]
-                if config.is_live_role(seat.role)
-                else RecordedReplies()
-                for seat, alias in spec.seats.items()
-            },
+            {seat: self.seat_participant(spec, seat) for seat in spec.seats},
             seed=spec.seed,
             number=spec.number,
             item=prepared.items[spec.item] if spec.item is not None else None,
@@ -431,7 +448,7 @@ class Player:
             execute=None if self.execute is None else in_shell(self.execute, shell),
             repair_json=self.mends,
             round_numbers=self.rounds_numbers,
-            participant_seed=config.rejudged.seed if config.rejudged else None,
+            draws=draws_of(config, spec),
             draw_order=DrawOrder(config.seed, spec.repeat - 1),
         )
         try:
@@ -442,6 +459,13 @@ class Player:
         if watched is not None:
             self.repeats.add_match(spec, watched.lines)
         return outcome
+
+    def seat_participant(self, spec: MatchSpec, seat: Seat) -> Participant:
+        """Who sits in a seat of a match, with what they recall of earlier ones."""
+        if not self.prepared.config.is_live_role(seat.role):
+            return RecordedReplies()
+        who = self.participants[spec.seats[seat]]
+        return who if self.recaller is None else self.recaller.wrap(spec, seat, who)
 
     def stop_for_callback(self, fault: Exception) -> None:
         """Stop the run because the callback that watches it has failed. Nothing is wrong with the
@@ -464,6 +488,13 @@ class Player:
                 await self.recorder.save(self.participants)
             except ParleyError as fault:
                 self.stop_for(fault)
+
+
+def draws_of(config: Config, spec: MatchSpec) -> str:
+    """What participants draw by besides the match's seed: anew in each stage, and by judges who are
+    asked again."""
+    again = "" if config.rejudged is None or config.rejudged.seed is None else config.rejudged.seed
+    return "|".join(filter(None, [spec.arm and f"{spec.arm}, stage {spec.stage}", str(again)]))
 
 
 SANDBOX = "the sandbox"  # the name shown while programs run

@@ -11,6 +11,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
 
 from parley.match.record import Record, RecordedCall
+from parley.memory.experiences import Experience, Recalled
+from parley.memory.interactions import RecordedMatch
 from parley.plans import Marks, MatchSpec
 from parley.rules.pool import Seat
 from parley.store.config import Config, Identity
@@ -73,6 +75,8 @@ class MatchRow:
     rounds: int | None
     began: float | None
     ended: float | None
+    stage: int = 0  # the round of a run that evolves; 0: the standard one
+    arm: str = ""  # the arm that it belongs to
 
     @property
     def has_ended(self) -> bool:
@@ -83,7 +87,15 @@ class MatchRow:
     def spec(self) -> MatchSpec:
         """The match as it was planned."""
         return MatchSpec(
-            self.number, self.block, self.item, self.repeat, self.seed, self.seats, self.idle
+            self.number,
+            self.block,
+            self.item,
+            self.repeat,
+            self.seed,
+            self.seats,
+            self.idle,
+            self.stage,
+            self.arm,
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -101,6 +113,8 @@ class MatchRow:
             "rounds": self.rounds,
             "began": self.began,
             "ended": self.ended,
+            "stage": self.stage,
+            "arm": self.arm,
         }
 
 
@@ -287,6 +301,15 @@ class RunReader(Protocol):
     def messages(self, number: int) -> list[dict[str, Any]]:
         """A match's messages in order; replies carry the words of their call."""
 
+    def recorded_matches(self, after: int = 0) -> Iterator[RecordedMatch]:
+        """What was said in every match above a number that was played to its end, by match."""
+
+    def recalled(self, number: int | None = None) -> Iterator[Recalled]:
+        """What seats were shown of earlier matches, in one match or in all, by match."""
+
+    def brought(self) -> list[Experience]:
+        """The experiences that the run took over from another."""
+
     def reply_lengths(self) -> dict[tuple[int, Seat], int]:
         """How many characters each seat has said in each match."""
 
@@ -351,6 +374,9 @@ class Journal(Protocol):
     async def add_matches(self, specs: Sequence[MatchSpec]) -> None:
         """Make matches known; those already known stay as they are."""
 
+    async def add_recalled(self, rows: Sequence[Recalled]) -> None:
+        """Keep what seats will be shown of earlier matches."""
+
     def claim(self, number: int) -> Record:
         """Take a match to play it; what is already on record for it comes along."""
 
@@ -399,6 +425,7 @@ class NewRun:
     identity: Mapping[str, Any]
     items: Sequence[StoredItem] = ()
     copied: Iterable[CopiedMatch] = ()
+    brought: Sequence[Experience] = ()  # experiences of another run, to begin with
 
 
 @dataclass(frozen=True)

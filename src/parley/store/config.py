@@ -10,6 +10,7 @@ import orjson
 
 from parley.errors import UsageError
 from parley.options import RESUMABLE, StoredOptions, check_stored
+from parley.plans.evolve_settings import EvolveSettings
 from parley.plans.stop_targets import StopTarget
 from parley.store.decoding import find_misfit
 
@@ -59,6 +60,7 @@ class Config(StoredOptions):
     # field of an item: the dataset's column for it
     columns: dict[str, Any] = field(default_factory=dict)
     stop: StopTarget | None = None  # a plan that looks at what was played
+    evolve: EvolveSettings | None = None  # the plan `evolve`
     rejudged: Rejudged | None = None  # matches of another run, judged again
     verify: ScreeningTarget | None = None  # a run that only looks for items
     verified: str = ""  # the run that has found the items
@@ -118,9 +120,16 @@ class Config(StoredOptions):
                 if wrong := find_misfit(known[name], dict[str, Any], name):
                     raise ValueError(wrong)
                 known[name] = kind(**known[name])
+        if (evolve := known.get("evolve")) is not None:
+            if wrong := find_misfit(evolve, dict[str, dict[str, dict[str, Any]]], "evolve"):
+                raise ValueError(wrong)
+            try:
+                known["evolve"] = EvolveSettings.decoded(evolve)
+            except (UsageError, TypeError, KeyError) as misfit:
+                raise ValueError(f"evolve: {misfit}") from None
         hints = get_type_hints(cls)
         for name, value in known.items():
-            if name not in ("stop", "rejudged", "verify") and (
+            if name not in ("stop", "evolve", "rejudged", "verify") and (
                 wrong := find_misfit(value, hints[name], name)
             ):
                 raise ValueError(wrong)

@@ -89,6 +89,9 @@ class QA(Task):
             else [accuracy]
         )
 
+    def cue(self, item: Question) -> str:
+        return "\n".join([item.question, *item.choices])
+
     def reject_reason(self, item: Question) -> str:
         return (
             "without choices, where by is logprobs"

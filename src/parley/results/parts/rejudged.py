@@ -65,9 +65,16 @@ def compare_judgements(run: RunScores) -> Rejudgement | None:
     rejudged = run.config.rejudged
     if rejudged is None:
         return None
-    before = [score for score in run.reader.scores(rejudged.run) if not score.idle]
+    played = {match.number for match in run.matches}
+    before = [
+        score
+        for score in run.reader.scores(rejudged.run)
+        if not score.idle and score.match in played
+    ]
     now = {
-        (score.match, score.seat.key, score.metric): score.value for score in run.reader.scores()
+        (score.match, score.seat.key, score.metric): score.value
+        for score in run.reader.scores()
+        if score.match in played
     }
     then = {(score.match, score.seat.key, score.metric): score.value for score in before}
     touched = [

@@ -13,12 +13,14 @@ from parley.errors import StoreError
 from parley.store import CopiedMatch, NewRun
 from parley.store.sqlite.digests import digest_origin, with_digests
 from parley.store.sqlite.rows import (
+    BROUGHT,
     CALL,
     COPIED_SCORE,
     EFFECT,
     MATCH,
     call_row,
     encode_json,
+    experience_row,
     insert_rows,
     match_row,
 )
@@ -53,6 +55,11 @@ def create_file(path: Path, run: NewRun) -> None:
             )
             for match in run.copied:
                 copy_match(connection, match)
+            insert_rows(
+                connection,
+                BROUGHT,
+                [experience_row(number, each) for number, each in enumerate(run.brought, 1)],
+            )
             connection.execute("UPDATE runs SET origin = ?", (digest_origin(connection),))
             connection.execute("COMMIT")
         finally:

@@ -3,7 +3,8 @@
 Calls, effects and rounds of a match each form a chain: a row's digest covers the row and the digest
 before it. A match that has ended has a digest over the ends of its three chains, its state, scores,
 violations and notes. The digest of the run covers what it began with (its identity, its items and
-what it copied), its configuration, prices, spending and end, and every match in plan order. What
+what it copied), its configuration, prices, spending and end, every match in plan order, and what
+seats were shown of earlier matches. What
 analyses computed is left out: it can be computed again.
 
 A row is digested by SHA-256 as canonical JSON, with the digest before it in front, floats as
@@ -59,13 +60,15 @@ COPIED = (
 )
 MATCHES = (
     "SELECT number, block, item, repeat, seed, seats, idle, state, reason, rounds, began, ended, "
-    "digest FROM matches ORDER BY number"
+    "digest, stage, arm FROM matches ORDER BY number"
 )
+RECALLED = "SELECT match, seat, version, shown FROM recalled ORDER BY match, seat"
+BROUGHT = "SELECT number, experience FROM brought ORDER BY number"
 BEGINNING = "SELECT id, created, identity FROM runs"
 END = (
     "SELECT origin, config, planned, state, stop_status, stop_reason, prices, spent, lost FROM runs"
 )
-TABLES = ("calls", "effects", "rounds", "scores", "violations", "notes")
+TABLES = ("calls", "effects", "rounds", "scores", "violations", "notes", "recalled")
 
 
 class ChainEnds(NamedTuple):
@@ -123,6 +126,8 @@ def digest_origin(connection: sqlite3.Connection) -> str:
         for row in connection.execute(query):
             digest = digest_row(row, digest)
         digest = digest_row((), digest)  # the two tables are told apart
+    for row in connection.execute(BROUGHT):
+        digest = digest_row(row, digest)
     return digest
 
 
@@ -130,8 +135,11 @@ def digest_run(connection: sqlite3.Connection) -> str:
     """The digest of a run as it stands, from the digests that are kept of its matches."""
     ends = open_chain_ends(connection)
     digest = digest_row(connection.execute(END).fetchone())
-    for row in connection.execute(MATCHES):
-        digest = digest_row((*row, *ends.get(row[0], ())), digest)
+    for *row, stage, arm in connection.execute(MATCHES):
+        evolved = (stage, arm) if stage or arm else ()
+        digest = digest_row((*row, *evolved, *ends.get(row[0], ())), digest)
+    for shown in connection.execute(RECALLED):
+        digest = digest_row(shown, digest)
     return digest
 
 

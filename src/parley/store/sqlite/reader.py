@@ -7,17 +7,21 @@ import os
 import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from types import NoneType, TracebackType
-from typing import Any, NoReturn, Self
+from typing import Any, NoReturn, Self, TypedDict
 from urllib.parse import quote
 
 import orjson
 
 from parley.errors import StoreError, UsageError
 from parley.match.record import RecordedCall
+from parley.memory.experiences import Experience, Recalled, ShownExperience
+from parley.memory.interactions import NOT_TAKEN, RecordedMatch, RecordedReply
 from parley.plans import Marks
-from parley.rules.pool import Seat, text_of
+from parley.rules.pool import Example, Seat, text_of
 from parley.store import (
     BlockScores,
     DigestFault,
@@ -81,6 +85,8 @@ MATCH: dict[str, Kinds] = {
     "rounds": WHOLE_OR_NULL,
     "began": NUMBER_OR_NULL,
     "ended": NUMBER_OR_NULL,
+    "stage": WHOLE,
+    "arm": TEXT,
 }
 SCORE = (WHOLE, TEXT, TEXT, TEXT, TEXT_OR_NULL, TEXT)
 NOTE = (WHOLE, WHOLE, TEXT_OR_NULL, TEXT)
@@ -93,9 +99,38 @@ CALL = (
 )
 EFFECT = (WHOLE, WHOLE, (bytes,), TEXT)
 REPLY = (WHOLE, TEXT, TEXT)
+SAID = (WHOLE, WHOLE, TEXT, WHOLE, TEXT, TEXT)
 SUFFIX = ".parley"
 LATEST = 253_402_300_799  # seconds from 1970 to the end of the year 9999
 ENDED_MATCHES = "state IN ('done', 'aborted')"
+
+
+class RecalledFacts(TypedDict):
+    """What a record keeps of what a seat was shown."""
+
+    shown: list[list[Any]]
+    k: int
+    dropped: int
+    shuffle: str
+
+
+class BroughtFacts(TypedDict):
+    """An experience of another run as a record keeps it."""
+
+    match: int
+    seat: str
+    alias: str
+    role: str
+    item: str
+    stage: int
+    arm: str
+    series: int
+    cue: str
+    turns: list[list[str]]
+    success: bool
+    right: bool
+    subject: str
+    lesson: str
 
 
 class SqliteReader:
@@ -448,6 +483,80 @@ class SqliteReader:
                     "audience": audience,
                 }
                 found.append({**facts, "content": said, "attempt": attempt})
+        return found
+
+    def recorded_matches(self, after: int = 0) -> Iterator[RecordedMatch]:
+        done = "state = 'done' AND number > ?"
+        rounds = groupby(
+            self._rows(
+                "SELECT match, first, messages FROM rounds JOIN matches m ON m.number = match "
+                f"WHERE {done} ORDER BY match, first",
+                after,
+            ),
+            itemgetter(0),
+        )
+        calls = self._rows(
+            "SELECT match, c.round, seat, attempt, content, finish FROM calls c "
+            f"JOIN matches m ON m.number = match WHERE {done} "
+            "ORDER BY match, c.round, seat, attempt",
+            after,
+        )
+        replies = {number: list(rows) for number, rows in groupby(calls, itemgetter(0))}
+        not_taken: dict[int, set[tuple[int, str, int]]] = {}
+        for each in self.violations():
+            if each.match > after and each.outcome in NOT_TAKEN:
+                place = each.round, each.seat.key, each.attempt
+                not_taken.setdefault(each.match, set()).add(place)
+        for number, rows in rounds:
+            what = f"the messages of match {number}"
+            messages = [
+                message
+                for _, _, text in rows
+                for message in self._json(text, list[list[Any]], what)
+            ]
+            if any(len(message) != 6 for message in messages):
+                self._damaged(f"{what}: there is one that is none")
+            said = {}
+            for row in replies.pop(number, ()):
+                self._check(row, SAID, f"a call of match {number}")
+                _, round, seat, attempt, text, finish = row
+                said[round, seat, attempt] = RecordedReply(text, finish)
+            yield RecordedMatch(number, messages, said, frozenset(not_taken.get(number, ())))
+
+    def recalled(self, number: int | None = None) -> Iterator[Recalled]:
+        rows = self._rows(
+            "SELECT match, seat, version, shown FROM recalled "
+            + ("" if number is None else "WHERE match = ? ")
+            + "ORDER BY match, seat",
+            *(() if number is None else (number,)),
+        )
+        for row in rows:
+            what = f"what match {row[0]} recalls"
+            self._check(row, (WHOLE, TEXT, TEXT, TEXT), what)
+            match, seat, version, text = row
+            facts = self._json(text, RecalledFacts, what)
+            if any(
+                len(each) != 3
+                or not isinstance(each[0], int)
+                or not isinstance(each[1], str)
+                or not isinstance(each[2], int | float)
+                for each in facts["shown"]
+            ):
+                self._damaged(f"{what}: {shorten(facts['shown'])} is no list of experiences")
+            shown = tuple(ShownExperience(*each) for each in facts["shown"])
+            yield Recalled(
+                match, seat, version, shown, facts["k"], facts["dropped"], facts["shuffle"]
+            )
+
+    def brought(self) -> list[Experience]:
+        found = []
+        for number, text in self._rows("SELECT number, experience FROM brought ORDER BY number"):
+            what = f"experience {number}"
+            facts = self._json(text, BroughtFacts, what)
+            turns = facts.pop("turns")
+            if any(len(turn) != 3 for turn in turns):
+                self._damaged(f"{what}: a turn wants a question, an answer and a hint")
+            found.append(Experience(**facts, turns=tuple(Example(*turn) for turn in turns)))
         return found
 
     def reply_lengths(self) -> dict[tuple[int, Seat], int]:

@@ -18,6 +18,7 @@ import orjson
 from parley.errors import StoreError
 from parley.match.protocol import Reply, Usage
 from parley.match.record import RecordedCall
+from parley.memory.experiences import Experience, Recalled
 from parley.plans import MatchSpec
 from parley.rules.notes import WrittenNote
 from parley.rules.pool import Content, ContentPart, Message, Seat, text_of
@@ -31,7 +32,12 @@ CALL = (
     "carry, sent, left_out, at, pinned, digest) VALUES "
 )
 ROUND = "INSERT OR IGNORE INTO rounds (match, first, messages, digest) VALUES "
-MATCH = "INSERT OR IGNORE INTO matches (number, block, item, repeat, seed, seats, idle) VALUES "
+MATCH = (
+    "INSERT OR IGNORE INTO matches (number, block, item, repeat, seed, seats, idle, stage, arm) "
+    "VALUES "
+)
+RECALLED = "INSERT INTO recalled (match, seat, version, shown) VALUES "
+BROUGHT = "INSERT INTO brought (number, experience) VALUES "
 SCORE = "INSERT INTO scores (match, seat, metric, value) VALUES "
 VIOLATION = (
     "INSERT INTO violations (match, number, round, seat, attempt, kind, detail, outcome) VALUES "
@@ -82,7 +88,8 @@ def match_row(spec: MatchSpec) -> tuple[Any, ...]:
     """A match to be played, as a row."""
     seats = encode_json({seat.key: alias for seat, alias in spec.seats.items()})
     idle = encode_json(sorted(seat.key for seat in spec.unscored)) if spec.unscored else None
-    return spec.number, spec.block, spec.item, spec.repeat, spec.seed, seats, idle
+    row = spec.number, spec.block, spec.item, spec.repeat, spec.seed, seats, idle
+    return *row, spec.stage, spec.arm
 
 
 def call_row(number: int, call: RecordedCall, pinned: int | None = None) -> tuple[Any, ...]:
@@ -138,6 +145,23 @@ def round_row(match: int, first: int, messages: Iterable[Message]) -> tuple[int,
         for round, kind, sender, audience, content, attempt in messages
     ]
     return match, first, orjson.dumps(told)
+
+
+def recalled_row(recalled: Recalled) -> tuple[Any, ...]:
+    """What a seat is shown of earlier matches, as a row."""
+    facts = {
+        "shown": [list(each) for each in recalled.shown],
+        "k": recalled.k,
+        "dropped": recalled.dropped,
+        "shuffle": recalled.shuffle,
+    }
+    return recalled.match, recalled.seat, recalled.version, encode_json(facts)
+
+
+def experience_row(number: int, experience: Experience) -> tuple[int, str]:
+    """An experience of another run, as a row."""
+    turns = [list(turn) for turn in experience.turns]
+    return number, encode_json({**asdict(experience), "turns": turns})
 
 
 def call_from(row: Sequence[Any]) -> RecordedCall:

@@ -123,6 +123,16 @@ MIGRATIONS = [
     # How often the process that plays the run has said so. Who wants to take it over from another
     # machine watches whether this moves: clocks of two machines are never compared for that.
     "ALTER TABLE runs ADD COLUMN beats INTEGER NOT NULL DEFAULT 0;",
+    # Runs that evolve: the round and the arm of a match, what its seats were shown of earlier
+    # matches, and experiences that were taken over from another run.
+    """
+    ALTER TABLE matches ADD COLUMN stage INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE matches ADD COLUMN arm TEXT NOT NULL DEFAULT '';
+    CREATE TABLE recalled (
+        match INTEGER NOT NULL, seat TEXT NOT NULL, version TEXT NOT NULL, shown TEXT NOT NULL,
+        PRIMARY KEY (match, seat)) WITHOUT ROWID;
+    CREATE TABLE brought (number INTEGER PRIMARY KEY, experience TEXT NOT NULL);
+    """,
 ]
 VERSION = len(MIGRATIONS)
 NOTES_WITH_KINDS = 1 + next(

@@ -19,6 +19,7 @@ import orjson
 
 from parley.errors import StoreError
 from parley.match.record import Record, RecordedCall
+from parley.memory.experiences import Recalled
 from parley.plans import MatchSpec
 from parley.rules.pool import Message, Seat
 from parley.store import StoredPart
@@ -41,6 +42,7 @@ from parley.store.sqlite.rows import (
     MATCH,
     NOTE,
     PART,
+    RECALLED,
     ROUND,
     SCORE,
     VIOLATION,
@@ -50,6 +52,7 @@ from parley.store.sqlite.rows import (
     encode_json,
     match_row,
     note_row,
+    recalled_row,
     release_and_checkpoint,
     round_row,
     set_durability,
@@ -194,6 +197,10 @@ class SqliteJournal:
         await self.commit(
             "UPDATE runs SET planned = MAX(planned, (SELECT COUNT(*) FROM matches))", ()
         )
+
+    async def add_recalled(self, rows: Sequence[Recalled]) -> None:
+        self._batch.inserts[RECALLED] += map(recalled_row, rows)
+        await self.acknowledged()
 
     def claim(self, number: int) -> Record:
         self._batch.claims.append(number)

@@ -1,0 +1,159 @@
+"""What a model remembers between rounds: experiences from finished matches, and which are kept."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Literal, NamedTuple
+
+import orjson
+
+from parley.rules.pool import Example
+
+DIGITS = re.compile(r"(\d+)")
+
+
+class MemoryOwner(NamedTuple):
+    """Whose memory it is: experiences are never shared between two of them."""
+
+    alias: str
+    role: str
+    arm: str
+    series: int
+
+
+@dataclass(frozen=True, slots=True)
+class Experience:
+    """One interaction of a model, and whether it went well."""
+
+    match: int  # below 0: taken over from another run
+    seat: str
+    alias: str
+    role: str
+    item: str
+    stage: int
+    arm: str  # empty for the standard round, which all arms share
+    series: int
+    cue: str  # the words that it is found by
+    turns: tuple[Example, ...]
+    success: bool  # by the feedback that the memory goes by
+    right: bool  # by the task's own score
+    subject: str = ""
+    lesson: str = ""  # what the model wrote down about it
+
+    @property
+    def key(self) -> tuple[int, str]:
+        """How records name it."""
+        return self.match, self.seat
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryPolicy:
+    """What a memory keeps."""
+
+    keep: Literal["positive", "all"] = "positive"
+    refresh: Literal["merge", "replace"] = "merge"
+    stream: bool = False  # the standard round is a control, and nothing is learnt from it
+    lessons: bool = False  # what counts is the lesson, whatever became of the match
+
+
+def select_experiences(
+    experiences: Iterable[Experience],
+    owner: MemoryOwner,
+    stage: int,
+    kept: MemoryPolicy,
+    held_out: frozenset[str] = frozenset(),
+) -> list[Experience]:
+    """The memory of one owner when a stage begins, in the order of items.
+
+    Only earlier stages of the same arm count, and the standard round. With `merge`, a newer success
+    on an item replaces older ones, and a failure removes nothing. With `replace`, only the stage
+    before counts.
+    """
+    found: dict[tuple[str, bool], list[Experience]] = {}
+    for each in experiences:
+        if each.alias != owner.alias or each.role != owner.role or each.item in held_out:
+            continue
+        brought = each.match < 0
+        if not brought and (
+            each.series != owner.series
+            or each.stage >= stage
+            or (each.stage == 0 and kept.stream)
+            or (each.stage > 0 and each.arm != owner.arm)
+        ):
+            continue
+        if kept.refresh == "replace" and not brought and each.stage != stage - 1:
+            continue
+        if kept.lessons:
+            if not each.lesson:
+                continue
+        elif not each.success and kept.keep == "positive":
+            continue
+        others = found.setdefault((each.item, each.success), [])
+        newest = max((other.stage for other in others), default=-1)
+        rank = -1 if brought else each.stage
+        if rank > newest:
+            others[:] = [each]
+        elif rank == newest:
+            others.append(each)
+    return sorted(
+        (each for group in found.values() for each in group),
+        key=lambda each: (item_order(each.item), each.stage, each.seat, each.match),
+    )
+
+
+def item_order(item: str) -> tuple[tuple[int, int, str], ...]:
+    """Sorts ids as people count: q2 before q10. It does not depend on the order in which items are
+    played."""
+    return tuple(
+        (0, int(part), "") if part.isdigit() and part.isascii() else (1, 0, part)
+        for part in DIGITS.split(item)
+    )
+
+
+def memory_version(memory: Sequence[Experience]) -> str:
+    """A digest of a whole memory."""
+    mark = blake2b(digest_size=12)
+    for each in memory:
+        turns = [list(turn) for turn in each.turns]
+        mark.update(orjson.dumps([each.match, each.seat, each.success, turns, each.lesson]))
+    return mark.hexdigest()
+
+
+def choose_held_out(strata: Mapping[str, Sequence[str]], share: float, seed: int) -> frozenset[str]:
+    """The items that are never remembered: the share of every stratum, drawn with the seed. Which
+    they are does not depend on the order of items."""
+    found: set[str] = set()
+    for items in strata.values():
+        drawn = sorted(items, key=lambda item: draw_share(f"{seed}|held out|{item}"))
+        found |= set(drawn[: round(share * len(items))])
+    return frozenset(found)
+
+
+def draw_share(text: str) -> float:
+    """A number from 0 to 1 that depends on a text only."""
+    return int.from_bytes(blake2b(text.encode(), digest_size=6).digest()) / 2**48
+
+
+class ShownExperience(NamedTuple):
+    """An experience that a seat was shown, by its match and seat, and how far it was from the new
+    item."""
+
+    match: int
+    seat: str
+    distance: float
+
+
+@dataclass(frozen=True, slots=True)
+class Recalled:
+    """What one seat of one match was shown of a memory."""
+
+    match: int
+    seat: str
+    version: str  # of the memory that was searched
+    shown: tuple[ShownExperience, ...]  # in the order in which they stand
+    k: int  # how many were wanted; the task's own examples fill up what is missing
+    dropped: int = 0  # found, but too long for the model's context or for `fit`
+    shuffle: str = ""  # the seed by which the task's own examples were shuffled

@@ -1,0 +1,132 @@
+"""The plan `evolve`: the same items in several rounds, while models draw on what went well.
+
+Stage 0 is the standard round, which all arms share. A stage reads the memory as it stood when the
+stage began, so the matches of a stage do not depend on each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import product
+from random import Random
+
+from parley.errors import UsageError
+from parley.plans import Block, Done, MatchSpec
+from parley.plans.blocks import BlockMaker
+from parley.plans.evolve_settings import PROBE, EvolveArm, EvolveSettings
+from parley.tables import plural
+
+
+class EvolvePlan:
+    """Plays stage after stage, all arms of a stage together."""
+
+    def __init__(
+        self,
+        series: BlockMaker,
+        settings: EvolveSettings,
+        items: Sequence[str],
+        repeats: int,
+        seed: int,
+    ) -> None:
+        self._series, self._items, self._repeats, self._seed = series, list(items), repeats, seed
+        self.settings = settings
+        self._turns = {
+            (repeat, item): turn
+            for turn, (repeat, item) in enumerate(product(range(1, repeats + 1), self._items))
+        }
+        self.stages: list[list[MatchSpec]] = []
+        played = 0
+        for number in range(1 + max(self._stage_count(arm) for arm in settings.arms.values())):
+            stage = list(self._stage(number, played))
+            self.stages.append(stage)
+            played += len(stage)
+        self._at = 0
+
+    @property
+    def first_match(self) -> MatchSpec:
+        return self.stages[0][0]
+
+    @property
+    def status_line(self) -> str:
+        if self._at == 0:
+            return "standard round"
+        streams = all(arm.window is not None for arm in self.settings.arms.values())
+        return f"{'window' if streams else 'round'} {self._at} of {len(self.stages) - 1}"
+
+    def cautions(self) -> Sequence[str]:
+        matches = sum(map(len, self.stages))
+        arms = plural(len(self.settings.arms), "arm")
+        return [
+            f"evolve plays {plural(len(self.stages[0]), 'match', 'matches')} in the standard round "
+            f"and {matches:,} in all ({arms})"
+        ]
+
+    def next(self, finished: Sequence[Block]) -> Sequence[MatchSpec] | Done:
+        played = {number for block in finished for number in block.scores}
+        for number, stage in enumerate(self.stages):
+            if any(spec.number not in played for spec in stage):
+                self._at = number
+                return stage
+        return Done("plan_complete")
+
+    def _stage_count(self, arm: EvolveArm) -> int:
+        """How many stages an arm has after the standard one."""
+        return arm.rounds if arm.window is None else -(-len(self._items) // arm.window)
+
+    def _stage(self, number: int, played: int) -> Iterator[MatchSpec]:
+        """The matches of one stage, numbered after those that were played before."""
+        if number == 0:
+            yield from self._matches(played, self._turns, 0, "")
+            return
+        for name, arm in self.settings.arms.items():
+            if number > self._stage_count(arm):
+                continue
+            places = self._turns if arm.window is None else self._window(arm.window, number)
+            found = list(self._matches(played, places, number, name))
+            if arm.has_probe and number == arm.rounds:
+                found += self._matches(played + len(found), places, number, name + PROBE)
+            yield from found
+            played += len(found)
+
+    def _window(self, size: int, number: int) -> list[tuple[int, str]]:
+        """The items of one window, in each series in an order of its own."""
+        found = []
+        for repeat in range(1, self._repeats + 1):
+            order = Random(f"{self._seed}|stream|{repeat}").sample(self._items, len(self._items))
+            found += [(repeat, item) for item in order[(number - 1) * size : number * size]]
+        return found
+
+    def _matches(
+        self,
+        played: int,
+        places: Sequence[tuple[int, str]] | dict[tuple[int, str], int],
+        stage: int,
+        arm: str,
+    ) -> Iterator[MatchSpec]:
+        for repeat, item in places:
+            turn = self._turns[repeat, item]
+            for spec in self._series.matches(played, item, item, repeat, turn):
+                yield replace(spec, stage=stage, arm=arm)
+                played += 1
+
+
+def make_evolve_plan(
+    series: BlockMaker,
+    settings: EvolveSettings,
+    items: Sequence[str],
+    repeats: int,
+    seed: int,
+    task: str,
+) -> EvolvePlan:
+    """The plan; refuses what nothing could be learnt from."""
+    if not items:
+        raise UsageError(
+            f"evolve plays the same items in several rounds, and {task} is not played on items"
+        )
+    if len(items) < 2:
+        raise UsageError(
+            "evolve needs at least two items, so that something can be learnt from one for "
+            "another: --items N"
+        )
+    return EvolvePlan(series, settings, items, repeats, seed)

@@ -1,0 +1,235 @@
+"""Settings of the plan `evolve`: what models may remember, and what they are shown of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Annotated, Any, Literal, NamedTuple
+
+from parley.errors import UsageError, unknown_name
+from parley.rules.parameters import build_dataclass
+from parley.rules.task import Metric
+
+FIRST_ARM = "evolve"  # the name of the only arm, where the user names none
+PROBE = "/probe"  # ends the name of an arm whose last round is played once more, masked
+# the three controls: arms that differ from the first one in this
+CONTROLS: dict[str, dict[str, Any]] = {
+    "unchanged": {"retriever": "fixed"},
+    "masked": {"mask": True},
+    "random": {"retriever": "random"},
+}
+WITHOUT_SEARCH = ("fixed", "none")  # retrievers that show the task's own examples
+KEYS = {"from": "source"}  # keys that are no names in Python, and their fields
+SUCCESS = re.compile(r"\s*([\w.-]+)\s*(>=|<=)\s*([-+.\deE]+)\s*")
+Share = Annotated[float, (0, 1)]
+
+
+@dataclass(frozen=True)
+class EvolveArm:
+    """One way to evolve: every arm has memories of its own, and all share the standard round.
+
+    rounds     evolve rounds after the standard one
+    k          how many experiences to show; as many as the task has examples, else 3
+    retriever  what finds similar experiences: minilm, static, bm25, hf/NAME, random, fixed or none
+    mask       leave out a question's own earlier answer
+    probe      play the last round once more with the question's own answer left out
+    keep       which experiences to remember: only successes (positive), or all with their outcome
+    feedback   who decides what is a success: the task's score (truth), a model, or people
+    refresh    whether new successes are added (merge), or replace those of earlier rounds
+    scope      where to search: in all, in the same subject, or in other subjects
+    order      how to order what is shown: nearest_last or nearest_first
+    window     play items once, as a stream, N at a time
+    held_out   the share of items that is never remembered
+    memory     what to remember: demonstrations, or insights that the model writes down
+    poison     the share of verdicts that is turned round
+    success    what counts as a success: METRIC>=X or METRIC<=X
+    fit        the most tokens that the shown experiences may have
+    from       another run whose memory to begin with
+    """
+
+    rounds: Annotated[int, (1, 1000)] = 3
+    k: Annotated[int, (1, 1000)] | None = None
+    retriever: str = "minilm"
+    mask: bool = False
+    probe: bool = True
+    keep: Literal["positive", "all"] = "positive"
+    feedback: Literal["truth"] = "truth"
+    refresh: Literal["merge", "replace"] = "merge"
+    scope: Literal["all", "subject", "other"] = "all"
+    order: Literal["nearest_last", "nearest_first"] = "nearest_last"
+    window: Annotated[int, (1, 10**9)] | None = None
+    held_out: Share = 0.0
+    memory: Literal["demonstrations"] = "demonstrations"
+    poison: Share = 0.0
+    success: str = ""
+    fit: Annotated[int, (1, 10**9)] | None = None
+    source: str = ""
+
+    def __post_init__(self) -> None:
+        if self.success and not SUCCESS.fullmatch(self.success):
+            raise ValueError(f"success wants METRIC>=X or METRIC<=X, got {self.success!r}")
+        if self.held_out == 1:
+            raise ValueError("held_out=1 leaves no item to learn from")
+
+    @property
+    def searches(self) -> bool:
+        """Whether experiences are retrieved at all."""
+        return self.retriever not in WITHOUT_SEARCH
+
+    @property
+    def has_probe(self) -> bool:
+        """Whether the last round is played once more, masked."""
+        return self.probe and self.searches and not self.mask and self.window is None
+
+
+@dataclass(frozen=True)
+class EvolveSettings:
+    """The arms of a run, by name; the first one is the one that is reported first."""
+
+    arms: dict[str, EvolveArm]
+
+    def __post_init__(self) -> None:
+        if not self.arms:
+            raise UsageError("evolve: at least one arm is needed")
+        for name in self.arms:
+            if not re.fullmatch(r"[\w.-]+", name):
+                raise UsageError(
+                    f"evolve.arms: an arm is named in letters, digits, '_', '-' and '.', "
+                    f"not {name!r}"
+                )
+
+    @property
+    def first(self) -> str:
+        """The arm whose last round the main results show."""
+        return next(iter(self.arms))
+
+    @property
+    def last_stage(self) -> int:
+        """The last stage of the first arm; a stream has none that stands for all of it."""
+        return self.arms[self.first].rounds
+
+    def arm(self, name: str) -> EvolveArm:
+        """An arm by its name; the arm of a probe is the one that it belongs to, masked."""
+        own = self.arms[name.removesuffix(PROBE)]
+        return replace(own, mask=True) if name.endswith(PROBE) else own
+
+    @classmethod
+    def decoded(cls, found: Mapping[str, Any]) -> EvolveSettings:
+        """The settings as a record holds them."""
+        arms = found["arms"]
+        return cls({name: EvolveArm(**facts) for name, facts in arms.items()})
+
+
+def parse_evolve(given: Mapping[str, Any]) -> EvolveSettings:
+    """The settings that a user gave: keys of all arms, `controls`, and `arms` with what each of
+    them has instead."""
+    rest = dict(given)
+    arms, controls = rest.pop("arms", None), rest.pop("controls", False)
+    if not isinstance(controls, bool) and str(controls).lower() not in ("true", "false"):
+        raise UsageError(f"evolve.controls wants true or false, got {controls!r}")
+    base = parse_arm(rest, "evolve")
+    if arms is None:
+        found = {FIRST_ARM: base}
+    elif not isinstance(arms, Mapping) or not all(isinstance(v, Mapping) for v in arms.values()):
+        raise UsageError("evolve.arms wants names of arms, each with its settings: {NAME: {…}}")
+    else:
+        found = {
+            str(name): parse_arm({**rest, **own}, f"evolve.arms.{name}")
+            for name, own in arms.items()
+        }
+    settings = EvolveSettings(found)
+    return with_controls(settings) if str(controls).lower() == "true" else settings
+
+
+def parse_arm(given: Mapping[str, Any], owner: str) -> EvolveArm:
+    """One arm by what the user gave."""
+    known = [public_key(each.name) for each in fields(EvolveArm)]
+    for key in given:
+        if key not in known:
+            raise unknown_name(f"key of {owner}:", str(key), [*known, "arms", "controls"])
+    named = {KEYS.get(key, key): value for key, value in given.items()}
+    arm = build_dataclass(EvolveArm, named, "key of", owner)
+    if arm.window is not None and "rounds" in given:
+        raise UsageError(
+            f"{owner}: window plays every item once, in windows; rounds plays all items again: "
+            "leave one of the two out"
+        )
+    return arm
+
+
+def public_key(field: str) -> str:
+    """The key under which users give a field."""
+    return next((key for key, name in KEYS.items() if name == field), field)
+
+
+def with_controls(settings: EvolveSettings) -> EvolveSettings:
+    """The same settings with the three control arms, as far as they differ from the first arm."""
+    own = settings.arms[settings.first]
+    added: dict[str, EvolveArm] = {}
+    for name, changes in CONTROLS.items():
+        arm = replace(own, probe=False, **changes)
+        if name in settings.arms:
+            raise UsageError(f"evolve.arms: {name!r} is the name of a control: choose another")
+        if arm != replace(own, probe=False):
+            added[name] = arm
+    return EvolveSettings({**settings.arms, **added})
+
+
+class SuccessRule(NamedTuple):
+    """From which score on a match was a success for a role."""
+
+    metric: str
+    threshold: float
+    higher: bool
+
+    def holds(self, value: float | None) -> bool:
+        """Whether a score is a success; a missing one is none."""
+        if value is None:
+            return False
+        return value >= self.threshold if self.higher else value <= self.threshold
+
+
+def find_success_rules(
+    metrics: Sequence[Metric], roles: Sequence[str], arm: EvolveArm, task: str
+) -> dict[str, SuccessRule]:
+    """By contestant role, what counts as a success; roles without such a metric have none."""
+
+    def metrics_of(role: str) -> list[Metric]:
+        return [each for each in metrics if not each.roles or role in each.roles]
+
+    if said := SUCCESS.fullmatch(arm.success):
+        name, sign, text = said.groups()
+        if name not in {each.name for each in metrics}:
+            raise unknown_name(
+                f"metric of {task} in evolve.success:", name, [each.name for each in metrics]
+            )
+        try:
+            threshold = float(text)
+        except ValueError:
+            raise UsageError(f"evolve.success: {text!r} is no number") from None
+        return {
+            role: SuccessRule(name, threshold, sign == ">=")
+            for role in roles
+            if name in {each.name for each in metrics_of(role)}
+        }
+    found = {}
+    for role in roles:
+        for each in metrics_of(role):
+            if each.success is not None:
+                found[role] = SuccessRule(each.name, each.success, each.better == "higher")
+                break
+    if not found:
+        example = metrics[0]
+        raise UsageError(
+            f"{task} has no metric that says what a success is: set one, like --evolve "
+            f"'success={example.name}>={example.low + (example.high - example.low) / 2:g}'"
+        )
+    return found
+
+
+def describe_arm(arm: EvolveArm) -> str:
+    """An arm's settings in one line, for signatures: what differs from the defaults."""
+    usual = asdict(EvolveArm())
+    said = {public_key(name): value for name, value in asdict(arm).items() if value != usual[name]}
+    return ",".join(f"{key}={value}" for key, value in said.items()) or "default"
