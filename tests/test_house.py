@@ -335,6 +335,7 @@ def test_a_view_has_no_place_for_the_cast():
         "round",
         "sampling_seed",
         "seat",
+        "told",
     }
     assert set(View.__slots__) == {"_length", "_turns", *shown}
 

@@ -251,6 +251,7 @@ def as_before(out):
             kept = [each for each in out["guessing"]["matches"] if each["what"] in SHARES]
             out["guessing"]["matches"] = [{**each, "what": SHARES[each["what"]]} for each in kept]
         del out["identical"]  # new; what follows from it stands in the files beside the runs
+        assert out.pop("shown") is None  # of runs that evolve
         for row in out["results"]:
             del row["defaulted"]  # new as well
     for result in out.get("results", []) if isinstance(out, dict) else ():

@@ -30,7 +30,7 @@ from parley.options import (
 from parley.store.config import Config
 
 # Keywords of `parley.run` and flags of `parley run` that are no options.
-STRUCTURES = {"task", "models", "roles", "exclude", "dataset", "prompts", "params"}
+STRUCTURES = {"task", "models", "roles", "exclude", "dataset", "prompts", "params", "evolve"}
 UNSAFE = "unsafe_run_code_without_isolation"  # a way to give `sandbox`
 
 

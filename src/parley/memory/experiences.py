@@ -92,8 +92,8 @@ def select_experiences(
         elif not each.success and kept.keep == "positive":
             continue
         others = found.setdefault((each.item, each.success), [])
-        newest = max((other.stage for other in others), default=-1)
-        rank = -1 if brought else each.stage
+        newest = max(map(age_rank, others), default=-2)
+        rank = age_rank(each)
         if rank > newest:
             others[:] = [each]
         elif rank == newest:
@@ -102,6 +102,11 @@ def select_experiences(
         (each for group in found.values() for each in group),
         key=lambda each: (item_order(each.item), each.stage, each.seat, each.match),
     )
+
+
+def age_rank(experience: Experience) -> int:
+    """Orders experiences by age; what another run brought is the oldest."""
+    return -1 if experience.match < 0 else experience.stage
 
 
 def item_order(item: str) -> tuple[tuple[int, int, str], ...]:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
+from hashlib import blake2b
 from itertools import product
-from random import Random
 
 from parley.errors import UsageError
 from parley.plans import Block, Done, MatchSpec
@@ -93,9 +94,14 @@ class EvolvePlan:
         """The items of one window, in each series in an order of its own."""
         found = []
         for repeat in range(1, self._repeats + 1):
-            order = Random(f"{self._seed}|stream|{repeat}").sample(self._items, len(self._items))
+            order = sorted(self._items, key=partial(self._place_in_stream, repeat))
             found += [(repeat, item) for item in order[(number - 1) * size : number * size]]
         return found
+
+    def _place_in_stream(self, repeat: int, item: str) -> bytes:
+        """Sorts items as the seed has drawn them, whatever order they were given in."""
+        text = f"{self._seed}|stream|{repeat}|{item}"
+        return blake2b(text.encode(), digest_size=8).digest()
 
     def _matches(
         self,

@@ -13,8 +13,8 @@ from parley.match.protocol import UNLIMITED, Call, Participant
 from parley.memory import Neighbour, Retriever, Search
 from parley.memory.experiences import (
     Experience,
-    MemoryPolicy,
     MemoryOwner,
+    MemoryPolicy,
     Recalled,
     ShownExperience,
     choose_held_out,
@@ -106,8 +106,9 @@ class Recaller:
         found = self._recalled.get((spec.number, seat.key))
         if found is None:
             return participant
-        arm = self._settings.arm(spec.arm)
-        return Recalling(participant, make_recollection(found, self._builder.by_key, arm.keep))
+        name = spec.arm.removesuffix(PROBE)
+        experiences, keep = self._builder.by_key.get(name, {}), self._settings.arms[name].keep
+        return Recalling(participant, make_recollection(found, experiences, keep))
 
     def _search_stage(self, batch: Sequence[MatchSpec]) -> list[Recalled]:
         groups: dict[MemoryOwner, list[tuple[MatchSpec, Seat]]] = {}
@@ -119,7 +120,9 @@ class Recaller:
                     groups.setdefault(owner, []).append((spec, seat))
         return [row for owner, seats in groups.items() for row in self._search(owner, seats)]
 
-    def _search(self, owner: MemoryOwner, seats: Sequence[tuple[MatchSpec, Seat]]) -> Iterator[Recalled]:
+    def _search(
+        self, owner: MemoryOwner, seats: Sequence[tuple[MatchSpec, Seat]]
+    ) -> Iterator[Recalled]:
         """What the seats of one owner are shown in one stage."""
         name, stage = owner.arm.removesuffix(PROBE), seats[0][0].stage
         arm, retriever = self._settings.arm(owner.arm), self._retrievers[name]
@@ -134,7 +137,7 @@ class Recaller:
                 yield Recalled(spec.number, seat.key, "", (), k, shuffle=seed)
             return
         memory = select_experiences(
-            self._builder.of(owner.alias, owner.role),
+            self._builder.of(owner.alias, owner.role, name),
             owner._replace(arm=name),
             stage,
             MemoryPolicy(arm.keep, arm.refresh, arm.window is not None),
@@ -237,15 +240,16 @@ class ExperienceBuilder:
             name: find_success_rules(metrics, roles, arm, prepared.task.name)
             for name, arm in config.evolve.arms.items()
         }
-        self.by_key: dict[tuple[int, str], Experience] = {}
+        # by arm, match and seat: arms may differ in what they take for a success
+        self.by_key: dict[str, dict[tuple[int, str], Experience]] = {}
         self.sizes: dict[Place, float] = {}  # tokens of whole conversations
-        self._by_owner: dict[tuple[str, str], list[Experience]] = {}
+        self._by_owner: dict[tuple[str, str, str], list[Experience]] = {}
         self._questions: dict[Place, str] = {}
         self._cues: dict[str, str] = {}
 
-    def of(self, alias: str, role: str) -> Iterable[Experience]:
-        """The experiences of a model in a role."""
-        return self._by_owner.get((alias, role), ())
+    def of(self, alias: str, role: str, arm: str) -> Iterable[Experience]:
+        """The experiences of a model in a role, as an arm takes them."""
+        return self._by_owner.get((alias, role, arm), ())
 
     def subject(self, item: str) -> str:
         """The subject of an item; empty if it has none."""
@@ -268,7 +272,8 @@ class ExperienceBuilder:
         """Read the matches that have ended since the last time."""
         if not self._read:
             for number, each in enumerate(reader.brought(), 1):
-                self._add(replace(each, match=-number))
+                for arm in self.rules:
+                    self._add(replace(each, match=-number), arm)
         if not all(number in self._specs for number in scores):
             self._specs = {match.number: match.spec for match in reader.matches()}
         for match in reader.recorded_matches(self._read):
@@ -277,35 +282,42 @@ class ExperienceBuilder:
                 self._load_match(match, self._specs[match.number], scores[match.number])
 
     def _load_match(self, match: RecordedMatch, spec: MatchSpec, marks: Marks) -> None:
-        arm = spec.arm.removesuffix(PROBE) or next(iter(self.rules))
-        rules = self.rules[arm]
+        own = spec.arm.removesuffix(PROBE)
+        arms = [own] if own else list(self.rules)  # the standard round belongs to all of them
+        roles = {role for arm in arms for role in self.rules[arm]}
         for key, interaction in collect_interactions(match).items():
             seat = Seat.of(key)
-            if interaction is None or seat.role not in rules or seat in spec.unscored:
+            if interaction is None or seat.role not in roles or seat in spec.unscored:
                 continue
             self._questions.setdefault(seat_place(spec, seat), interaction.question)
             self.sizes.setdefault(seat_place(spec, seat), estimate_conversation(interaction))
             if spec.arm.endswith(PROBE):
                 continue  # nothing is learnt from a probe
-            rule = rules[seat.role]
-            right = rule.holds(marks.get(seat, {}).get(rule.metric))
-            self._add(
-                Experience(
-                    spec.number,
-                    key,
-                    spec.seats[seat],
-                    seat.role,
-                    str(spec.item),
-                    spec.stage,
-                    spec.arm,
-                    spec.repeat,
-                    self.own_cue(str(spec.item)) or interaction.question,
-                    interaction.turns,
-                    self._turn_round(right, spec, seat, arm),
-                    right,
-                    self.subject(str(spec.item)),
-                )
-            )
+            for arm in arms:
+                rule = self.rules[arm].get(seat.role)
+                if rule is not None:
+                    right = rule.holds(marks.get(seat, {}).get(rule.metric))
+                    self._add(self._experience(spec, seat, interaction, arm, right), arm)
+
+    def _experience(
+        self, spec: MatchSpec, seat: Seat, interaction: Interaction, arm: str, right: bool
+    ) -> Experience:
+        item = str(spec.item)
+        return Experience(
+            spec.number,
+            seat.key,
+            spec.seats[seat],
+            seat.role,
+            item,
+            spec.stage,
+            spec.arm,
+            spec.repeat,
+            self.own_cue(item) or interaction.question,
+            interaction.turns,
+            self._turn_round(right, spec, seat, arm),
+            right,
+            self.subject(item),
+        )
 
     def _turn_round(self, verdict: bool, spec: MatchSpec, seat: Seat, arm: str) -> bool:
         """A verdict, or its opposite where feedback is poisoned."""
@@ -315,12 +327,12 @@ class ExperienceBuilder:
         if not share:
             return verdict
         others = sorted((each.key, alias) for each, alias in spec.seats.items())
-        drawn = draw_share(f"{seed}|poison|{arm}|{spec.stage}|{spec.repeat}|{spec.item}|{seat}|{others}")
-        return verdict != (drawn < share)
+        where = f"{arm}|{spec.stage}|{spec.repeat}|{spec.item}|{seat.key}|{others}"
+        return verdict != (draw_share(f"{seed}|poison|{where}") < share)
 
-    def _add(self, experience: Experience) -> None:
-        self.by_key[experience.key] = experience
-        owner = experience.alias, experience.role
+    def _add(self, experience: Experience, arm: str) -> None:
+        self.by_key.setdefault(arm, {})[experience.key] = experience
+        owner = experience.alias, experience.role, arm
         self._by_owner.setdefault(owner, []).append(experience)
 
 

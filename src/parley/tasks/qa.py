@@ -3,6 +3,7 @@ worked examples before it."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -175,4 +176,46 @@ def sure(bot: BotView) -> str:
     return str(bot.item.answer)
 
 
-QA.bots = {"student": student, "interactor": sure, "evaluator": sure}
+def learner(bot: BotView, knowledge: Share = 0.4, uptake: Share = 0.5, memory: int = 0) -> str:
+    """Knows the share `knowledge` of all questions; where a demonstration of the same subject is shown, answers the share `uptake` of the others as well."""  # noqa: E501
+    item: Question = bot.item
+    shown = bot.view.examples[1] if bot.view.examples else ()
+    if bot.fate("knows", memory) < knowledge:
+        return item.answer
+    related = any(is_related(each.question, item) for each in shown)
+    if related and bot.rng.random() < uptake:
+        return item.answer
+    return bot.rng.choice(item.letters) if item.choices else str(bot.rng.randint(0, 1000))
+
+
+def copier(bot: BotView, knowledge: Share = 0.4, memory: int = 0) -> str:
+    """Knows the share `knowledge` of all questions, copies the answer where its own question is shown as a demonstration, and guesses at the rest."""  # noqa: E501
+    item: Question = bot.item
+    for each in bot.view.examples[1] if bot.view.examples else ():
+        if item.question in each.question and all(c in each.question for c in item.choices):
+            return str(bot.view.expect.read(each.answer))
+    if bot.fate("knows", memory) < knowledge:
+        return item.answer
+    return bot.rng.choice(item.letters) if item.choices else str(bot.rng.randint(0, 1000))
+
+
+def is_related(question: str, item: Question) -> bool:
+    """Whether a question looks like one of the item's subject: it names the subject, or shares two
+    long words with the item's question."""
+    if item.subject and item.subject.casefold() in question.casefold():
+        return True
+    return len(long_words(question) & long_words(item.question)) >= 2
+
+
+def long_words(text: str) -> set[str]:
+    """The words of five letters and more."""
+    return {word for word in re.findall(r"\w+", text.casefold()) if len(word) >= 5}
+
+
+QA.bots = {
+    "student": student,
+    "learner": learner,
+    "copier": copier,
+    "interactor": sure,
+    "evaluator": sure,
+}

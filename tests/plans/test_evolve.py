@@ -1,0 +1,153 @@
+"""The plan `evolve`: what users may set, and which matches it plays."""
+
+from collections import Counter
+
+import pytest
+
+from parley.errors import UsageError
+from parley.plans import Block, Done
+from parley.plans.blocks import BlockMaker
+from parley.plans.evolve import make_evolve_plan
+from parley.plans.evolve_settings import (
+    EvolveArm,
+    EvolveSettings,
+    find_success_rules,
+    parse_evolve,
+)
+from parley.rules.task import Metric
+from parley.tasks.qa import QA
+
+ITEMS = [f"q{n}" for n in range(6)]
+
+
+def plan_for(given, items=ITEMS, repeats=1, models=("a", "b")):
+    series = BlockMaker("each", QA(), models, {}, 0)
+    return make_evolve_plan(series, parse_evolve(given), items, repeats, 0, "qa")
+
+
+def shape(plan):
+    return [Counter((spec.stage, spec.arm) for spec in stage) for stage in plan.stages]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"roundz": 2}, "unknown key of evolve: 'roundz'; did you mean 'rounds'"),
+        ({"k": 0}, "evolve.k must be from 1"),
+        ({"rounds": "many"}, "evolve.rounds wants a whole number"),
+        ({"scope": "subjects"}, "did you mean 'subject'"),
+        ({"window": 4, "rounds": 2}, "leave one of the two out"),
+        ({"success": "accuracy=1"}, "success wants METRIC>=X"),
+        ({"held_out": 1}, "held_out=1 leaves no item"),
+        ({"controls": "perhaps"}, "evolve.controls wants true or false"),
+        ({"arms": {"a/b": {}}}, "an arm is named in letters"),
+        ({"arms": ["a"]}, "evolve.arms wants names of arms"),
+        ({"arms": {"near": {"scop": "subject"}}}, "key of evolve.arms.near: 'scop'"),
+        ({"arms": {"masked": {}}, "controls": True}, "'masked' is the name of a control"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_with_the_nearest_name(given, said):
+    with pytest.raises(UsageError, match=said.replace("(", "\\(")):
+        parse_evolve(given)
+
+
+def test_arms_take_what_all_have_and_change_what_they_name():
+    found = parse_evolve(
+        {"rounds": "2", "k": 4, "arms": {"near": {"scope": "subject"}, "far": {"k": "1"}}}
+    )
+    assert found.arms["near"] == EvolveArm(rounds=2, k=4, scope="subject")
+    assert found.arms["far"] == EvolveArm(rounds=2, k=1)
+    assert found.first == "near"
+
+
+def test_the_controls_are_three_arms_beside_the_first():
+    found = parse_evolve({"controls": "true", "rounds": 2})
+    own = EvolveArm(rounds=2)
+    assert list(found.arms) == ["evolve", "unchanged", "masked", "random"]
+    assert found.arms["evolve"] == own
+    assert found.arms["unchanged"].retriever == "fixed"
+    assert found.arms["masked"].mask
+    assert found.arms["random"].retriever == "random"
+    # what is masked already has no masked control
+    assert list(parse_evolve({"controls": True, "mask": True}).arms) == [
+        "evolve", "unchanged", "random",
+    ]  # fmt: skip
+
+
+def test_settings_come_back_from_a_record_as_they_were():
+    from dataclasses import asdict
+
+    found = parse_evolve({"controls": True, "from": "other", "fit": 100})
+    assert found.arms["evolve"].source == "other"
+    assert EvolveSettings.decoded(asdict(found)) == found
+
+
+def test_arms_share_the_standard_round_and_the_last_one_is_probed():
+    plan = plan_for({"rounds": 2, "arms": {"one": {}, "two": {"mask": True}}})
+    assert shape(plan) == [
+        {(0, ""): 12},
+        {(1, "one"): 12, (1, "two"): 12},
+        {(2, "one"): 12, (2, "one/probe"): 12, (2, "two"): 12},
+    ]
+    numbers = [spec.number for stage in plan.stages for spec in stage]
+    assert numbers == list(range(1, len(numbers) + 1))
+
+
+def test_an_item_keeps_its_block_and_seed_in_all_stages():
+    plan = plan_for({"rounds": 2}, repeats=2)
+    seeds = {}
+    for spec in (spec for stage in plan.stages for spec in stage):
+        assert spec.block == spec.item
+        seeds.setdefault((spec.item, spec.repeat), set()).add(spec.seed)
+    assert all(len(found) == 1 for found in seeds.values())
+    assert len(seeds) == 2 * len(ITEMS)
+
+
+def test_a_stage_begins_when_the_one_before_has_ended():
+    plan, finished, seen = plan_for({"rounds": 2, "probe": False}), {}, []
+    while not isinstance(batch := plan.next([Block(b, s) for b, s in finished.items()]), Done):
+        assert {spec.stage for spec in batch} == {len(seen)}
+        # half of a stage is not enough
+        for spec in batch[:3]:
+            finished.setdefault(spec.block, {})[spec.number] = {}
+        assert plan.next([Block(b, s) for b, s in finished.items()]) == batch
+        for spec in batch:
+            finished.setdefault(spec.block, {})[spec.number] = {}
+        seen.append(len(batch))
+    assert seen == [12, 12, 12]
+
+
+def test_a_stream_plays_every_item_once_in_an_order_of_the_seed():
+    plan = plan_for({"window": 4}, repeats=2)
+    assert shape(plan) == [{(0, ""): 24}, {(1, "evolve"): 16}, {(2, "evolve"): 8}]
+    for series in (1, 2):
+        played = [s.item for stage in plan.stages[1:] for s in stage if s.repeat == series]
+        assert sorted(played) == sorted(ITEMS * 2)  # two models
+    again = plan_for({"window": 4}, items=ITEMS[::-1], repeats=2)
+    for one, other in zip(plan.stages, again.stages, strict=True):
+        assert {(s.item, s.repeat) for s in one} == {(s.item, s.repeat) for s in other}
+
+
+@pytest.mark.parametrize(("items", "said"), [([], "is not played on items"), (["q"], "two items")])
+def test_without_items_to_learn_from_nothing_is_played(items, said):
+    with pytest.raises(UsageError, match=said):
+        plan_for({}, items=items)
+
+
+def test_what_counts_as_a_success():
+    right, cost = (
+        Metric("right", 0, 1, epsilon=0.1, success=1),
+        Metric("cost", 0, 9, epsilon=1, better="lower", roles=("writer",)),
+    )
+    rules = find_success_rules([right], ["student"], EvolveArm(), "t")
+    assert rules["student"].holds(1.0)
+    assert not rules["student"].holds(0.5)
+    assert not rules["student"].holds(None)
+    rules = find_success_rules([right, cost], ["writer", "x"], EvolveArm(success="cost<=3"), "t")
+    assert list(rules) == ["writer"]
+    assert rules["writer"].holds(3)
+    assert not rules["writer"].holds(4)
+    with pytest.raises(UsageError, match="has no metric that says what a success is"):
+        find_success_rules([cost], ["writer"], EvolveArm(), "t")
+    with pytest.raises(UsageError, match="did you mean 'cost'"):
+        find_success_rules([right, cost], ["writer"], EvolveArm(success="csot<=3"), "t")
