@@ -51,17 +51,30 @@ def record_minilm():
         tokens.append(given["input_ids"][0].tolist())
         vectors.append((mean / mean.norm()).numpy())
     np.save(FOLDER / "minilm.npy", np.array(vectors, np.float32))
-    (FOLDER / "minilm_tokens.json").write_text(
-        "[\n" + ",\n".join(json.dumps(row) for row in tokens) + "\n]\n", encoding="utf-8"
-    )
+    write_rows("minilm_tokens.json", tokens)
 
 
 def record_static():
-    """Vectors by wordllama: mean over tokens, unit length."""
-    from wordllama import WordLlama
+    """Token numbers and vectors by wordllama: mean over tokens, unit length; of no token, zero."""
+    import wordllama
+    from safetensors.numpy import load_file
+    from tokenizers import Tokenizer
+    from wordllama.inference import WordLlamaInference
 
-    model = WordLlama.load()
-    np.save(FOLDER / "static.npy", model.embed(TEXTS, norm=True).astype(np.float32))
+    folder = Path(wordllama.__file__).parent
+    tokenizer = Tokenizer.from_file(
+        str(folder / "tokenizers" / "l2_supercat_tokenizer_config.json")
+    )
+    tokens = [tokenizer.encode(text, add_special_tokens=False).ids for text in TEXTS]
+    weights = load_file(folder / "weights" / "l2_supercat_256.safetensors")["embedding.weight"]
+    found = WordLlamaInference(weights, tokenizer).embed(TEXTS, norm=True)
+    np.save(FOLDER / "static.npy", np.nan_to_num(found).astype(np.float32))
+    write_rows("static_tokens.json", tokens)
+
+
+def write_rows(name, rows):
+    lines = ",\n".join(json.dumps(row) for row in rows)
+    (FOLDER / name).write_text(f"[\n{lines}\n]\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

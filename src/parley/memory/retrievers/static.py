@@ -1,0 +1,65 @@
+"""`static`: the mean of fixed vectors of a text's tokens (WordLlama). Very fast, and blind to the
+order of words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from parley import downloads
+from parley.downloads import Packaged
+from parley.memory.byte_pairs import BytePairs
+from parley.memory.dense import DenseRetriever
+from parley.memory.retrievers._registry import refuse_name_after
+from parley.memory.safetensors import read_tensors
+
+WEIGHTS = Packaged(
+    path="weights/l2_supercat_256.safetensors",
+    package="wordllama",
+    version="0.4.0.post1",
+    sha256="64b47a2dc493cb8e85944076601189739852d7b64e0e1eedcb1937a251cd9fd5",
+    size=19_155_170,
+    variable="PARLEY_STATIC",
+)
+TOKENIZER = Packaged(
+    path="tokenizers/l2_supercat_tokenizer_config.json",
+    package="wordllama",
+    version="0.4.0.post1",
+    sha256="93248f2a9ec36c7b35f700a033d5f36228aae48db61aee31007fa49062cdeb68",
+    size=19_155_170,
+    variable="PARLEY_STATIC_TOKENIZER",
+)
+
+
+class WordVectors:
+    """The encoder; its vectors are loaded when the first text is embedded."""
+
+    width = 256
+
+    def __init__(self) -> None:
+        self._files: list[Path] = []
+        self._loaded: tuple[BytePairs, NDArray[np.float16]] | None = None
+
+    def prepare(self) -> None:
+        self._files = self._files or downloads.obtain_files([WEIGHTS, TOKENIZER])
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        if self._loaded is None:
+            self.prepare()
+            weights, tokenizer = self._files
+            self._loaded = BytePairs(tokenizer), read_tensors(weights)["embedding.weight"]
+        words, vectors = self._loaded
+        found = np.zeros((len(texts), self.width), np.float32)
+        for row, text in enumerate(texts):
+            if tokens := words.split(text):  # a text without any stays zero
+                found[row] = vectors[tokens].mean(axis=0, dtype=np.float32)
+                found[row] /= np.sqrt(np.square(found[row]).sum())
+        return found
+
+
+def make(rest: str) -> DenseRetriever:
+    refuse_name_after("static", rest)
+    return DenseRetriever("static", f"1 {WEIGHTS.sha256[:12]}", WordVectors())
