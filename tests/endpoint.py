@@ -24,6 +24,13 @@ def coins(messages: list[dict[str, str]]) -> str:
     return json.dumps({"reason": digest[:4].hex(), "coins": digest[0] % 11})
 
 
+def letter_or_coins(messages: list[dict[str, str]]) -> str:
+    """A letter where a question with choices is asked, else a number of coins."""
+    if "letter of the right choice" not in messages[-1]["content"]:
+        return coins(messages)
+    return "ABCD"[hashlib.sha256(json.dumps(messages).encode()).digest()[0] % 4]
+
+
 async def serve(latency: float) -> None:
     log: list[tuple[str, float, float]] = []
     arrived = 0
@@ -36,7 +43,7 @@ async def serve(latency: float) -> None:
         log.append((hashlib.sha256(json.dumps(messages).encode()).hexdigest(), came, time.time()))
         usage = {"prompt_tokens": 100, "completion_tokens": 10}
         choice = {
-            "message": {"role": "assistant", "content": coins(messages)},
+            "message": {"role": "assistant", "content": letter_or_coins(messages)},
             "finish_reason": "stop",
         }
         return web.json_response({"model": "mock-1", "choices": [choice], "usage": usage})

@@ -13,6 +13,7 @@ import time
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
+from io import StringIO
 
 import pytest
 
@@ -914,3 +915,45 @@ def test_a_limit_that_is_none_is_refused(given, said):
         participants.read_limit({"concurrency": given}, "concurrency", "a")
     assert participants.read_limit({}, "concurrency", "a") is None
     assert participants.read_limit({"concurrency": "4"}, "concurrency", "a") == 4
+
+
+DEMONSTRATION = (0, (Example("How many of 2?", "Two."), Example("How many of 3?", "Three.")))
+
+
+def test_a_person_is_shown_demonstrations_once(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "stdin", StringIO("5\n\n6\n\n7\n\n"))
+    first = view_of("How many of 4?", examples=DEMONSTRATION)
+    again = view_of("How many of 4?", examples=DEMONSTRATION, attempt=1)
+    later = view_of("How many of 4?", "5", "And now?", examples=DEMONSTRATION, round=2)
+    assert said(made("human/terminal"), first, again, later) == ["5", "6", "7"]
+    shown = capsys.readouterr().err
+    assert shown.count("How many of 2?") == shown.count("Three.") == 1
+    assert shown.index("Three.") < shown.index("How many of 4?")
+
+
+def test_a_service_is_sent_demonstrations_before_the_question():
+    _, server = served({"reply": "4"}, views=(view_of("How many of 4?", examples=DEMONSTRATION),))
+    words = [(turn["role"], turn["content"]) for turn in server.asked[0].body["messages"]]
+    assert words == [
+        ("user", "How many of 2?"),
+        ("assistant", "Two."),
+        ("user", "How many of 3?"),
+        ("assistant", "Three."),
+        ("user", "How many of 4?"),
+    ]
+
+
+def test_what_was_told_stands_once_before_the_demonstrations():
+    asked = [Turn("user", "The rules.\n\nHow many of 4?")]
+    reader = Amount("coins", 0, 10)
+    view = View(PLAYER, 1, 0, asked, b"", reader, None, told="The rules.")
+    shown = view.with_examples(DEMONSTRATION[1], lessons="Count twice.")
+    at, (first, second) = shown.examples
+    assert (at, first.question, second.question) == (
+        0,
+        "The rules.\n\nHow many of 2?",
+        "How many of 3?",
+    )
+    assert shown.text == "Count twice.\n\nHow many of 4?"
+    assert view.text == "The rules.\n\nHow many of 4?"  # which stays as it was
+    assert view.with_examples(()).text == view.text

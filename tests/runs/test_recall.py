@@ -1,14 +1,21 @@
 """Runs that evolve: what seats are shown, what is on record, and that nothing depends on order."""
 
 import random
+import shutil
+import sqlite3
 from collections import defaultdict
+from dataclasses import replace
 
+import orjson
 import pytest
 
 import parley
+from parley.audit.audit import audit_run
+from parley.cli.match_text import format_match, format_seat_view
 from parley.errors import UsageError
 from parley.rules.items import Question
-from parley.store import read_run
+from parley.store import find_run, read_run
+from tests.resealed import reseal
 
 BM25 = {"retriever": "bm25", "k": 2}
 
@@ -204,3 +211,125 @@ def test_settings_with_another_plan_are_refused(tmp_path):
         evolve(tmp_path, plan="each")
     with pytest.raises(UsageError, match="fixed number of rounds"):
         evolve(tmp_path, until_stable=True)
+
+
+def test_a_run_can_begin_with_the_memory_of_another(tmp_path):
+    first = evolve(tmp_path, {"m": "bot/student"}, evolve={"rounds": 1}, name="first", count=8)
+    others = [replace(each, id=f"x{each.id}") for each in questions(20)[8:]]
+    settings = {"rounds": 1, "from": "first", "k": 3}
+    second = evolve(tmp_path, {"m": "bot/student"}, items=others, evolve=settings)
+    _, recalled, _ = rows(second)
+    with read_run(second.ref) as reader:
+        brought = reader.brought()
+        matches = {match.number: match for match in reader.matches()}
+    assert brought
+    assert {each.item for each in brought} <= {each.id for each in questions(8)}
+    assert all(each.success and each.alias == "m" for each in brought)
+    used = {each.match for row in recalled for each in row.shown}
+    assert any(number < 0 for number in used)
+    assert all(matches[number].stage == 0 for number in used if number > 0)
+    assert audit_run(second.ref).breaches == []
+    with pytest.raises(UsageError, match="has no model called other"):
+        evolve(tmp_path, {"other": "bot/student"}, items=others, evolve=settings)
+    assert first.ref != second.ref
+
+
+def test_audit_finds_an_experience_that_is_not_the_seats_own(tmp_path):
+    result = evolve(tmp_path, {"one": "bot/copier", "two": "bot/student"}, evolve={"rounds": 2})
+    path = result.path
+    assert audit_run(result.ref).breaches == []
+    matches, recalled, _ = rows(result)
+    (victim,) = [row for row in recalled if row.shown and matches[row.match].stage == 1][:1]
+    mine = matches[victim.match].seats
+    strangers = [n for n, match in matches.items() if match.seats != mine and match.stage == 0]
+    later = [n for n, match in matches.items() if match.seats == mine and match.stage == 2]
+    for planted in (strangers[0], later[0]):
+        copy = tmp_path / f"planted{planted}.parley"
+        shutil.copy(path, copy)
+        with sqlite3.connect(copy) as connection:
+            facts = {"shown": [[planted, "student", 0.5]], "k": 2, "dropped": 0, "shuffle": ""}
+            connection.execute(
+                "UPDATE recalled SET shown = ? WHERE match = ?",
+                (orjson.dumps(facts).decode(), victim.match),
+            )
+            reseal(connection)
+        connection.close()
+        found = [each for each in audit_run(find_run(copy)).breaches if each.kind == "recalled"]
+        assert found
+        assert f"match {planted}, which is not in its memory" in found[0].detail
+        assert {each.match for each in found} == {victim.match}
+
+
+def test_audit_finds_that_other_words_were_sent(tmp_path):
+    result = evolve(tmp_path, evolve={"rounds": 1})
+    with sqlite3.connect(result.path) as connection:
+        (number,) = connection.execute("SELECT MAX(match) FROM calls").fetchone()
+        connection.execute("UPDATE calls SET sent = 'ab' WHERE match = ?", (number,))
+        reseal(connection)
+    connection.close()
+    (found,) = audit_run(result.ref).breaches
+    assert (found.kind, found.match) == ("recalled", number)
+    assert "other demonstrations were sent" in found.detail
+
+
+def test_a_match_shows_what_it_recalls_and_where_that_comes_from(tmp_path):
+    result = evolve(tmp_path, evolve={"rounds": 1, "k": 3})
+    matches, recalled, _ = rows(result)
+    row = next(row for row in recalled if row.shown)
+    first = row.shown[0]
+    with read_run(result.ref) as reader:
+        match = reader.match(row.match)
+        (seat,) = match.seats
+        text, own = format_match(reader, match), format_seat_view(reader, match, seat)
+        said = reader.calls(first.match)[0].reply.content
+    source = f"shown from match {first.match}, item {matches[first.match].item}, distance"
+    assert source in text
+    assert source in own
+    assert f"→ {said}" in own
+    assert "round 1 of arm evolve" in text
+
+
+def test_what_does_not_fit_goes_farthest_first_and_is_counted(tmp_path):
+    whole = evolve(tmp_path, evolve={"rounds": 1, "k": 4, "probe": False})
+    fitted = evolve(tmp_path, evolve={"rounds": 1, "k": 4, "probe": False, "fit": 110})
+    for one, other in zip(rows(whole)[1], rows(fitted)[1], strict=True):
+        assert len(other.shown) == 2
+        assert other.dropped == 2
+        assert other.shown == one.shown[-2:]  # the nearest stand last
+
+
+def test_every_retriever_that_shows_the_tasks_own_examples(tmp_path):
+    seen = defaultdict(set)
+
+    def model(view):
+        seen[view.text].add(tuple(each.question[:40] for each in view.examples[1]))
+        return "A"
+
+    for retriever, orders in (("fixed", 1), ("none", 3)):
+        seen.clear()
+        settings = {"retriever": retriever, "rounds": 3}
+        parley.run("qa", {"m": model}, evolve=settings, items=4, shots=4, store=tmp_path)
+        assert all(len({frozenset(each) for each in shown}) == 1 for shown in seen.values())
+        assert max(len(shown) for shown in seen.values()) >= orders
+        if retriever == "fixed":
+            assert {len(shown) for shown in seen.values()} == {1}
+
+
+@pytest.mark.parametrize("retriever", ["bm25", "random", "fixed", "none"])
+def test_a_dry_run_counts_all_stages(tmp_path, retriever):
+    from parley.config.experiment import Experiment
+    from parley.runs.forecast import forecast_run
+
+    experiment = Experiment("qa", {"shots": 0}, item_list=questions(8))
+    experiment.contestants = [experiment.add_model("m=vllm/x")]
+    experiment.evolve = {"retriever": retriever, "rounds": 2, "k": 2}
+    found = forecast_run(experiment.prepare())
+    stages = 3 + (retriever in ("bm25", "random"))
+    assert found.matches == 8 * stages
+    (row,) = found.rows
+    assert row["range"]["calls"]["low"] == 8 * stages
+    plain = Experiment("qa", {"shots": 0}, item_list=questions(8))
+    plain.contestants = [plain.add_model("m=vllm/x")]
+    (before,) = forecast_run(plain.prepare()).rows
+    more = row["tokens_in"] / before["tokens_in"] / stages
+    assert (more > 1.5) == (retriever in ("bm25", "random"))

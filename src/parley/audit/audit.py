@@ -14,6 +14,8 @@ information   before anybody has spoken, a seat hears the same in all matches of
               the seats of a role
 plan          the matches on record are those that the configuration plans, and all of them in a run
               that is done
+recalled      what seats were shown of earlier matches is their own experience, from earlier rounds
+              of the same arm, and nothing else was sent
 balance       every contestant sat in every role and position as often as every other
 items         every contestant played every item (or block) in every role as often as every other
 
@@ -45,6 +47,7 @@ from parley.audit.messages import (
     unmatched_replies,
     words_of_task,
 )
+from parley.audit.recalled import RecallCheck
 from parley.audit.replay import replay_match
 from parley.config.identity import is_same_rule
 from parley.config.prepare import Prepared, masking_of_run, prepare_to_read
@@ -69,6 +72,7 @@ CHECKS = (
     "anonymity",
     "information",
     "plan",
+    "recalled",
     "balance",
     "items",
 )
@@ -146,6 +150,7 @@ class AuditRun:
         self.unconfirmed: set[int] = set()
         self.prepared = self._prepare_task()
         self.works = self._open_references()
+        self.recalled = self._open_memories()
         self.foreign, self.own, self.masking = (
             list_foreign_names(reader),
             words_of_task(reader),
@@ -173,6 +178,16 @@ class AuditRun:
         self.unchecked |= dict.fromkeys(("replay", "plan"), why)
         self.cautions.append(f"matches were not replayed, so scores are taken as they stand: {why}")
         return None
+
+    def _open_memories(self) -> RecallCheck | None:
+        """The memories of a run that evolves, built again from its record."""
+        config = self.reader.info.config
+        if config.evolve is None or config.rejudged is not None:
+            return None
+        if self.prepared is None:
+            self.unchecked["recalled"] = "without the task no memory can be built"
+            return None
+        return RecallCheck(self.prepared, self.reader)
 
     def _open_references(self) -> Mapping[str, Any]:
         """The works of reference that the run looked up, if they are here and have not changed."""
@@ -257,10 +272,13 @@ class AuditRun:
         departures: list[tuple[str, str]] = []
         if ended and self.prepared is not None:
             departures = runner.run(
-                replay_match(self.prepared, reader, match, messages, calls, self.works)
+                replay_match(
+                    self.prepared, reader, match, messages, calls, self.works, self.recalled
+                )
             )
             found += departures
             self.checked.update(("replay", *(("works",) if self.works else ())))
+            self.checked["recalled"] += self.recalled is not None and match.stage > 0
         elif ended:
             found += [("anonymity", fault) for fault in check_masking(calls, claims, mask)]
         if departures:
@@ -378,7 +396,7 @@ def wrong_stop_status(reader: RunReader, status: str | None) -> Iterator[str]:
 # facts of a record that may differ from those of now: each is read as the record has it
 NOT_OF_THE_TASK = (
     "parley", "python", "mends", "free_first", "masking", "rounds_numbers", "rule",
-    "rule_without_bots", "source",
+    "rule_without_bots", "source", "retrievers",
 )  # fmt: skip
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import orjson
 
+from parley.audit.recalled import RecallCheck
 from parley.config.prepare import Prepared, masking_of_run
 from parley.errors import Halted, ParleyError
 from parley.match.match import Match
@@ -77,6 +78,7 @@ async def replay_match(
     messages: Sequence[Mapping[str, Any]],
     calls: Sequence[RecordedCall],
     works: Mapping[str, Any],
+    memories: RecallCheck | None = None,
 ) -> list[tuple[str, str]]:
     """Where a match that is replayed from its replies alone differs from its record."""
     if match.item is not None and match.item not in prepared.items:
@@ -144,9 +146,11 @@ async def replay_match(
         for what, (old, new) in compared.items()
         if old != new
     ]
+    recalled = memories.find_faults(match, replay.pool.conversations, calls) if memories else ()
     return [
         *(("works", doubt) for doubt in replay.doubts),
         *(("replay", departure) for departure in departures),
+        *(("recalled", fault) for fault in recalled),
     ]
 
 

@@ -10,10 +10,12 @@ import orjson
 
 from parley.cli.terminal import wrap_text
 from parley.errors import unknown_name
+from parley.memory.experiences import ShownExperience
+from parley.results.demonstrations import read_demonstrations
 from parley.results.scores import parse_metric
 from parley.results.transcript import rebuild_views
 from parley.rules.items import LETTERS
-from parley.rules.pool import Seat, as_message
+from parley.rules.pool import Example, Seat, as_message
 from parley.store import MatchRow, NoteRow, RunReader, ViolationRow
 from parley.tables import (
     Table,
@@ -40,7 +42,7 @@ def format_match(reader: RunReader, match: MatchRow, width: int | None = None) -
     messages, notes = reader.messages(match.number), reader.notes_of(match.number)
     faults = list(reader.violations(match.number))
     rounds = sorted({*(each["round"] for each in messages), *(note.round for note in notes)})
-    parts = [format_headline(reader, match, width)]
+    parts = [format_headline(reader, match, width), *page.format_recalled(reader)]
     for number in rounds:
         own = [each for each in messages if each["round"] == number]
         # what was said in the round, what the rule made of it, and what seats were told of it
@@ -71,11 +73,30 @@ def format_seat_view(
         format_headline(reader, match, width),
         page.draw_heading(f"as {page.name(seat)} saw it"),
     ]
+    recalled = [row for row in reader.recalled(match.number) if row.seat == seat.key]
+    for row in recalled:
+        parts += [
+            f"{describe_shown(shown, source)}:\n{page.quote(format_turns(turns))}"
+            for shown, source, turns in read_demonstrations(reader, row)
+        ]
     for turn in map(as_message, views[seat.key].turns):
         who = "referee" if turn["role"] == "user" else page.name(seat)
         parts.append(f"{who}:\n{page.quote(turn['content'])}")
     parts.append(page.draw_heading("scores") + "\n" + format_scores(reader, match, width))
     return "\n\n".join(parts)
+
+
+def format_turns(turns: Sequence[Example]) -> str:
+    """Demonstrations as one text."""
+    return "\n\n".join(f"{turn.question}\n\n→ {turn.answer}" for turn in turns)
+
+
+def describe_shown(shown: ShownExperience, source: MatchRow | None) -> str:
+    """Where an experience that was shown comes from."""
+    if source is None:
+        return f"shown from another run, distance {shown.distance:.3g}"
+    item = f", item {source.item}" if source.item is not None else ""
+    return f"shown from match {shown.match}{item}, distance {shown.distance:.3g}"
 
 
 def find_seat(match: MatchRow, text: str) -> Seat:
@@ -97,7 +118,9 @@ def format_headline(reader: RunReader, match: MatchRow, width: int | None) -> st
     ended = f" after {plural(match.rounds, 'round')}" if match.rounds is not None else ""
     why = f" ({match.reason})" if match.reason else ""
     item = f", item {match.item}" if match.item is not None else ""
-    head = f"match {match.number} of {info.id}{item}: {match.state}{ended}{why}"
+    arm = f" of arm {match.arm}" if match.arm else ""
+    evolved = f", round {match.stage}{arm}" if info.config.evolve is not None else ""
+    head = f"match {match.number} of {info.id}{item}{evolved}: {match.state}{ended}{why}"
     seats = [f"{seat}: {alias}" for seat, alias in match.seats.items()]
     return break_lines(make_visible("\n".join([head, *seats])), width)
 
@@ -136,6 +159,27 @@ class Page:
     item: Mapping[str, Any] = field(default_factory=dict)  # its fields, if the match has one
     left_out: bool = False
     _read: set[tuple[str, str]] = field(default_factory=set)  # seat, paragraph
+
+    def format_recalled(self, reader: RunReader) -> list[str]:
+        """What seats were shown of earlier matches."""
+        lines = []
+        for row in reader.recalled(self.match.number):
+            seat, shown = self.name(Seat.of(row.seat)), row.shown
+            own = row.k - len(shown)
+            more = [f"{plural(row.dropped, 'experience')} left out as too long"] * bool(row.dropped)
+            if row.shuffle:
+                more.append("the task's own examples, shuffled")
+            elif own > 0:
+                more.append(f"up to {plural(own, 'example')} of the task's own before them")
+            sources = [
+                describe_shown(each, reader.match(each.match) if each.match > 0 else None)
+                for each in shown
+            ]
+            count = plural(len(shown), "experience")
+            lines.append("\n".join([f"{seat}: {', '.join([count, *more])}", *sources]))
+        if not lines:
+            return []
+        return ["\n".join([self.draw_heading("recalled"), *map(self.quote, lines)])]
 
     @property
     def room(self) -> int:

@@ -237,6 +237,18 @@ def describe_match(reader: RunReader, match: MatchRow) -> dict[str, Any]:
         "state": match.state,
         "reason": match.reason,
         "item": match.item,
+        "stage": match.stage,
+        "arm": match.arm,
+        "recalled": [
+            {
+                "seat": row.seat,
+                "version": row.version,
+                "k": row.k,
+                "dropped": row.dropped,
+                "shown": [each._asdict() for each in row.shown],
+            }
+            for row in reader.recalled(number)
+        ],
         "seats": {seat.key: alias for seat, alias in match.seats.items()},
         "rounds": [
             {"round": round, "replies": replies} for round, replies in sorted(rounds.items())

@@ -137,12 +137,13 @@ def refuse_changes(old: Mapping[str, Any], new: Mapping[str, Any], run: str) -> 
         )
     if not changed and old["rule"] and not is_same_rule(old, new):
         changed = [f"rule of {old['task']}"]
-    then, now = old.get("works", {}), new.get("works", {})
-    changed += [
-        f"{name} ({then[name]}, now {now.get(name)})"
-        for name in then
-        if then[name] != now.get(name)
-    ]
+    for fact in ("works", "retrievers"):
+        then, now = old.get(fact, {}), new.get(fact, {})
+        changed += [
+            f"{name} ({then[name]}, now {now.get(name)})"
+            for name in then
+            if then[name] != now.get(name)
+        ]
     if changed:
         raise ReplayError(
             f"{run} was begun under another {', '.join(changed)}: undo the change, "

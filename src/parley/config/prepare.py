@@ -34,6 +34,7 @@ from parley.match.masking import Masking
 from parley.match.protocol import Participant
 from parley.match.seating import seat_counts
 from parley.match.task_errors import errors_of_task
+from parley.memory.retrievers._registry import make_retriever
 from parley.money import Prices, cost_rows, format_usd, is_free, prices_of, total_cost
 from parley.options import OPTIONS, Given
 from parley.participants import _registry as participants
@@ -132,7 +133,7 @@ def prepare_new(
     plan = make_plan(config, task, chosen.items)
     prices = prices_for(config.live_models)
     works = open_references(task, config.dataset, list(chosen.items.values()))
-    facts = {**works_facts(works), **price_facts(config, prices)}
+    facts = {**works_facts(works), **price_facts(config, prices), **retriever_facts(config)}
     read = [*chosen.read, *(f"{name} {work.told}" for name, work in works.items())]
     prepared = assemble(config, task, plan, chosen.items, prices, facts, functions)
     with errors_of_task(task, "cautions"):
@@ -204,7 +205,8 @@ def prepare_resume(
         kind = task_to_resume(config.task, identity_then, task_file)
         task = kind.from_params(config.params)
     prepared = with_facts(
-        from_record(config, task, items, recorded, prices, functions), price_facts(config, prices)
+        from_record(config, task, items, recorded, prices, functions),
+        {**price_facts(config, prices), **({} if recorded else retriever_facts(config))},
     )
     if recorded is None:
         works = open_references(task, config.dataset, list(prepared.items.values()))
@@ -363,6 +365,15 @@ def prompt_cautions(prepared: Prepared) -> Iterator[str]:
 def works_facts(works: Mapping[str, Reference]) -> dict[str, Any]:
     """What a record keeps about the works of reference that its matches consult."""
     return {"works": {name: work.facts for name, work in works.items()}} if works else {}
+
+
+def retriever_facts(config: Config) -> dict[str, Any]:
+    """What a record keeps about the retrievers of a run that evolves: names and versions, by arm.
+    An unknown name is refused here."""
+    if config.evolve is None:
+        return {}
+    found = {name: make_retriever(arm.retriever) for name, arm in config.evolve.arms.items()}
+    return {"retrievers": {name: f"{each.name}, {each.version}" for name, each in found.items()}}
 
 
 def price_facts(config: Config, prices: Prices) -> dict[str, Any]:

@@ -163,6 +163,15 @@ def check_parameters(file: YamlFile, allowed: Allowed) -> None:
         check_if_path(file, place, text, allowed)
 
 
+def check_evolve(file: YamlFile, allowed: Allowed) -> None:
+    """Refuse a run to begin with, or a model to search with, outside a file's folder."""
+    for place, text in texts_in(file.data.get("evolve", {}), ("evolve",)):
+        if place[-1] == "from":
+            check_if_path(file, place, text, allowed)
+        elif place[-1] == "retriever":
+            check_if_path(file, place, text.removeprefix("hf/"), allowed)
+
+
 def check_if_path(file: YamlFile, place: Place, text: str, allowed: Allowed) -> None:
     """Refuse a text that leads out of a file's folder, if it is a path; one may be seen from there
     or from here."""
@@ -306,6 +315,9 @@ def check_recorded_paths(config: Config, run: str, allowed: Allowed) -> None:
     here = allowed.with_paths([str(Path.cwd())])
     for place, text in texts_in(config.params, ("set",)):
         check_if_path(file, place, text, here)
+    for name, arm in config.evolve.arms.items() if config.evolve is not None else ():
+        model = arm.retriever.removeprefix("hf/")
+        check_if_path(file, ("evolve", "arms", name, "retriever"), model, here)
 
 
 class OtherFile(YamlFile):

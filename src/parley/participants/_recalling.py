@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from random import Random
 
+from parley.errors import ReplayError
 from parley.match.protocol import Call, Participant, Reply
 from parley.memory.experiences import Experience, Recalled
 from parley.memory.wording import FAILED, SUCCEEDED
@@ -56,7 +57,12 @@ def make_recollection(
 ) -> Recollection:
     """What a seat is shown, from the record of it. Where failures are remembered, too, each
     experience says what became of it."""
-    found = [experiences[each.match, each.seat] for each in recalled.shown]
+    try:
+        found = [experiences[each.match, each.seat] for each in recalled.shown]
+    except KeyError as missing:
+        raise ReplayError(
+            f"match {recalled.match} recalls what {missing} said, which is no experience on record"
+        ) from None
     shown = tuple(
         with_outcome(each.turns, each.success) if keep == "all" else each.turns for each in found
     )

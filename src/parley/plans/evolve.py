@@ -55,12 +55,16 @@ class EvolvePlan:
         streams = all(arm.window is not None for arm in self.settings.arms.values())
         return f"{'window' if streams else 'round'} {self._at} of {len(self.stages) - 1}"
 
+    @property
+    def matches(self) -> int:
+        """How many matches there are in all stages."""
+        return sum(map(len, self.stages))
+
     def cautions(self) -> Sequence[str]:
-        matches = sum(map(len, self.stages))
         arms = plural(len(self.settings.arms), "arm")
         return [
             f"evolve plays {plural(len(self.stages[0]), 'match', 'matches')} in the standard round "
-            f"and {matches:,} in all ({arms})"
+            f"and {self.matches:,} in all ({arms})"
         ]
 
     def next(self, finished: Sequence[Block]) -> Sequence[MatchSpec] | Done:

@@ -20,11 +20,13 @@ from parley.money import is_free
 from parley.options import CONCURRENCY
 from parley.participants._registry import LIMITS, ModelLimits, read_limit
 from parley.plans import Done, MatchSpec, finished_blocks
+from parley.plans.evolve import EvolvePlan
 from parley.rules.pool import Seat
 from parley.rules.references import DrawOrder
 from parley.rules.task import Metric
 from parley.runs.event_loop import run_sync
 from parley.runs.forecast_growth import describe_growth, forecast_growth
+from parley.runs.forecast_recall import Rehearsal
 from parley.runs.forecast_time import (
     FAST,
     SLOW,
@@ -248,11 +250,13 @@ def count_usage(
 ) -> tuple[dict[Cell, Count], float, set[str]]:
     """Count the usage of all matches from a sample of them, and their rounds."""
     sample, faults, rounds = choose_sample(specs), set[str](), 0
+    evolve = prepared.config.evolve
+    rehearsal = None if evolve is None or prepared.source else Rehearsal(evolve)
     for spec in sample:
         for stand_in in cast.values():
             stand_in.begin(spec.seed)
         try:
-            rounds += run_sync(make_match(prepared, spec, cast).play()).rounds
+            rounds += run_sync(make_match(prepared, spec, cast, rehearsal).play()).rounds
         except ParleyError as fault:
             faults.add(str(fault))
     played, planned = (count_appearances(each, prepared.config) for each in (sample, specs))
@@ -282,18 +286,25 @@ async def estimate_calls(prepared: Prepared, specs: Sequence[MatchSpec]) -> floa
     return calls / len(sample) if sample and calls else None
 
 
-def make_match(prepared: Prepared, spec: MatchSpec, cast: Mapping[str, Participant]) -> Match:
+def make_match(
+    prepared: Prepared,
+    spec: MatchSpec,
+    cast: Mapping[str, Participant],
+    rehearsal: Rehearsal | None = None,
+) -> Match:
     """A match with stand-ins for the participants that would be called."""
     record = None
     if prepared.source is not None:
         with read_run(prepared.source) as reader:
             record = recorded_match(reader, spec.number, prepared.config)
+    seated: dict[Seat, Participant] = {}
+    for seat, alias in spec.seats.items():
+        live = prepared.config.is_live_role(seat.role)
+        who: Participant = cast[alias] if live else RecordedReplies()
+        seated[seat] = who if rehearsal is None else rehearsal.wrap(spec, seat, who)
     return Match(
         prepared.task,
-        {
-            seat: cast[alias] if prepared.config.is_live_role(seat.role) else RecordedReplies()
-            for seat, alias in spec.seats.items()
-        },
+        seated,
         record=record,
         masking=masking_of_run(prepared.config, prepared.identity),
         seed=spec.seed,
@@ -347,6 +358,9 @@ def expect_matches(prepared: Prepared, assumed: ReplyAssumption) -> tuple[list[M
             break
         specs |= {spec.number: spec for spec in batch}
         blocks |= {spec.block for spec in batch}
+        if isinstance(plan, EvolvePlan):  # all is known beforehand
+            specs = {spec.number: spec for stage in plan.stages for spec in stage}
+            break
         if prepared.config.stop is None or len(blocks) >= MOST_BLOCKS:
             break
         for spec in batch:

@@ -43,13 +43,14 @@ from parley.memory import Retriever
 from parley.money import cost_rows, total_cost
 from parley.options import CONCURRENCY
 from parley.plans import Done, MatchSpec, finished_blocks
+from parley.plans.evolve import EvolvePlan
 from parley.rules.pool import Seat
 from parley.rules.references import DrawOrder
 from parley.rules.task import Task
 from parley.runs.budget import Budget
 from parley.runs.forecast import estimate_calls
 from parley.runs.progress import Progress, StopSignal
-from parley.runs.recall import Recaller, prepare_retrievers
+from parley.runs.recall import Recaller, load_brought, prepare_retrievers
 from parley.runs.repeat_notice import RepeatNotice, WatchedRecord
 from parley.runs.run_outcome import (
     RunOutcome,
@@ -111,6 +112,7 @@ async def play_new_run(
     refuse_taken_name(prepared.config, store)
     refuse_secrets(prepared.config)
     retrievers = await prepare_retrievers(prepared)
+    brought = load_brought(prepared, store)
     async with open_sandbox(prepared) as sandbox:
         run = NewRun(
             new_id(prepared.task.name),
@@ -120,6 +122,7 @@ async def play_new_run(
             copied_matches(prepared.source, prepared.config, prepared.plan)
             if prepared.source
             else (),
+            brought=brought,
         )
         journal = await store.create(run)
         return await play_run(
@@ -351,7 +354,8 @@ class Player:
             specs |= {spec.number: spec for spec in batch}
             if specs.keys() <= self.scores.keys():
                 continue  # all of it was played before this process began
-            self.progress.planned = len(specs)
+            plan = self.prepared.plan
+            self.progress.planned = plan.matches if isinstance(plan, EvolvePlan) else len(specs)
             if self.progress.estimates_calls and self.progress.calls_per_match is None:
                 left = [spec for spec in batch if spec.number not in self.scores]
                 self.progress.calls_per_match = await estimate_calls(self.prepared, left)

@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from itertools import product
 from typing import Any
 
-from parley.config.prepare import Prepared, limit_of
-from parley.match.protocol import UNLIMITED, Call, Participant
+from parley.config.prepare import Prepared, limit_of, prepare_to_read
+from parley.errors import UsageError
+from parley.match.protocol import Participant
 from parley.memory import Neighbour, Retriever, Search
 from parley.memory.experiences import (
     Experience,
@@ -29,12 +31,12 @@ from parley.participants._recalling import Recalling, make_recollection
 from parley.plans import Marks, MatchSpec
 from parley.plans.arrangements import contestant_roles
 from parley.plans.evolve_settings import PROBE, EvolveArm, SuccessRule, find_success_rules
-from parley.rules.pool import Example, Seat, View
+from parley.rules.pool import Example, Seat
 from parley.runs.forecast import make_match
+from parley.runs.forecast_recall import Rehearsal
 from parley.runs.stand_ins import USUAL, StandIn, estimate_text_tokens
-from parley.store import Journal, RunReader, read_run
+from parley.store import Journal, RunReader, Store, read_run
 
-USUAL_K = 3  # experiences, where the task has no examples of its own
 ROUGH = 1.3  # tokens are guessed from characters, so some room is left
 TURN = 8  # tokens that a turn has besides its words
 REPLY = 512  # tokens that are kept free for a reply that has no limit
@@ -65,17 +67,10 @@ class Recaller:
         assert prepared.config.evolve is not None
         self._prepared, self._journal, self._retrievers = prepared, journal, retrievers
         self._settings, self._participants = prepared.config.evolve, participants
-        self._builder = ExperienceBuilder(prepared)
-        self._own: dict[str, int] | None = None  # the task's own examples, by role
+        self._builder = ExperienceBuilder(prepared, self._settings.arms)
+        self._rehearsal: Rehearsal | None = None  # knows the task's own examples
         self._numbers = ItemNumbers()
         self._recalled: dict[tuple[int, str], Recalled] = {}
-        strata: dict[str, list[str]] = {}
-        for item in prepared.items:
-            strata.setdefault(self._builder.subject(item), []).append(item)
-        self._held_out = {
-            name: choose_held_out(strata, arm.held_out, prepared.config.seed)
-            for name, arm in self._settings.arms.items()
-        }
 
     async def begin_stage(self, batch: Sequence[MatchSpec], scores: Mapping[int, Marks]) -> None:
         """Find what every seat of a stage is shown, and keep it; what is on record stays."""
@@ -84,13 +79,13 @@ class Recaller:
             return
         kept = await asyncio.to_thread(self._read, {spec.number for spec in batch}, scores)
         self._recalled.update(kept)
-        if self._own is None:
-            self._own = await count_own_examples(self._prepared, batch[0])
-        rows = await asyncio.to_thread(self._search_stage, batch)
-        new = [row for row in rows if (row.match, row.seat) not in kept]
-        if new:
-            await self._journal.add_recalled(new)
-        self._recalled.update({(row.match, row.seat): row for row in new})
+        if self._rehearsal is None:
+            self._rehearsal = await count_own_examples(self._prepared, batch[0])
+        if kept:  # what a stage recalls is recorded all at once
+            return
+        if rows := await asyncio.to_thread(self._search_stage, batch):
+            await self._journal.add_recalled(rows)
+            self._recalled.update({(row.match, row.seat): row for row in rows})
 
     def _read(
         self, wanted: set[int], scores: Mapping[int, Marks]
@@ -127,8 +122,8 @@ class Recaller:
         name, stage = owner.arm.removesuffix(PROBE), seats[0][0].stage
         arm, retriever = self._settings.arm(owner.arm), self._retrievers[name]
         where = f"{self._prepared.config.seed}|{owner.arm}|{stage}|{owner.series}"
-        assert self._own is not None
-        k = arm.k or self._own.get(owner.role) or USUAL_K
+        assert self._rehearsal is not None
+        k = self._rehearsal.count(owner.role, arm.k)
         if retriever.own_examples == "keep":
             return
         if retriever.own_examples == "shuffle":
@@ -136,13 +131,7 @@ class Recaller:
                 seed = f"{where}|{spec.item}|{seat.key}|{owner.alias}"
                 yield Recalled(spec.number, seat.key, "", (), k, shuffle=seed)
             return
-        memory = select_experiences(
-            self._builder.of(owner.alias, owner.role, name),
-            owner._replace(arm=name),
-            stage,
-            MemoryPolicy(arm.keep, arm.refresh, arm.window is not None),
-            self._held_out[name],
-        )
+        memory = self._builder.memory(owner, stage)
         version = memory_version(memory)
         found = self._neighbours(arm, retriever, memory, seats, k, f"{where}|{owner.role}")
         for (spec, seat), near in zip(seats, found, strict=True):
@@ -229,16 +218,14 @@ class Recaller:
 class ExperienceBuilder:
     """Makes experiences of finished matches. What it makes depends on the run's file alone."""
 
-    def __init__(self, prepared: Prepared) -> None:
-        config = prepared.config
-        assert config.evolve is not None
-        self._prepared, self._read = prepared, 0  # the last match that was read
+    def __init__(self, prepared: Prepared, arms: Mapping[str, EvolveArm]) -> None:
+        self._prepared, self._read, self._arms = prepared, 0, arms  # read: the last match so far
         self._specs: dict[int, MatchSpec] = {}
         metrics = list(prepared.task.metrics(prepared.seats))
         roles = list(contestant_roles(prepared.task))
         self.rules: dict[str, dict[str, SuccessRule]] = {
             name: find_success_rules(metrics, roles, arm, prepared.task.name)
-            for name, arm in config.evolve.arms.items()
+            for name, arm in arms.items()
         }
         # by arm, match and seat: arms may differ in what they take for a success
         self.by_key: dict[str, dict[tuple[int, str], Experience]] = {}
@@ -246,10 +233,27 @@ class ExperienceBuilder:
         self._by_owner: dict[tuple[str, str, str], list[Experience]] = {}
         self._questions: dict[Place, str] = {}
         self._cues: dict[str, str] = {}
+        strata: dict[str, list[str]] = {}
+        for item in prepared.items:
+            strata.setdefault(self.subject(item), []).append(item)
+        self._held_out = {
+            name: choose_held_out(strata, arm.held_out, prepared.config.seed)
+            for name, arm in arms.items()
+        }
 
     def of(self, alias: str, role: str, arm: str) -> Iterable[Experience]:
         """The experiences of a model in a role, as an arm takes them."""
         return self._by_owner.get((alias, role, arm), ())
+
+    def memory(self, owner: MemoryOwner, stage: int) -> list[Experience]:
+        """What somebody remembers when a stage begins; the owner's arm may be that of a probe."""
+        name = owner.arm.removesuffix(PROBE)
+        arm = self._arms[name]
+        policy = MemoryPolicy(arm.keep, arm.refresh, arm.window is not None)
+        own = self.of(owner.alias, owner.role, name)
+        return select_experiences(
+            own, owner._replace(arm=name), stage, policy, self._held_out[name]
+        )
 
     def subject(self, item: str) -> str:
         """The subject of an item; empty if it has none."""
@@ -272,8 +276,7 @@ class ExperienceBuilder:
         """Read the matches that have ended since the last time."""
         if not self._read:
             for number, each in enumerate(reader.brought(), 1):
-                for arm in self.rules:
-                    self._add(replace(each, match=-number), arm)
+                self._add(replace(each, match=-number), each.arm)
         if not all(number in self._specs for number in scores):
             self._specs = {match.number: match.spec for match in reader.matches()}
         for match in reader.recorded_matches(self._read):
@@ -321,9 +324,7 @@ class ExperienceBuilder:
 
     def _turn_round(self, verdict: bool, spec: MatchSpec, seat: Seat, arm: str) -> bool:
         """A verdict, or its opposite where feedback is poisoned."""
-        evolve, seed = self._prepared.config.evolve, self._prepared.config.seed
-        assert evolve is not None
-        share = evolve.arms[arm].poison
+        share, seed = self._arms[arm].poison, self._prepared.config.seed
         if not share:
             return verdict
         others = sorted((each.key, alias) for each, alias in spec.seats.items())
@@ -334,6 +335,44 @@ class ExperienceBuilder:
         self.by_key.setdefault(arm, {})[experience.key] = experience
         owner = experience.alias, experience.role, arm
         self._by_owner.setdefault(owner, []).append(experience)
+
+
+def load_brought(prepared: Prepared, store: Store) -> list[Experience]:
+    """The experiences that arms begin with: the memory of another run as it stood at its end."""
+    evolve, found = prepared.config.evolve, list[Experience]()
+    for name, arm in evolve.arms.items() if evolve is not None else ():
+        if arm.source:
+            memory = memory_at_end(arm.source, store, prepared, f"evolve.from: {arm.source}")
+            found += [replace(each, arm=name) for each in memory]
+    return found
+
+
+def memory_at_end(source: str, store: Store, prepared: Prepared, said: str) -> list[Experience]:
+    """What the models of this run remember at the end of another; `said` begins an error."""
+    ref = store.find(source)
+    other = prepare_to_read(ref)
+    settings = other.config.evolve
+    name, arm = ("", EvolveArm()) if settings is None else next(iter(settings.arms.items()))
+    wanted = prepared.config.contestants
+    for alias in wanted:
+        if alias not in other.config.contestants:
+            raise UsageError(
+                f"{said} has no model called {alias}, whose memory could be taken over; it has "
+                f"{', '.join(other.config.contestants)}: give your model one of these aliases"
+            )
+    builder = ExperienceBuilder(other, {name: arm})
+    with read_run(ref) as reader:
+        last = max((match.stage for match in reader.matches()), default=0)
+        builder.load(reader, reader.scores_by_match())
+    roles = set(contestant_roles(prepared.task)) & set(builder.rules[name])
+    if not roles:
+        raise UsageError(f"{said} has no role of {prepared.task.name} to take experiences from")
+    series = range(1, other.config.repeats + 1)
+    return [
+        each
+        for alias, role, number in product(wanted, sorted(roles), series)
+        for each in builder.memory(MemoryOwner(alias, role, name, number), last + 1)
+    ]
 
 
 def seat_place(spec: MatchSpec, seat: Seat) -> Place:
@@ -353,29 +392,13 @@ def estimate_conversation(interaction: Interaction) -> float:
     return estimate_text_tokens(interaction.told) + estimate_tokens(interaction.turns)
 
 
-@dataclass
-class ExampleCounter:
-    """Plays a match with a stand-in, and counts the examples that the task shows."""
-
-    stand_in: StandIn
-    counts: dict[str, int]
-    sees_item: bool = True
-
-    async def reply(self, view: View, call: Call) -> str:
-        shown = 0 if view.examples is None else len(view.examples[1])
-        self.counts[view.seat.role] = max(shown, self.counts.get(view.seat.role, 0))
-        return await self.stand_in.reply(view, UNLIMITED)
-
-    async def close(self) -> None:
-        pass
-
-
-async def count_own_examples(prepared: Prepared, spec: MatchSpec) -> dict[str, int]:
+async def count_own_examples(prepared: Prepared, spec: MatchSpec) -> Rehearsal:
     """How many examples of its own the task shows, by role: a match is played with stand-ins."""
-    counts: dict[str, int] = {}
+    assert prepared.config.evolve is not None
+    rehearsal = Rehearsal(prepared.config.evolve)
     cast = {
-        alias: ExampleCounter(StandIn(alias, options, type(prepared.task), USUAL), counts)
+        alias: StandIn(alias, options, type(prepared.task), USUAL)
         for alias, options in prepared.config.live_models.items()
     }
-    await make_match(prepared, spec, cast).play()
-    return counts
+    await make_match(prepared, replace(spec, stage=0, arm=""), cast, rehearsal).play()
+    return rehearsal

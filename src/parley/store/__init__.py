@@ -301,8 +301,9 @@ class RunReader(Protocol):
     def messages(self, number: int) -> list[dict[str, Any]]:
         """A match's messages in order; replies carry the words of their call."""
 
-    def recorded_matches(self, after: int = 0) -> Iterator[RecordedMatch]:
-        """What was said in every match above a number that was played to its end, by match."""
+    def recorded_matches(self, after: int = 0, last: int | None = None) -> Iterator[RecordedMatch]:
+        """What was said in every match above a number that was played to its end, by match; none
+        after the `last`."""
 
     def recalled(self, number: int | None = None) -> Iterator[Recalled]:
         """What seats were shown of earlier matches, in one match or in all, by match."""

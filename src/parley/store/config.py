@@ -189,6 +189,7 @@ class Identity(TypedDict):
     texts: dict[str, str]
     prompts: dict[str, str]
     works: NotRequired[dict[str, Any]]
+    retrievers: NotRequired[dict[str, str]]
     prices: NotRequired[dict[str, PriceFacts]]
 
 

@@ -101,6 +101,7 @@ EFFECT = (WHOLE, WHOLE, (bytes,), TEXT)
 REPLY = (WHOLE, TEXT, TEXT)
 SAID = (WHOLE, WHOLE, TEXT, WHOLE, TEXT, TEXT)
 SUFFIX = ".parley"
+LARGEST = 2**63 - 1  # number that SQLite keeps
 LATEST = 253_402_300_799  # seconds from 1970 to the end of the year 9999
 ENDED_MATCHES = "state IN ('done', 'aborted')"
 
@@ -485,13 +486,14 @@ class SqliteReader:
                 found.append({**facts, "content": said, "attempt": attempt})
         return found
 
-    def recorded_matches(self, after: int = 0) -> Iterator[RecordedMatch]:
-        done = "state = 'done' AND number > ?"
+    def recorded_matches(self, after: int = 0, last: int | None = None) -> Iterator[RecordedMatch]:
+        done = "state = 'done' AND number > ? AND number <= ?"
+        span = after, LARGEST if last is None else last
         rounds = groupby(
             self._rows(
                 "SELECT match, first, messages FROM rounds JOIN matches m ON m.number = match "
                 f"WHERE {done} ORDER BY match, first",
-                after,
+                *span,
             ),
             itemgetter(0),
         )
@@ -499,11 +501,11 @@ class SqliteReader:
             "SELECT match, c.round, seat, attempt, content, finish FROM calls c "
             f"JOIN matches m ON m.number = match WHERE {done} "
             "ORDER BY match, c.round, seat, attempt",
-            after,
+            *span,
         )
         replies = {number: list(rows) for number, rows in groupby(calls, itemgetter(0))}
         not_taken: dict[int, set[tuple[int, str, int]]] = {}
-        for each in self.violations():
+        for each in self.violations(last if last == after + 1 else None):
             if each.match > after and each.outcome in NOT_TAKEN:
                 place = each.round, each.seat.key, each.attempt
                 not_taken.setdefault(each.match, set()).add(place)

@@ -1,0 +1,110 @@
+"""Audit check: seats were shown their own experience from earlier rounds, and that is what was
+sent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from parley.config.prepare import Prepared
+from parley.errors import ReplayError
+from parley.match.record import RecordedCall
+from parley.memory.experiences import Experience, MemoryOwner, Recalled, memory_version
+from parley.participants._demonstrations import digest_examples
+from parley.participants._recalling import make_recollection
+from parley.plans.evolve_settings import PROBE
+from parley.rules.pool import Seat, SeatHistory, View
+from parley.runs.recall import ExperienceBuilder
+from parley.store import MatchRow, RunReader
+
+
+class RecallCheck:
+    """The memories of a run, built again from its record, to compare what was shown with."""
+
+    def __init__(self, prepared: Prepared, reader: RunReader) -> None:
+        assert prepared.config.evolve is not None
+        self._settings = prepared.config.evolve
+        self._builder = ExperienceBuilder(prepared, self._settings.arms)
+        self._builder.load(reader, reader.scores_by_match())
+        self._rows: dict[int, list[Recalled]] = {}
+        for row in reader.recalled():
+            self._rows.setdefault(row.match, []).append(row)
+        self._memories: dict[tuple[MemoryOwner, int], tuple[str, set[tuple[int, str]]]] = {}
+
+    def find_faults(
+        self,
+        match: MatchRow,
+        conversations: Mapping[Seat, SeatHistory],
+        calls: Sequence[RecordedCall],
+    ) -> Iterator[str]:
+        """What is wrong with what one match recalls; `conversations` are those of its replay."""
+        seats = {seat.key: seat for seat in match.seats}
+        for row in self._rows.get(match.number, ()):
+            if match.stage == 0 or row.seat not in seats:
+                yield f"{row.seat} recalls something, and nothing can be recalled there"
+                continue
+            seat = seats[row.seat]
+            yield from self._find_strangers(row, match, seat)
+            yield from self._find_unsent(row, match, seat, conversations[seat], calls)
+
+    def _find_strangers(self, row: Recalled, match: MatchRow, seat: Seat) -> Iterator[str]:
+        """Experiences that are not in the memory that the seat had."""
+        if row.shuffle:
+            return
+        arm = match.arm.removesuffix(PROBE)
+        owner = MemoryOwner(match.seats[seat], seat.role, arm, match.repeat)
+        if (owner, match.stage) not in self._memories:
+            memory = self._builder.memory(owner, match.stage)
+            self._memories[owner, match.stage] = (
+                memory_version(memory),
+                {each.key for each in memory},
+            )
+        version, known = self._memories[owner, match.stage]
+        for shown in row.shown:
+            if (shown.match, shown.seat) not in known:
+                yield (
+                    f"{row.seat} was shown {shown.seat} of match {shown.match}, which is not in "
+                    f"its memory: {self._describe(arm, shown.match, shown.seat)}"
+                )
+        if row.version != version:
+            yield f"{row.seat} searched another memory than the one that the record gives"
+
+    def _describe(self, arm: str, match: int, seat: str) -> str:
+        """Where an experience comes from."""
+        found: Experience | None = self._builder.by_key.get(arm, {}).get((match, seat))
+        if found is None:
+            return "there is no such experience in this arm"
+        return (
+            f"it is of {found.alias} as {found.role} in round {found.stage}, series {found.series}"
+        )
+
+    def _find_unsent(
+        self,
+        row: Recalled,
+        match: MatchRow,
+        seat: Seat,
+        conversation: SeatHistory,
+        calls: Sequence[RecordedCall],
+    ) -> Iterator[str]:
+        """Calls in which other demonstrations were sent than are on record."""
+        arm = match.arm.removesuffix(PROBE)
+        experiences, keep = self._builder.by_key.get(arm, {}), self._settings.arms[arm].keep
+        try:
+            recollection = make_recollection(row, experiences, keep)
+        except ReplayError:
+            return  # found before
+        if not conversation.turns:
+            return
+        own = conversation.examples
+        nothing: Any = None
+        view = View(
+            seat, 0, 0, list(conversation.turns), b"", nothing, own, told=conversation.told
+        ).with_examples(recollection.examples_for(own[1] if own else ()))
+        wanted = None if view.examples is None else digest_examples(view.examples[1])
+        first = 0 if own is None else own[0]
+        for call in calls:
+            if call.seat == seat and call.reply.sent != wanted and (own is None or first == 0):
+                yield (
+                    f"round {call.round}, {seat.key}: other demonstrations were sent than the "
+                    f"record says"
+                )
