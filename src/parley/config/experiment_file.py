@@ -61,7 +61,7 @@ def read_experiment(path: str, allowed: Allowed = NOTHING_MORE) -> Experiment:
     refuse_later(file)
     trust.check_references(file, allowed)
     trust.check_parameters(file, allowed)
-    trust.check_evolve(file, allowed)
+    trust.check_evolve_paths(file, allowed)
     for key in file.data:
         if key in EXPANDED:
             with file.errors_at(key):

@@ -163,7 +163,7 @@ def check_parameters(file: YamlFile, allowed: Allowed) -> None:
         check_if_path(file, place, text, allowed)
 
 
-def check_evolve(file: YamlFile, allowed: Allowed) -> None:
+def check_evolve_paths(file: YamlFile, allowed: Allowed) -> None:
     """Refuse a run to begin with, or a model to search with, outside a file's folder."""
     for place, text in texts_in(file.data.get("evolve", {}), ("evolve",)):
         if place[-1] == "from":
