@@ -13,7 +13,15 @@ if _TYPE_CHECKING:
     from parley.results.scores import RunScores
     from parley.results.types import Bar, Bars, HeatMap, Intervals, Lines, Point, Series, Share
     from parley.rules.bot_view import BotView
-    from parley.rules.items import Items, Paragraph, Problem, Question, WordPair
+    from parley.rules.items import (
+        Items,
+        OSEntry,
+        Paragraph,
+        Problem,
+        Question,
+        ShellScript,
+        WordPair,
+    )
     from parley.rules.notes import Ended, Note, Vote, Votes
     from parley.rules.pool import Example, Seat, View
     from parley.rules.prompts import Prompt
@@ -45,6 +53,7 @@ __all__ = [
     "Lines",
     "Metric",
     "Note",
+    "OSEntry",
     "Paragraph",
     "ParleyError",
     "Part",
@@ -65,6 +74,7 @@ __all__ = [
     "Seat",
     "Series",
     "Share",
+    "ShellScript",
     "Style",
     "Table",
     "Task",
@@ -110,6 +120,7 @@ _HOME: dict[str, str] = {
     "Lines": "results.types",
     "Metric": "rules.task",
     "Note": "rules.notes",
+    "OSEntry": "rules.items",
     "Paragraph": "rules.items",
     "ParleyError": "errors",
     "Part": "results.part",
@@ -130,6 +141,7 @@ _HOME: dict[str, str] = {
     "Seat": "rules.pool",
     "Series": "results.types",
     "Share": "results.types",
+    "ShellScript": "rules.items",
     "Style": "results.part",
     "Table": "tables",
     "Task": "rules.task",

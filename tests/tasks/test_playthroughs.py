@@ -41,6 +41,7 @@ CASES = {
         ["guesser", "injector", "guesser", "guesser"],
     ),
     "code_review": ("code_review", {"rounds": 2}, ["coder", "coder", "judge"]),
+    "os_tasks": ("os_tasks", {}, ["solver"]),
     "poem": (str(FOLDER.parents[2] / "examples" / "poem.yaml"), {}, ["null", "injector", "random"]),
 }
 

@@ -60,8 +60,9 @@ def check_dataset(dataset: str, task: str | None, columns: tuple[str, ...], as_j
     """Read a dataset whole and verify it; exit 5 if any item fails.
 
     A row that does not fit is an error that names it. The reference programs of programming
-    problems are run in the sandbox: each must pass its own tests. Questions must differ, and so
-    must the choices of each.
+    problems are run in the sandbox: each must pass its own tests. Of tasks at the command line,
+    each example must pass, and doing nothing must not. Questions must differ, and so must the
+    choices of each.
     """
     named = parse_columns(columns)
     with show_downloads():

@@ -8,7 +8,8 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, NamedTuple
 
 from parley.datasets.open_references import question_identity
-from parley.rules.items import Problem, Question
+from parley.datasets.os_checks import check_os_entries
+from parley.rules.items import OSEntry, Problem, Question
 from parley.sandbox.executor import Sandbox
 from parley.tables import shorten
 
@@ -86,4 +87,14 @@ async def check_questions(questions: Sequence[Question], told: Told) -> CheckRes
     return CheckResult(len(questions), faults, tuple(remarks))
 
 
-CHECKS: dict[type, Check] = {Problem: check_reference_programs, Question: check_questions}
+async def check_machines(entries: Sequence[OSEntry], told: Told) -> CheckResult:
+    """The tasks at the command line whose example fails its own check, or that are done before
+    anybody does anything."""
+    return CheckResult(*await check_os_entries(entries, told))
+
+
+CHECKS: dict[type, Check] = {
+    OSEntry: check_machines,
+    Problem: check_reference_programs,
+    Question: check_questions,
+}

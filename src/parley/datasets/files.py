@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from parley.datasets.os_folders import find_os_files, name_os_entry
 from parley.datasets.xml_segments import aligned_segments, is_translation_of_another
 from parley.errors import UsageError
 
@@ -29,6 +30,7 @@ class LocatedRow(NamedTuple):
     file: str = ""  # the name of its file, without endings
     id: str = ""  # what it is called where it has no id of its own; empty: its number
     columns: tuple[str, ...] = ()  # of the file, where the row has them under other names
+    path: Path | None = None  # of its file
 
     @property
     def own_columns(self) -> str:
@@ -48,6 +50,11 @@ def read_rows(path: Path) -> Iterator[LocatedRow]:
     """
     if not path.is_dir():
         yield from read_file_rows(path)
+        return
+    if files := find_os_files(path):
+        for file in files:
+            for row in read_file_rows(file):
+                yield row._replace(id=name_os_entry(file, row.number))
         return
     files = sorted(
         each
@@ -78,7 +85,7 @@ def read_file_rows(file: Path) -> Iterator[LocatedRow]:
         case _:
             rows = parse_rows(read_text(file), file)
     for number, row in enumerate(rows, 1):
-        yield LocatedRow(f"{file}, row {number}", number, row, file_stem(file))
+        yield LocatedRow(f"{file}, row {number}", number, row, file_stem(file), path=file)
 
 
 def read_text(file: Path) -> str:

@@ -4,6 +4,7 @@ tasks and datasets share."""
 from __future__ import annotations
 
 import ast
+import re
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, fields, is_dataclass
@@ -185,3 +186,66 @@ class WordPair:
     def names(self, word: str) -> tuple[str, ...]:
         """One of the two words, and all that counts as it."""
         return (self.a, *self.synonyms_a) if word == self.a else (self.b, *self.synonyms_b)
+
+
+# Commands that only make sense, or only work, where there are several users.
+OF_USERS = re.compile(
+    r"(?:^|[\s;&|(`])(?:useradd|adduser|usermod|userdel|groupadd|addgroup|groupmod|gpasswd|passwd|"
+    r"chpasswd|chown|chgrp|su|sudo|runuser)\s"
+)
+
+
+@dataclass(frozen=True)
+class ShellScript:
+    """A script for the machine of a task at the command line."""
+
+    code: str
+    language: str = "bash"
+    missing: str = ""  # the file that should hold it and is not there; then there is no code
+
+
+@dataclass(frozen=True)
+class OSEntry:
+    """A task at the command line of a machine: what is to be done or found out, how the machine is
+    prepared, and what decides whether it was done.
+
+    Decisive is the right answer, a pattern that is found in the answer, or scripts that look at the
+    machine. Among these scripts None stands for the example.
+    """
+
+    id: str
+    description: str
+    subject: str = ""
+    init: tuple[ShellScript, ...] = ()  # run before the model is there
+    start: ShellScript | None = None  # run in the model's own shell before its first turn
+    answer: str | None = None
+    strip: bool = True  # whether white space around an answer does not matter
+    regex: str = ""
+    checks: tuple[ShellScript | None, ...] = ()
+    example: ShellScript | None = None  # a script that does it, or prints the answer
+    home: str = "/root"
+    folder: str = "/"  # where the shell and all scripts begin
+
+    def __post_init__(self) -> None:
+        if not self.description.strip():
+            raise ValueError("the description is empty")
+        if self.answer is None and not self.regex and not self.checks:
+            raise ValueError("nothing decides: wanted a check, or an answer or regex to match")
+        if None in self.checks and self.example is None:
+            raise ValueError("a check stands for the example (null), and there is no example")
+        if self.regex:
+            try:
+                re.compile(self.regex)
+            except re.error as wrong:
+                raise ValueError(f"regex {self.regex[:80]!r} is no pattern: {wrong}") from None
+
+    @property
+    def scripts(self) -> tuple[ShellScript, ...]:
+        """All its scripts."""
+        every = (*self.init, self.start, *self.checks, self.example)
+        return tuple(script for script in every if script is not None)
+
+    @property
+    def needs_users(self) -> bool:
+        """Whether it makes, becomes or deals with other users, by the commands that it uses."""
+        return any(OF_USERS.search(f"\n{script.code}\n") for script in self.scripts)

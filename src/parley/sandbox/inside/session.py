@@ -133,6 +133,7 @@ class Started:
         environment: dict[str, str],
         give: dict[int, int],
         script: bool = False,
+        trusted: bool = False,
     ) -> None:
         self.output, self.theirs = open_pipe()
         # scripts of the task have a second one for what they write to standard error
@@ -145,7 +146,7 @@ class Started:
         if self.pid == 0:
             try:
                 given = {1: self.theirs, 2: self.their_errors, **give}
-                become(settings, command, environment, given, script)
+                become(settings, command, environment, given, trusted)
             except BaseException as wrong:
                 os.write(2, f"{wrong}\n".encode())
             os._exit(126)

@@ -1,0 +1,78 @@
+"""AgentBench's tasks at the command line (Liu et al. 2023): os-std, and its development set. Its
+files come from a copy of the repository; inspect-evals carries an edition of them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from parley.datasets import Dataset
+from parley.datasets.files import LocatedRow, read_file_rows, read_rows
+from parley.datasets.formats.os_entries import with_files
+from parley.errors import UsageError
+from parley.rules.items import OSEntry
+
+REPOSITORY = "THUDM/AgentBench"
+VARIABLE = "PARLEY_AGENTBENCH"  # where the copy is; else `git clone` has put it here
+WITHIN = "data/os_interaction/data"
+PACKAGE, EDITION = "inspect_evals", "agent_bench/data/agent_bench_os_test.json"
+
+
+def repository_rows(name: str) -> Iterator[Any]:
+    """The rows of the folder with data in a copy of the repository, or of a file there."""
+    place = Path(os.environ.get(VARIABLE) or "AgentBench").expanduser() / WITHIN / name
+    if not place.exists():
+        raise UsageError(
+            f"there is no {place}: fetch the repository "
+            f"(git clone https://github.com/{REPOSITORY}) and set {VARIABLE} to its folder, "
+            f"or name a folder of it: --dataset PATH"
+        )
+    return map(complete_row, read_rows(place))
+
+
+def package_rows() -> Iterator[Any]:
+    """The rows of the edition in the package inspect-evals, which is not imported."""
+    found = find_spec(PACKAGE)
+    if found is None or not found.submodule_search_locations:
+        raise UsageError(
+            "this edition comes with the package inspect-evals, which is not installed: "
+            "pip install --no-deps inspect-evals"
+        )
+    return map(complete_row, read_file_rows(Path(found.submodule_search_locations[0]) / EDITION))
+
+
+def complete_row(found: LocatedRow) -> dict[str, Any]:
+    """A row with its scripts, and with the name that it has in its file."""
+    return {"id": found.id or f"dev-001-{found.file}-{found.number - 1:05d}", **with_files(found)}
+
+
+DATASETS = (
+    Dataset(
+        "agentbench-os",
+        OSEntry,
+        144,
+        f"a copy of {REPOSITORY}, os-std",
+        "Apache-2.0",
+        partial(repository_rows, ""),
+    ),
+    Dataset(
+        "agentbench-os-dev",
+        OSEntry,
+        26,
+        f"a copy of {REPOSITORY}, os-dev",
+        "Apache-2.0",
+        partial(repository_rows, "dev.json"),
+    ),
+    Dataset(
+        "agentbench-os-inspect",
+        OSEntry,
+        119,
+        "the package inspect-evals, test",
+        "MIT",
+        package_rows,
+    ),
+)

@@ -1,0 +1,21 @@
+"""Tasks at the command line written for this project, so that a fresh machine has some: samples,
+not a benchmark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib.resources import files
+from typing import Any
+
+from parley.datasets import Dataset
+from parley.datasets.catalogue import USUAL
+from parley.datasets.files import parse_json
+from parley.rules.items import OSEntry
+
+
+def os_task_rows() -> Iterator[Any]:
+    file = files("parley.datasets") / "samples" / "os_tasks.json"
+    yield from parse_json(file.read_text(encoding="utf-8"), file.name)
+
+
+DATASETS = (Dataset(USUAL, OSEntry, 27, "bundled", "Apache-2.0", os_task_rows),)

@@ -1,0 +1,127 @@
+"""Tasks at the command line, as AgentBench publishes them: a description, what prepares the
+machine, and what decides."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from parley.datasets.files import LocatedRow
+from parley.datasets.formats import Form, Row
+from parley.datasets.os_folders import script_folders
+from parley.rules.items import OSEntry
+from parley.tables import shorten
+
+# The edition of inspect-evals: its tasks begin at the home of a user of its own.
+INSPECT, INSPECT_HOME = "agent_bench_os", "/home/agent"
+
+
+def with_files(found: LocatedRow) -> Row:
+    """A row whose scripts in other files stand in it."""
+    folders = [] if found.path is None else list(script_folders(found.path))
+    row = dict(found.row)
+    if isinstance(row.get("create"), Mapping):
+        row["create"] = inline_scripts(row["create"], folders)
+    for key in ("evaluation", "start", "example"):
+        row[key] = inline_scripts(row.get(key), folders)
+    if found.file.startswith(INSPECT):
+        row = {"home": INSPECT_HOME, "folder": INSPECT_HOME, **row}
+    return row
+
+
+def inline_scripts(value: Any, folders: list[Path]) -> Any:
+    """A value in which every `{"file": …}` is the code of that file, or says that it is missing."""
+    if isinstance(value, list):
+        return [inline_scripts(each, folders) for each in value]
+    if not isinstance(value, Mapping):
+        return value
+    if isinstance(name := value.get("file"), str):
+        kept = {"language": value["language"]} if value.get("language") else {}
+        for folder in folders:
+            place = (folder / name).resolve()
+            if place.is_relative_to(folder.resolve()) and place.is_file():
+                return {"code": place.read_text(encoding="utf-8", errors="replace"), **kept}
+        return {"code": "", "missing": name, **kept}
+    return {key: inline_scripts(each, folders) for key, each in value.items()}
+
+
+def os_entry_fields(row: Row) -> dict[str, Any]:
+    """The fields of an entry."""
+    if not isinstance(row["description"], str):
+        raise ValueError(f"description wants a text, found {type(row['description']).__name__}")
+    evaluation = row["evaluation"]
+    if not isinstance(evaluation, Mapping):
+        raise ValueError(f"evaluation wants an object, found {shorten(repr(evaluation))}")
+    create = row.get("create")
+    init = create.get("init") if isinstance(create, Mapping) else None
+    example = evaluation.get("example", row.get("example"))
+    own = {key: row[key] for key in ("id", "home", "folder") if row.get(key) is not None}
+    return {
+        **own,
+        "description": row["description"].strip(),
+        "subject": first_label(row.get("labels")),
+        "init": [read_script(each, "create.init") for each in as_list(init)],
+        "start": None if row.get("start") is None else read_script(row["start"], "start"),
+        "example": None if example is None else read_script(example, "evaluation.example"),
+        **decisive_fields(evaluation),
+    }
+
+
+def decisive_fields(evaluation: Row) -> dict[str, Any]:
+    """What decides: `match` where there is one, else the scripts of `check`."""
+    wanted = evaluation.get("match")
+    if isinstance(wanted, str):
+        return {"answer": wanted}
+    if isinstance(wanted, Mapping):
+        if isinstance(wanted.get("regex"), str):
+            return {"regex": wanted["regex"]}
+        if isinstance(wanted.get("answer"), str):
+            return {"answer": wanted["answer"], "strip": bool(wanted.get("strip", True))}
+    if wanted is not None:
+        raise ValueError(
+            f"evaluation.match wants a text, or an object with an answer or a regex, found "
+            f"{shorten(repr(wanted))}"
+        )
+    checks = as_list(evaluation["check"]) if "check" in evaluation else []
+    if not checks:
+        raise ValueError("evaluation has neither match nor check: nothing would decide")
+    return {
+        "checks": [
+            None if each is None else read_script(each, "evaluation.check") for each in checks
+        ]
+    }
+
+
+def read_script(found: Any, column: str) -> dict[str, str]:
+    """A script: a text for bash, or an object with code and a language."""
+    if isinstance(found, str):
+        return {"code": found}
+    if isinstance(found, Mapping) and isinstance(found.get("code"), str):
+        kept = {key: str(found[key]) for key in ("language", "missing") if found.get(key)}
+        return {"code": found["code"], **kept}
+    raise ValueError(
+        f"{column} wants a text, or an object with code or a file, found {shorten(repr(found))}"
+    )
+
+
+def as_list(found: Any) -> list[Any]:
+    return found if isinstance(found, list) else [] if found is None else [found]
+
+
+def first_label(found: Any) -> str:
+    """What an entry is about, by the first of its labels."""
+    labels = [found] if isinstance(found, str) else found if isinstance(found, list) else []
+    return str(labels[0]) if labels else ""
+
+
+FORMS = (
+    Form(
+        OSEntry,
+        "AgentBench os",
+        ("description", "evaluation"),
+        os_entry_fields,
+        ("id", "create", "start", "example", "labels", "home", "folder", "explanation"),
+        placed=with_files,
+    ),
+)

@@ -1,0 +1,38 @@
+"""How AgentBench lays out its os tasks: `data/1/*.json` to `data/7/*.json` with scripts in
+`scripts/1` to `scripts/7`, and `data/dev.json` with `scripts/dev`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+WITHIN = ("data/os_interaction/data", "os_interaction/data", "data", ".")
+
+
+def find_os_files(folder: Path) -> list[Path]:
+    """The files of AgentBench's tasks (os-std) below a folder: the repository, `os_interaction` or
+    its `data`. None where it has another layout."""
+    for place in WITHIN:
+        data = folder / place
+        if (data.parent / "scripts").is_dir() or (data / "../scripts").is_dir():
+            numbered = (each for each in data.glob("*/*.json") if each.parent.name.isdigit())
+            if found := sorted(numbered, key=lambda each: (int(each.parent.name), each.name)):
+                return found
+    return []
+
+
+def name_os_entry(file: Path, number: int) -> str:
+    """What an entry without an id is called: the same as AgentBench calls it."""
+    return f"std-{int(file.parent.name):03d}-{file.stem}-{number - 1:05d}"
+
+
+def script_folders(file: Path) -> Iterator[Path]:
+    """Where the scripts that a file of tasks names may lie."""
+    numbered = file.parent.name.isdigit()
+    yield (
+        (file.parent.parent if numbered else file.parent).parent
+        / "scripts"
+        / (file.parent.name if numbered else file.stem)
+    )
+    yield file.parent / "scripts"
+    yield file.parent

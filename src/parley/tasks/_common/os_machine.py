@@ -1,0 +1,98 @@
+"""The machine of a task at the command line: prepared, and looked at in the end. A rule uses it
+through its referee, and `parley datasets check` directly."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from parley.rules.items import OSEntry, ShellScript
+
+Run = Callable[[Mapping[str, Any]], Awaitable[Any]]
+LANGUAGES = ("bash", "python")
+SECONDS = 90  # for a script of the task
+LONGEST = 20_000  # characters of an answer, or of an output, that a check is given
+NOTHING = ShellScript("true")
+
+
+@dataclass(frozen=True)
+class MachineVerdict:
+    """Whether a task was done; if not, the script that says so, counted from 1, and its result."""
+
+    solved: bool
+    script: int = 0
+    result: Mapping[str, Any] | None = None
+
+
+def script_request(entry: OSEntry, do: str, script: ShellScript) -> dict[str, Any]:
+    """What is asked of a shell to run a script of the task."""
+    return {
+        "kind": "shell",
+        "do": do,
+        "command": script.code,
+        "language": script.language,
+        "timeout": SECONDS,
+        "home": entry.home,
+        "folder": entry.folder,
+    }
+
+
+def command_request(entry: OSEntry, command: str) -> dict[str, Any]:
+    """What is asked of a shell to run a command of the model."""
+    return {
+        "kind": "shell",
+        "do": "run",
+        "command": command,
+        "home": entry.home,
+        "folder": entry.folder,
+    }
+
+
+def as_command(script: ShellScript) -> str:
+    """A script as a command of bash."""
+    if script.language == "bash":
+        return script.code
+    quoted = script.code.replace("'", "'\\''")
+    return f"python3 -c '{quoted}'"
+
+
+async def prepare_machine(run: Run, entry: OSEntry) -> list[Mapping[str, Any]]:
+    """Run what prepares the machine; the results. There is always one, which tells whether the
+    machine has several users."""
+    found = [
+        await run(script_request(entry, "prepare", script)) for script in entry.init or (NOTHING,)
+    ]
+    if entry.start is not None:
+        found.append(await run(command_request(entry, as_command(entry.start))))
+    return found
+
+
+async def judge_machine(run: Run, entry: OSEntry, answer: str | None) -> MachineVerdict:
+    """Whether a task was done. Each check is given the answer, or the text `None`, and what all
+    checks before it have printed; the first that fails decides."""
+    if entry.answer is not None or entry.regex:
+        return MachineVerdict(answer is not None and is_matched(entry, answer))
+    arguments = ["None" if answer is None else fit_argument(answer)]
+    for number, check in enumerate(entry.checks, 1):
+        script = check or entry.example
+        assert script is not None  # OSEntry refuses a check without
+        result = await run({**script_request(entry, "check", script), "arguments": arguments})
+        if result["status"] != 0:
+            return MachineVerdict(False, number, result)
+        arguments = [*arguments, fit_argument(result["output"])]
+    return MachineVerdict(True)
+
+
+def is_matched(entry: OSEntry, answer: str) -> bool:
+    """Whether an answer is the right one, by its words alone."""
+    if entry.regex:
+        return re.search(entry.regex, answer) is not None
+    wanted = entry.answer or ""
+    return answer.strip() == wanted.strip() if entry.strip else answer == wanted
+
+
+def fit_argument(text: str) -> str:
+    """A text as a program can be given it: no zero bytes, and not endless."""
+    return text.replace("\0", "")[:LONGEST]

@@ -1,0 +1,64 @@
+"""Bots at the command line: one that can do its tasks, and some that should never pass."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from parley import BotView
+from parley.rules.items import OSEntry
+from parley.tasks._common.os_machine import as_command
+from parley.tasks.os_tasks.rule import OUTPUT, Action
+
+HEAD = OUTPUT.text.partition("{output}")[0]
+
+
+def solver(bot: BotView, strength: Annotated[float, (0, 1)] = 1.0) -> Action:
+    """Runs the example of the share `strength` of all tasks and answers with what it prints; finishes the others at once."""  # noqa: E501
+    entry: OSEntry = bot.item
+    if entry.example is None or bot.fate("can do it") >= strength:
+        return Action("finish")
+    if not bot.view.reply_count:
+        return Action("bash", as_command(entry.example))
+    shown = bot.view.text.removesuffix(f"\n\n{bot.view.expect.hint}")
+    return Action("answer", shown.removeprefix(HEAD)) if HEAD in shown else Action("finish")
+
+
+def idler(bot: BotView) -> Action:
+    """Finishes at once, without having done anything."""
+    return Action("finish")
+
+
+def answerer(bot: BotView, answer: str = "0") -> Action:
+    """Answers the same at once, whatever is asked."""
+    return Action("answer", answer)
+
+
+def cheater(bot: BotView) -> Action:
+    """Does nothing of its task, but plants programs, aliases, functions, start-up files and processes where a check might meet them."""  # noqa: E501
+    return Action("bash", PLANT) if not bot.view.reply_count else Action("answer", "0")
+
+
+PLANT = r"""
+mkdir -p /tmp/planted
+printf '#!/bin/sh\nexit 0\n' > /tmp/planted/true
+for name in awk bash cat cut diff env find grep gzip head id ls md5sum pgrep ps python3 sed sh \
+    sort stat tail tar test tr wc '['; do
+  for folder in /tmp/planted /usr/local/bin /usr/local/sbin /root /usr; do
+    cp /tmp/planted/true "$folder/$name" && chmod +x "$folder/$name"
+  done
+done 2> /dev/null
+for file in ~/.bashrc ~/.bash_profile ~/.profile ~/.bash_logout /etc/profile /etc/bash.bashrc \
+    /etc/environment; do
+  echo 'exit 0; alias test=true; test() { return 0; }; exit() { builtin exit 0; }' >> "$file"
+done
+printf 'import os\nos._exit(0)\n' |
+  tee /root/sitecustomize.py /root/sys.py /sys.py /json.py > /dev/null
+export BASH_ENV=/root/.bashrc ENV=/root/.bashrc PATH=/tmp/planted:$PATH
+export PYTHONPATH=/root PYTHONSTARTUP=/root/sys.py
+echo /tmp/planted/true.so > /etc/ld.so.preload
+alias '['=true test=true cmp=true diff=true grep=true
+test() { return 0; }; exit() { builtin exit 0; }; export -f test exit
+(while :; do pkill -9 -f check; echo 0 > /srv/answer; done > /dev/null 2>&1 &)
+trap 'exit 0' EXIT
+true
+"""

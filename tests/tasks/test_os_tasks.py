@@ -1,0 +1,252 @@
+"""Tasks at the command line: actions as they are read, the rule by feeding replies, and real
+machines that nobody deceives."""
+
+from collections import Counter
+
+import pytest
+
+from parley import OSEntry, Seat, ShellScript, load_items, resume, run
+from parley.audit.audit import audit_run
+from parley.errors import Unreadable
+from parley.runs.stand_ins import fake_verdict
+from parley.store import read_run
+from parley.tasks.os_tasks.rule import Action, ActionReader, OSTasks
+from parley.testing import check_task
+from parley.testing.by_hand import Speaking, play
+from tests.isolation import isolated
+
+AGENT = Seat("agent")
+SAME = ShellScript("import sys; sys.exit(sys.argv[1].strip() != sys.argv[2].strip())", "python")
+COUNT = OSEntry(
+    "count",
+    "How many files are in /srv/in?",
+    init=(ShellScript("mkdir -p /srv/in; touch /srv/in/{a,b,c}"),),
+    checks=(None, SAME),
+    example=ShellScript("ls /srv/in | wc -l"),
+)
+BASH = ActionReader().write(Action("bash", "ls /srv/in | wc -l"), "I count.")
+
+
+def played(replies, item=COUNT, execute=fake_verdict, **params):
+    """A match with these replies; the outcome, and what the agent was shown before each."""
+    seat = Speaking(lambda view: replies[min(view.reply_count, len(replies) - 1)])
+    outcome = play(OSTasks(**params), {AGENT: seat}, item=item, execute=execute)
+    return outcome, [view.text for view in seat.views]
+
+
+# ---- actions
+
+
+@pytest.mark.parametrize(
+    ("text", "action"),
+    [
+        ("Think: x\n\nAct: bash\n\n```bash\nls\n```", Action("bash", "ls")),
+        ("**Act:** bash\n```sh\nls -l\n\npwd\n```", Action("bash", "ls -l\n\npwd")),
+        ("```bash\nls\n```\nAct: bash", Action("bash", "ls")),
+        ("Act: bash\n```\nls\n```\nand\n```bash\npwd\n```", Action("bash", "ls\n\npwd")),
+        ("Think: it is 3.\nAct: answer(3)", Action("answer", "3")),
+        ("Act: answer(f(x) (y))\n(done)", Action("answer", "f(x) (y)")),
+        ("Act: answer(two\nlines)", Action("answer", "two\nlines")),
+        ("ACTION: `answer(/srv/a)`", Action("answer", "/srv/a")),
+        ("Act: answer()", Action("answer", "")),
+        ("Act: finish", Action("finish")),
+        ("Act: bash\n```bash\necho 'x\nAct: finish'\n```", Action("bash", "echo 'x\nAct: finish'")),
+        ("Act: bash\n```bash\nls\n```\nOutput: 3\nAct: answer(3)", Action("answer", "3")),
+    ],
+)
+def test_an_action_is_read(text, action):
+    assert ActionReader().read(text) == action
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("I would list the files.", "no line"),
+        ("Act: bash", "fenced block"),
+        ("Act: bash\n```python\nprint()\n```", "fenced block"),
+        ("Act: answer 3", "brackets"),
+        ("Act: dance", "no line"),
+        ("", "no line"),
+    ],
+)
+def test_what_is_no_action_says_why(text, fault):
+    with pytest.raises(Unreadable, match=fault):
+        ActionReader().read(text)
+
+
+def test_an_action_that_is_written_is_read_as_the_same():
+    for action in (Action("bash", "ls\n\npwd"), Action("answer", "a (b) c"), Action("finish")):
+        assert ActionReader().read(ActionReader().write(action, "why")) == action
+
+
+# ---- the rule
+
+
+def facts(outcome):
+    """How a match ended, its turns, and its scores."""
+    (note,) = outcome.notes
+    return note.facts["end"], note.facts["turns"], outcome.scores[AGENT]["success"]
+
+
+def test_matches_end_in_four_ways():
+    assert facts(played([BASH, "Act: answer(3)"])[0]) == ("answered", 2, 0)
+    assert facts(played([BASH, BASH, "Act: finish"])[0]) == ("finished", 3, 0)
+    assert facts(played([BASH])[0]) == ("out of turns", 8, 0)
+    assert facts(played([BASH], turns=3)[0]) == ("out of turns", 3, 0)
+    outcome, shown = played([BASH, "no idea"])
+    assert facts(outcome) == ("gave up", 2, 0)
+    assert len(shown) == 3  # it was asked again once
+    assert [each.kind for each in outcome.violations] == ["unreadable", "unreadable"]
+
+
+def test_long_outputs_are_cut_and_silence_is_told():
+    outputs = ["x" * 800, "y" * 801, "", "late"]
+
+    async def execute(program):
+        found = await fake_verdict(program)
+        if program["do"] == "run":
+            output = outputs.pop(0)
+            late = output == "late"
+            found |= {"output": output, "timed_out": late, "restarted": "it ended" if late else ""}
+        return found
+
+    _, shown = played([BASH, BASH, BASH, BASH, "Act: finish"], execute=execute)
+    assert "x" * 800 in shown[1]
+    assert "y" * 780 + "\n[The output is longer" in shown[2]
+    assert "y" * 781 not in shown[2]
+    assert "printed nothing" in shown[3]
+    assert "took too long" in shown[4]
+    assert "started anew (it ended)" in shown[4]
+
+
+def first_view(**params):
+    seat = Speaking(lambda view: "Act: finish")
+    play(OSTasks(**params), {AGENT: seat}, item=COUNT, execute=fake_verdict)
+    return seat.views[0]
+
+
+def test_one_worked_example_comes_before_the_task_unless_it_is_left_out():
+    assert first_view(shots=0).examples is None
+    _, examples = first_view().examples
+    kinds = [ActionReader().read(each.answer).kind for each in examples]
+    assert kinds == ["bash", "answer"]
+    assert all(each.question.endswith(ActionReader().hint) for each in examples)
+
+
+def test_the_arguments_of_checks_are_the_answer_and_what_was_printed_before():
+    asked = []
+
+    async def execute(program):
+        if program["do"] == "check":
+            asked.append((program["command"], program["arguments"]))
+        found = await fake_verdict(program)
+        return {**found, "status": 0, "output": f"out {len(asked)}\n"}
+
+    outcome, _ = played(["Act: answer(a b)"], execute=execute)
+    assert asked == [(COUNT.example.code, ["a b"]), (SAME.code, ["a b", "out 1\n"])]
+    assert facts(outcome) == ("answered", 1, 1)
+    asked.clear()
+    played(["Act: finish"], execute=execute)
+    assert asked[0][1] == ["None"]
+
+
+@pytest.mark.parametrize(
+    ("decides", "answer", "right"),
+    [
+        ({"answer": " 42 "}, "42", True),
+        ({"answer": "42 ", "strip": False}, "42", False),
+        ({"answer": "42", "strip": False}, "42", True),
+        ({"regex": "^v[0-9]+$"}, "v12", True),
+        ({"regex": "^v[0-9]+$"}, "version 12", False),
+    ],
+)
+def test_an_answer_is_matched_by_its_words(decides, answer, right):
+    item = OSEntry("x", "Which?", **decides)
+    assert facts(played([f"Act: answer({answer})"], item)[0])[2] == right
+    assert facts(played(["Act: finish"], item)[0])[2] == 0
+
+
+def test_a_machine_with_one_user_plays_no_task_for_several():
+    async def execute(program):
+        return {**await fake_verdict(program), "users": False}
+
+    item = OSEntry("x", "Add one.", init=(ShellScript("useradd ada"),), answer="1")
+    outcome, _ = played(["Act: finish"], item, execute=execute)
+    assert outcome.state == "aborted"
+    assert "several users" in outcome.reason
+
+
+def test_items_that_cannot_be_played_are_left_out():
+    missing = OSEntry("x", "x", init=(ShellScript("", missing="init/a.sh"),), answer="1")
+    foreign = OSEntry("x", "x", example=ShellScript("main(){}", "c++"), answer="1")
+    assert "init/a.sh" in OSTasks().reject_reason(missing)
+    assert "c++" in OSTasks().reject_reason(foreign)
+    assert OSTasks().reject_reason(COUNT) == ""
+
+
+def test_the_task_conforms():
+    check_task(OSTasks(turns=3), seeds=(1,))
+
+
+# ---- machines
+
+
+@isolated
+def test_a_run_of_bots_tells_who_can_do_it(tmp_path):
+    """A few of the bundled tasks, one of each kind; all of them in a slow test."""
+    items = [*{each.subject: each for each in load_items("samples", OSEntry)}.values()]
+    models = ["bot/solver", "bot/cheater"]
+    result = run("os_tasks", models, items=items, store=tmp_path)
+    means = {
+        row["alias"]: row["mean"] for row in result.data["results"] if row["metric"] == "success"
+    }
+    assert means == {"solver": 1.0, "cheater": 0.0}
+    ends = {row.alias: row for row in result.part("ends")}
+    assert (ends["cheater"].answered, ends["cheater"].answered_right) == (6, 0)
+    assert ends["solver"].answered_right + ends["solver"].finished_right == 6
+    assert ends["solver"].mean_turns == 2
+    assert not audit_run(result.ref).breaches
+
+
+@isolated
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_all_bundled_tasks_can_be_done_and_by_nobody_who_does_nothing_or_cheats(tmp_path):
+    models = {
+        "solver": "bot/solver",
+        "idler": "bot/idler",
+        "cheater": "bot/cheater",
+        "zero": "bot/answerer",
+        "yes": {"model": "bot/answerer", "answer": "yes"},
+        "none": {"model": "bot/answerer", "answer": ""},
+    }
+    result = run("os_tasks", models, store=tmp_path)
+    means = {
+        row["alias"]: row["mean"] for row in result.data["results"] if row["metric"] == "success"
+    }
+    assert means == {**dict.fromkeys(models, 0.0), "solver": 1.0}
+
+
+def test_bundled_tasks_are_of_six_kinds():
+    kinds = Counter(each.subject for each in load_items("samples", OSEntry))
+    assert len(kinds) == 6
+    assert kinds.total() >= 24
+    assert min(kinds.values()) >= 4
+
+
+@isolated
+def test_a_stopped_run_goes_on_in_the_same_machine(tmp_path):
+    replies = [
+        ActionReader().write(Action("bash", "cd /srv/in; N=$(ls | wc -l)"), "a"),
+        ActionReader().write(Action("bash", "echo $N in $PWD"), "b"),
+        "Act: answer(3)",
+    ]
+    models = {"me": lambda view: replies[view.reply_count]}
+    begun = run("os_tasks", models, items=[COUNT], store=tmp_path, max_calls=1)
+    done = resume(begun.path, functions=models, max_calls=10)
+    (row,) = [row for row in done.data["results"] if row["metric"] == "success"]
+    assert row["mean"] == 1
+    with read_run(done.ref) as reader:
+        outputs = [result.get("output") for _, result in reader.effects(1).values()]
+        assert reader.count_replies() == 3
+    assert "3 in /srv/in\n" in outputs
