@@ -46,7 +46,7 @@ def parley(*words, cwd, env=None, code=0):
         with pytest.raises(SystemExit) as end:
             main()
     done = Said(end.value.code, out.getvalue(), err.getvalue())
-    assert done.code in (0, 1, 2, 3, 5) if code is None else done.code == code, (
+    assert done.code in (0, 1, 2, 3, 4, 5) if code is None else done.code == code, (
         f"exit {done.code}\n{done.out}\n{done.err}"
     )
     return done

@@ -108,7 +108,8 @@ def test_a_text_of_the_editors_own_is_measured(file):
     assert found.scores[CRITIC] == pytest.approx({"chrf": 1, "improvement": 1 - first, "judge": 8})
 
 
-def test_it_runs_resumes_and_refuses_another_rule(file, tmp_path):
+def test_it_runs_resumes_and_refuses_another_rule(file, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     path = file(TEXT + ITEMS + CHRF)
     result = run(path, ["bot/random", "bot/null"], store=tmp_path / "runs")
     assert result.state == "done"

@@ -56,7 +56,10 @@ def test_two_folders_may_have_files_of_one_name(measures, tmp_path):
     ] == [0, 1]
 
 
-def test_another_function_is_refused_by_name_and_seen_in_the_signature(file, measures, tmp_path):
+def test_another_function_is_refused_by_name_and_seen_in_the_signature(
+    file, measures, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
     measures(SHORT)
     path = file(TEXT + OWN)
     first = run(path, BOTS, store=tmp_path / "runs")

@@ -363,8 +363,13 @@ def test_a_module_of_an_environment_in_the_folder_is_not_the_folders():
 
 
 def test_which_hosts_are_this_machine():
-    assert all(map(is_loopback, ("localhost", "x.localhost", "127.0.0.1", "127.9.9.9", "::1")))
-    assert not any(map(is_loopback, ("localhost.example", "128.0.0.1", "0.0.0.0", "", "10.0.0.1")))
+    assert all(map(is_loopback, ("localhost", "127.0.0.1", "127.9.9.9", "::1")))
+    assert not any(
+        map(
+            is_loopback,
+            ("localhost.example", "x.localhost", "128.0.0.1", "0.0.0.0", "", "10.0.0.1"),
+        )
+    )
 
 
 def test_a_run_file_may_neither_read_elsewhere_nor_leave_the_sandbox(here, tmp_path):

@@ -274,6 +274,7 @@ def test_a_bug_in_a_task_fails_the_run_with_its_reason(tmp_path):
 def test_resuming_under_a_changed_prompt_rule_or_configuration_is_refused_by_name(
     tmp_path, monkeypatch
 ):
+    monkeypatch.chdir(tmp_path)
     source = Path(games.__file__).read_text()
     game = tmp_path / "my_game.py"
     game.write_text(source)

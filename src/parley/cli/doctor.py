@@ -55,7 +55,7 @@ def command(no_calls: bool, store: str | None, as_json: bool, **options: Any) ->
     """
     for fault in find_env_faults():
         say(fault)
-    allowed = read_allowed(options).with_hosts(models_file.trusted_hosts())
+    allowed = read_allowed(options).with_keys_at(models_file.keys_at_trusted_hosts())
     facts = examine_machine(store, allowed, calls=not no_calls)
     code = int(
         any(map(is_faulty, facts["endpoints"])) or any(row["error"] for row in facts["models"])

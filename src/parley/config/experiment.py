@@ -264,7 +264,7 @@ class Experiment:
                 expand_references(self.dataset), item_type_of_task(type(made)), self.columns
             )
         config = self.config(made)
-        check_models(config.models, self.allowed.with_hosts(models_file.trusted_hosts()))
+        check_models(config.models, self.allowed.with_keys_at(models_file.keys_at_trusted_hosts()))
         try:
             refuse_secrets(config)
         except TypeError as wrong:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import fields
@@ -21,6 +22,7 @@ from parley.plans.evolve_settings import parse_evolve
 from parley.providers._secrets import expand_references
 from parley.rules.parameters import parse_values
 from parley.rules.task import Task
+from parley.store import FOLDER
 
 OTHERS = {"suite": "suites of experiments"}
 # keys in which ${NAME} is replaced on reading; elsewhere the stored run keeps it
@@ -117,6 +119,9 @@ def read_experiment(path: str, allowed: Allowed = NOTHING_MORE) -> Experiment:
     if found.evolve:
         with file.errors_at("evolve"):
             parse_evolve(found.evolve)
+    if "store" in data:
+        here = allowed.with_paths([os.getcwd()])
+        trust.check_path(file, ("store",), data["store"].removeprefix(FOLDER), here)
     found.given = options_in(file)
     return found
 

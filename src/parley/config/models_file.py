@@ -18,7 +18,7 @@ from parley.config.yaml_file import YamlFile, short_value
 from parley.errors import UsageError, unknown_name
 from parley.participants._registry import parse_model_name, participant_kinds
 from parley.providers import _registry as providers
-from parley.providers._secrets import expand_references
+from parley.providers._secrets import REFERENCE, expand_references
 
 Entry = dict[str, Any]  # {"model": PROVIDER/NAME, options…}
 
@@ -62,12 +62,16 @@ def trusted_models() -> dict[str, Entry]:
     return found
 
 
-def trusted_hosts() -> frozenset[str]:
-    """The hosts that files of your own name."""
-    addresses = (options.get("base_url") for options in trusted_models().values())
-    return frozenset(
-        host_of(expand_references(each)) for each in addresses if isinstance(each, str)
-    )
+def keys_at_trusted_hosts() -> frozenset[tuple[str, str]]:
+    """The hosts that files of your own name, each with the variable of the key that goes there."""
+    found = set()
+    for options in trusted_models().values():
+        family, base = str(options["model"]).partition("/")[0], options.get("base_url")
+        if isinstance(base, str) and providers.is_provider(family):
+            key = options.get("api_key_env") or providers.provider_traits(family).key_variable
+            variables = [*([str(key)] if key else []), *(m[1] for m in REFERENCE.finditer(base))]
+            found |= {(host_of(expand_references(base)), each) for each in variables}
+    return frozenset(found)
 
 
 def default_options() -> Entry:

@@ -12,19 +12,23 @@ from pathlib import Path
 from typing import Any
 
 from parley.config.identity import form_facts, run_identity
-from parley.config.models_file import trusted_hosts
+from parley.config.models_file import keys_at_trusted_hosts
 from parley.config.prices import PriceList, prices_for, prices_path
 from parley.config.prompt_overrides import about_prompts, chosen_prompts, unused_prompts
 from parley.config.prompt_variables import check_prompt_variables
 from parley.config.recorded_matches import Recorded
-from parley.config.recorded_task import source_facts, task_to_read, task_to_resume
+from parley.config.recorded_task import (
+    check_recorded_paths,
+    source_facts,
+    task_to_read,
+    task_to_resume,
+)
 from parley.config.selection import recorded_items, select_items, stored_items
 from parley.config.task_catalogue import task_class
 from parley.config.trust import (
     NOTHING_MORE,
     Allowed,
     check_models,
-    check_recorded_paths,
     locate_model_fault,
     mark_recorded,
 )
@@ -193,9 +197,9 @@ def prepare_resume(
     for alias, options in (model_options or {}).items():  # what the user says now
         recorded_models.get(alias, {}).update(options)
     # paths in a run's record are seen from where it was played
-    here = allowed.with_hosts(trusted_hosts()).with_paths([str(Path.cwd())])
+    here = allowed.with_keys_at(keys_at_trusted_hosts()).with_paths([str(Path.cwd())])
     check_models(recorded_models, here)
-    check_recorded_paths(config, ref.location, allowed)
+    check_recorded_paths(config, ref.location, allowed, bool(task or task_file))
     if config.sandbox == "none" and not unsafe:
         raise UsageError(
             f"{ref.location} was played without isolation, and so would be model-written code now: "

@@ -1,8 +1,8 @@
 """The task of a run on record: found by its name, or in a file that the user names.
 
 A run's file never chooses code to load. Where the record names a file of the user's, it is loaded
-only to go on with the run, and only if its source, compared without running it, is the one on
-record.
+only to go on with the run, only from the folder of the run or the current one, and only if its
+source, compared without running it, is the one on record.
 """
 
 from __future__ import annotations
@@ -13,9 +13,11 @@ from typing import Any
 
 from parley.config.rule_digest import without_comments
 from parley.config.task_catalogue import is_task_path, task_class
+from parley.config.trust import Allowed, OtherFile, check_if_path, check_path, texts_in
 from parley.errors import UsageError
+from parley.providers._secrets import expand_references
 from parley.rules.task import Task
-from parley.store.config import text_digest
+from parley.store.config import Config, text_digest
 
 ELSEWHERE = "elsewhere"  # the metric of a YAML task is in a module that is not beside the file
 
@@ -88,3 +90,21 @@ def task_to_resume(
             f"{reference}; under another rule start a new run (what was played stays in its file)"
         )
     return task_class(task_file or reference)
+
+
+def check_recorded_paths(
+    config: Config, run: str, allowed: Allowed, task_named: bool = False
+) -> None:
+    """Refuse a run's file whose task, dataset or parameters would read what lies neither in its
+    folder nor in the current one. A task that the user names is the user's."""
+    file = OtherFile(Path(run))
+    here = allowed.with_paths([str(Path.cwd())])
+    if is_task_path(config.task) and not task_named:
+        check_path(file, ("task",), str(path_of_task(config.task)), here)
+    if config.dataset:
+        check_if_path(file, ("dataset",), expand_references(config.dataset), here)
+    for place, text in texts_in(config.params, ("set",)):
+        check_if_path(file, place, text, here)
+    for name, arm in config.evolve.arms.items() if config.evolve is not None else ():
+        model = arm.retriever.removeprefix("hf/")
+        check_if_path(file, ("evolve", "arms", name, "retriever"), model, here)

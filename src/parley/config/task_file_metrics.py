@@ -77,8 +77,8 @@ def function_beside(folder: Path, name: str) -> Callable[..., Any]:
     other package could be made to do anything with words of a model."""
 
     def load(module: str) -> ModuleType:
-        own = folder / f"{module}.py"
-        if own.is_file():
+        own = (folder / f"{module}.py").resolve()
+        if own.is_file() and own.parent == folder:
             return load_task_module(str(own))
         if is_module_in(module, [folder, Path.cwd()]):
             return import_module(module)

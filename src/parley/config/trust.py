@@ -26,7 +26,6 @@ from parley.providers import _registry as providers
 from parley.providers._env_file import find_setting
 from parley.providers._secrets import REFERENCE, expand_references
 from parley.providers._traits import Traits
-from parley.store.config import Config
 
 # Hosts of a provider's own besides its home, by how their names end.
 MORE_HOSTS = {
@@ -46,6 +45,7 @@ class Allowed:
     hosts: frozenset[str] = frozenset()
     paths: tuple[str, ...] = ()
     variables: frozenset[str] = frozenset()
+    keys_at: frozenset[tuple[str, str]] = frozenset()  # (host, variable) in files of your own
 
     @classmethod
     def of(
@@ -55,9 +55,9 @@ class Allowed:
         names = (host_of(each) if "://" in each else each.partition(":")[0] for each in hosts)
         return cls(frozenset(name.lower() for name in names), tuple(paths), frozenset(variables))
 
-    def with_hosts(self, hosts: Iterable[str]) -> Allowed:
-        """The same, and these hosts."""
-        return replace(self, hosts=self.hosts.union(hosts))
+    def with_keys_at(self, keys_at: Iterable[tuple[str, str]]) -> Allowed:
+        """The same, and these keys at these hosts."""
+        return replace(self, keys_at=self.keys_at.union(keys_at))
 
     def with_paths(self, paths: Iterable[str]) -> Allowed:
         """The same, and these paths."""
@@ -201,7 +201,7 @@ def is_module_in(module: str, folders: Iterable[Path]) -> bool:
     """Whether a module is a file or a package in one of these folders, and no other module of its
     name would be taken instead."""
     top, *rest = module.split(".")
-    if top in sys.stdlib_module_names:
+    if top in sys.stdlib_module_names or not all(map(str.isidentifier, (top, *rest))):
         return False
     owners = set()
     for folder in folders:
@@ -261,41 +261,54 @@ def check_written_model(model: Written, family: str, name: str, allowed: Allowed
 
 
 def check_model_address(options: Mapping[str, Any], traits: Traits, allowed: Allowed) -> None:
-    """Refuse an address of a file that a key would be sent to and that is not the provider's."""
-    base, model = options.get("base_url"), str(options["model"])
-    family = model.partition("/")[0]
-    named, key = options.get("api_key_env"), options.get("api_key_env") or traits.key_variable
+    """Refuse an address of a file that a key would be sent to and that is not the provider's, and a
+    key that a file chose for an address of somebody else's."""
+    base, named = options.get("base_url"), options.get("api_key_env")
+    family = str(options["model"]).partition("/")[0]
+    key = named or traits.key_variable
     keys = [str(key)] if key and find_setting(str(key)) else []
+    typed = os.environ.get(traits.home_env) if traits.home_env else None
+    found = find_setting(traits.home_env) if traits.home_env else None
     if isinstance(base, Written):
         if not traits.key_known:  # it takes keys from the environment by rules of its own
             keys.append(ALL_KEYS)
         keys += [found[1] for found in REFERENCE.finditer(base)]
         for each in keys:
             check_host(base, base, each, family, allowed)
-    elif base is None and keys:
-        typed = os.environ.get(traits.home_env) if traits.home_env else None
-        found = find_setting(traits.home_env) if traits.home_env else None
-        if found and not typed:  # it stands in .env of this folder
-            origin = Written.at(found, env_file(), (traits.home_env or "",))
-            check_host(origin, found, keys[0], family, allowed)
-        elif isinstance(named, Written) and (address := typed or traits.home):
-            check_host(named, address, keys[0], family, allowed)
+    elif keys and base is None and found and not typed:  # it stands in .env of this folder
+        origin = Written.at(found, env_file(), (traits.home_env or "",))
+        check_host(origin, found, keys[0], family, allowed)
+    elif keys and isinstance(named, Written) and (address := base or typed or traits.home):
+        check_host(named, address, keys[0], family, allowed)
 
 
 def check_host(origin: Written, address: str, variable: str, family: str, allowed: Allowed) -> None:
     """Refuse to send the value of a variable to an address that a file chose, unless it is on this
-    machine, the owner's own, or allowed."""
-    host = host_of(expand_references(address))
-    if is_loopback(host) or host in allowed.hosts:
+    machine, the owner's own, or allowed. A server on this machine gets no other provider's key."""
+    full = expand_references(address)
+    host = host_of(full)
+    if host in allowed.hosts or (host, variable) in allowed.keys_at:
         return
     owners = {name for name, each in all_traits().items() if variable in key_variables(each)}
-    if any(is_own_host(host, owner) for owner in owners or {family}):
+    if is_loopback(host) and (not owners or family in owners):
         return
+    sent = variable if variable == ALL_KEYS else f"the value of {variable}"
+    if not host:
+        raise origin.file.error(
+            origin.place, f"{sent} would be sent to an address whose host cannot be read"
+        )
+    advice = f"if you trust this host with it, add --allow-host {host}"
+    if any(is_own_host(host, owner) for owner in owners or {family}):
+        if full.lower().startswith("https:"):
+            return
+        raise origin.file.error(
+            origin.place,
+            f"{sent} would be sent to {host} in the clear: write https://, or {advice}",
+        )
     raise origin.file.error(
         origin.place,
-        f"{variable if variable == ALL_KEYS else f'the value of {variable}'} would be sent to "
-        f"{host}, which is no host of {' or '.join(sorted(owners)) or 'their owner'}; if you trust "
-        f"this host with it, add --allow-host {host}",
+        f"{sent} would be sent to {host}, which is no host of "
+        f"{' or '.join(sorted(owners)) or 'their owner'}; {advice}",
     )
 
 
@@ -306,18 +319,6 @@ def mark_recorded(models: Mapping[str, Mapping[str, Any]], run: str) -> dict[str
         alias: mark_written(dict(options), file, ("models", alias))
         for alias, options in models.items()
     }
-
-
-def check_recorded_paths(config: Config, run: str, allowed: Allowed) -> None:
-    """Refuse a run's file whose parameters would read what lies neither in its folder nor in the
-    current one. Its task is held to the digest of its source."""
-    file = OtherFile(Path(run))
-    here = allowed.with_paths([str(Path.cwd())])
-    for place, text in texts_in(config.params, ("set",)):
-        check_if_path(file, place, text, here)
-    for name, arm in config.evolve.arms.items() if config.evolve is not None else ():
-        model = arm.retriever.removeprefix("hf/")
-        check_if_path(file, ("evolve", "arms", name, "retriever"), model, here)
 
 
 class OtherFile(YamlFile):
@@ -344,7 +345,7 @@ def host_of(address: str) -> str:
 
 def is_loopback(host: str) -> bool:
     """Whether a host is this machine."""
-    if host == "localhost" or host.endswith(".localhost"):
+    if host == "localhost":  # a name below it may be looked up elsewhere
         return True
     try:
         return ip_address(host).is_loopback

@@ -15,10 +15,10 @@ from typing import Any
 from parley.config import models_file
 from parley.config.experiment import Experiment, with_temperature_zero
 from parley.config.identity import refuse_changes
-from parley.config.models_file import trusted_hosts
+from parley.config.models_file import keys_at_trusted_hosts
 from parley.config.prepare import Prepared, is_zero, names_to_mask, prepare_rejudge
 from parley.config.recorded_matches import Recorded, facts_on_record
-from parley.config.recorded_task import task_to_resume
+from parley.config.recorded_task import check_recorded_paths, task_to_resume
 from parley.config.trust import check_models, mark_recorded
 from parley.errors import ReplayError, UsageError
 from parley.options import check_options
@@ -56,11 +56,13 @@ def prepare_judging(
 ) -> Prepared:
     """The matches of a run, ready to be judged by the instruments of an experiment."""
     with read_run(ref) as reader:
+        named = bool(task or task_file)
+        check_recorded_paths(reader.info.config, ref.location, experiment.allowed, named)
         if task is None:
             kind = task_to_resume(reader.info.config.task, reader.info.identity, task_file)
             task = kind.from_params(reader.info.config.params)
         config = config_with_judges(reader, experiment, task, seed)
-        check_models(config.live_models, experiment.allowed.with_hosts(trusted_hosts()))
+        check_models(config.live_models, experiment.allowed.with_keys_at(keys_at_trusted_hosts()))
         judges = seat_instruments(task, config.instruments)
         matches = [match.spec for match in reader.matches() if match.has_ended]
         if not matches:

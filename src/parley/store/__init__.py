@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from parley.match.match import Outcome
     from parley.statistics.preferences import ConversationPair, Preference
 
+FOLDER = "folder:"  # how the place of a store that is a folder may begin
 ENDED = ("done", "aborted")  # states of matches whose scores count
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from parley.errors import StoreError, UsageError, unknown_name
-from parley.store import NewRun, RunInfo, RunRef, StoreFacts, UnreadableRun
+from parley.store import FOLDER, NewRun, RunInfo, RunRef, StoreFacts, UnreadableRun
 from parley.store.sqlite.create import create_file
 from parley.store.sqlite.filesystem import filesystem_type, is_network
 from parley.store.sqlite.reader import SUFFIX, SqliteReader, ref_of
@@ -18,7 +18,6 @@ from parley.store.sqlite.writer import SqliteJournal
 if TYPE_CHECKING:
     from parley.store.sqlite.votes import SqliteVotes
 
-SCHEME = "folder:"
 SHOWN = 10  # runs that an error lists
 
 
@@ -31,7 +30,7 @@ class FolderStore:
     @classmethod
     def at(cls, given: str | None) -> FolderStore:
         """The folder as given, else `PARLEY_STORE`, else `runs/` here."""
-        place = (given or os.environ.get("PARLEY_STORE") or "runs").removeprefix(SCHEME)
+        place = (given or os.environ.get("PARLEY_STORE") or "runs").removeprefix(FOLDER)
         if "://" in place:
             raise UsageError(
                 f"a store is a folder in this version, not {place.split('://')[0]}://…"
