@@ -72,6 +72,7 @@ def test_a_match_of_a_real_model_is_readable_in_every_round(tmp_path):
     assert not LOADED  # both aliases shared one model, and the run has closed it
 
 
+@pytest.mark.slow
 def test_words_at_temperature_0_depend_on_the_conversation_alone():
     first = asking(QUESTION, schema=COINS.schema)
     (alone,) = said(first)
@@ -97,6 +98,7 @@ def test_words_at_temperature_0_depend_on_the_conversation_alone():
     assert cached.usage.tokens_cached >= among.usage.tokens_in
 
 
+@pytest.mark.slow
 def test_a_seed_gives_the_same_words_again():
     request = asking("Tell a story.")
     one, two, other = (
@@ -105,6 +107,7 @@ def test_a_seed_gives_the_same_words_again():
     assert one == two != other
 
 
+@pytest.mark.slow
 def test_the_event_loop_goes_on_meanwhile():
     async def work():
         model = Provider("smollm2", max_tokens=8, context=512, threads=1)
@@ -124,6 +127,7 @@ def test_the_event_loop_goes_on_meanwhile():
     assert ticks > 5  # one that waits for a reply has none, or one, before it
 
 
+@pytest.mark.slow
 def test_a_deadline_ends_a_call_and_leaves_the_model_fit():
     async def work():
         model, patient = (
@@ -163,6 +167,7 @@ def test_who_forgets_to_close_ends_all_the_same():
     assert 1 <= int(done.stdout) <= 4
 
 
+@pytest.mark.slow
 def test_it_plays_inside_a_running_loop_and_after_it_was_closed(tmp_path):
     small = {
         "model": "embedded/smollm2",

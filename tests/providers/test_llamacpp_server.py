@@ -6,6 +6,8 @@ import sqlite3
 from contextlib import closing
 from dataclasses import dataclass
 
+import pytest
+
 import parley
 from parley import Fields, Metric, Prompt, Referee, Role, Scores, Seat, Task
 from tests.llamacpp import llamacpp
@@ -58,6 +60,7 @@ TURN = Prompt(
 NEWS = Prompt("news", "The pool paid you {income} coins.")
 
 
+@pytest.mark.slow
 def test_an_evaluation_through_a_server_that_is_not_ours(tmp_path):
     """One match in which every seat is the same model behind llama.cpp's server, with a slot for
     each."""
