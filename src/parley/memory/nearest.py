@@ -50,13 +50,13 @@ def find_nearest(
     if not len(stored):
         return [[] for _ in queries]
     twins = np.arange(len(stored)) if twins is None else twins
-    squares = np.square(stored, dtype=np.float64).sum(axis=1)
+    squares = np.einsum("ij,ij->i", stored, stored, dtype=np.float64)
     # |s|² - 2 qs as one product: [-2q, 1] [s, |s|²]
     right = np.concatenate([stored, squares[:, None].astype(np.float32)], axis=1)
-    lengths = np.sqrt(np.square(queries, dtype=np.float64).sum(axis=1))
-    # What rounding can add to a score and take from another one, and a little more.
-    margins = 3 * (right.shape[1] + 1) * ROUNDING * (2 * lengths * squares.max() ** 0.5)
-    margins += 3 * (right.shape[1] + 1) * ROUNDING * squares.max()
+    lengths = np.sqrt(np.einsum("ij,ij->i", queries, queries, dtype=np.float64))
+    # What rounding can add to one score and take from another, and half as much again.
+    farthest = 2 * lengths * squares.max() ** 0.5 + squares.max()
+    margins = 3 * (right.shape[1] + 1) * ROUNDING * farthest
     rows = max(1, block // len(stored))
     found: list[list[Neighbour]] = []
     for start in range(0, len(queries), rows):
