@@ -333,3 +333,56 @@ def test_a_dry_run_counts_all_stages(tmp_path, retriever):
     (before,) = forecast_run(plain.prepare()).rows
     more = row["tokens_in"] / before["tokens_in"] / stages
     assert (more > 1.5) == (retriever in ("bm25", "random"))
+
+
+def test_a_game_without_items_evolves_too(tmp_path):
+    models = ["bot/free-rider", "bot/altruist", "bot/random"]
+    settings = {**BM25, "rounds": 1, "success": "payoff>=1"}
+    result = parley.run("public_goods", models, evolve=settings, items=4, store=tmp_path)
+    matches, recalled, scores = rows(result)
+    assert {match.item for match in matches.values()} == {None}
+    by_stage = defaultdict(set)
+    for match in matches.values():
+        by_stage[match.arm, match.stage].add(match.block)
+    stages = [("", 0), ("evolve", 1), ("evolve/probe", 1)]
+    assert by_stage == {stage: set("1234") for stage in stages}
+    for row in recalled:
+        seat = next(seat for seat in matches[row.match].seats if seat.key == row.seat)
+        alias = matches[row.match].seats[seat]
+        for shown in row.shown:
+            source = matches[shown.match]
+            (place,) = [key for key in source.seats if key.key == shown.seat]
+            assert source.seats[place] == alias
+    assert audit_run(result.ref).breaches == []
+    with pytest.raises(UsageError, match="at least two games"):
+        parley.run("public_goods", models, evolve=settings, items=1, store=tmp_path)
+    assert all(scores.values())
+
+
+def test_every_opening_of_a_game_is_drawn_once_a_round(tmp_path):
+    pair = {"a": "bot/random", "b": "bot/random"}
+    settings = {**BM25, "rounds": 1, "probe": False}
+    result = parley.run("idiom_solitaire", pair, evolve=settings, items=3, store=tmp_path)
+    told = defaultdict(set)
+    for match in result.matches:
+        asked = next(each for each in match["transcript"] if each["kind"] == "ask")
+        told[match["block"]].add(asked["content"])
+    assert {len(each) for each in told.values()} == {1}  # the same in both rounds
+    assert len(set.union(*told.values())) == 3
+
+
+def test_kieval_evolves_unchanged(tmp_path):
+    result = parley.run(
+        "kieval",
+        {"c": "bot/candidate"},
+        roles={"interactor": "bot/interactor", "evaluator": "bot/evaluator"},
+        evolve={**BM25, "rounds": 1, "probe": False},
+        items=4,
+        verify="no",
+        rounds=2,
+        store=tmp_path,
+    )
+    _, recalled, _ = rows(result)
+    assert recalled
+    assert {row.seat for row in recalled} == {"candidate"}  # instruments recall nothing
+    assert audit_run(result.ref).breaches == []

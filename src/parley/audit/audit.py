@@ -314,7 +314,13 @@ class AuditRun:
             self.cautions.append(f"balance was not checked: {why}")
         else:
             self.checked.update(("balance", "items"))
-            for kind, detail in find_imbalance(config, reader.info.identity["roles"], matches):
+            rounds: dict[tuple[int, str], list[MatchRow]] = {}
+            for match in matches:  # every round of every arm is even by itself
+                rounds.setdefault((match.stage, match.arm), []).append(match)
+            roles = reader.info.identity["roles"]
+            for kind, detail in dict.fromkeys(
+                fault for part in rounds.values() for fault in find_imbalance(config, roles, part)
+            ):
                 if config.rejudged is None:
                     self.add_breach(kind, None, detail)
                 else:  # only matches that had ended are judged again

@@ -16,7 +16,8 @@ def seats_rotate(config: Config, matches: Matches) -> bool:
     """Whether everybody sits at one table, where positions rotate from block to block: these need
     not divide evenly."""
     tables = Counter((match.block, match.repeat) for match in matches)
-    return config.plan in ("together", "cycles") and all(count == 1 for count in tables.values())
+    rotating = config.plan in ("together", "cycles", "evolve")
+    return rotating and all(count == 1 for count in tables.values())
 
 
 def find_imbalance(

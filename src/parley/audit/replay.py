@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 
 from parley.audit.recalled import RecallCheck
-from parley.config.prepare import Prepared, masking_of_run
+from parley.config.prepare import Prepared, masking_of_run, order_of_draws
 from parley.errors import Halted, ParleyError
 from parley.match.match import Match
 from parley.match.protocol import Call, Reply
@@ -99,7 +99,7 @@ async def replay_match(
         repair_json="mends" in reader.info.identity,
         round_numbers=reader.info.identity.get("rounds_numbers", False),
         works=works,
-        draw_order=DrawOrder(prepared.config.seed, match.repeat - 1),
+        draw_order=order_of_draws(prepared.config, match.spec),
     )
     try:
         again = await replay.play()

@@ -184,7 +184,8 @@ class Experiment:
             )
         repeats = options.repeats
         if repeats is None:
-            repeats = 1 if stop else max(made.repeats, REPEATS.get(plan, 1))
+            once = stop is not None or plan == "evolve"
+            repeats = 1 if once else max(made.repeats, REPEATS.get(plan, 1))
         models = {alias: models_file.with_defaults(self.models[alias]) for alias in seated}
         return Config(
             task=self.task,

@@ -43,10 +43,10 @@ from parley.money import Prices, cost_rows, format_usd, is_free, prices_of, tota
 from parley.options import OPTIONS, Given
 from parley.participants import _registry as participants
 from parley.participants._registry import ModelLimits
-from parley.plans import Plan
+from parley.plans import MatchSpec, Plan
 from parley.plans.choice import choose_plan, metrics_for_seats
 from parley.rules.prompts import Prompt
-from parley.rules.references import Reference
+from parley.rules.references import DrawOrder, Reference
 from parley.rules.task import Task
 from parley.store import RunReader, RunRef, read_run
 from parley.store.config import MAY_MOVE, Config, ScreeningTarget
@@ -347,7 +347,7 @@ def make_plan(config: Config, task: Task, items: Mapping[str, Any]) -> Plan:
         task,
         config.contestants,
         config.instruments,
-        list(items),
+        block_names(config, items),
         config.repeats,
         config.seed,
         size=config.seats,
@@ -357,6 +357,22 @@ def make_plan(config: Config, task: Task, items: Mapping[str, Any]) -> Plan:
         adversary=config.adversary,
         evolve=config.evolve,
     )
+
+
+def block_names(config: Config, items: Mapping[str, Any]) -> list[str]:
+    """The items of a run; where a game without items evolves, the numbers of the games that every
+    round has."""
+    if items or config.evolve is None:
+        return list(items)
+    return [str(number) for number in range(1, (config.items or 0) + 1)]
+
+
+def order_of_draws(config: Config, spec: MatchSpec) -> DrawOrder:
+    """How a match draws from works of reference: every game of a run draws something else."""
+    game = spec.repeat - 1
+    if config.evolve is not None and spec.item is None:
+        game = game * (config.items or 0) + int(spec.block) - 1
+    return DrawOrder(config.seed, game)
 
 
 def prompt_cautions(prepared: Prepared) -> Iterator[str]:

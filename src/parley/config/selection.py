@@ -20,6 +20,8 @@ from parley.rules.task import Task
 from parley.store.config import Config
 from parley.tables import format_item_count
 
+GAMES = 20  # a round of a run that evolves, where the task is not played on items
+
 
 class Selection(NamedTuple):
     """The items, all that they were chosen from, how many the run wants, and what to tell of how
@@ -53,6 +55,9 @@ def select_items(config: Config, task: Task, items: Sequence[Any] | None) -> Sel
         pool = by_id(stratified_order(list(pool.values()), task.items.stratum, config.seed))
         if config.items is None and task.items.sample is not None:
             config = replace(config, items=min(task.items.sample, len(pool)))
+    if task.items is None and config.evolve is not None:
+        games = GAMES if config.items is None else config.items
+        return Selection({}, {}, replace(config, items=games), read)
     if config.items is not None:
         if task.items is None:
             raise UsageError(

@@ -46,7 +46,7 @@ def choose_plan(
     if evolve is not None:
         series = BlockMaker(default_arrangement(task), task, contestants, instruments, seed, size)
         check_evolve(task, series, evolve)
-        return make_evolve_plan(series, evolve, items, repeats, seed, task.name)
+        return make_evolve_plan(series, evolve, items, repeats, seed, task.items is not None)
     if verify is not None:
         return ScreeningPlan(
             BlockMaker(name, task, contestants, instruments, seed, size), items, repeats, *verify

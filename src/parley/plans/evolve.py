@@ -29,9 +29,10 @@ class EvolvePlan:
         items: Sequence[str],
         repeats: int,
         seed: int,
+        has_items: bool = True,
     ) -> None:
         self._series, self._items, self._repeats, self._seed = series, list(items), repeats, seed
-        self.settings = settings
+        self.settings, self._has_items = settings, has_items
         self._turns = {
             (repeat, item): turn
             for turn, (repeat, item) in enumerate(product(range(1, repeats + 1), self._items))
@@ -102,6 +103,10 @@ class EvolvePlan:
             found += [(repeat, item) for item in order[(number - 1) * size : number * size]]
         return found
 
+    def _on(self, block: str) -> str | None:
+        """The item of a block; a game without items is known by its number only."""
+        return block if self._has_items else None
+
     def _place_in_stream(self, repeat: int, item: str) -> bytes:
         """Sorts items as the seed has drawn them, whatever order they were given in."""
         text = f"{self._seed}|stream|{repeat}|{item}"
@@ -116,7 +121,7 @@ class EvolvePlan:
     ) -> Iterator[MatchSpec]:
         for repeat, item in places:
             turn = self._turns[repeat, item]
-            for spec in self._series.matches(played, item, item, repeat, turn):
+            for spec in self._series.matches(played, item, self._on(item), repeat, turn):
                 yield replace(spec, stage=stage, arm=arm)
                 played += 1
 
@@ -127,16 +132,12 @@ def make_evolve_plan(
     items: Sequence[str],
     repeats: int,
     seed: int,
-    task: str,
+    has_items: bool = True,
 ) -> EvolvePlan:
     """The plan; refuses what nothing could be learnt from."""
-    if not items:
-        raise UsageError(
-            f"evolve plays the same items in several rounds, and {task} is not played on items"
-        )
     if len(items) < 2:
         raise UsageError(
-            "evolve needs at least two items, so that something can be learnt from one for "
-            "another: --items N"
+            f"evolve needs at least two {'items' if has_items else 'games a round'}, so that "
+            "something can be learnt from one for another: --items N"
         )
-    return EvolvePlan(series, settings, items, repeats, seed)
+    return EvolvePlan(series, settings, items, repeats, seed, has_items)

@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from parley.config.prepare import Prepared, masking_of_run
+from parley.config.prepare import Prepared, masking_of_run, order_of_draws
 from parley.config.prices import writes_cache
 from parley.config.recorded_matches import RecordedReplies, recorded_match
 from parley.errors import ParleyError
@@ -22,7 +22,6 @@ from parley.participants._registry import LIMITS, ModelLimits, read_limit
 from parley.plans import Done, MatchSpec, finished_blocks
 from parley.plans.evolve import EvolvePlan
 from parley.rules.pool import Seat
-from parley.rules.references import DrawOrder
 from parley.rules.task import Metric
 from parley.runs.event_loop import run_sync
 from parley.runs.forecast_growth import describe_growth, forecast_growth
@@ -314,7 +313,7 @@ def make_match(
         round_numbers=prepared.identity["rounds_numbers"],
         execute=fake_verdict if prepared.task.runs_code else None,
         works=prepared.works,
-        draw_order=DrawOrder(prepared.config.seed, spec.repeat - 1),
+        draw_order=order_of_draws(prepared.config, spec),
     )
 
 

@@ -19,7 +19,7 @@ from parley.config.identity import (
     refuse_other,
     refuse_secrets,
 )
-from parley.config.prepare import Prepared, masking_of_run
+from parley.config.prepare import Prepared, masking_of_run, order_of_draws
 from parley.config.recorded_matches import RecordedReplies, copied_matches
 from parley.config.selection import stored_items
 from parley.config.task_catalogue import is_task_path
@@ -45,7 +45,6 @@ from parley.options import CONCURRENCY
 from parley.plans import Done, MatchSpec, finished_blocks
 from parley.plans.evolve import EvolvePlan
 from parley.rules.pool import Seat
-from parley.rules.references import DrawOrder
 from parley.rules.task import Task
 from parley.runs.budget import Budget
 from parley.runs.forecast import estimate_calls
@@ -453,7 +452,7 @@ class Player:
             repair_json=self.mends,
             round_numbers=self.rounds_numbers,
             draws=draws_of(config, spec),
-            draw_order=DrawOrder(config.seed, spec.repeat - 1),
+            draw_order=order_of_draws(config, spec),
         )
         try:
             outcome = await match.play()

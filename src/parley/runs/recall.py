@@ -9,7 +9,7 @@ from dataclasses import replace
 from itertools import product
 from typing import Any
 
-from parley.config.prepare import Prepared, limit_of, prepare_to_read
+from parley.config.prepare import Prepared, block_names, limit_of, prepare_to_read
 from parley.errors import UsageError
 from parley.match.protocol import Participant
 from parley.memory import Neighbour, Retriever, Search
@@ -128,7 +128,7 @@ class Recaller:
             return
         if retriever.own_examples == "shuffle":
             for spec, seat in seats:
-                seed = f"{where}|{spec.item}|{seat.key}|{owner.alias}"
+                seed = f"{where}|{spec.block}|{seat.key}|{owner.alias}"
                 yield Recalled(spec.number, seat.key, "", (), k, shuffle=seed)
             return
         memory = self._builder.memory(owner, stage)
@@ -160,7 +160,7 @@ class Recaller:
         found: list[list[Neighbour]] = [[] for _ in seats]
         if not memory or not asked:
             return found
-        items = [str(spec.item) for spec, _ in seats]
+        items = [spec.block for spec, _ in seats]
         results = retriever.search(
             Search(
                 [cues[at] for at in asked],
@@ -234,7 +234,7 @@ class ExperienceBuilder:
         self._questions: dict[Place, str] = {}
         self._cues: dict[str, str] = {}
         strata: dict[str, list[str]] = {}
-        for item in prepared.items:
+        for item in block_names(prepared.config, prepared.items):
             strata.setdefault(self.subject(item), []).append(item)
         self._held_out = {
             name: choose_held_out(strata, arm.held_out, prepared.config.seed)
@@ -259,18 +259,19 @@ class ExperienceBuilder:
         """The subject of an item; empty if it has none."""
         kind = self._prepared.task.items
         field = (kind.stratum if kind is not None else None) or "subject"
-        return str(getattr(self._prepared.items[item], field, "") or "")
+        return str(getattr(self._prepared.items.get(item), field, "") or "")
 
     def own_cue(self, item: str) -> str:
         """What an item is searched by, if the task says so."""
         if item not in self._cues:
-            self._cues[item] = self._prepared.task.cue(self._prepared.items[item])
+            known = self._prepared.items.get(item)  # a game without items has none
+            self._cues[item] = "" if known is None else self._prepared.task.cue(known)
         return self._cues[item]
 
     def cue(self, spec: MatchSpec, seat: Seat) -> str:
         """The words that a seat's match is searched by: what the item asks, else the first question
         that this seat was asked in an earlier stage."""
-        return self.own_cue(str(spec.item)) or self._questions.get(seat_place(spec, seat), "")
+        return self.own_cue(spec.block) or self._questions.get(seat_place(spec, seat), "")
 
     def load(self, reader: RunReader, scores: Mapping[int, Marks]) -> None:
         """Read the matches that have ended since the last time."""
@@ -305,7 +306,7 @@ class ExperienceBuilder:
     def _experience(
         self, spec: MatchSpec, seat: Seat, interaction: Interaction, arm: str, right: bool
     ) -> Experience:
-        item = str(spec.item)
+        item = spec.block
         return Experience(
             spec.number,
             seat.key,
@@ -328,7 +329,7 @@ class ExperienceBuilder:
         if not share:
             return verdict
         others = sorted((each.key, alias) for each, alias in spec.seats.items())
-        where = f"{arm}|{spec.stage}|{spec.repeat}|{spec.item}|{seat.key}|{others}"
+        where = f"{arm}|{spec.stage}|{spec.repeat}|{spec.block}|{seat.key}|{others}"
         return verdict != (draw_share(f"{seed}|poison|{where}") < share)
 
     def _add(self, experience: Experience, arm: str) -> None:
@@ -377,7 +378,7 @@ def memory_at_end(source: str, store: Store, prepared: Prepared, said: str) -> l
 
 def seat_place(spec: MatchSpec, seat: Seat) -> Place:
     """Where a seat sits, in every stage alike."""
-    return str(spec.item), spec.repeat, seat.key, spec.seats[seat]
+    return spec.block, spec.repeat, seat.key, spec.seats[seat]
 
 
 def estimate_tokens(turns: Iterable[Example]) -> float:
