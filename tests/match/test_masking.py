@@ -12,8 +12,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from parley import Metric, Role, Task
-from parley.match.claims import MAKERS_2, MODELS_2, SHARED_2, claim_table
+from parley.match.claims import MAKER_SIGNS, MAKERS_2, MODELS_2, SHARED_2, SIGNS, claim_table
+from parley.match.evidence import RULES, find_evidence
 from parley.match.folding import fold_for_search
+from parley.match.lexicon import tag_text
 from parley.match.masking import MASK, Masking, NamesInText, closed_words, mask_names
 from parley.match.match import Match, clean_text
 from parley.match.starts import EDGE, NAME, keys_of_row
@@ -412,6 +414,58 @@ def test_rows_that_are_tried_where_they_can_begin_find_all_that_they_would_find(
 )
 def test_a_row_is_filed_under_what_it_can_begin_with(row, keys):
     assert keys_of_row(row) == keys
+
+
+@pytest.mark.parametrize(
+    ("text", "tags"),
+    [
+        ("I was trained by X.", "IBKbC."),
+        ("Ich wurde von X trainiert.", "IBbCK."),
+        ("J'ai été entraîné par X.", "IBBKbC."),
+        ("Fui entrenado por X.", "AKbC."),
+        ("Меня обучили в X.", "OKPC."),
+        ("我由X训练。", "IbCK."),
+        ("私はXによって訓練", "ICbK"),
+        ("저는 X가 훈련한", "ICPK"),
+        ("I'm “X”\n— it's mine", 'IA"C"¶—tsm'),
+    ],
+)
+def test_words_of_all_languages_get_the_same_tags(text, tags):
+    signed = text.replace("X", SIGNS["lab"])
+    assert tag_text(signed, 0, len(signed), MAKER_SIGNS).tags == tags
+
+
+def test_every_rule_is_shown_by_a_sentence_of_the_corpus(monkeypatch):
+    """A rule that no sentence of the corpus fits says nothing about what is masked."""
+    unseen = dict.fromkeys(each.about for each in RULES)
+    search = find_evidence
+
+    def spy(tagged, number, kind, labels):
+        before, after = tagged.tags[:number], tagged.tags[number + 1 :]
+        for each in RULES:
+            if kind in each.kinds and each.after.match(after) and each.before.search(before):
+                unseen.pop(each.about, None)
+        return search(tagged, number, kind, labels)
+
+    monkeypatch.setattr("parley.match.masking.find_evidence", spy)
+    monkeypatch.setattr(NamesInText, "_match_rows", lambda *_: iter(()))
+    for line in (*sentences("claims.txt"), *sentences("forms.txt")):
+        mask_names(line.partition(" ||| ")[0], TABLE)
+    assert list(unseen) == []
+
+
+@pytest.mark.parametrize(
+    ("quoted", "plain"),
+    [
+        ('The founder says: "We at Mistral AI trust it."', "We at Mistral AI trust it."),
+        ("« Je m'appelle Claude », dit-il, et je ris.", "Je m'appelle Claude, et je ris."),
+        ("I am Claude, the gardener says.", "I am Claude, and I say so."),
+        ("「私はクロードです」と彼は言いました。", "私はクロードです。"),
+    ],
+)
+def test_what_somebody_else_says_stays(quoted, plain):
+    assert mask_names(quoted, TABLE) == (quoted, [])
+    assert MASK in mask_names(plain, TABLE)[0]
 
 
 def test_a_name_that_the_task_brings_in_stays():

@@ -18,7 +18,9 @@ from typing import NamedTuple
 from parley.match.claims import (
     ABOUT_OTHERS,
     ARTICLE,
+    ATTRIBUTED,
     CAPITAL,
+    CASED,
     CONFIGURATION,
     EMPLOYED,
     JOINS,
@@ -26,10 +28,12 @@ from parley.match.claims import (
     MAKER_SIGNS,
     OF_A_MODEL,
     PEOPLE,
+    QUOTATION,
     QUOTED,
     RIDDLE,
     SCHEME,
     SIGNS,
+    WORD_OUTSIDE,
     claim_table,
     family_of,
     kind_of_name,
@@ -37,10 +41,13 @@ from parley.match.claims import (
     searched_words,
     shortest_words,
 )
+from parley.match.evidence import find_evidence
 from parley.match.folding import Folded, fold_for_search
+from parley.match.lexicon import Tagged, tag_text
 from parley.match.starts import find_starts
 from parley.rules.pool import Seat
 
+KIND_OF_SIGN = {sign: kind for kind, sign in SIGNS.items()}
 MASK = "[name withheld]"
 BEFORE, AFTER = 320, 200  # how far from a name its claim can reach
 NEAR = 300  # how far from a masked name others of its family are masked, too
@@ -121,7 +128,10 @@ class NamesInText:
             name = pattern.match(lowered, place) if place >= done else None
             if name is None:
                 continue
-            start, done = name.span()
+            start, end = name.span()
+            if CASED.get(name[0], written := folded.text[start:end]) != written:
+                continue
+            done = end
             capital = folded.text[start] != lowered[start] or not lowered[start].isascii()
             kinds.append(kind_of_name(name, names, self._scheme, capital))
             spans.append((start, done))
@@ -168,12 +178,58 @@ class NamesInText:
                     continue
                 self.hidden.setdefault(number, claim.span())
         if self._scheme > 1:
+            self._weigh_evidence()
             self._hide_joined()
             self._hide_kin()
         self._spans = {
             number: folded.original_span(self._unsigned(start), self._unsigned(end - 1, True) + 1)
             for number, (start, end) in self.hidden.items()
         }
+
+    def _weigh_evidence(self) -> None:
+        """Names that no row has found, and that the words around them show to be the speaker's."""
+        for start, end in merge_windows(self._places, len(self._signed)):
+            tagged: Tagged | None = None
+            first, last = bisect_left(self._places, start), bisect_left(self._places, end)
+            for number in range(first, last):
+                if number in self.hidden or self._stays(number):
+                    continue
+                if tagged is None:
+                    tagged = tag_text(self._signed, start, end, MAKER_SIGNS)
+                place = self._places[number]
+                kind = KIND_OF_SIGN[self._signed[place]]
+                claim = find_evidence(
+                    tagged,
+                    bisect_left(tagged.starts, place),
+                    kind,
+                    lambda: not self._is_configuration and not self._is_dialogue,
+                )
+                if claim and not self._is_denied(claim[0], place):
+                    self.hidden[number] = claim
+
+    def _is_denied(self, start: int, place: int) -> bool:
+        """Whether a claim is quoted, denied or about somebody else."""
+        before = self._signed[max(0, start - 120) : start]
+        if self._signed[place] in MAKER_SIGNS and RIDDLE.search(self._signed):
+            return True
+        return bool(
+            is_about_others(self._signed, place)
+            or QUOTED.search(before)
+            or self._is_reported(start, place)
+        )
+
+    def _is_reported(self, start: int, place: int) -> bool:
+        """Whether a claim stands inside quotation marks, in a text that goes on outside of them."""
+        for begin, end in self._quotations:
+            if begin <= start and place < end:
+                outside = self._signed[:begin] + self._signed[end:]
+                return WORD_OUTSIDE.search(outside) is not None
+        return False
+
+    @cached_property
+    def _quotations(self) -> list[tuple[int, int]]:
+        """Where quotations begin and end."""
+        return [found.span() for found in QUOTATION.finditer(self._signed)]
 
     def _match_rows(self, lowered: str, start: int, end: int) -> Iterator[re.Match[str]]:
         """What the rows of the table find in a part of the text, in the order of the rows."""
@@ -201,6 +257,9 @@ class NamesInText:
 
     def _is_meant(self, claim: re.Match[str]) -> bool:
         """Whether a claim means its speaker, and not somebody or something else."""
+        place = claim.start("name")
+        if self._is_reported(claim.start(), place) or ATTRIBUTED.match(self._signed, place + 1):
+            return False
         if "mine" in claim.re.groupindex:
             return True
         if "label" in claim.re.groupindex and self._is_dialogue:
@@ -322,7 +381,7 @@ class NamesInText:
 
 def is_about_others(signed: str, place: int) -> bool:
     """Whether the words around a name show that somebody or something else is meant."""
-    if ABOUT_OTHERS.match(signed, place + 1):
+    if ABOUT_OTHERS.match(signed, place + 1) or ATTRIBUTED.match(signed, place + 1):
         return True
     if signed[place] in MAKER_SIGNS and EMPLOYED.match(signed, place + 1):
         return True
