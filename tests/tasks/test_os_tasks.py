@@ -176,6 +176,22 @@ def test_a_machine_with_one_user_plays_no_task_for_several():
     assert "several users" in outcome.reason
 
 
+def test_a_machine_that_could_not_be_prepared_says_nothing_by_its_state():
+    async def execute(program):
+        found = await fake_verdict(program)
+        return (
+            {**found, "status": 4, "errors": "no\nsuch thing"}
+            if program["do"] == "prepare"
+            else found
+        )
+
+    state = OSEntry("x", "Mend it.", init=(ShellScript("break it"),), checks=(SAME,))
+    outcome, shown = played(["Act: finish"], state, execute=execute)
+    assert (outcome.state, shown) == ("aborted", [])
+    assert "exit 4: such thing" in outcome.reason
+    assert played(["Act: finish"], COUNT, execute=execute)[0].state == "done"
+
+
 def test_items_that_cannot_be_played_are_left_out():
     missing = OSEntry("x", "x", init=(ShellScript("", missing="init/a.sh"),), answer="1")
     foreign = OSEntry("x", "x", example=ShellScript("main(){}", "c++"), answer="1")

@@ -13,12 +13,13 @@ from typing import Any, NamedTuple
 from parley.errors import SandboxError
 from parley.rules.items import OSEntry
 from parley.sandbox.shells import Shells
-from parley.tables import plural, shorten
+from parley.tables import shorten
 from parley.tasks._common.os_machine import (
     LANGUAGES,
     Run,
-    as_command,
     command_request,
+    describe_unprepared,
+    example_command,
     judge_machine,
     prepare_machine,
 )
@@ -34,9 +35,7 @@ FETCHES = re.compile(
     r"\b(?:apt|apt-get|pip|pip3|npm|conda|yum|dnf)\s+(?:-\S+\s+)*(?:update|install)\b|"
     r"\b(?:curl|wget|git\s+clone)\s"
 )
-IN_BACKGROUND = re.compile(r"(?<![&>])&(?![&>])")
-SETTLE = 0.5  # seconds for what was started in the background to be there; a model takes longer
-SECONDS = 90  # for an example, which is a model's script
+SECONDS = 180  # for an example, which is a model's script
 INERT = "passes although nothing is done"
 
 
@@ -106,42 +105,54 @@ async def check_entry(shells: Shells, entry: OSEntry) -> ExampleResult:
 
 async def try_example(run: Run, entry: OSEntry) -> ExampleResult:
     """Do what the example does, as a model would: run it in the shell, and answer with what it
-    prints."""
+    prints. What it complains about is no part of the answer."""
     prepared = await prepare_machine(run, entry)
+    unprepared = describe_unprepared(entry, prepared)
+    if entry.needs_users and not prepared[0]["users"]:
+        return ExampleResult("users", unprepared)
+    if unprepared:
+        return find_reason(entry, prepared, [], ExampleResult("init", unprepared))
     if entry.example is None:
         return ExampleResult()
-    if any(IN_BACKGROUND.search(script.code) for script in entry.init):
-        await asyncio.sleep(SETTLE)
-    request = {**command_request(entry, as_command(entry.example)), "timeout": SECONDS}
-    done = await run(request)
+    done = await run({**command_request(entry, example_command(entry)), "timeout": SECONDS})
     verdict = await judge_machine(run, entry, done["output"].strip() or None)
     if verdict.solved:
         return ExampleResult()
-    results = [*prepared, done, *([verdict.result] if verdict.result is not None else [])]
-    texts = [f"{each.get('errors', '')}{each['output']}" for each in results]
-    if entry.needs_users and not prepared[0]["users"]:
-        return ExampleResult(
-            "users", "it deals with several users; started by an ordinary user there is only one"
-        )
-    if late := [n for n, each in enumerate(results) if each["timed_out"]]:
-        what = "init" if late[0] < len(prepared) else "the example or a check"
-        return ExampleResult("time", f"{what} took too long")
-    if offline := [text for text in texts if OFFLINE.search(text)]:
-        line = next(line for line in offline[0].splitlines() if OFFLINE.search(line))
-        return ExampleResult("network", f"there is none: {shorten(line.strip())}")
-    if any(FETCHES.search(script.code) for script in (*entry.init, entry.example)):
-        return ExampleResult("network", "there is none, and it installs or fetches something")
-    if failed := [text for text, each in zip(texts, prepared, strict=False) if each["status"]]:
-        return ExampleResult("init", f"exit {prepared[0]['status']}{last_line(failed[0])}")
     if verdict.result is None:
-        return ExampleResult("check", f"the example prints {shorten(done['output'].strip())!r}")
-    exit_status = f"script {verdict.script} of {plural(len(entry.checks), 'check')}"
-    return ExampleResult(
-        "check", f"{exit_status}, exit {verdict.result['status']}{last_line(texts[-1])}"
+        said = f"the example prints {shorten(done['output'].strip())!r}"
+        return find_reason(entry, prepared, [done], ExampleResult("check", said))
+    said = f"script {verdict.script} of {len(entry.checks)}, exit {verdict.result['status']}"
+    return find_reason(
+        entry,
+        prepared,
+        [done, verdict.result],
+        ExampleResult("check", said + last_line(verdict.result)),
     )
 
 
-def last_line(text: str) -> str:
-    """The last line that was printed, after a colon."""
+def find_reason(
+    entry: OSEntry,
+    prepared: Sequence[Mapping[str, Any]],
+    rest: Sequence[Mapping[str, Any]],
+    otherwise: ExampleResult,
+) -> ExampleResult:
+    """The reason behind a failure, where results tell one."""
+    if any(each["timed_out"] for each in prepared):
+        return ExampleResult("time", "preparing the machine took too long")
+    if any(each["timed_out"] for each in rest):
+        return ExampleResult("time", "the example or a check took too long")
+    for text in (f"{each.get('errors', '')}{each['output']}" for each in (*prepared, *rest)):
+        if lines := [line for line in text.splitlines() if OFFLINE.search(line)]:
+            return ExampleResult("network", f"there is none: {shorten(lines[0].strip())}")
+    if any(FETCHES.search(script.code) for script in entry.scripts):
+        return ExampleResult("network", "there is none, and it installs or fetches something")
+    if failed := [each for each in prepared if each["status"]]:
+        return ExampleResult("init", f"exit {failed[0]['status']}{last_line(failed[0])}")
+    return otherwise
+
+
+def last_line(result: Mapping[str, Any]) -> str:
+    """The last line that a script has printed, after a colon."""
+    text = result.get("errors") or result["output"]
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return f": {shorten(lines[-1])}" if lines else ""

@@ -246,6 +246,11 @@ class OSEntry:
         return tuple(script for script in every if script is not None)
 
     @property
+    def is_judged_by_state(self) -> bool:
+        """Whether only scripts decide that look at the machine, and no right answer."""
+        return bool(self.checks) and None not in self.checks
+
+    @property
     def needs_users(self) -> bool:
         """Whether it makes, becomes or deals with other users, by the commands that it uses."""
         return any(OF_USERS.search(f"\n{script.code}\n") for script in self.scripts)

@@ -4,7 +4,7 @@ through its referee, and `parley datasets check` directly."""
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,8 +12,10 @@ from parley.rules.items import OSEntry, ShellScript
 
 Run = Callable[[Mapping[str, Any]], Awaitable[Any]]
 LANGUAGES = ("bash", "python")
-SECONDS = 90  # for a script of the task
+SECONDS = 180  # for a script of the task
 LONGEST = 20_000  # characters of an answer, or of an output, that a check is given
+IN_BACKGROUND = re.compile(r"(?<![&>])&(?![&>])")
+WAIT = "sleep 0.5\n"
 NOTHING = ShellScript("true")
 
 
@@ -58,6 +60,16 @@ def as_command(script: ShellScript) -> str:
     return f"python3 -c '{quoted}'"
 
 
+def example_command(entry: OSEntry) -> str:
+    """The example of an entry as a player runs it: what it complains about is no part of what it
+    prints, and what was started in the background before has had time to begin."""
+    if entry.example is None:
+        return ""
+    waits = any(IN_BACKGROUND.search(script.code) for script in entry.init)
+    quoted = as_command(entry.example).replace("'", "'\\''")
+    return f"{WAIT if waits else ''}eval '{quoted}' 2> /dev/null"
+
+
 async def prepare_machine(run: Run, entry: OSEntry) -> list[Mapping[str, Any]]:
     """Run what prepares the machine; the results. There is always one, which tells whether the
     machine has several users."""
@@ -67,6 +79,22 @@ async def prepare_machine(run: Run, entry: OSEntry) -> list[Mapping[str, Any]]:
     if entry.start is not None:
         found.append(await run(command_request(entry, as_command(entry.start))))
     return found
+
+
+def describe_unprepared(entry: OSEntry, prepared: Sequence[Mapping[str, Any]]) -> str:
+    """Why a machine is not what its task takes it for, so that its state says nothing; empty if it
+    is."""
+    if entry.needs_users and not prepared[0]["users"]:
+        return (
+            "it deals with several users, and a machine that an ordinary user has started has only "
+            "one: run Parley as root"
+        )
+    failed = [each for each in prepared if each["status"] != 0]
+    if failed and entry.is_judged_by_state:
+        lines = str(failed[0].get("errors", failed[0]["output"])).strip().splitlines()
+        said = f": {lines[-1]}" if lines else ""
+        return f"preparing the machine failed (exit {failed[0]['status']}{said})"
+    return ""
 
 
 async def judge_machine(run: Run, entry: OSEntry, answer: str | None) -> MachineVerdict:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from parley import BotView
 from parley.rules.items import OSEntry
-from parley.tasks._common.os_machine import as_command
+from parley.tasks._common.os_machine import example_command
 from parley.tasks.os_tasks.rule import OUTPUT, Action
 
 HEAD = OUTPUT.text.partition("{output}")[0]
@@ -18,7 +18,7 @@ def solver(bot: BotView, strength: Annotated[float, (0, 1)] = 1.0) -> Action:
     if entry.example is None or bot.fate("can do it") >= strength:
         return Action("finish")
     if not bot.view.reply_count:
-        return Action("bash", as_command(entry.example))
+        return Action("bash", example_command(entry))
     shown = bot.view.text.removesuffix(f"\n\n{bot.view.expect.hint}")
     return Action("answer", shown.removeprefix(HEAD)) if HEAD in shown else Action("finish")
 

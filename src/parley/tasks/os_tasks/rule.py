@@ -16,6 +16,7 @@ from parley.rules.parsing import find_fenced_blocks
 from parley.tasks._common.os_machine import (
     LANGUAGES,
     command_request,
+    describe_unprepared,
     judge_machine,
     prepare_machine,
 )
@@ -134,11 +135,8 @@ class OSTasks(Task):
     async def play(self, referee: Referee, agent: Seat) -> Scores:
         entry: OSEntry = referee.item
         prepared = await prepare_machine(referee.run, entry)
-        if entry.needs_users and not prepared[0]["users"]:
-            raise Forfeit(
-                "this task deals with several users, and started by an ordinary user a machine has "
-                "one: run Parley as root, or leave the item out"
-            )
+        if fault := describe_unprepared(entry, prepared):
+            raise Forfeit(f"this task cannot be played here: {fault}")
         referee.tell(agent, referee.render(RULES))
         words = referee.render(TASK, description=entry.description)
         end: End = "out of turns"
