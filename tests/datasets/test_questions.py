@@ -539,6 +539,17 @@ def test_a_dataset_of_the_hub_is_asked_for_by_split_and_edition(monkeypatch):
     assert len(shots.before("Baking bread")) == 5
 
 
+def test_gsm8k_is_played_with_eight_examples_unless_a_number_is_set(monkeypatch):
+    rows = [{"question": f"{n} and 1?", "answer": f"#### {n + 1}"} for n in range(64)]
+    library = ModuleType("datasets")
+    library.load_dataset = lambda name, edition, split, revision=None: rows
+    library.__spec__ = sys.__spec__
+    monkeypatch.setitem(sys.modules, "datasets", library)
+    for shots, count in ((None, 8), (3, 3)):
+        found = open_references(QA(shots=shots), "gsm8k")["shots"]
+        assert len(found.before("")) == count
+
+
 def some(subject, count, start=0):
     return [
         Question(f"{subject}{n}", f"{subject} {n}?", "A", ("yes", "no"), subject)

@@ -20,6 +20,7 @@ class Dataset:
     rows: Callable[[], Iterable[Any]]  # in any form of the item type
     # rows that are shown as worked examples, and never asked
     examples: Callable[[], Iterable[Any]] | None = None
+    shots: int | None = None  # how many of them are usually shown; None: as many as the task says
 
     def items(self) -> list[Any]:
         """All items; a different number of them is another edition."""

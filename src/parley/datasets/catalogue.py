@@ -136,6 +136,12 @@ def load_examples(reference: str, kind: type, own: bool = False) -> list[Any]:
     return [] if own else load_items(reference, kind)
 
 
+def usual_shots(reference: str, kind: type) -> int | None:
+    """How many worked examples a dataset is usually played with, if it says so."""
+    reference = resolve_reference(reference, kind)
+    return next((dataset.shots for dataset in datasets_named(reference, kind)), None)
+
+
 def describe_reading(
     reference: str, kind: type, columns: Columns | None = None, unread: bool = False
 ) -> list[str]:

@@ -9,7 +9,7 @@ from functools import cached_property
 from hashlib import blake2b
 from typing import Any, ClassVar, NamedTuple
 
-from parley.datasets.catalogue import load_examples
+from parley.datasets.catalogue import load_examples, usual_shots
 from parley.datasets.dictionaries import open_lexicon
 from parley.errors import TaskError, UsageError
 from parley.match.task_errors import errors_of_task
@@ -51,7 +51,8 @@ def select_examples(wanted: Demonstrations, played: PlayedItems) -> ExampleColle
     found = load_examples(source, Question, own=not wanted.source) if source else []
     asked = {fold_text(each.question) for each in played.items}
     left = [asdict(each) for each in found if fold_text(each.question) not in asked]
-    count = min(wanted.usual, len(left)) if wanted.count is None else wanted.count
+    usual = (usual_shots(source, Question) if source else None) or wanted.usual
+    count = min(usual, len(left)) if wanted.count is None else wanted.count
     if len(left) < count or (wanted.source and not left):
         there = (
             f"{source} has {len(left)} that are not asked"

@@ -37,7 +37,7 @@ Share = Annotated[float, (0, 1)]
 class QA(Task):
     """One question, one answer, right or wrong (KIEval's benchmark accuracy, LLM-Evolve's round 0).
 
-    shots       worked examples before a question; if nothing is said, 5 where the dataset has some
+    shots       worked examples before a question; by default 5 (8 for GSM8K), as far as the dataset has some
     shots_from  another dataset or file to take them from
     by          whether a choice is read from the reply (text), or is the likeliest letter (logprobs)
     question    the question

@@ -11,4 +11,4 @@ from parley.rules.items import Question
 HUB = "openai/gsm8k"
 ROWS, EXAMPLES = (partial(load_hub_rows, HUB, "main", split) for split in ("test", "train[:64]"))
 
-DATASETS = (Dataset("gsm8k", Question, 1319, f"hub {HUB}, test", "MIT", ROWS, EXAMPLES),)
+DATASETS = (Dataset("gsm8k", Question, 1319, f"hub {HUB}, test", "MIT", ROWS, EXAMPLES, shots=8),)
