@@ -10,8 +10,7 @@ from parley.config.prepare import Prepared
 from parley.errors import ReplayError
 from parley.match.record import RecordedCall
 from parley.memory.experiences import Experience, MemoryOwner, Recalled, memory_version
-from parley.participants._demonstrations import digest_examples
-from parley.participants._recalling import make_recollection
+from parley.participants._demonstrations import digest_shown
 from parley.plans.evolve_settings import PROBE
 from parley.rules.pool import Seat, SeatHistory, View
 from parley.runs.recall import ExperienceBuilder
@@ -23,8 +22,7 @@ class RecallCheck:
 
     def __init__(self, prepared: Prepared, reader: RunReader) -> None:
         assert prepared.config.evolve is not None
-        self._settings = prepared.config.evolve
-        self._builder = ExperienceBuilder(prepared, self._settings.arms)
+        self._builder = ExperienceBuilder(prepared, prepared.config.evolve.arms)
         self._builder.load(reader, reader.scores_by_match())
         self._rows: dict[int, list[Recalled]] = {}
         for row in reader.recalled():
@@ -88,9 +86,8 @@ class RecallCheck:
     ) -> Iterator[str]:
         """Calls in which other demonstrations were sent than are on record."""
         arm = match.arm.removesuffix(PROBE)
-        experiences, keep = self._builder.by_key.get(arm, {}), self._settings.arms[arm].keep
         try:
-            recollection = make_recollection(row, experiences, keep)
+            recollection = self._builder.recollection(row, arm)
         except ReplayError:
             return  # found before
         if not conversation.turns:
@@ -100,7 +97,8 @@ class RecallCheck:
         view = View(
             seat, 0, 0, list(conversation.turns), b"", nothing, own, told=conversation.told
         ).with_examples(recollection.examples_for(own[1] if own else ()))
-        wanted = None if view.examples is None else digest_examples(view.examples[1])
+        examples = () if view.examples is None else view.examples[1]
+        wanted = digest_shown(examples, recollection.lessons)
         first = 0 if own is None else own[0]
         for call in calls:
             if call.seat == seat and call.reply.sent != wanted and (own is None or first == 0):

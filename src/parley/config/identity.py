@@ -14,7 +14,7 @@ from parley.errors import ReplayError, UsageError
 from parley.match.claims import SCHEME
 from parley.match.task_errors import errors_of_task
 from parley.providers._secrets import secrets_in_environment
-from parley.rules.prompts import Prompt
+from parley.rules.prompts import Prompt, prompt_address
 from parley.rules.task import Metric, Task
 from parley.store.config import MAY_CHANGE, MAY_MOVE, Config, text_digest
 
@@ -54,9 +54,11 @@ def run_identity(
         "metrics": [metric_facts(metric) for metric in task.metrics(seats)],
         **({"basis": basis} if basis else {}),
         "items": f"{len(items)}@{text_digest(repr(items))[:8]}" if items else None,
-        "texts": {f"{task.name}.{name}": prompt.text for name, prompt in sorted(prompts.items())},
+        "texts": {
+            prompt_address(task.name, name): prompt.text for name, prompt in sorted(prompts.items())
+        },
         "prompts": {
-            f"{task.name}.{name}": text_digest(prompt.text)
+            prompt_address(task.name, name): text_digest(prompt.text)
             for name, prompt in sorted(prompts.items())
         },
     }

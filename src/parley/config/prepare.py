@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from parley.config.evolved_task import evolve_task
 from parley.config.identity import form_facts, run_identity
 from parley.config.models_file import keys_at_trusted_hosts
 from parley.config.prices import PriceList, prices_for, prices_path
@@ -129,6 +130,7 @@ def prepare_new(
     Without `need_keys`, models whose key is missing are only warned about: for a forecast.
     """
     task = task or task_class(config.task).from_params(config.params)
+    task = evolve_task(task, config.evolve)
     check_names(config, task)
     if not type(task).__module__.startswith("parley.tasks."):  # ours are held to it by a test
         check_prompt_variables(type(task))
@@ -286,6 +288,7 @@ def from_record(
     functions: Mapping[str, Callable[..., Any]] | None = None,
 ) -> Prepared:
     """A run on items that are stored with it; `recorded`: its matches are those of another run."""
+    task = evolve_task(task, config.evolve)
     check_names(config, task)
     own = recorded_items(items, task)
     plan = recorded.plan if recorded else make_plan(config, task, own)

@@ -7,7 +7,7 @@ from dataclasses import fields
 
 from parley.errors import unknown_name
 from parley.match.task_errors import errors_of_task
-from parley.rules.prompts import FORM, Prompt
+from parley.rules.prompts import FORM, Prompt, prompt_address
 from parley.rules.task import Task
 
 
@@ -24,7 +24,7 @@ def chosen_prompts(
     """The prompts in use: the task's own, or what the configuration puts in their place; what is
     not used stays as it is."""
     own = task.prompts()
-    known = {f"{task.name}.{name}": prompt for name, prompt in own.items()}
+    known = {prompt_address(task.name, name): prompt for name, prompt in own.items()}
     params = [each.name for each in fields(task)]  # type: ignore[arg-type]
     for address, text in replaced.items():
         if address not in known:
@@ -40,7 +40,7 @@ def about_prompts(
 ) -> Iterator[str]:
     """What the user should know about the words put in place of a task's own."""
     for name, own in task.prompts().items():
-        address = f"{task.name}.{name}"
+        address = prompt_address(task.name, name)
         if address in replaced and name in unused:
             yield (
                 f"prompt {address} is replaced, but nobody hears it in this configuration: "

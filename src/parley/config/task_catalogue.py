@@ -137,9 +137,14 @@ def task_of_run(info: RunInfo) -> type[Task] | None:
     """The installed task that a run has played; None for a task in a file, for one that is not
     installed, and where the installed one of that name is another task."""
     found = installed_task(info.config.task)
-    if found is None or set(found.roles) != set(info.identity["roles"]):
-        return None
-    return found
+    if found is not None and info.config.evolve is not None:
+        from parley.config.evolved_task import evolve_task_class
+
+        try:
+            found = evolve_task_class(found, info.config.evolve)
+        except UsageError:  # a task that has a role of such a name by now
+            return None
+    return found if found and set(found.roles) == set(info.identity["roles"]) else None
 
 
 def load_task_module(path: str) -> ModuleType:

@@ -34,6 +34,9 @@ def digest_turns(turns: Sequence[Turn]) -> str:
     return blake2b(b"".join(turn.encoded for turn in turns), digest_size=16).hexdigest()
 
 
-def digest_examples(examples: Sequence[Example]) -> str:
-    """The same digest, of demonstrations."""
-    return digest_turns(demonstration_turns(examples))
+def digest_shown(examples: Sequence[Example], lessons: str = "") -> str | None:
+    """The same digest, of demonstrations and of lessons; None where nothing is shown."""
+    turns = demonstration_turns(examples)
+    if lessons:
+        turns.append(Turn("user", lessons))
+    return digest_turns(turns) if turns else None

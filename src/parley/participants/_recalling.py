@@ -10,9 +10,10 @@ from random import Random
 from parley.errors import ReplayError
 from parley.match.protocol import Call, Participant, Reply
 from parley.memory.experiences import Experience, Recalled
-from parley.memory.wording import FAILED, SUCCEEDED
-from parley.participants._demonstrations import digest_examples
+from parley.memory.wording import FAILED, LESSONS, SUCCEEDED
+from parley.participants._demonstrations import digest_shown
 from parley.rules.pool import Example, View
+from parley.rules.prompts import Prompt
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +21,8 @@ class Recollection:
     """What a seat is shown in every call of a match."""
 
     experiences: tuple[tuple[Example, ...], ...] = ()  # each one turn by turn, in order
-    k: int = 0  # the task's own examples fill up to so many, before the others
+    # the task's own examples fill up to so many, before the others; None: all of them are shown
+    k: int | None = 0
     lessons: str = ""  # stand before the question
     shuffle: str = ""  # shows the task's own examples, in the order of this seed
 
@@ -28,7 +30,7 @@ class Recollection:
         """The demonstrations to show, given those of the task."""
         if self.shuffle:
             return tuple(Random(self.shuffle).sample(own, len(own)))
-        missing = max(0, self.k - len(self.experiences))
+        missing = None if self.k is None else max(0, self.k - len(self.experiences))
         return (*own[:missing], *(turn for each in self.experiences for turn in each))
 
 
@@ -44,8 +46,9 @@ class Recalling:
         shown = view.with_examples(self._recollection.examples_for(own), self._recollection.lessons)
         given = await self._participant.reply(shown, call)
         reply = Reply(given) if isinstance(given, str) else given
-        if shown.examples is not None and reply.sent is None:
-            reply.sent = digest_examples(shown.examples[1])
+        lessons = self._recollection.lessons
+        if reply.sent is None or lessons:
+            reply.sent = digest_shown(() if shown.examples is None else shown.examples[1], lessons)
         return reply
 
     async def close(self) -> None:
@@ -53,24 +56,37 @@ class Recalling:
 
 
 def make_recollection(
-    recalled: Recalled, experiences: Mapping[tuple[int, str], Experience], keep: str
+    recalled: Recalled,
+    experiences: Mapping[tuple[int, str], Experience],
+    keep: str,
+    insights: bool,
+    prompts: Mapping[str, Prompt],
 ) -> Recollection:
     """What a seat is shown, from the record of it. Where failures are remembered, too, each
-    experience says what became of it."""
+    experience says what became of it. `insights`: lessons are shown, and the task's own examples
+    stay; `prompts` are the words around what is shown."""
     try:
         found = [experiences[each.match, each.seat] for each in recalled.shown]
     except KeyError as missing:
         raise ReplayError(
             f"match {recalled.match} recalls what {missing} said, which is no experience on record"
         ) from None
+    if insights and not recalled.shuffle:
+        lines = "\n".join(f"- {' '.join(each.lesson.split())}" for each in found)
+        words = prompts.get(LESSONS.name, LESSONS).render({"lessons": lines}) if found else ""
+        return Recollection(k=None, lessons=words)
+    words_of = {
+        success: prompts.get(words.name, words).text
+        for success, words in ((True, SUCCEEDED), (False, FAILED))
+    }
     shown = tuple(
-        with_outcome(each.turns, each.success) if keep == "all" else each.turns for each in found
+        with_outcome(each.turns, words_of[each.success]) if keep == "all" else each.turns
+        for each in found
     )
     return Recollection(shown, recalled.k, shuffle=recalled.shuffle)
 
 
-def with_outcome(turns: tuple[Example, ...], success: bool) -> tuple[Example, ...]:
+def with_outcome(turns: tuple[Example, ...], said: str) -> tuple[Example, ...]:
     """Demonstrations that say before their first question what became of them."""
-    said = (SUCCEEDED if success else FAILED).text
     first = turns[0]._replace(question=f"{said}\n\n{turns[0].question}")
     return first, *turns[1:]

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from random import Random
-from typing import Any
+from typing import Annotated, Any
 
 from parley.errors import unknown_name
 from parley.match.protocol import Call
+from parley.memory.feedback import LESSON_WRITER, SELF_CRITIC
 from parley.participants._guard import ErrorsAsParticipant, file_of_function
 from parley.rules.bot_view import BotView
 from parley.rules.parameters import parse_keywords
 from parley.rules.pool import View
 from parley.rules.readers import ReplyText
 from parley.rules.task import Task
+
+Share = Annotated[float, (0, 1)]
 
 
 class Bot:
@@ -29,8 +33,11 @@ class Bot:
     async def reply(self, view: View, call: Call) -> str:
         assert view.bot_knowledge is not None
         rng = Random(f"{view.bot_knowledge.seed}|{view.seat.key}|{view.round}|{view.attempt}")
+        # who only plays knows nothing of judging, and says anything that the form allows
+        plays = view.seat.role not in (SELF_CRITIC, LESSON_WRITER)
+        decide, options = (self._decide, self._options) if plays else (random, {})
         with ErrorsAsParticipant(f"bot/{self._name}", home=self._home, kind="code"):
-            value = self._decide(
+            value = decide(
                 BotView(
                     view,
                     view.bot_knowledge.task,
@@ -38,7 +45,7 @@ class Bot:
                     rng,
                     view.bot_knowledge.works,
                 ),
-                **self._options,
+                **options,
             )
             return (
                 value
@@ -79,11 +86,26 @@ def forger(bot: BotView) -> ReplyText:
     )
 
 
+def critic(bot: BotView, false_yes: Share = 0.0, false_no: Share = 0.0) -> str:
+    """Judges by the item's answer whether the last reply quoted to it is right: takes the share `false_yes` of wrong ones for right, and `false_no` of right ones for wrong."""  # noqa: E501
+    said = fold_words(bot.quoted[-1][1]) if bot.quoted else []
+    answer = fold_words(str(getattr(bot.item, "answer", "")))
+    right = bool(answer) and said[-len(answer) :] == answer
+    wrong_share = false_no if right else false_yes
+    return "yes" if right != (bot.rng.random() < wrong_share) else "no"
+
+
+def fold_words(text: str) -> list[str]:
+    """The words of a text, without case and punctuation."""
+    return re.findall(r"\w+", text.casefold())
+
+
 ANYWHERE: dict[str, Callable[..., Any]] = {
     "random": random,
     "null": null,
     "injector": injector,
     "forger": forger,
+    "critic": critic,
 }
 
 

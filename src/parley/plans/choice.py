@@ -7,12 +7,14 @@ from collections.abc import Mapping, Sequence
 from parley.errors import UsageError
 from parley.match.seating import check_metrics, seat_counts
 from parley.match.task_errors import errors_of_task
+from parley.memory.feedback import CRITIC
 from parley.plans import Plan
 from parley.plans.arrangements import contestant_roles, default_arrangement
 from parley.plans.blocks import BlockMaker
 from parley.plans.confident_items import ScreeningPlan
 from parley.plans.evolve import make_evolve_plan
 from parley.plans.evolve_settings import EvolveSettings, find_success_rules
+from parley.plans.feedback_seats import FeedbackSeats, find_wanted_feedback
 from parley.plans.fixed import make_fixed_plan
 from parley.plans.stop_targets import StopTarget, leading_metrics
 from parley.rules.task import Metric, Task
@@ -44,9 +46,16 @@ def choose_plan(
         if count < 1:
             raise UsageError(f"{what} must be at least 1, not {count}")
     if evolve is not None:
-        series = BlockMaker(default_arrangement(task), task, contestants, instruments, seed, size)
-        check_evolve(task, series, evolve)
-        return make_evolve_plan(series, evolve, items, repeats, seed, task.items is not None)
+        # the critic of the plan sits only where one is wanted; a task may have one of its own
+        own = CRITIC in task.roles and not find_wanted_feedback(evolve).critic
+        rest = {role: each for role, each in instruments.items() if own or role != CRITIC}
+        series = BlockMaker(default_arrangement(task), task, contestants, rest, seed, size)
+        metrics = check_evolve(task, series, evolve)
+        critics = () if own else instruments.get(CRITIC, ())
+        feedback = FeedbackSeats(evolve, task, metrics, critics)
+        return make_evolve_plan(
+            series, evolve, items, repeats, seed, task.items is not None, feedback
+        )
     if verify is not None:
         return ScreeningPlan(
             BlockMaker(name, task, contestants, instruments, seed, size), items, repeats, *verify
@@ -101,12 +110,13 @@ def choose_plan(
     return SequentialPlan(series, rule, items, repeats, seed, max_blocks)
 
 
-def check_evolve(task: Task, series: BlockMaker, evolve: EvolveSettings) -> None:
-    """Refuse arms in which nothing could count as a success."""
+def check_evolve(task: Task, series: BlockMaker, evolve: EvolveSettings) -> list[Metric]:
+    """The metrics of a match; arms in which nothing could count as a success are refused."""
     table = seat_counts(series.matches(0, "", None, 1, 0)[0].seats, task)
     metrics = metrics_for_seats(task, table)
     for arm in evolve.arms.values():
         find_success_rules(metrics, list(contestant_roles(task)), arm, task.name)
+    return metrics
 
 
 def metrics_for_seats(task: Task, table: Mapping[str, int]) -> list[Metric]:

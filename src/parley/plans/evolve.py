@@ -16,6 +16,7 @@ from parley.errors import UsageError
 from parley.plans import Block, Done, MatchSpec
 from parley.plans.blocks import BlockMaker
 from parley.plans.evolve_settings import PROBE, EvolveArm, EvolveSettings
+from parley.plans.feedback_seats import FeedbackSeats
 from parley.tables import plural
 
 
@@ -30,7 +31,9 @@ class EvolvePlan:
         repeats: int,
         seed: int,
         has_items: bool = True,
+        feedback: FeedbackSeats | None = None,
     ) -> None:
+        self._feedback = feedback
         self._series, self._items, self._repeats, self._seed = series, list(items), repeats, seed
         self.settings, self._has_items = settings, has_items
         self._turns = {
@@ -122,7 +125,10 @@ class EvolvePlan:
         for repeat, item in places:
             turn = self._turns[repeat, item]
             for spec in self._series.matches(played, item, self._on(item), repeat, turn):
-                yield replace(spec, stage=stage, arm=arm)
+                seats = dict(spec.seats)
+                if self._feedback is not None:
+                    seats |= self._feedback.seats_after(spec.seats, stage, arm)
+                yield replace(spec, stage=stage, arm=arm, seats=seats)
                 played += 1
 
 
@@ -133,6 +139,7 @@ def make_evolve_plan(
     repeats: int,
     seed: int,
     has_items: bool = True,
+    feedback: FeedbackSeats | None = None,
 ) -> EvolvePlan:
     """The plan; refuses what nothing could be learnt from."""
     if len(items) < 2:
@@ -140,4 +147,4 @@ def make_evolve_plan(
             f"evolve needs at least two {'items' if has_items else 'games a round'}, so that "
             "something can be learnt from one for another: --items N"
         )
-    return EvolvePlan(series, settings, items, repeats, seed, has_items)
+    return EvolvePlan(series, settings, items, repeats, seed, has_items, feedback)

@@ -35,7 +35,7 @@ class EvolveArm:
     mask       leave out a question's own earlier answer
     probe      play the last round once more with the question's own answer left out
     keep       which experiences to remember: only successes (positive), or all with their outcome
-    feedback   who decides what is a success: the task's score (truth), a model, or people
+    feedback   who decides what is a success: the task's score (truth), the player (self), a critic
     refresh    whether new successes are added (merge), or replace those of earlier rounds
     scope      where to search: in all, in the same subject, or in other subjects
     order      how to order what is shown: nearest_last or nearest_first
@@ -54,13 +54,13 @@ class EvolveArm:
     mask: bool = False
     probe: bool = True
     keep: Literal["positive", "all"] = "positive"
-    feedback: Literal["truth"] = "truth"
+    feedback: Literal["truth", "self", "critic"] = "truth"
     refresh: Literal["merge", "replace"] = "merge"
     scope: Literal["all", "subject", "other"] = "all"
     order: Literal["nearest_last", "nearest_first"] = "nearest_last"
     window: Annotated[int, (1, 10**9)] | None = None
     held_out: Share = 0.0
-    memory: Literal["demonstrations"] = "demonstrations"
+    memory: Literal["demonstrations", "insights"] = "demonstrations"
     poison: Share = 0.0
     success: str = ""
     fit: Annotated[int, (1, 10**9)] | None = None

@@ -62,6 +62,11 @@ class Prompt:
         return ", ".join(f"{{{name}}}" for name in self.variables if name not in other.variables)
 
 
+def prompt_address(task: str, name: str) -> str:
+    """The name by which users replace a prompt: TASK.NAME, unless it has a dot already."""
+    return name if "." in name else f"{task}.{name}"
+
+
 # What every referee says when a reply has the wrong form; a configuration may replace these too.
 AGAIN = Prompt("again", "Your reply could not be read: {fault}. {hint}")
 SHORTER = Prompt(

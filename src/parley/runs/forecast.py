@@ -300,7 +300,8 @@ def make_match(
     for seat, alias in spec.seats.items():
         live = prepared.config.is_live_role(seat.role)
         who: Participant = cast[alias] if live else RecordedReplies()
-        seated[seat] = who if rehearsal is None else rehearsal.wrap(spec, seat, who)
+        plays = rehearsal is not None and not prepared.task.roles[seat.role].instrument
+        seated[seat] = rehearsal.wrap(spec, seat, who) if rehearsal and plays else who
     return Match(
         prepared.task,
         seated,

@@ -10,8 +10,10 @@ from parley.participants._recalling import Recalling, Recollection
 from parley.plans import MatchSpec
 from parley.plans.evolve_settings import EvolveSettings
 from parley.rules.pool import Example, Seat, View, text_of
+from parley.runs.stand_ins import write_filler
 
 USUAL_K = 3  # experiences, where the task has no examples of its own
+LESSON_TOKENS = 80  # of a lesson of 60 words
 
 
 @dataclass
@@ -30,6 +32,9 @@ class Rehearsal:
         if not arm.searches or seat.role not in self.turns:
             return participant
         k = self.count(seat.role, arm.k)
+        if arm.memory == "insights":
+            lesson = write_filler(LESSON_TOKENS)
+            return Recalling(participant, Recollection(k=None, lessons="\n".join([lesson] * k)))
         return Recalling(participant, Recollection((self.turns[seat.role],) * k, k))
 
     def count(self, role: str, k: int | None) -> int:

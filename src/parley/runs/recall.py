@@ -27,7 +27,7 @@ from parley.memory.experiences import (
 from parley.memory.interactions import Interaction, RecordedMatch, collect_interactions
 from parley.memory.retrievers._registry import make_retriever
 from parley.memory.same_items import ItemNumbers
-from parley.participants._recalling import Recalling, make_recollection
+from parley.participants._recalling import Recalling, Recollection, make_recollection
 from parley.plans import Marks, MatchSpec
 from parley.plans.arrangements import contestant_roles
 from parley.plans.evolve_settings import PROBE, EvolveArm, SuccessRule, find_success_rules
@@ -36,6 +36,7 @@ from parley.runs.forecast import make_match
 from parley.runs.forecast_recall import Rehearsal
 from parley.runs.stand_ins import USUAL, StandIn, estimate_text_tokens
 from parley.store import Journal, RunReader, Store, read_run
+from parley.store.feedback_notes import FeedbackOnRecord, read_feedback
 
 ROUGH = 1.3  # tokens are guessed from characters, so some room is left
 TURN = 8  # tokens that a turn has besides its words
@@ -101,9 +102,8 @@ class Recaller:
         found = self._recalled.get((spec.number, seat.key))
         if found is None:
             return participant
-        name = spec.arm.removesuffix(PROBE)
-        experiences, keep = self._builder.by_key.get(name, {}), self._settings.arms[name].keep
-        return Recalling(participant, make_recollection(found, experiences, keep))
+        shown = self._builder.recollection(found, spec.arm.removesuffix(PROBE))
+        return Recalling(participant, shown)
 
     def _search_stage(self, batch: Sequence[MatchSpec]) -> list[Recalled]:
         groups: dict[MemoryOwner, list[tuple[MatchSpec, Seat]]] = {}
@@ -198,7 +198,11 @@ class Recaller:
         room = self._room(arm, spec, seat)
         if room is None:
             return shown
-        sizes = [estimate_tokens(each.turns) for each, _ in shown]
+        insights = arm.memory == "insights"
+        sizes = [
+            estimate_text_tokens(each.lesson) if insights else estimate_tokens(each.turns)
+            for each, _ in shown
+        ]
         count = len(shown)
         while count and sum(sizes[:count]) > room:
             count -= 1
@@ -220,6 +224,7 @@ class ExperienceBuilder:
 
     def __init__(self, prepared: Prepared, arms: Mapping[str, EvolveArm]) -> None:
         self._prepared, self._read, self._arms = prepared, 0, arms  # read: the last match so far
+        self._feedback = FeedbackOnRecord()
         self._specs: dict[int, MatchSpec] = {}
         metrics = list(prepared.task.metrics(prepared.seats))
         roles = list(contestant_roles(prepared.task))
@@ -249,10 +254,18 @@ class ExperienceBuilder:
         """What somebody remembers when a stage begins; the owner's arm may be that of a probe."""
         name = owner.arm.removesuffix(PROBE)
         arm = self._arms[name]
-        policy = MemoryPolicy(arm.keep, arm.refresh, arm.window is not None)
+        insights = arm.memory == "insights"
+        policy = MemoryPolicy(arm.keep, arm.refresh, arm.window is not None, insights)
         own = self.of(owner.alias, owner.role, name)
         return select_experiences(
             own, owner._replace(arm=name), stage, policy, self._held_out[name]
+        )
+
+    def recollection(self, recalled: Recalled, name: str) -> Recollection:
+        """What a seat of an arm is shown, from the record of it."""
+        arm, prompts = self._arms[name], self._prepared.prompts
+        return make_recollection(
+            recalled, self.by_key.get(name, {}), arm.keep, arm.memory == "insights", prompts
         )
 
     def subject(self, item: str) -> str:
@@ -280,6 +293,7 @@ class ExperienceBuilder:
                 self._add(replace(each, match=-number), each.arm)
         if not all(number in self._specs for number in scores):
             self._specs = {match.number: match.spec for match in reader.matches()}
+        self._feedback = read_feedback(reader)
         for match in reader.recorded_matches(self._read):
             self._read = match.number
             if match.number in scores:
@@ -301,12 +315,22 @@ class ExperienceBuilder:
                 rule = self.rules[arm].get(seat.role)
                 if rule is not None:
                     right = rule.holds(marks.get(seat, {}).get(rule.metric))
-                    self._add(self._experience(spec, seat, interaction, arm, right), arm)
+                    said = self._feedback.verdict(
+                        spec.number, seat, self._arms[arm].feedback, right
+                    )
+                    if said is not None:  # a verdict that cannot be read keeps nothing
+                        self._add(self._experience(spec, seat, interaction, arm, right, said), arm)
 
     def _experience(
-        self, spec: MatchSpec, seat: Seat, interaction: Interaction, arm: str, right: bool
+        self,
+        spec: MatchSpec,
+        seat: Seat,
+        interaction: Interaction,
+        arm: str,
+        right: bool,
+        said: bool,
     ) -> Experience:
-        item = spec.block
+        item, insights = spec.block, self._arms[arm].memory == "insights"
         return Experience(
             spec.number,
             seat.key,
@@ -318,9 +342,10 @@ class ExperienceBuilder:
             spec.repeat,
             self.own_cue(item) or interaction.question,
             interaction.turns,
-            self._turn_round(right, spec, seat, arm),
+            self._turn_round(said, spec, seat, arm),
             right,
             self.subject(item),
+            self._feedback.lesson(spec.number, seat) if insights else "",
         )
 
     def _turn_round(self, verdict: bool, spec: MatchSpec, seat: Seat, arm: str) -> bool:

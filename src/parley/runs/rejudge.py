@@ -8,11 +8,12 @@ must be, word by word, what the record says; where it is not, nothing is judged.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from parley.config import models_file
+from parley.config.evolved_task import evolve_task
 from parley.config.experiment import Experiment, with_temperature_zero
 from parley.config.identity import refuse_changes
 from parley.config.models_file import keys_at_trusted_hosts
@@ -21,9 +22,11 @@ from parley.config.recorded_matches import Recorded, facts_on_record
 from parley.config.recorded_task import check_recorded_paths, task_to_resume
 from parley.config.trust import check_models, mark_recorded
 from parley.errors import ReplayError, UsageError
+from parley.memory.feedback import CRITIC, SELF_CRITIC
 from parley.options import check_options
 from parley.plans import MatchSpec
 from parley.plans.arrangements import seat_instruments
+from parley.plans.feedback_seats import FeedbackWanted, find_wanted_feedback
 from parley.plans.fixed import FixedPlan
 from parley.providers import _registry as providers
 from parley.providers._endpoint import DERIVED
@@ -61,16 +64,23 @@ def prepare_judging(
         if task is None:
             kind = task_to_resume(reader.info.config.task, reader.info.identity, task_file)
             task = kind.from_params(reader.info.config.params)
+        task = evolve_task(task, reader.info.config.evolve)
         config = config_with_judges(reader, experiment, task, seed)
         check_models(config.live_models, experiment.allowed.with_keys_at(keys_at_trusted_hosts()))
-        judges = seat_instruments(task, config.instruments)
+        judges = seat_instruments(task, instruments_of_task(config))
         matches = [match.spec for match in reader.matches() if match.has_ended]
         if not matches:
             raise UsageError(
                 f"{reader.info.id} has no match that has ended: there is nothing to judge"
             )
         plan = FixedPlan(
-            [replace(spec, seats=contestants_of(spec, task) | judges) for spec in matches]
+            [
+                replace(
+                    spec,
+                    seats=contestants_of(spec, task) | judges | critics_of(spec, config),
+                )
+                for spec in matches
+            ]
         )
         recorded = Recorded(ref, plan, facts_on_record(reader))
         prepared = prepare_rejudge(
@@ -86,6 +96,25 @@ def contestants_of(spec: MatchSpec, task: Task) -> dict[Seat, str]:
     """Who was judged."""
     return {
         seat: alias for seat, alias in spec.seats.items() if not task.roles[seat.role].instrument
+    }
+
+
+def instruments_of_task(config: Config) -> dict[str, list[str]]:
+    """The instruments that sit in every match: critics of the plan `evolve` do not."""
+    evolve = config.evolve
+    roles = () if evolve is None else find_wanted_feedback(evolve).roles
+    return {role: panel for role, panel in config.instruments.items() if role not in roles}
+
+
+def critics_of(spec: MatchSpec, config: Config) -> dict[Seat, str]:
+    """Who was asked after a match of the plan `evolve`, with the critic of now."""
+    if config.evolve is None:
+        return {}
+    roles = find_wanted_feedback(config.evolve).roles
+    return {
+        seat: config.instruments[CRITIC][0] if seat.role == CRITIC else alias
+        for seat, alias in spec.seats.items()
+        if seat.role in roles
     }
 
 
@@ -113,6 +142,7 @@ def config_with_judges(
             f"contestants of {task.name} hear the {heard[0]}: to replace it is to play anew, "
             f"not to judge again"
         )
+    refuse_lessons(reader, panels)
     instruments = {**config.instruments, **{role: list(panel) for role, panel in panels.items()}}
     kept = {
         *config.players,
@@ -166,6 +196,26 @@ def config_with_judges(
             else config.rejudged.masking,
         ),
     )
+
+
+def refuse_lessons(reader: RunReader, panels: Mapping[str, Sequence[str]]) -> None:
+    """Refuse judges who would change what somebody was told, or who sit under the players' own
+    names."""
+    evolve = reader.info.config.evolve
+    wanted = FeedbackWanted() if evolve is None else find_wanted_feedback(evolve)
+    if wanted.lessons:
+        raise UsageError(
+            f"players of {reader.info.id} were told how their matches went, and wrote lessons: "
+            f"with other judges they would have been told something else; play it anew"
+        )
+    for role in panels:
+        if role == SELF_CRITIC and role in wanted.roles:
+            raise UsageError(
+                f"--role {role}: players judged themselves in {reader.info.id}; for another "
+                f"critic play it anew with --evolve feedback=critic --role {CRITIC}=PROVIDER/NAME"
+            )
+    if wanted.critic and len(panels.get(CRITIC, "1")) != 1:
+        raise UsageError(f"--role {CRITIC}: the plan evolve asks one critic")
 
 
 def rejudge_cautions(reader: RunReader, prepared: Prepared, matches: int) -> list[str]:

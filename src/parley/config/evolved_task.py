@@ -1,0 +1,227 @@
+"""A task after whose matches somebody is asked: critics whether players succeeded, and players for
+a lesson. The task itself does not know, and its scores stay its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import cache
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from parley.errors import Unreadable, UsageError
+from parley.memory.feedback import (
+    CRITIC,
+    FEEDBACK_ROLES,
+    LESSON_WORDS,
+    LESSON_WRITER,
+    SELF_CRITIC,
+    CriticVerdict,
+    Lesson,
+    cut_words,
+)
+from parley.memory.wording import CRITIC_QUESTION, FAILED, LESSON_QUESTION, LESSONS, SUCCEEDED
+from parley.plans.arrangements import contestant_roles
+from parley.plans.evolve_settings import EvolveArm, EvolveSettings, find_success_rules
+from parley.plans.feedback_seats import (
+    FeedbackWanted,
+    feedback_role,
+    find_wanted_feedback,
+    list_judged_seats,
+)
+from parley.rules.parsing import find_object
+from parley.rules.pool import Seat
+from parley.rules.prompts import Prompt
+from parley.rules.readers import Choice, Text
+from parley.rules.referee import Referee
+from parley.rules.task import Metric, Scores, Task
+
+if TYPE_CHECKING:
+    Base = Task
+else:
+    Base = object
+
+VERDICT = Choice("success", ("yes", "no"))
+
+
+class AskedAfterwards(Base):
+    """Stands before a task's class: plays the task's own script, then asks what is wanted."""
+
+    feedback: ClassVar[FeedbackWanted]
+
+    async def play(self, referee: Referee, **seats: Any) -> Scores:
+        """The task's own script, then the questions; nobody who plays hears them."""
+        asked = {role: seats_of_role(seats.pop(role, None)) for role in FEEDBACK_ROLES}
+        scores = await super().play(referee, **seats)
+        players = [seat for each in seats.values() for seat in seats_of_role(each)]
+        counts = {role: len(seats_of_role(each)) for role, each in seats.items()}
+        metrics = self.metrics(counts)
+        judged = list_judged_seats(self.feedback, self, metrics, players)
+        verdicts = await self._ask_critics(referee, judged, asked)
+        if asked[LESSON_WRITER]:
+            if self.feedback.lessons == "truth":
+                outcomes = self._find_successes(scores, metrics, judged)
+            else:
+                outcomes = {
+                    each.seat: each.success
+                    for each in verdicts
+                    if each.by == self.feedback.lessons and each.success is not None
+                }
+            await self._ask_for_lessons(referee, judged, asked[LESSON_WRITER], outcomes)
+        return scores
+
+    async def _ask_critics(
+        self, referee: Referee, judged: Sequence[Seat], asked: Mapping[str, Sequence[Seat]]
+    ) -> list[CriticVerdict]:
+        """What critics say of every seat; it is on record as a note."""
+        places = [
+            (by, critic, seat)
+            for role, by in ((CRITIC, "critic"), (SELF_CRITIC, "self"))
+            for critic, seat in zip(asked[role], judged, strict=False)
+        ]
+        if not places:
+            return []
+        said = await referee.together(
+            *(
+                referee.ask(
+                    critic,
+                    referee.render(CRITIC_QUESTION, interaction=referee.quote_conversation(seat)),
+                    expect=VERDICT,
+                    default=None,
+                )
+                for _, critic, seat in places
+            )
+        )
+        found = []
+        for (by, _, seat), word in zip(places, said, strict=True):
+            success = None if word is None else word == "yes"
+            verdict = CriticVerdict(seat, by, success, read_reason(word))  # type: ignore[arg-type]
+            referee.note(verdict)
+            found.append(verdict)
+        return found
+
+    async def _ask_for_lessons(
+        self,
+        referee: Referee,
+        judged: Sequence[Seat],
+        writers: Sequence[Seat],
+        outcomes: Mapping[Seat, bool],
+    ) -> None:
+        """What players have learnt; who cannot be told how it went is not asked."""
+        places = [
+            (writer, seat) for writer, seat in zip(writers, judged, strict=True) if seat in outcomes
+        ]
+        if not places:
+            return
+        said = await referee.together(
+            *(
+                referee.ask(
+                    writer,
+                    referee.render(
+                        LESSON_QUESTION,
+                        interaction=referee.quote_conversation(seat),
+                        outcome="a success" if outcomes[seat] else "a failure",
+                        words=LESSON_WORDS,
+                    ),
+                    expect=Text(),
+                    default=None,
+                )
+                for writer, seat in places
+            )
+        )
+        for (_, seat), text in zip(places, said, strict=True):
+            if text is not None:
+                lesson, words = cut_words(text)
+                referee.note(Lesson(seat, lesson, words))
+
+    def _find_successes(
+        self, scores: Scores, metrics: Sequence[Metric], judged: Sequence[Seat]
+    ) -> dict[Seat, bool]:
+        """Whether every seat succeeded, by the task's own score."""
+        arm = EvolveArm(success=self.feedback.lesson_success)
+        rules = find_success_rules(metrics, list(contestant_roles(self)), arm, self.name)
+        found = {}
+        for seat in judged:
+            given = scores.get(seat)
+            by_name = given if isinstance(given, Mapping) else {metrics[0].name: given}
+            if seat.role in rules:
+                found[seat] = rules[seat.role].holds(by_name.get(rules[seat.role].metric))
+        return found
+
+    def metrics(self, seats: Mapping[str, int]) -> Sequence[Metric]:
+        return super().metrics(without_feedback(seats))
+
+    def cautions(self, seats: Mapping[str, int]) -> Iterable[str]:
+        return super().cautions(without_feedback(seats))
+
+    def unused_prompts(self, seats: Mapping[str, int]) -> Iterable[str]:
+        return super().unused_prompts(without_feedback(seats))
+
+    @classmethod
+    def prompts(cls) -> dict[str, Prompt]:
+        return {**super().prompts(), **{each.name: each for each in list_prompts(cls.feedback)}}
+
+
+def evolve_task(task: Task, settings: EvolveSettings | None) -> Task:
+    """The task as a run with these settings plays it."""
+    kind = evolve_task_class(type(task), settings)
+    return task if kind is type(task) else kind(**task.params)
+
+
+def evolve_task_class(kind: type[Task], settings: EvolveSettings | None) -> type[Task]:
+    """The class that a run with these settings plays: the same one if nobody is asked afterwards
+    and no words are needed."""
+    if settings is None or issubclass(kind, AskedAfterwards):
+        return kind
+    wanted = find_wanted_feedback(settings)
+    return kind if wanted == FeedbackWanted() else add_questions(kind, wanted)  # type: ignore[arg-type]
+
+
+@cache
+def add_questions(kind: type[Task], wanted: FeedbackWanted) -> type[Task]:
+    """A task's class with questions after its matches. It stands where the task's class stands, so
+    that its prompts and its source are found there."""
+    for role in wanted.roles:
+        if role in kind.roles:
+            raise UsageError(
+                f"{kind.name} has a role called {role} of its own, which the plan evolve needs: "
+                f"rename that role, or use another feedback"
+            )
+    added = {role: feedback_role(kind) for role in wanted.roles}
+    facts = {
+        "__module__": kind.__module__,
+        "__qualname__": kind.__qualname__,
+        "__doc__": kind.__doc__,
+        "roles": {**kind.roles, **added},
+        "feedback": wanted,
+    }
+    return type(kind.__name__, (AskedAfterwards, kind), facts)
+
+
+def list_prompts(wanted: FeedbackWanted) -> Iterator[Prompt]:
+    """The words that a run needs besides those of its task."""
+    if wanted.critic or wanted.self_critic:
+        yield CRITIC_QUESTION
+    if wanted.lessons:
+        yield LESSON_QUESTION
+        yield LESSONS
+    if wanted.outcomes:
+        yield SUCCEEDED
+        yield FAILED
+
+
+def seats_of_role(given: Seat | Sequence[Seat] | None) -> list[Seat]:
+    """The seats of a role, however many it may have."""
+    return [] if given is None else [given] if isinstance(given, Seat) else list(given)
+
+
+def without_feedback(seats: Mapping[str, int]) -> dict[str, int]:
+    """The seats that the task itself knows of."""
+    return {role: count for role, count in seats.items() if role not in FEEDBACK_ROLES}
+
+
+def read_reason(word: str | None) -> str:
+    """The reason that a critic gave beside its verdict; empty if it gave the bare word."""
+    with suppress(Unreadable):
+        found = find_object(getattr(word, "said", "") or "", {VERDICT.name}).get("reason")
+        return found if isinstance(found, str) else ""
+    return ""

@@ -1,0 +1,56 @@
+"""What is asked after a match, besides its score: who judges whether it was a success, what they
+said, and what the player has learnt from it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from parley.rules.notes import Note
+from parley.rules.pool import Seat
+
+CRITIC = "critic"  # another model judges
+SELF_CRITIC = "self_critic"  # the model that played judges itself
+LESSON_WRITER = "lesson_writer"  # the model that played writes down what it has learnt
+FEEDBACK_ROLES = (CRITIC, SELF_CRITIC, LESSON_WRITER)
+# feedback by a model: who gives it
+CRITICS = {"critic": CRITIC, "self": SELF_CRITIC}
+LESSON_WORDS = 60  # of a lesson at the most
+# a character of Chinese, Japanese or Korean stands for a word
+WORD = re.compile(
+    r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\s\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+"
+)
+
+
+@dataclass(frozen=True)
+class CriticVerdict(Note, kind="evolve.verdict"):
+    """Whether a critic takes what a seat did for a success; None if its reply could not be read."""
+
+    seat: Seat
+    by: Literal["critic", "self"]
+    success: bool | None
+    reason: str
+
+
+@dataclass(frozen=True)
+class Lesson(Note, kind="evolve.lesson"):
+    """What a player has written down after a match."""
+
+    seat: Seat
+    text: str  # cut to the most words that a lesson may have
+    words: int  # as it was written
+
+
+class CutText(NamedTuple):
+    """A text with so many words at the most, and how many it had."""
+
+    text: str
+    words: int
+
+
+def cut_words(text: str, most: int = LESSON_WORDS) -> CutText:
+    """The beginning of a text: whole words, and the spaces between them as they are."""
+    places = [found.end() for found in WORD.finditer(text)]
+    kept = text if len(places) <= most else text[: places[most - 1]]
+    return CutText(kept.strip(), len(places))

@@ -1,0 +1,147 @@
+"""Who is asked after the matches of the plan `evolve`: critics, and players for their lessons."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from parley.errors import UsageError
+from parley.memory.feedback import CRITIC, CRITICS, LESSON_WRITER, SELF_CRITIC
+from parley.plans.arrangements import contestant_roles
+from parley.plans.evolve_settings import (
+    PROBE,
+    EvolveArm,
+    EvolveSettings,
+    find_success_rules,
+)
+from parley.rules.pool import Seat
+from parley.rules.task import Metric, Role, Task
+
+
+@dataclass(frozen=True)
+class FeedbackWanted:
+    """What is asked after the matches of a run; arms that recall nothing want nothing."""
+
+    critic: bool = False
+    self_critic: bool = False
+    # who tells players that write lessons how it went: empty if nobody writes any
+    lessons: Literal["", "truth", "critic", "self"] = ""
+    lesson_success: str = ""  # what counts as a success there
+    # what counts as a success, in every arm that wants something
+    success: tuple[str, ...] = ()
+    outcomes: bool = False  # experiences are shown with what became of them
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """The roles of those who are asked."""
+        wanted = {
+            CRITIC: self.critic,
+            SELF_CRITIC: self.self_critic,
+            LESSON_WRITER: bool(self.lessons),
+        }
+        return tuple(role for role, is_wanted in wanted.items() if is_wanted)
+
+
+def find_wanted_feedback(settings: EvolveSettings) -> FeedbackWanted:
+    """What the arms of a run want to be asked after matches."""
+    arms = [arm for arm in settings.arms.values() if arm.searches]
+    asking = [arm for arm in arms if roles_for_arm(arm)]
+    writing = [arm for arm in arms if arm.memory == "insights"]
+    if len({(arm.feedback, arm.success) for arm in writing}) > 1:
+        raise UsageError(
+            "evolve.arms: arms with memory=insights share the lessons of the standard round, in "
+            "which players are told the outcome: give them the same feedback and success"
+        )
+    for arm in writing:
+        if arm.poison:
+            raise UsageError(
+                "evolve: with memory=insights every lesson is kept, whatever the verdict, so "
+                "poison would change nothing: leave it out"
+            )
+    return FeedbackWanted(
+        any(arm.feedback == "critic" for arm in asking),
+        any(arm.feedback == "self" for arm in asking),
+        writing[0].feedback if writing else "",
+        writing[0].success if writing else "",
+        tuple(dict.fromkeys(arm.success for arm in asking)),
+        any(arm.keep == "all" for arm in arms),
+    )
+
+
+def roles_for_arm(arm: EvolveArm) -> set[str]:
+    """Who is asked after the matches of an arm."""
+    if not arm.searches:
+        return set()
+    judges = {CRITICS[arm.feedback]} if arm.feedback in CRITICS else set()
+    return judges | ({LESSON_WRITER} if arm.memory == "insights" else set())
+
+
+def feedback_role(task: Task | type[Task]) -> Role:
+    """A role with a seat for every contestant, or none."""
+    most = sum(role.largest for role in contestant_roles(task).values())
+    return Role(0, most, instrument=True)
+
+
+def list_judged_seats(
+    wanted: FeedbackWanted, task: Task, metrics: Sequence[Metric], seats: Sequence[Seat]
+) -> list[Seat]:
+    """The seats that somebody judges or writes lessons about: contestants who can have a success,
+    by role and number."""
+    roles = list(contestant_roles(task))
+    judged = {
+        role
+        for success in wanted.success
+        for role in find_success_rules(metrics, roles, EvolveArm(success=success), task.name)
+    }
+    found = [seat for seat in seats if seat.role in judged]
+    return sorted(found, key=lambda seat: (roles.index(seat.role), seat.number))
+
+
+class FeedbackSeats:
+    """Seats those who are asked after a match. The critic is the one of the run; players who judge
+    themselves or write lessons sit there under their own alias."""
+
+    def __init__(
+        self,
+        settings: EvolveSettings,
+        task: Task,
+        metrics: Sequence[Metric],
+        critics: Sequence[str],
+    ) -> None:
+        self._settings, self._task, self._metrics = settings, task, metrics
+        self._wanted = find_wanted_feedback(settings)
+        if self._wanted.critic and len(critics) != 1:
+            raise UsageError(
+                f"evolve: feedback=critic wants one model that judges, got {len(critics)}: "
+                f"--role {CRITIC}=PROVIDER/NAME"
+            )
+        if critics and not self._wanted.critic:
+            raise UsageError(
+                f"--role {CRITIC}={critics[0]}: nobody asks a critic in this run: set --evolve "
+                f"feedback=critic"
+            )
+        self._critic = critics[0] if critics else ""
+
+    def seats_after(self, players: Mapping[Seat, str], stage: int, arm: str) -> dict[Seat, str]:
+        """Who is asked after a match between these players; nothing is learnt from a probe."""
+        if arm.endswith(PROBE):
+            return {}
+        arms = self._settings.arms
+        roles = {
+            role
+            for each in ([arms[arm]] if arm else arms.values())
+            # the standard round of a stream is a control
+            if stage > 0 or each.window is None
+            for role in roles_for_arm(each)
+        }
+        if not roles:
+            return {}
+        judged = list_judged_seats(self._wanted, self._task, self._metrics, list(players))
+        found: dict[Seat, str] = {}
+        for role in self._wanted.roles:
+            if role in roles:
+                places = feedback_role(self._task).seats(role, len(judged))
+                aliases = [self._critic if role == CRITIC else players[seat] for seat in judged]
+                found.update(zip(places, aliases, strict=True))
+        return found

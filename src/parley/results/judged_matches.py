@@ -1,0 +1,46 @@
+"""What critics said of the matches of a run that evolves, beside the task's own score."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from parley.memory.feedback import CRITICS
+from parley.plans.evolve_settings import PROBE, find_success_rules
+from parley.results.scores import parse_metric
+from parley.rules.pool import Seat
+from parley.store import RunReader
+from parley.store.feedback_notes import read_feedback
+
+
+@dataclass(frozen=True)
+class JudgedMatch:
+    """What a critic said of one seat in one match, beside the task's own score."""
+
+    arm: str
+    match: int
+    seat: Seat
+    verdict: bool | None  # None: it could not be read
+    truth: bool
+
+
+def list_judged_matches(reader: RunReader) -> Iterator[JudgedMatch]:
+    """Every verdict of a run that evolves, once for each arm that goes by it. The verdicts of the
+    standard round belong to all arms."""
+    config, identity = reader.info.config, reader.info.identity
+    if config.evolve is None:
+        return
+    metrics = [parse_metric(each) for each in identity["metrics"]]
+    roles = [role for role, kind in identity["roles"].items() if kind == "contestant"]
+    verdicts, scores = read_feedback(reader).verdicts, reader.scores_by_match()
+    arms = {match.number: match.arm.removesuffix(PROBE) for match in reader.matches()}
+    for name, arm in config.evolve.arms.items():
+        if arm.feedback not in CRITICS:
+            continue
+        rules = find_success_rules(metrics, roles, arm, identity["task"])
+        for (match, seat, by), verdict in verdicts.items():
+            rule = rules.get(seat.role)
+            if by != arm.feedback or arms[match] not in ("", name) or rule is None:
+                continue
+            right = rule.holds(scores.get(match, {}).get(seat, {}).get(rule.metric))
+            yield JudgedMatch(name, match, seat, verdict, right)

@@ -1,0 +1,40 @@
+"""What critics and players said after matches, read back from a run's file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from parley.memory.feedback import CRITICS, CriticVerdict, Lesson
+from parley.rules.pool import Seat
+from parley.store import RunReader
+
+
+@dataclass
+class FeedbackOnRecord:
+    """Verdicts and lessons, by match and seat."""
+
+    verdicts: dict[tuple[int, Seat, str], bool | None] = field(default_factory=dict)
+    lessons: dict[tuple[int, Seat], Lesson] = field(default_factory=dict)
+
+    def verdict(self, match: int, seat: Seat, feedback: str, right: bool) -> bool | None:
+        """Whether a match counts as a success, by this feedback; None if nobody could say."""
+        if feedback not in CRITICS:
+            return right
+        return self.verdicts.get((match, seat, feedback))
+
+    def lesson(self, match: int, seat: Seat) -> str:
+        """What the player wrote down after a match; empty if it wrote nothing."""
+        found = self.lessons.get((match, seat))
+        return found.text if found is not None else ""
+
+
+def read_feedback(reader: RunReader) -> FeedbackOnRecord:
+    """All that was said after the matches of a run."""
+    found = FeedbackOnRecord()
+    for row in reader.notes(CriticVerdict.kind):
+        verdict = CriticVerdict.from_facts(row.facts)
+        found.verdicts[row.match, verdict.seat, verdict.by] = verdict.success
+    for row in reader.notes(Lesson.kind):
+        lesson = Lesson.from_facts(row.facts)
+        found.lessons[row.match, lesson.seat] = lesson
+    return found
