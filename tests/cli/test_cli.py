@@ -650,15 +650,40 @@ def test_no_word_of_a_model_steers_the_terminal(tmp_path):
     assert "␛[31mred" in shown
 
 
-def test_a_run_with_an_impossible_time_hides_no_other(played, tmp_path):
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        ("created = 1e30", "bad.parley is damaged: it was created at 1e+30, which is no time"),
+        (
+            f"""config = json_set(config, '$.params.x', json('{"[" * 900 + "]" * 900}'))""",
+            "bad.parley holds a run whose configuration cannot be read: it is nested in more than",
+        ),
+        (
+            f"""prices = '{"[" * 900 + "]" * 900}'""",
+            "bad.parley is damaged: prices.0 is",
+        ),
+    ],
+)
+def test_a_bad_run_is_named_and_hides_no_other(played, tmp_path, damage, said):
     store = tmp_path / "runs"
     store.mkdir()
     (path,) = (played / "runs").glob("*.parley")
     for name in ("good", "bad"):
         (store / f"{name}.parley").write_bytes(path.read_bytes())
     with sqlite3.connect(store / "bad.parley") as connection:
-        connection.execute("UPDATE runs SET created = 1e30")
+        connection.execute(f"UPDATE runs SET {damage}")
     connection.close()
     done = parley("ls", "--json", cwd=tmp_path)
     assert len(done.json) == 1
-    assert "bad.parley is damaged: it was created at 1e+30, which is no time" in done.err
+    assert said in done.err
+
+
+def test_a_fault_that_nobody_has_foreseen_hides_no_run(played, tmp_path, monkeypatch):
+    def fail(reader):
+        raise KeyError("odd")
+
+    monkeypatch.setattr("parley.cli.ls.collect_run_facts", fail)
+    (path,) = (played / "runs").glob("*.parley")
+    done = parley("ls", "--json", cwd=played)
+    assert done.json == []
+    assert f"{path.name} cannot be listed: KeyError: 'odd'" in done.err

@@ -58,13 +58,20 @@ def test_a_game_in_one_file_brings_a_part_a_table_and_a_figure(tmp_path):
 def test_what_a_part_computed_is_shown_where_its_task_is_not_installed(hunt):
     shown = command("show", "hunt", "--part", "trust", cwd=hunt).out
     assert "stag_share" in shown
-    assert "as stag_hunt computed it when the run was played" in shown
+    assert "as the file has it from stag_hunt" in shown
+    assert "stored by whoever made the file" in shown
     rows = command("show", "hunt", "--part", "trust", "--format", "csv", cwd=hunt).out
     assert rows.startswith("alias,round,stag_count")
     data = command("show", "hunt", "--json", cwd=hunt).json
     assert data["parts"]["stag_hunt.trust"][0]["round"] == 1
     command("report", "hunt", "-o", "r.html", cwd=hunt)
-    assert "Share that hunts the stag" in (hunt / "r.html").read_text(encoding="utf-8")
+    page = (hunt / "r.html").read_text(encoding="utf-8")
+    assert "Share that hunts the stag" in page
+    assert "trust (as stored in the file)" in page
+    said = command("audit", "hunt", cwd=hunt, code=None)
+    assert "results that the file has stored (stag_hunt.trust) are covered by no digest" in (
+        said.out + said.err
+    )
 
 
 def test_a_run_never_chooses_the_code_that_shows_it(hunt):

@@ -2,6 +2,7 @@
 trusted."""
 
 import asyncio
+import json
 import os
 import resource
 import shutil
@@ -597,6 +598,17 @@ DAMAGES = {
     "a seed that is no number": "UPDATE runs SET config = json_set(config, '$.seed', 'x')",
     "a time that is none": "UPDATE runs SET created = 1e30",
     "a time before all": "UPDATE runs SET created = -1e30",
+    "a configuration of many levels": (
+        "UPDATE runs SET config = json_set(config, '$.params.x', json('%s'))"
+        % ("[" * 900 + "]" * 900)
+    ),
+    "an identity of many levels": (
+        "UPDATE runs SET identity = json_set(identity, '$.x', json('%s'))" % ("[" * 900 + "]" * 900)
+    ),
+    "judges that are nobody": (
+        """UPDATE runs SET config = json_set(config, '$.rejudged',
+        json('{"run": "x", "roles": ["judge"], "before": {}, "names": []}'))"""
+    ),
     "an item without its id": "INSERT INTO items VALUES ('i', 0, '{}')",
 }
 
@@ -619,6 +631,38 @@ def test_what_is_damaged_is_refused_where_it_is_read(tmp_path, damage):
         connection.execute(damage)
     connection.close()
     with pytest.raises(StoreError, match=r"r\.parley"):
+        read_all(path)
+
+
+def test_a_query_without_an_end_is_broken_off(tmp_path, monkeypatch):
+    """Every call is looked for among all seats of its match: here a million times."""
+    monkeypatch.setattr("parley.store.sqlite.reader.STEPS", 1_000_000)
+    monkeypatch.setattr("parley.store.sqlite.reader.STEPS_PER_BYTE", 1)
+    path = played(tmp_path / "r.parley")
+    with sqlite3.connect(path) as connection:
+        seats = {f"players.{number}": "a" for number in range(1, 1001)}
+        connection.execute("UPDATE matches SET seats = ?", (json.dumps(seats),))
+        names = [row[1] for row in connection.execute("PRAGMA table_info(calls)")]
+        rest = ", ".join(name for name in names if name not in ("id", "seat"))
+        connection.execute(
+            f"""WITH RECURSIVE n(x) AS (SELECT 2 UNION ALL SELECT x + 1 FROM n WHERE x < 1000)
+            INSERT INTO calls (seat, {rest}) SELECT 'players.' || x, {rest}
+            FROM n, (SELECT * FROM calls LIMIT 1)"""
+        )
+    connection.close()
+    with pytest.raises(StoreError, match=r"r\.parley cannot be read: a query took more than"):
+        read_all(path)
+
+
+def test_a_virtual_table_is_none_of_ours(tmp_path):
+    path = played(tmp_path / "r.parley")
+    with sqlite3.connect(path) as connection:
+        connection.execute("DROP TABLE scores")
+        connection.execute(
+            "CREATE VIRTUAL TABLE scores USING rtree(match, seat, metric, judge, value)"
+        )
+    connection.close()
+    with pytest.raises(StoreError, match="table 'scores', which Parley did not make"):
         read_all(path)
 
 

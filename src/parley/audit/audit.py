@@ -61,7 +61,7 @@ from parley.results.scores import describe_left_out
 from parley.results.transcript import rebuild_views
 from parley.results.types import LeftOut
 from parley.store import MatchRow, RunReader, RunRef, read_run
-from parley.tables import plural
+from parley.tables import plural, shorten
 
 CHECKS = (
     "digest",
@@ -237,6 +237,11 @@ class AuditRun:
         for fault in faults:
             self.add_breach("digest", fault.match, fault.detail)
         self.checked["digest"] += sum(self.reader.counts().values())
+        if stored := [part.name for part in self.reader.part_results()]:
+            self.cautions.append(
+                f"results that the file has stored ({', '.join(map(shorten, stored))}) are covered "
+                f"by no digest: where the task is installed or named they are computed anew"
+            )
         if not info.digest and info.keeps_digests:
             self.cautions.append(
                 "the run is being played, or was interrupted: it has no digest of its own yet, "

@@ -13,7 +13,7 @@ from parley.money import cost_rows, prices_of, total_cost
 from parley.results.scores import collect_run_facts
 from parley.results.types import as_json as plain
 from parley.store import UnreadableRun, open_store
-from parley.tables import Table
+from parley.tables import Table, shorten
 
 
 @click.command()
@@ -34,6 +34,10 @@ def command(store: str | None, as_json: bool) -> None:
         except StoreError as wrong:
             say(str(wrong))
             continue
+        except Exception as wrong:  # one file must not hide the others
+            fault = f"{type(wrong).__name__}: {shorten(str(wrong))}"
+            say(f"{run.ref.location} cannot be listed: {fault}")
+            continue
         facts["cost"] = {"calls": cost.calls, "usd": cost.usd, "usd_at_least": cost.at_least}
         found.append((facts, list(run.config.contestants), cost))
     if not found:
@@ -47,7 +51,7 @@ def command(store: str | None, as_json: bool) -> None:
     rows = [
         [
             facts["id"],
-            facts["name"] or "",
+            shorten(facts["name"] or ""),
             facts["task"],
             ", ".join(models),
             facts["state"] + (", UNSAFE" if facts["sandbox"] == "none" else ""),

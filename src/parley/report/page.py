@@ -66,7 +66,7 @@ def make_run_section(result: Result, whole: bool) -> Section:
         return Section(title, [result.table()], left_out)
     parts = [part for part in result.parts.values() if part.name != "results"]
     titles = {part.name: part.title for part in sorted(parts, key=place_of_part)}
-    titles |= {name: name for name in result.stored}
+    titles |= {name: f"{name} (as stored in the file)" for name in result.stored}
     sections = [make_part_section(result, name, heading) for name, heading in titles.items()]
     own = [part for part in sections if part.tables or part.figures]
     return Section(title, [result.table()], figures=result.figures("results"), parts=own)

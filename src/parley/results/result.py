@@ -65,7 +65,7 @@ class Result:
 
     `scores` names a file with scores from elsewhere (`alias`, and columns of scores), for the part
     `external`. `task` is the class that was played, whose own parts are computed, too; without it,
-    what it computed when the run was played is shown.
+    what the file says that it computed is shown.
     """
 
     def __init__(
@@ -100,8 +100,9 @@ class Result:
 
     @cached_property
     def stored(self) -> dict[str, StoredPart]:
-        """What parts computed when the run was played, for those that are not installed. They go by
-        their names, and by TASK.PART where another part has the same name."""
+        """What the file says that parts computed, for those that are not installed: whoever made
+        the file may have written anything there. They go by their names, and by TASK.PART where
+        another part has the same name."""
         with read_run(self.ref) as reader:
             task, kept = reader.info.identity["task"], reader.part_results()
         own = {qualified_name(part, task) for part in parts_of_task(self._task)}
@@ -327,7 +328,7 @@ class Result:
         tables = self.tables(part)
         self._refuse_failed(part)
         if not tables:
-            nothing = f"{part}: nothing was found when the run was played"
+            nothing = f"{part}: the file says that nothing was found"
             return self.parts[part].absent if part in self.parts else nothing
         *first, last = tables
         standing = [] if self.state == "done" else self._standing()
@@ -578,9 +579,12 @@ def flatten(row: Mapping[str, Any], before: str = "") -> dict[str, Any]:
 
 
 def stored_tables(stored: StoredPart) -> list[Table]:
-    """What a part computed when the run was played, as plain tables."""
+    """What a file says that a part computed, as plain tables."""
     task, _, name = stored.name.rpartition(".")
-    note = f"{name}, as {task} computed it when the run was played (Parley {stored.version})"
+    note = (
+        f"{name}: as the file has it from {task} (Parley {stored.version}), stored by whoever made "
+        f"the file; it is not computed here, and no digest covers it"
+    )
     tables = []
     for rows in stored_rows(stored):
         header = list(dict.fromkeys(column for row in rows for column in row))
@@ -593,7 +597,7 @@ def stored_tables(stored: StoredPart) -> list[Table]:
 
 
 def stored_figures(stored: StoredPart) -> list[Figure]:
-    """The figures of a part that was computed when the run was played."""
+    """The figures of a part, as the file has them."""
     found: list[Figure] = []
     data = stored_data(stored.figures, stored)
     for each in data if isinstance(data, list) else [data]:

@@ -12,8 +12,9 @@ from parley.errors import UsageError
 from parley.options import RESUMABLE, StoredOptions, check_stored
 from parley.plans.evolve_settings import EvolveSettings
 from parley.plans.stop_targets import StopTarget
-from parley.store.decoding import find_misfit
+from parley.store.decoding import find_misfit, is_deeper_than
 
+DEEPEST = 100  # levels of a configuration on record
 MAY_CHANGE = (*RESUMABLE, "name", "verify")  # while a run goes on
 # options of a model that say where it is served and how fast, not what it is: these may change too
 MAY_MOVE = ("base_url", "api_key_env", "concurrency", "rpm", "tpm")
@@ -110,6 +111,8 @@ class Config(StoredOptions):
         found = orjson.loads(text)
         if not isinstance(found, dict):
             raise ValueError("it is no JSON object")
+        if is_deeper_than(found, DEEPEST):
+            raise ValueError(f"it is nested in more than {DEEPEST} levels")
         known = {each.name: found[each.name] for each in fields(cls) if each.name in found}
         for name, kind in {
             "stop": StopTarget,
@@ -140,6 +143,9 @@ class Config(StoredOptions):
         for alias in config.aliases_in_use:
             if not isinstance(config.models.get(alias, {}).get("model"), str):
                 raise ValueError(f"no model is named for {alias!r}")
+        for role in config.rejudged.roles if config.rejudged else ():
+            if role not in config.instruments:
+                raise ValueError(f"nobody is named for {role!r}, which was judged again")
         return config
 
 

@@ -58,6 +58,22 @@ def find_misfit(value: Any, kind: Any, at: str) -> str:
     return "" if _is_a(value, kind) else f"{at} is {shorten(value)}, not {NAMES[kind]}"
 
 
+def is_deeper_than(value: Any, most: int) -> bool:
+    """Whether lists and objects are nested in more levels than this: whoever goes through them
+    level by level would not come back."""
+    level = [value]
+    for _ in range(most + 1):
+        holders = [each for each in level if isinstance(each, dict | list)]
+        if not holders:
+            return False
+        level = [
+            inner
+            for each in holders
+            for inner in (each.values() if isinstance(each, dict) else each)
+        ]
+    return True
+
+
 def _is_a(value: Any, kind: type) -> bool:
     if kind is float:
         return type(value) in (int, float) and math.isfinite(value)

@@ -14,6 +14,7 @@ from parley.store.sqlite.create import create_file
 from parley.store.sqlite.filesystem import filesystem_type, is_network
 from parley.store.sqlite.reader import SUFFIX, SqliteReader, ref_of
 from parley.store.sqlite.writer import SqliteJournal
+from parley.tables import shorten
 
 if TYPE_CHECKING:
     from parley.store.sqlite.votes import SqliteVotes
@@ -77,6 +78,9 @@ class FolderStore:
                     yield reader.info
             except StoreError as wrong:
                 yield UnreadableRun(ref_of(path), str(wrong))
+            except Exception as wrong:  # one file must not hide the others
+                fault = f"{type(wrong).__name__}: {shorten(str(wrong))}"
+                yield UnreadableRun(ref_of(path), f"{path} cannot be read as a run: {fault}")
 
     def _files(self) -> list[Path]:
         if self.folder.exists() and not self.folder.is_dir():

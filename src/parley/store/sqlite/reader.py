@@ -36,8 +36,8 @@ from parley.store import (
     UsageRow,
     ViolationRow,
 )
-from parley.store.config import Config, Identity, PriceFacts
-from parley.store.decoding import find_misfit
+from parley.store.config import DEEPEST, Config, Identity, PriceFacts
+from parley.store.decoding import find_misfit, is_deeper_than
 from parley.store.sqlite.digests import find_changes
 from parley.store.sqlite.owner import Owner, seems_alive
 from parley.store.sqlite.rows import FIELDS, call_from
@@ -101,6 +101,7 @@ EFFECT = (WHOLE, WHOLE, (bytes,), TEXT)
 REPLY = (WHOLE, TEXT, TEXT)
 SAID = (WHOLE, WHOLE, TEXT, WHOLE, TEXT, TEXT)
 SUFFIX = ".parley"
+STEPS, STEPS_PER_BYTE, STEPS_BETWEEN_LOOKS = 50_000_000, 10, 1_000_000
 LARGEST = 2**63 - 1  # number that SQLite keeps
 LATEST = 253_402_300_799  # seconds from 1970 to the end of the year 9999
 ENDED_MATCHES = "state IN ('done', 'aborted')"
@@ -163,6 +164,10 @@ class SqliteReader:
         except BaseException:
             self._connection.close()
             raise
+        # A query on a run of ours takes a few steps for each byte of the file; one on a file that
+        # was made for it could go on for days.
+        self._steps, self._most_steps = 0, STEPS + STEPS_PER_BYTE * path.stat().st_size
+        self._connection.set_progress_handler(self._is_endless, STEPS_BETWEEN_LOOKS)
         self._ranges = {
             metric["name"]: (metric["low"], metric["high"])
             for metric in self.info.identity["metrics"]
@@ -186,6 +191,8 @@ class SqliteReader:
         if not 0 <= created <= LATEST:
             self._damaged(f"it was created at {created:g}, which is no time")
         rests: Identity = self._json(identity, Identity, "identity")
+        if is_deeper_than(rests, DEEPEST):
+            self._damaged(f"its identity is nested in more than {DEEPEST} levels")
         for role in rests["seats"]:
             if role not in rests["roles"]:
                 self._damaged(f"its identity has seats for {role!r}, which is no role")
@@ -220,16 +227,23 @@ class SqliteReader:
     ) -> None:
         self._connection.close()
 
+    def _is_endless(self) -> bool:
+        self._steps += STEPS_BETWEEN_LOOKS
+        return self._steps > self._most_steps
+
     def _row(self, query: str, *values: Any) -> Any:
         return next(self._rows(query, *values), None)
 
     def _rows(self, query: str, *values: Any) -> Iterator[Any]:
+        self._steps = 0
         try:
             # no `yield from`: that would close the cursor of a reader that has been closed already
             for row in self._connection.execute(query, values):  # noqa: UP028
                 yield row
         except (OverflowError, *UNREADABLE) as wrong:
-            raise StoreError(f"{self.path} cannot be read: {wrong}") from None
+            endless = f"a query took more than {self._most_steps:,} steps"
+            fault = endless if self._steps > self._most_steps else wrong
+            raise StoreError(f"{self.path} cannot be read: {fault}") from None
 
     def _damaged(self, what: str) -> NoReturn:
         raise StoreError(f"{self.path} is damaged: {what}")
@@ -681,6 +695,7 @@ class SqliteReader:
         return found
 
     def find_changes(self) -> Iterator[DigestFault]:
+        self._connection.set_progress_handler(None, 0)  # many queries, each on a part of a table
         try:
             (sound,) = self._connection.execute("PRAGMA integrity_check(1)").fetchone()
             if sound != "ok":

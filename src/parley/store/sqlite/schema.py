@@ -188,16 +188,17 @@ def own_objects() -> dict[tuple[str, str], str]:
 
 
 def objects_in(connection: sqlite3.Connection) -> dict[tuple[str, str], str]:
-    """What a file holds besides tables, by kind and name."""
+    """What a file holds besides plain tables, by kind and name."""
     rows = connection.execute(
-        "SELECT type, name, sql FROM sqlite_schema WHERE type != 'table' AND sql IS NOT NULL"
+        "SELECT type, name, sql FROM sqlite_schema WHERE sql IS NOT NULL "
+        "AND (type != 'table' OR sql LIKE 'CREATE VIRTUAL%')"
     )
     return {(kind, name): sql for kind, name, sql in rows}
 
 
 def find_stranger(connection: sqlite3.Connection) -> str:
-    """An index, a trigger or a view in a run's file that we did not make, through which a query
-    could find other rows than were recorded. Nothing if there is none."""
+    """An index, a trigger, a view or a virtual table in a run's file that we did not make, through
+    which a query could find other rows than were recorded. Nothing if there is none."""
     for (kind, name), sql in objects_in(connection).items():
         if own_objects().get((kind, name)) != sql:
             return f"{kind} {name!r}"
