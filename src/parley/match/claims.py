@@ -649,7 +649,7 @@ CLAIMS_2 = (
     f"{LINE_2}[\"']?{FIELDS_OF_MODELS}[\"']?(?:~[:：]|[\\x20][—–-](?=[\\x20]))~{MARKS}@speaks(?![\\x20](?-i:[A-Z][a-z])){NOT_A_CALL}(?P<field>)",
     f"{LINE_2}[\"']?{FIELDS_OF_AUTHORS}[\"']?~[:：]~{MARKS}[—–\\x7e-]{{0,2}}~@byline(?![\\x20](?-i:[A-Z][a-z]))",
     f"{LINE_2}[\"']?{FIELDS_OF_NAMES}[\"']?~[:：]~{MARKS}@sure(?P<field>)",
-    f"{LINE_2}[\"']?{FIELDS_OF_MAKERS}[\"']?~[:：]~{MARKS}@lab(?!\\n(?:model|api_?key|temperature|base_url)(?![a-z]))",
+    f"{LINE_2}[\"']?{FIELDS_OF_MAKERS}[\"']?~[:：]~{MARKS}@lab(?!\\n[\\x20\\t-]{{0,8}}(?:models?|(?:api_?)?key|temperature|base_url)(?![a-z]))",
     f"{BEGIN}model~[:=]~{MARKS}@sure(?={MARKS}[,;] (?:vendor|maker|provider|developer|company|by)~[:=])",
     rf"(?:\A|(?<=\n))[\x20\t#/*;]{{0,8}}(?!const |let |var ){FIELDS_OF_MODELS}~=~{MARKS}@speaks{NOT_A_CALL}(?P<field>)",
     rf"(?:\A|(?<=\n))[\x20\t#/*;]{{0,8}}(?:(?:(?:const|let|var|final|static) )?"
@@ -717,8 +717,8 @@ ABOUT_OTHERS = re.compile(
 QUOTED = re.compile(
     r"(?<![Ii] )(?:said|says|asked|asks|cried|cries|whispered|shouted|replied|answered|wrote|writes|claimed|claims|sagte|sagt|"
     r"dit|dijo|disse|told (?:me|us|them|him|her)|translate|write|reply (?:was|is)|saying|means|narrator|line|sentence|phrase|word|words|quote|title)"
-    r"(?: [a-z]{1,9}){0,3}?[:,]?\s?(?:[\"“«]|(?<![a-z])['‘])[^\"“”«»\n]{0,80}\Z|translate(?: this)?:\s?\Z"
-    r"|(?<!\w)(?:himself|herself|itself|themselves|him|her|them|it) \Z|(?:n't|n’t|not|never|nobody|stop|pretend(?: that)?|(?:some|people|others|many|they) say(?: that)?|your (?:guess|claim|idea|theory|suspicion|hunch) (?:is )?that|whether|if|unless|as though|imagine|(?<!I )suppose|(?:you|they|people) (?:think|believe|suspect)"
+    r"(?: [a-z]{1,9}){0,3}?[:,]?\s?(?:[\"“«]|(?<![a-z])['‘])[^\"“”«»\n]{0,80}\Z|translate(?: this)?:\s?\Z|(?<!I )(?:says|said|writes|wrote|replies|replied):\s\Z"
+    r"|(?<!\w)(?:(?-i:Have|Did|Do|Are|Were)|nor|himself|herself|itself|themselves|him|her|them|it) \Z|(?:n't|n’t|not|never|nobody|stop|pretend(?: that)?|(?:some|people|others|many|they) say(?: that)?|your (?:guess|claim|idea|theory|suspicion|hunch) (?:is )?that|whether|if|unless|as though|imagine|(?<!I )suppose|(?:you|they|people) (?:think|believe|suspect)"
     r"(?: that)?|(?:thinks|believes|claims|suspects|guesses|assumes)(?: that)?) \Z|[а-яё]\Z",
     re.IGNORECASE,
 )
@@ -745,6 +745,7 @@ WORD_OUTSIDE = re.compile(r"[^\W\d_]{2}[^\w\n]+[^\W\d_]|[\u3040-\u9fff]{3}")
 ARTICLE = re.compile(
     r"(?<!\w)(?<!sou )(?:the|an?|your|der|die|das|eine?|le|la|el|il|une?|una|o|um) $", re.I
 )
+EITHER = re.compile(r"(?<!\w)(?:or|oder|ou|или) $", re.IGNORECASE)
 OF_A_MODEL = re.compile(
     r" (?:AI|models?|assistant|language|chatbot|LLM|family|series)(?![a-z])", re.I
 )

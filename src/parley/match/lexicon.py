@@ -17,7 +17,7 @@ OTHER, NUMBER, MODEL, MAKER, LINE_BREAK, SYMBOL = "x", "0", "X", "C", "¶", "*"
 WORDS = {
     # the speaker
     "I": "i ich je j yo eu io я ik jag jeg we wir nous 我 本人 在下 我们 私 私は 私が 僕 僕は 俺 俺は わたし わたしは 저 저는 제가 나는 내가 전 저희는",
-    "A": "am sido zostałem m bin suis soy sou sono fui estoy jestem sommes somos remain",
+    "A": "estou am sido zostałem m bin suis soy sou sono fui estoy jestem sommes somos remain",
     "O": "mig mij me mich mir moi myself m' mí mim меня мне мной мною 私を 僕を わたしを 저를 나를 절 제게",
     "1": "us uns",
     "i": "mi",  # "my" in Spanish, "me" in Italian

@@ -22,6 +22,7 @@ from parley.match.claims import (
     CAPITAL,
     CASED,
     CONFIGURATION,
+    EITHER,
     EMPLOYED,
     JOINS,
     LABEL,
@@ -382,6 +383,8 @@ class NamesInText:
 def is_about_others(signed: str, place: int) -> bool:
     """Whether the words around a name show that somebody or something else is meant."""
     if ABOUT_OTHERS.match(signed, place + 1) or ATTRIBUTED.match(signed, place + 1):
+        return True
+    if EITHER.search(signed[max(0, place - 6) : place]):
         return True
     if signed[place] in MAKER_SIGNS and EMPLOYED.match(signed, place + 1):
         return True
