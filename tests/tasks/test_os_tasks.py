@@ -8,6 +8,7 @@ import pytest
 from parley import OSEntry, Seat, ShellScript, load_items, resume, run
 from parley.audit.audit import audit_run
 from parley.errors import Unreadable
+from parley.rules.pool import split_demonstrations
 from parley.runs.stand_ins import fake_verdict
 from parley.store import read_run
 from parley.tasks.os_tasks.rule import Action, ActionReader, OSTasks
@@ -130,6 +131,7 @@ def test_one_worked_example_comes_before_the_task_unless_it_is_left_out():
     _, examples = first_view().examples
     kinds = [ActionReader().read(each.answer).kind for each in examples]
     assert kinds == ["bash", "answer"]
+    assert len(split_demonstrations(examples)) == 1
     assert all(each.question.endswith(ActionReader().hint) for each in examples)
 
 
@@ -248,6 +250,18 @@ def test_bundled_tasks_are_of_six_kinds():
     assert len(kinds) == 6
     assert kinds.total() >= 24
     assert min(kinds.values()) >= 4
+
+
+@isolated
+def test_one_experience_replaces_the_worked_example_in_evolve(tmp_path):
+    items = [each for each in load_items("samples", OSEntry) if each.subject == "logs"]
+    settings = {"rounds": 1, "retriever": "bm25", "probe": False}
+    result = run(
+        "os_tasks", ["bot/solver"], items=items, store=tmp_path, plan="evolve", evolve=settings
+    )
+    with read_run(result.ref) as reader:
+        shown = list(reader.recalled())
+    assert [(each.k, len(each.shown)) for each in shown] == [(1, 1)] * len(items)
 
 
 @isolated

@@ -313,7 +313,8 @@ class Match:
         return f"{text}\n\n{hint}" if hint and not self._always else text
 
     def _with_hint(self, example: Example) -> Example:
-        return Example(self._add_hint(example.question, example.hint), example.answer)
+        question = self._add_hint(example.question, example.hint)
+        return Example(question, example.answer, continues=example.continues)
 
     def _words(self, prompt: Prompt, **values: str) -> str:
         return self._prompts.get(prompt.name, prompt).render(values).strip()

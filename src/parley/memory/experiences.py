@@ -122,7 +122,7 @@ def memory_version(memory: Sequence[Experience]) -> str:
     """A digest of a whole memory."""
     mark = blake2b(digest_size=12)
     for each in memory:
-        turns = [list(turn) for turn in each.turns]
+        turns = [[turn.question, turn.answer, turn.hint] for turn in each.turns]
         mark.update(orjson.dumps([each.match, each.seat, each.success, turns, each.lesson]))
     return mark.hexdigest()
 

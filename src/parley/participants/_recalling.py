@@ -12,7 +12,7 @@ from parley.match.protocol import Call, Participant, Reply
 from parley.memory.experiences import Experience, Recalled
 from parley.memory.wording import FAILED, LESSONS, SUCCEEDED
 from parley.participants._demonstrations import digest_shown
-from parley.rules.pool import Example, View
+from parley.rules.pool import Example, View, split_demonstrations
 from parley.rules.prompts import Prompt
 
 
@@ -28,10 +28,12 @@ class Recollection:
 
     def examples_for(self, own: tuple[Example, ...]) -> tuple[Example, ...]:
         """The demonstrations to show, given those of the task."""
+        groups = split_demonstrations(own)
         if self.shuffle:
-            return tuple(Random(self.shuffle).sample(own, len(own)))
+            shuffled = Random(self.shuffle).sample(groups, len(groups))
+            return tuple(turn for each in shuffled for turn in each)
         missing = None if self.k is None else max(0, self.k - len(self.experiences))
-        return (*own[:missing], *(turn for each in self.experiences for turn in each))
+        return tuple(turn for each in (*groups[:missing], *self.experiences) for turn in each)
 
 
 class Recalling:

@@ -88,12 +88,24 @@ class Example(NamedTuple):
     """A demonstration: what was put to somebody, and a good answer.
 
     `hint` says in what form to answer. The seat sees it below the question, unless the first reply
-    is free.
+    is free. A demonstration of several turns is several of these, of which the later ones continue.
     """
 
     question: str
     answer: str
     hint: str = ""
+    continues: bool = False
+
+
+def split_demonstrations(examples: Sequence[Example]) -> list[tuple[Example, ...]]:
+    """Examples by demonstration: each from its first turn to its last."""
+    found: list[list[Example]] = []
+    for example in examples:
+        if example.continues and found:
+            found[-1].append(example)
+        else:
+            found.append([example])
+    return list(map(tuple, found))
 
 
 class BotKnowledge(NamedTuple):

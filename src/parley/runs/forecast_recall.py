@@ -9,7 +9,7 @@ from parley.match.protocol import Call, Participant, Reply
 from parley.participants._recalling import Recalling, Recollection
 from parley.plans import MatchSpec
 from parley.plans.evolve_settings import EvolveSettings
-from parley.rules.pool import Example, Seat, View, text_of
+from parley.rules.pool import Example, Seat, View, split_demonstrations, text_of
 from parley.runs.stand_ins import write_filler
 
 USUAL_K = 3  # experiences, where the task has no examples of its own
@@ -55,7 +55,8 @@ class Rehearsing:
         said = given if isinstance(given, str) else text_of(given.content)
         asked = view.text if self._turns else view.text.removeprefix(view.told).lstrip("\n")
         self._turns.append(Example(asked, said))
-        role, shown = view.seat.role, 0 if view.examples is None else len(view.examples[1])
+        own = () if view.examples is None else view.examples[1]
+        role, shown = view.seat.role, len(split_demonstrations(own))
         self._rehearsal.own[role] = max(shown, self._rehearsal.own.get(role, 0))
         self._rehearsal.turns[role] = tuple(self._turns)
         return given

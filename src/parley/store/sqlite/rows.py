@@ -160,7 +160,7 @@ def recalled_row(recalled: Recalled) -> tuple[Any, ...]:
 
 def experience_row(number: int, experience: Experience) -> tuple[int, str]:
     """An experience of another run, as a row."""
-    turns = [list(turn) for turn in experience.turns]
+    turns = [[turn.question, turn.answer, turn.hint] for turn in experience.turns]
     return number, encode_json({**asdict(experience), "turns": turns})
 
 

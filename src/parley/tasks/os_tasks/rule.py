@@ -220,6 +220,7 @@ def demonstrate(referee: Referee) -> list[Example]:
             referee.render(OUTPUT, output=referee.render(EXAMPLE_OUTPUT)),
             form.write(Action("answer", "14"), found),
             form.hint,
+            continues=True,
         ),
     ]
 
