@@ -225,23 +225,12 @@ def cost_rows(reader: RunReader, prices: Prices | None = None) -> list[dict[str,
     that broke off after they had left: they may have been paid, and are no calls here.
     """
     prices = prices or prices_of(reader)
-    served = {(alias, model) for alias, model in reader.served_models()}
-    known = {pair: prices.of(*pair) for pair in served}
-    starts = sorted(
-        {rate.above for price in known.values() if price for rate in price.rates if rate.above > 0}
-    )
+    known, starts = known_prices(reader, prices)
     found: dict[tuple[str, str], dict[str, Any]] = {}
     for row in reader.usage_by_model(starts):
         role = row.seat.role
         cell = found.setdefault((row.alias, role), empty_cost_row(row.alias, role))
-        cell["calls"] += row.calls
-        for name in COUNTS:
-            counts = [count for count in (cell[name], getattr(row, name)) if count is not None]
-            cell[name] = sum(counts) if counts else None
-        usd, whole = known_cost(row, known[row.alias, row.model])
-        if usd is not None:
-            cell["usd_at_least"] = (cell["usd_at_least"] or 0.0) + usd
-        cell["usd"] = cell["usd"] + usd if whole and cell["usd"] is not None else None
+        add_usage(cell, row, known[row.alias, row.model])
     for alias, roles in reader.unanswered().items():
         price = prices.of(alias)
         for role, count in roles.items():
@@ -250,6 +239,45 @@ def cost_rows(reader: RunReader, prices: Prices | None = None) -> list[dict[str,
             if price is None or not price.free:
                 cell["usd"] = None
     return [found[key] for key in sorted(found)]
+
+
+def stage_cost_rows(
+    reader: RunReader, prices: Prices, streams: frozenset[str] = frozenset()
+) -> dict[tuple[int, str, str, str], dict[str, Any]]:
+    """The same by stage, arm, model and role of a run that evolves; all stages of a stream are
+    taken together, as stage 1. Requests that broke off are not known by stage, and are in none."""
+    known, starts = known_prices(reader, prices)
+    found: dict[tuple[int, str, str, str], dict[str, Any]] = {}
+    for stage, arm, row in reader.usage_by_stage(starts):
+        role = row.seat.role
+        key = 1 if arm in streams else stage, arm, row.alias, role
+        add_usage(
+            found.setdefault(key, empty_cost_row(row.alias, role)),
+            row,
+            known[row.alias, row.model],
+        )
+    return found
+
+
+def known_prices(
+    reader: RunReader, prices: Prices
+) -> tuple[dict[tuple[str, str | None], Price | None], list[int]]:
+    """The price of each model that was served, and the sizes of calls from which on they change."""
+    known = {pair: prices.of(*pair) for pair in set(reader.served_models())}
+    rates = [rate for price in known.values() if price for rate in price.rates]
+    return known, sorted({rate.above for rate in rates if rate.above > 0})
+
+
+def add_usage(cell: dict[str, Any], row: UsageRow, price: Price | None) -> None:
+    """Add some calls to a row of a `cost` object."""
+    cell["calls"] += row.calls
+    for name in COUNTS:
+        counts = [count for count in (cell[name], getattr(row, name)) if count is not None]
+        cell[name] = sum(counts) if counts else None
+    usd, whole = known_cost(row, price)
+    if usd is not None:
+        cell["usd_at_least"] = (cell["usd_at_least"] or 0.0) + usd
+    cell["usd"] = cell["usd"] + usd if whole and cell["usd"] is not None else None
 
 
 def empty_cost_row(alias: str, role: str) -> dict[str, Any]:

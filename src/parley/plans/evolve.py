@@ -13,10 +13,12 @@ from hashlib import blake2b
 from itertools import product
 
 from parley.errors import UsageError
+from parley.memory.experiences import draw_share
 from parley.plans import Block, Done, MatchSpec
 from parley.plans.blocks import BlockMaker
 from parley.plans.evolve_settings import PROBE, EvolveArm, EvolveSettings
 from parley.plans.feedback_seats import FeedbackSeats
+from parley.rules.pool import Seat
 from parley.tables import plural
 
 
@@ -130,6 +132,16 @@ class EvolvePlan:
                     seats |= self._feedback.seats_after(spec.seats, stage, arm)
                 yield replace(spec, stage=stage, arm=arm, seats=seats)
                 played += 1
+
+
+def is_poisoned(arm: str, share: float, seed: int, spec: MatchSpec, seat: Seat) -> bool:
+    """Whether the verdict on one seat is turned round, where a share of the feedback is wrong on
+    purpose. It does not depend on the order of matches."""
+    if not share:
+        return False
+    cast = sorted((each.key, alias) for each, alias in spec.seats.items())
+    where = f"{arm}|{spec.stage}|{spec.repeat}|{spec.block}|{seat.key}|{cast}"
+    return draw_share(f"{seed}|poison|{where}") < share
 
 
 def make_evolve_plan(

@@ -20,7 +20,6 @@ from parley.memory.experiences import (
     Recalled,
     ShownExperience,
     choose_held_out,
-    draw_share,
     memory_version,
     select_experiences,
 )
@@ -30,6 +29,7 @@ from parley.memory.same_items import ItemNumbers
 from parley.participants._recalling import Recalling, Recollection, make_recollection
 from parley.plans import Marks, MatchSpec
 from parley.plans.arrangements import contestant_roles
+from parley.plans.evolve import is_poisoned
 from parley.plans.evolve_settings import PROBE, EvolveArm, SuccessRule, find_success_rules
 from parley.rules.pool import Example, Seat
 from parley.runs.forecast import make_match
@@ -351,11 +351,7 @@ class ExperienceBuilder:
     def _turn_round(self, verdict: bool, spec: MatchSpec, seat: Seat, arm: str) -> bool:
         """A verdict, or its opposite where feedback is poisoned."""
         share, seed = self._arms[arm].poison, self._prepared.config.seed
-        if not share:
-            return verdict
-        others = sorted((each.key, alias) for each, alias in spec.seats.items())
-        where = f"{arm}|{spec.stage}|{spec.repeat}|{spec.block}|{seat.key}|{others}"
-        return verdict != (draw_share(f"{seed}|poison|{where}") < share)
+        return verdict != is_poisoned(arm, share, seed, spec, seat)
 
     def _add(self, experience: Experience, arm: str) -> None:
         self.by_key.setdefault(arm, {})[experience.key] = experience

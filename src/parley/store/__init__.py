@@ -215,6 +215,14 @@ class UsageRow:
     tokens_written: int | None
 
 
+class StageUsage(NamedTuple):
+    """Calls and tokens in one stage and arm of a run that evolves."""
+
+    stage: int
+    arm: str
+    usage: UsageRow
+
+
 class DigestFault(NamedTuple):
     """A place where what a run holds is not what its digests were taken of."""
 
@@ -321,6 +329,9 @@ class RunReader(Protocol):
     def usage_by_model(self, price_steps: Sequence[int] = ()) -> list[UsageRow]:
         """Calls and tokens by alias, seat and model served. Calls whose input exceeds a price step
         are counted apart from smaller ones."""
+
+    def usage_by_stage(self, price_steps: Sequence[int] = ()) -> list[StageUsage]:
+        """The same by stage and arm of a run that evolves."""
 
     def names_served(self) -> dict[str, list[str]]:
         """The names that endpoints gave their models, by alias, also in copied calls."""

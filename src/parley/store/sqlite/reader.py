@@ -32,6 +32,7 @@ from parley.store import (
     Score,
     ScoreCell,
     ScoreSum,
+    StageUsage,
     StoredPart,
     UsageRow,
     ViolationRow,
@@ -597,23 +598,34 @@ class SqliteReader:
         )
 
     def usage_by_model(self, price_steps: Sequence[int] = ()) -> list[UsageRow]:
+        return [self._usage_from(row) for row in self._usage("", price_steps)]
+
+    def usage_by_stage(self, price_steps: Sequence[int] = ()) -> list[StageUsage]:
+        found = []
+        for stage, arm, *row in self._usage("m.stage, m.arm, ", price_steps):
+            self._check((stage, arm), (WHOLE, TEXT), "the usage of a stage")
+            found.append(StageUsage(stage, arm, self._usage_from(row)))
+        return found
+
+    def _usage(self, by: str, price_steps: Sequence[int]) -> Iterator[Any]:
+        """Calls and tokens by these columns, alias, seat and model served."""
         size = "".join(f", COALESCE(c.tokens_in, 0) > {step:d}" for step in price_steps)
         counts = ("in", "cached", "out", "reasoning", "written")
-        rows = self._rows(
-            "SELECT s.value, c.seat, c.model, COUNT(*), COUNT(c.tokens_in + c.tokens_out), "
+        keys = ", ".join(str(1 + at) for at in range(3 + by.count(",")))
+        return self._rows(
+            f"SELECT {by}s.value, c.seat, c.model, COUNT(*), COUNT(c.tokens_in + c.tokens_out), "
             f"COUNT(COALESCE(c.tokens_in, c.tokens_out)), MIN(c.tokens_in), "
             f"{', '.join(sum_as_sql(f'c.tokens_{count}') for count in counts)} "
             "FROM calls c JOIN matches m ON c.match = m.number JOIN json_each(m.seats) "
             "s ON s.key = c.seat "
-            f"WHERE c.pinned IS NULL GROUP BY 1, 2, 3{size} ORDER BY 1, 2, 3"
+            f"WHERE c.pinned IS NULL GROUP BY {keys}{size} ORDER BY {keys}"
         )
-        found = []
-        for row in rows:
-            self._check(row, USAGE, "the usage of a model")
-            alias, key, *rest = row
-            self._known_alias(alias)
-            found.append(UsageRow(alias, self._seat(key, "the usage of a model"), *rest))
-        return found
+
+    def _usage_from(self, row: Sequence[Any]) -> UsageRow:
+        self._check(row, USAGE, "the usage of a model")
+        alias, key, *rest = row
+        self._known_alias(alias)
+        return UsageRow(alias, self._seat(key, "the usage of a model"), *rest)
 
     def _known_alias(self, alias: Any) -> str:
         if alias not in self.info.config.models:

@@ -1,0 +1,238 @@
+"""The plays of a run that evolves: the same places in every round, with their scores and what was
+shown to them. Each table of the run is read once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from parley.memory.experiences import choose_held_out
+from parley.memory.same_items import ItemNumbers
+from parley.plans.evolve_settings import (
+    PROBE,
+    EvolveArm,
+    EvolveSettings,
+    SuccessRule,
+    find_success_rules,
+)
+from parley.results.scores import RunScores
+from parley.rules.pool import Seat
+from parley.statistics.paired_gain import Play
+from parley.store import MatchRow
+
+# Retrievers whose embeddings have unit length, so that a distance means the same everywhere.
+UNIT_LENGTH = ("minilm", "static")
+NEAR = 0.45  # L2 distance up to which an experience is a near duplicate: a cosine of 0.9
+
+
+class Owner(NamedTuple):
+    """Whose plays these are."""
+
+    alias: str
+    role: str
+
+
+class StageKey(NamedTuple):
+    """A round of an arm. The standard round has number 0 and belongs to no arm; a stream, whose
+    windows have each item once, is one round."""
+
+    arm: str
+    stage: int
+
+
+STANDARD = StageKey("", 0)
+
+
+class PlayPlace(NamedTuple):
+    """One seat of one match."""
+
+    match: int
+    seat: Seat
+
+
+@dataclass
+class ShownCounts:
+    """What the seats of one stage were shown."""
+
+    seats: int = 0
+    experiences: int = 0
+    dropped: int = 0
+    same: list[tuple[str, bool]] = field(default_factory=list)  # (item, whether it was the same)
+    near: list[tuple[str, bool]] = field(default_factory=list)  # (item, a near duplicate)
+
+
+@dataclass
+class OwnerPlays:
+    """All plays of a model in a role. Every list has an entry for each play."""
+
+    plays: list[Play] = field(default_factory=list)
+    places: dict[StageKey, list[PlayPlace | None]] = field(default_factory=dict)
+    marks: dict[StageKey, list[Mapping[str, float | None]]] = field(default_factory=dict)
+    shown: dict[StageKey, ShownCounts] = field(default_factory=dict)
+    windows: dict[str, list[int]] = field(default_factory=dict)  # of streams, by arm
+
+    def values(self, stage: StageKey, metric: str) -> list[float | None]:
+        """The scores in one metric; None where there is none."""
+        return [marks.get(metric) for marks in self.marks.get(stage, [{}] * len(self.plays))]
+
+    def successes(self, stage: StageKey, rule: SuccessRule) -> list[float | None]:
+        """1 for a success, 0 for a failure, None where there is no score."""
+        return [
+            None if value is None else float(rule.holds(value))
+            for value in self.values(stage, rule.metric)
+        ]
+
+    def planned(self, stage: StageKey) -> int:
+        """How many plays there are in a stage."""
+        return sum(place is not None for place in self.places.get(stage, ()))
+
+    def rounds_of(self, arm: str) -> list[StageKey]:
+        """The rounds of an arm that have scores, without the standard round."""
+        return sorted(key for key in self.marks if key.arm == arm and any(self.marks[key]))
+
+
+@dataclass(frozen=True)
+class EvolvePlays:
+    """What the part `evolve` is computed from."""
+
+    settings: EvolveSettings
+    owners: dict[Owner, OwnerPlays]
+    rules: dict[str, dict[str, SuccessRule]]  # by arm and role
+    subjects: dict[str, str]  # by item
+    held_out: dict[str, frozenset[str]]  # by arm
+
+
+def collect_evolve_plays(run: RunScores, settings: EvolveSettings) -> EvolvePlays:
+    """Read the plays of a run."""
+    metrics, task = list(run.metrics.values()), str(run.identity["task"])
+    rules = {
+        name: find_success_rules(metrics, run.roles, arm, task)
+        for name, arm in settings.arms.items()
+    }
+    items = {str(item["id"]): item for item in run.reader.items()}
+    subjects = {name: str(item.get("subject") or "") for name, item in items.items()}
+    strata: dict[str, list[str]] = {}
+    for item, subject in subjects.items():
+        strata.setdefault(subject, []).append(item)
+    held_out = {
+        name: choose_held_out(strata, arm.held_out, run.config.seed)
+        for name, arm in settings.arms.items()
+    }
+    matches = {match.number: match for match in run.reader.matches()}
+    scored = {role for by_role in rules.values() for role in by_role}
+    streams = frozenset(name for name, arm in settings.arms.items() if arm.window is not None)
+    owners = place_plays(matches.values(), scored, streams)
+    fill_in_scores(run, owners)
+    count_shown(run, settings, matches, owners, items, streams)
+    return EvolvePlays(settings, owners, rules, subjects, held_out)
+
+
+def find_stage(match: MatchRow, streams: frozenset[str]) -> StageKey:
+    """The round that a match belongs to."""
+    return StageKey(match.arm, 1 if match.arm in streams else match.stage)
+
+
+def place_plays(
+    matches: Iterable[MatchRow], roles: set[str], streams: frozenset[str]
+) -> dict[Owner, OwnerPlays]:
+    """Number the plays of each owner: a play is a seat at a table of the same people, on an item,
+    in a series. Tables that a series has several times go by their order."""
+    numbers: dict[Owner, dict[tuple[Any, ...], int]] = {}
+    found: dict[Owner, OwnerPlays] = {}
+    seen: dict[tuple[Any, ...], int] = {}
+    places: dict[Owner, dict[StageKey, dict[int, PlayPlace]]] = {}
+    windows: dict[tuple[Owner, str], dict[int, int]] = {}
+    for match in matches:
+        stage, item = find_stage(match, streams), str(match.item or match.block)
+        cast = tuple(sorted((seat.key, alias) for seat, alias in match.seats.items()))
+        table = (stage, item, match.repeat, cast)
+        count = seen[table] = seen.get(table, 0) + 1
+        for seat, alias in match.seats.items():
+            if seat.role not in roles or seat in match.idle:
+                continue
+            owner = Owner(alias, seat.role)
+            own = found.setdefault(owner, OwnerPlays())
+            known = numbers.setdefault(owner, {})
+            number = known.setdefault((item, match.repeat, cast, seat.key, count), len(known))
+            if number == len(own.plays):
+                own.plays.append(Play(item, match.repeat))
+            by_stage = places.setdefault(owner, {}).setdefault(stage, {})
+            by_stage[number] = PlayPlace(match.number, seat)
+            if match.arm in streams:
+                windows.setdefault((owner, match.arm), {})[number] = match.stage
+    for owner, own in found.items():
+        for stage, by_number in places[owner].items():
+            own.places[stage] = [by_number.get(number) for number in range(len(own.plays))]
+    for (owner, arm), by_play in windows.items():
+        found[owner].windows[arm] = [
+            by_play.get(number, 0) for number in range(len(found[owner].plays))
+        ]
+    return found
+
+
+def fill_in_scores(run: RunScores, owners: Mapping[Owner, OwnerPlays]) -> None:
+    """Add the scores of all plays."""
+    scores: dict[tuple[int, Seat], dict[str, float | None]] = {}
+    for score in run.every_score:
+        scores.setdefault((score.match, score.seat), {})[score.metric] = score.value
+    nothing: dict[str, float | None] = {}
+    for own in owners.values():
+        for stage, places in own.places.items():
+            own.marks[stage] = [
+                nothing if place is None else scores.get((place.match, place.seat), nothing)
+                for place in places
+            ]
+
+
+def count_shown(
+    run: RunScores,
+    settings: EvolveSettings,
+    matches: Mapping[int, MatchRow],
+    owners: Mapping[Owner, OwnerPlays],
+    items: Mapping[str, Mapping[str, Any]],
+    streams: frozenset[str],
+) -> None:
+    """Count what seats were shown: how much of it was the same item, or nearly the same."""
+    numbers = ItemNumbers()
+    own_number = {name: numbers.number(name, describe_item(item)) for name, item in items.items()}
+    number_of = {
+        match.number: own_number[str(match.item)]
+        for match in matches.values()
+        if str(match.item) in own_number
+    }
+    for at, each in enumerate(run.reader.brought(), 1):
+        number_of[-at] = numbers.number(each.item, each.cue, foreign=True)
+    seats: dict[str, Seat] = {}
+    for row in run.reader.recalled():
+        match = matches.get(row.match)
+        if match is None or not match.has_ended:
+            continue
+        seat = seats.get(row.seat) or seats.setdefault(row.seat, Seat.of(row.seat))
+        own = owners.get(Owner(match.seats.get(seat, ""), seat.role))
+        if own is None or match.item is None:
+            continue
+        found = own.shown.setdefault(find_stage(match, streams), ShownCounts())
+        found.seats += 1
+        found.experiences += len(row.shown)
+        found.dropped += row.dropped
+        number = number_of.get(row.match)
+        dense = is_distance_comparable(settings.arms[match.arm.removesuffix(PROBE)])
+        for shown in row.shown:
+            same = number_of.get(shown.match) == number
+            found.same.append((match.item, same))
+            if dense:
+                found.near.append((match.item, not same and shown.distance <= NEAR))
+
+
+def describe_item(item: Mapping[str, Any]) -> str:
+    """The words of an item by which it is the same as another, from the record: its question with
+    its choices, or its description."""
+    words = item.get("question") or item.get("description") or ""
+    choices = item.get("choices") or ()
+    return "\n".join([str(words), *map(str, choices)]) if words else ""
+
+
+def is_distance_comparable(arm: EvolveArm) -> bool:
+    """Whether distances of an arm's retriever say what a near duplicate is."""
+    return arm.retriever in UNIT_LENGTH

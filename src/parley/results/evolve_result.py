@@ -1,0 +1,648 @@
+"""What a run that evolves has found: scores by round, paired gains over the standard round, the
+controls beside them, and what was remembered, shown and paid."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from parley.money import stage_cost_rows
+from parley.plans.evolve import is_poisoned
+from parley.plans.evolve_settings import (
+    CONTROLS,
+    PROBE,
+    EvolveArm,
+    EvolveSettings,
+    SuccessRule,
+    describe_arm,
+)
+from parley.results.evolve_plays import (
+    STANDARD,
+    EvolvePlays,
+    Owner,
+    OwnerPlays,
+    PlayPlace,
+    StageKey,
+    collect_evolve_plays,
+)
+from parley.results.scores import RunScores
+from parley.statistics.paired_gain import (
+    UNKNOWN_SHARE,
+    Gain,
+    ItemShare,
+    Values,
+    average_gains,
+    compute_gain,
+    estimate_forgotten,
+    estimate_mean,
+    estimate_share,
+    follow_stream,
+    mean_of_known,
+    mean_over_rounds,
+    measure_feedback,
+    solved_so_far,
+)
+from parley.store import RunInfo
+
+GainKind = Literal["last", "best", "mean", "probe", "solved_so_far"]
+ItemSet = Literal["all", "practised", "held_out"]
+
+
+@dataclass(frozen=True)
+class EvolveArmFacts:
+    """One arm: what differs from the default settings, and what it is for."""
+
+    arm: str
+    settings: str
+    retriever: str
+    feedback: str
+    mask: bool
+    window: int | None
+    rounds: int
+    control: bool  # one of the three controls of the first arm
+
+
+@dataclass(frozen=True)
+class EvolveRound:
+    """A model in one round of an arm. Round 0 is the standard round, which all arms share; a stream
+    is one round."""
+
+    alias: str
+    role: str
+    arm: str
+    round: int
+    probe: bool  # the last round once more, with the question's own earlier answer left out
+    criterion: str  # what counts as a success
+    success: ItemShare
+    metric: str
+    score: ItemShare
+    solved_so_far: ItemShare  # by this round or an earlier one
+    plays: int
+    missing: int  # plays without a score
+    experiences: float | None  # shown to a seat, on average
+    same_item: ItemShare  # share of the shown experiences that were of the same item
+    near_duplicates: ItemShare  # of another item, but nearly the same
+    dropped: int  # experiences that were found and had no room
+
+
+@dataclass(frozen=True)
+class EvolveGain:
+    """A paired gain over the standard round. Intervals are over items, given this memory."""
+
+    alias: str
+    role: str
+    arm: str
+    measure: str  # success, or a metric
+    kind: GainKind
+    item_set: ItemSet
+    round: int | None
+    gain: Gain
+
+
+@dataclass(frozen=True)
+class ArmDifference:
+    """The last round of one arm less that of another, on the same plays. Both have the same
+    standard round, so this is the difference of their gains."""
+
+    alias: str
+    role: str
+    arm: str
+    other: str
+    control: bool
+    difference: Gain
+
+
+@dataclass(frozen=True)
+class ForgottenShare:
+    """Of the plays that an earlier round solved, the share that fails in the last round."""
+
+    alias: str
+    role: str
+    arm: str
+    solved_before: int
+    forgotten: int
+    share: ItemShare
+
+
+@dataclass(frozen=True)
+class SubjectGain:
+    """The gain in one subject; `*` is the mean over subjects, which all weigh alike."""
+
+    alias: str
+    role: str
+    arm: str
+    subject: str
+    standard: float | None
+    last: float | None
+    gain: Gain
+
+
+@dataclass(frozen=True)
+class FeedbackRow:
+    """How far the feedback of an arm agrees with the task's own score."""
+
+    alias: str
+    role: str
+    arm: str
+    feedback: str
+    verdicts: int
+    unreadable: int
+    kept: int
+    right: int
+    kept_and_right: int
+    precision: ItemShare
+    recall: ItemShare
+
+
+@dataclass(frozen=True)
+class StageCost:
+    """What a round has cost; `usd` is None unless all of it is known."""
+
+    alias: str
+    role: str
+    arm: str  # empty for the standard round, which all arms share
+    round: int
+    probe: bool
+    calls: int
+    tokens_in: int | None
+    tokens_cached: int | None
+    cached_share: float | None
+    tokens_out: int | None
+    usd: float | None
+    usd_at_least: float | None
+
+
+@dataclass(frozen=True)
+class GainCost:
+    """What the rounds of an arm after the standard one have cost for each item that the last round
+    solved more than the standard round. The ends follow from the interval of the gain; None: none
+    is known."""
+
+    alias: str
+    role: str
+    arm: str
+    items_gained: float  # gained less lost
+    tokens: int | None
+    tokens_per_item: float | None
+    usd: float | None
+    usd_per_item: float | None
+    usd_per_item_low: float | None
+    usd_per_item_high: float | None
+
+
+@dataclass(frozen=True)
+class StreamRow:
+    """How a stream stands after a window, beside its control: the mean of its series."""
+
+    alias: str
+    role: str
+    arm: str
+    window: int
+    items: int
+    stream: float
+    control: float
+    regret: float  # the sum over items so far of control - stream; below zero: experience paid
+
+
+@dataclass(frozen=True)
+class StreamRegret:
+    """The regret at the end of a stream, with its interval over items; and of each series."""
+
+    alias: str
+    role: str
+    arm: str
+    items: int
+    regret: float | None
+    low: float | None
+    high: float | None
+    series: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class EvolveResult:
+    """What a run that evolves has found."""
+
+    first: str  # the arm that the main tables show
+    arms: tuple[EvolveArmFacts, ...]
+    rounds: tuple[EvolveRound, ...]
+    gains: tuple[EvolveGain, ...]
+    differences: tuple[ArmDifference, ...]
+    forgotten: tuple[ForgottenShare, ...]
+    subjects: tuple[SubjectGain, ...]
+    feedback: tuple[FeedbackRow, ...]
+    costs: tuple[StageCost, ...]
+    gain_costs: tuple[GainCost, ...]
+    streams: tuple[StreamRow, ...]
+    regrets: tuple[StreamRegret, ...]
+
+
+def compute_evolve(run: RunScores) -> EvolveResult | None:
+    """Everything that the part `evolve` shows; None before the first match has ended."""
+    settings = run.config.evolve
+    if settings is None or not run.every_match:
+        return None
+    found = collect_evolve_plays(run, settings)
+    costs = tuple(collect_costs(run, settings))
+    rounds, gains, differences = list[EvolveRound](), list[EvolveGain](), list[ArmDifference]()
+    forgotten, subjects, streams = list[ForgottenShare](), list[SubjectGain](), list[StreamRow]()
+    regrets, paid = list[StreamRegret](), list[GainCost]()
+    for owner, own in found.owners.items():
+        for arm in settings.arms:
+            if owner.role not in found.rules[arm]:
+                continue
+            scores = ArmScores(run, found, owner, own, arm)
+            rounds += scores.rounds()
+            if not scores.stages:
+                continue
+            gains += scores.gains()
+            subjects += scores.subjects()
+            differences += scores.differences()
+            if scores.streams:
+                streams += scores.stream_rows()
+                regrets += scores.stream_regrets()
+            else:
+                forgotten += scores.forgotten()
+        paid += [
+            each
+            for gain in gains
+            if (gain.alias, gain.role) == owner
+            for each in cost_of_gain(gain, costs)
+        ]
+    return EvolveResult(
+        settings.first,
+        tuple(describe_arms(settings)),
+        tuple(rounds),
+        tuple(gains),
+        tuple(differences),
+        tuple(forgotten),
+        tuple(subjects),
+        tuple(collect_feedback(run, found)),
+        costs,
+        tuple(paid),
+        tuple(streams),
+        tuple(regrets),
+    )
+
+
+class ArmScores:
+    """One model in one role and arm, seen from all sides."""
+
+    def __init__(
+        self, run: RunScores, found: EvolvePlays, owner: Owner, own: OwnerPlays, arm: str
+    ) -> None:
+        self._run, self._found, self._owner, self._own, self._arm = run, found, owner, own, arm
+        self._setting = found.settings.arms[arm]
+        self._rule = found.rules[arm][owner.role]
+        self._metric = run.ranking_metric(owner.role) or self._rule.metric
+        self.streams = self._setting.window is not None
+        self.stages = own.rounds_of(arm)
+        self._standard = self._successes(STANDARD)
+        self._later = [self._successes(stage) for stage in self.stages]
+        probe = StageKey(arm + PROBE, self._setting.rounds)
+        self._probe = probe if probe in own.marks and any(own.marks[probe]) else None
+
+    @property
+    def last(self) -> Values:
+        """The successes of the last round that was played."""
+        return self._later[-1]
+
+    def _successes(self, stage: StageKey) -> list[float | None]:
+        return self._own.successes(stage, self._rule)
+
+    def rounds(self) -> Iterator[EvolveRound]:
+        """The standard round, all rounds, and the probe."""
+        yield self._round(STANDARD, [self._standard])
+        for count, stage in enumerate(self.stages):
+            so_far = [] if self.streams else [self._standard, *self._later[: count + 1]]
+            yield self._round(stage, so_far)
+        if self._probe is not None:
+            yield self._round(self._probe, [])
+
+    def _round(self, stage: StageKey, so_far: Sequence[Values]) -> EvolveRound:
+        plays, values = self._own.plays, self._own.values(stage, self._metric)
+        shown = self._own.shown.get(stage)
+        success = self._successes(stage)
+        planned = self._own.planned(stage)
+        return EvolveRound(
+            *self._owner,
+            self._arm,
+            stage.stage,
+            stage.arm.endswith(PROBE),
+            describe_success(self._rule),
+            estimate_mean(plays, success),
+            self._metric,
+            estimate_mean(plays, values, self._run.bounds[self._metric]),
+            estimate_mean(plays, solved_so_far(so_far)) if so_far else UNKNOWN_SHARE,
+            planned,
+            planned - sum(value is not None for value in success),
+            shown.experiences / shown.seats if shown else None,
+            estimate_share(shown.same) if shown else UNKNOWN_SHARE,
+            estimate_share(shown.near) if shown else UNKNOWN_SHARE,
+            shown.dropped if shown else 0,
+        )
+
+    def gains(self) -> Iterator[EvolveGain]:
+        """Gains over the standard round: on all items, and on practised and new ones apart."""
+        held_out = self._found.held_out[self._arm]
+        yield from self._success_gains("all", None)
+        if held_out:
+            yield from self._success_gains("practised", held_out)
+            yield from self._success_gains("held_out", held_out)
+        values = {
+            stage: self._own.values(stage, self._metric)
+            for stage in [STANDARD, *self.stages, *filter(None, [self._probe])]
+        }
+        if all(values[stage] == self._successes(stage) for stage in values):
+            return  # the metric is the success itself
+        low, high = self._run.bounds[self._metric]
+        rounds = [values[stage] for stage in self.stages]
+        for kind, number, later in self._kinds(rounds, values.get(self._probe or STANDARD, [])):
+            gain = compute_gain(self._own.plays, values[STANDARD], later, high - low)
+            yield self._gain(self._metric, kind, "all", number, gain)
+
+    def _success_gains(self, item_set: ItemSet, held_out: frozenset[str] | None) -> Any:
+        chosen = [
+            at
+            for at, play in enumerate(self._own.plays)
+            if held_out is None or (play.item in held_out) == (item_set == "held_out")
+        ]
+        plays = [self._own.plays[at] for at in chosen]
+
+        def gain(later: Values) -> Gain:
+            before, after = ([row[at] for at in chosen] for row in (self._standard, later))
+            return compute_gain(plays, before, after)
+
+        probe = self._successes(self._probe) if self._probe else []
+        for kind, number, later in self._kinds(self._later, probe):
+            yield self._gain("success", kind, item_set, number, gain(later))
+        if item_set != "all" or self.streams:
+            return
+        each = [gain(later) for later in self._later]
+        known = [(found.value, -at) for at, found in enumerate(each) if found.value is not None]
+        if known:
+            best = -max(known)[1]
+            number = self.stages[best].stage
+            yield self._gain("success", "best", "all", number, each[best])
+        so_far = solved_so_far([self._standard, *self._later])
+        number = self.stages[-1].stage
+        yield self._gain("success", "solved_so_far", "all", number, gain(so_far))
+
+    def _kinds(
+        self, rounds: Sequence[Values], probe: Values
+    ) -> Iterator[tuple[GainKind, int | None, Values]]:
+        yield "last", self.stages[-1].stage, rounds[-1]
+        if not self.streams:
+            yield "mean", None, mean_over_rounds(rounds)
+        if self._probe is not None:
+            yield "probe", self._probe.stage, probe
+
+    def _gain(
+        self, measure: str, kind: GainKind, item_set: ItemSet, number: int | None, gain: Gain
+    ) -> EvolveGain:
+        return EvolveGain(*self._owner, self._arm, measure, kind, item_set, number, gain)
+
+    def differences(self) -> Iterator[ArmDifference]:
+        """The first arm less each other one, in the last round."""
+        settings = self._found.settings
+        if self._arm == settings.first:
+            return
+        first = ArmScores(self._run, self._found, self._owner, self._own, settings.first)
+        if not first.stages or first._rule != self._rule or first.streams != self.streams:
+            return
+        own, others = (
+            [None if start is None else end for start, end in zip(self._standard, row, strict=True)]
+            for row in (first.last, self.last)
+        )
+        yield ArmDifference(
+            *self._owner,
+            settings.first,
+            self._arm,
+            is_control(settings, self._arm),
+            compute_gain(self._own.plays, others, own),
+        )
+
+    def forgotten(self) -> Iterator[ForgottenShare]:
+        """What was solved before, and fails now."""
+        earlier = [self._standard, *self._later[:-1]]
+        before, failed, share = estimate_forgotten(self._own.plays, earlier, self._later[-1])
+        if before:
+            yield ForgottenShare(*self._owner, self._arm, before, failed, share)
+
+    def subjects(self) -> Iterator[SubjectGain]:
+        """Gains by subject, and the mean over subjects; nothing where there are not two."""
+        groups = self._found.subjects
+        names = sorted({groups[play.item] for play in self._own.plays} - {""})
+        if len(names) < 2:
+            return
+        chosen: dict[str, list[int]] = {}
+        for at, play in enumerate(self._own.plays):
+            chosen.setdefault(groups[play.item], []).append(at)
+        found = []
+        for name in names:
+            rows = chosen[name]
+            plays = [self._own.plays[at] for at in rows]
+            old, new = [self._standard[at] for at in rows], [self.last[at] for at in rows]
+            found.append(
+                SubjectGain(
+                    *self._owner,
+                    self._arm,
+                    name,
+                    estimate_mean(plays, old).value,
+                    estimate_mean(plays, new).value,
+                    compute_gain(plays, old, new),
+                )
+            )
+        yield from found
+        first, last = [row.standard for row in found], [row.last for row in found]
+        gain = average_gains([row.gain for row in found])
+        yield SubjectGain(
+            *self._owner, self._arm, "*", mean_of_known(first), mean_of_known(last), gain
+        )
+
+    def stream_rows(self) -> Iterator[StreamRow]:
+        """How the stream stands after each window."""
+        series = len({play.series for play in self._own.plays})
+        windows: dict[int, list[tuple[float, float]]] = {}
+        own = self._own.windows[self._arm]
+        for window, old, new in zip(own, self._standard, self.last, strict=True):
+            if old is not None and new is not None:
+                windows.setdefault(window, []).append((old, new))
+        for step in follow_stream(windows, series):
+            yield StreamRow(*self._owner, self._arm, **step._asdict())
+
+    def stream_regrets(self) -> Iterator[StreamRegret]:
+        """The regret at the end: so many items, each with the mean difference."""
+        gain = compute_gain(self._own.plays, self.last, self._standard)
+        count = gain.items
+
+        def times(value: float | None) -> float | None:
+            return None if value is None else count * value
+
+        yield StreamRegret(
+            *self._owner,
+            self._arm,
+            count,
+            times(gain.value),
+            times(gain.low),
+            times(gain.high),
+            tuple(count * value for value in gain.series),
+        )
+
+
+def describe_success(rule: SuccessRule) -> str:
+    """What counts as a success, as a user writes it."""
+    return f"{rule.metric}{'>=' if rule.higher else '<='}{rule.threshold:g}"
+
+
+def describe_arms(settings: EvolveSettings) -> Iterator[EvolveArmFacts]:
+    """The arms of a run."""
+    for name, arm in settings.arms.items():
+        yield EvolveArmFacts(
+            name,
+            describe_arm(arm),
+            arm.retriever,
+            arm.feedback,
+            arm.mask,
+            arm.window,
+            arm.rounds,
+            is_control(settings, name),
+        )
+
+
+def is_control(settings: EvolveSettings, name: str) -> bool:
+    """Whether an arm is a control of the first one: it differs only in what the control changes."""
+    if name == settings.first or name not in CONTROLS:
+        return False
+    own: EvolveArm = settings.arms[settings.first]
+    return settings.arms[name] == replace(own, probe=False, **CONTROLS[name])
+
+
+def collect_feedback(run: RunScores, found: EvolvePlays) -> Iterator[FeedbackRow]:
+    """How good the feedback was, in all rounds that a later one could draw on."""
+    matches = {match.number: match for match in run.every_match}
+    for owner, own in found.owners.items():
+        for name, arm in found.settings.arms.items():
+            rule, rounds = found.rules[name].get(owner.role), own.rounds_of(name)
+            if rule is None or not rounds:
+                continue
+            cases = []
+            for place, item, truth in kept_from(own, name, rule, rounds):
+                if item not in found.held_out[name]:
+                    spec = matches[place.match].spec
+                    wrong = is_poisoned(name, arm.poison, run.config.seed, spec, place.seat)
+                    cases.append((item, truth != wrong, truth))
+            if cases:
+                quality = measure_feedback(cases)
+                turned = f", {arm.poison:.0%} turned round" if arm.poison else ""
+                yield FeedbackRow(*owner, name, arm.feedback + turned, **vars(quality))
+
+
+def kept_from(
+    own: OwnerPlays, arm: str, rule: SuccessRule, rounds: Sequence[StageKey]
+) -> Iterator[tuple[PlayPlace, str, bool]]:
+    """The plays that a memory of an arm could draw on, with their items and whether they were
+    right: those of all rounds but the last, or of all windows but the last."""
+    windows = own.windows.get(arm)
+    last = max(windows) if windows else 0
+    for stage in rounds if windows else [STANDARD, *rounds[:-1]]:
+        truths = own.successes(stage, rule)
+        for at, (place, truth) in enumerate(zip(own.places[stage], truths, strict=True)):
+            if place is not None and truth is not None and not (windows and windows[at] == last):
+                yield place, own.plays[at].item, bool(truth)
+
+
+def collect_costs(run: RunScores, settings: EvolveSettings) -> Iterator[StageCost]:
+    """What every round has cost, by model and role."""
+    streams = frozenset(name for name, arm in settings.arms.items() if arm.window is not None)
+    found = stage_cost_rows(run.reader, run.prices, streams)
+    for (stage, arm, alias, role), row in found.items():
+        into, cached = row["tokens_in"], row["tokens_cached"]
+        yield StageCost(
+            alias,
+            role,
+            arm.removesuffix(PROBE),
+            stage,
+            arm.endswith(PROBE),
+            row["calls"],
+            into,
+            cached,
+            None if not into or cached is None else cached / into,
+            row["tokens_out"],
+            row["usd"],
+            row["usd_at_least"],
+        )
+
+
+def cost_of_gain(gain: EvolveGain, costs: Sequence[StageCost]) -> Iterator[GainCost]:
+    """What an item gained has cost, where more were gained than lost."""
+    if (gain.measure, gain.item_set) != ("success", "all") or gain.kind != "last":
+        return
+    found = gain.gain
+    own = [
+        row
+        for row in costs
+        if (row.alias, row.role, row.arm) == (gain.alias, gain.role, gain.arm) and not row.probe
+    ]
+    if not own or found.value is None or found.value <= 0:
+        return
+    net = found.value * found.items
+    series = max(1, len(found.series))
+    counts = [row.tokens_in for row in own] + [row.tokens_out for row in own]
+    tokens = None if None in counts else sum(count for count in counts if count is not None)
+    known = [row.usd for row in own]
+    usd = None if None in known else sum(each for each in known if each is not None)
+
+    def per_item(paid: float | None, value: float | None) -> float | None:
+        """Of one series, for a gain of so much."""
+        if paid is None or value is None or value <= 0:
+            return None
+        return paid / series / (value * found.items)
+
+    yield GainCost(
+        gain.alias,
+        gain.role,
+        gain.arm,
+        net,
+        tokens,
+        per_item(tokens, found.value),
+        usd,
+        per_item(usd, found.value),
+        per_item(usd, found.high),
+        per_item(usd, found.low),
+    )
+
+
+def evolve_rows(found: EvolveResult) -> list[Mapping[str, Any]]:
+    """Every number in a row of its own table, named in the first column."""
+    tables: dict[str, Sequence[Any]] = {
+        "rounds": found.rounds,
+        "gains": found.gains,
+        "differences": found.differences,
+        "forgotten": found.forgotten,
+        "subjects": found.subjects,
+        "feedback": found.feedback,
+        "costs": found.costs,
+        "gain_costs": found.gain_costs,
+        "streams": found.streams,
+        "regrets": found.regrets,
+    }
+    return [{"table": name, **flatten_row(row)} for name, rows in tables.items() for row in rows]
+
+
+def flatten_row(row: Any, before: str = "") -> dict[str, Any]:
+    """A dataclass as one row: an estimate within it becomes a column for each of its fields."""
+    found: dict[str, Any] = {}
+    for name, value in vars(row).items():
+        if isinstance(value, Gain | ItemShare):
+            found |= flatten_row(value, f"{before}{name}_")
+        elif isinstance(value, tuple):
+            found[f"{before}{name}"] = " ".join(f"{each:g}" for each in value) or None
+        else:
+            found[f"{before}{name}"] = value
+    return found
+
+
+def is_evolving(info: RunInfo) -> bool:
+    """Whether a run plays its items in rounds."""
+    return info.config.evolve is not None

@@ -1,0 +1,695 @@
+"""Tables, sentences and figures of a run that evolves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from statistics import fmean, stdev
+
+from parley.money import format_usd
+from parley.results.evolve_plays import NEAR, UNIT_LENGTH, Owner
+from parley.results.evolve_result import (
+    EvolveGain,
+    EvolveResult,
+    EvolveRound,
+    GainKind,
+    ItemSet,
+    StageCost,
+    StreamRow,
+)
+from parley.results.part import Style
+from parley.results.types import Figure, Intervals, Lines, Point, Series
+from parley.statistics.paired_gain import Gain, ItemShare
+from parley.tables import Table, format_interval, format_number, format_signed, plural
+
+DIGITS = 3
+WINDOWS = 12  # of a stream that a table shows
+
+
+def evolve_tables(found: EvolveResult, style: Style) -> list[Table]:
+    """The main table with what follows from it, then the details that there are."""
+    tables = [
+        main_table(found),
+        stream_table(found),
+        control_table(found),
+        gain_table(found),
+        counting_table(found),
+        series_table(found),
+        shown_table(found),
+        feedback_table(found),
+        subject_table(found),
+        cost_table(found),
+    ]
+    return [table for table in tables if table is not None and table.rows]
+
+
+def find_gain(
+    found: EvolveResult,
+    owner: Owner,
+    arm: str,
+    kind: GainKind = "last",
+    item_set: ItemSet = "all",
+    measure: str = "success",
+) -> EvolveGain | None:
+    """One of the gains."""
+    wanted = (*owner, arm, measure, kind, item_set)
+    return next(
+        (
+            row
+            for row in found.gains
+            if (row.alias, row.role, row.arm, row.measure, row.kind, row.item_set) == wanted
+        ),
+        None,
+    )
+
+
+def list_owners(found: EvolveResult) -> list[Owner]:
+    """Every model in every role that is scored."""
+    return list(dict.fromkeys(Owner(row.alias, row.role) for row in found.rounds))
+
+
+def has_several_roles(found: EvolveResult) -> bool:
+    """Whether a role must be named."""
+    return len({row.role for row in found.rounds}) > 1
+
+
+def name_columns(found: EvolveResult, owner: Owner) -> list[str]:
+    """The first columns of a row."""
+    return [owner.alias, owner.role] if has_several_roles(found) else [owner.alias]
+
+
+def name_headers(found: EvolveResult) -> list[str]:
+    return ["model", "role"] if has_several_roles(found) else ["model"]
+
+
+def rounds_of_arm(found: EvolveResult, owner: Owner, arm: str) -> dict[int, EvolveRound]:
+    """The rounds of one model in one arm, by number, without the probe."""
+    return {
+        row.round: row
+        for row in found.rounds
+        if (row.alias, row.role, row.arm) == (*owner, arm) and not row.probe
+    }
+
+
+def stream_arms(found: EvolveResult) -> set[str]:
+    """The arms that play their items as a stream."""
+    return {each.arm for each in found.arms if each.window is not None}
+
+
+def arms_in_rounds(found: EvolveResult) -> list[str]:
+    """The arms that play all items in each round."""
+    streams = stream_arms(found)
+    return [each.arm for each in found.arms if each.arm not in streams]
+
+
+def format_gain(gain: Gain | None) -> str:
+    """A gain with its interval, in one cell."""
+    if gain is None or gain.value is None:
+        return "–"
+    ends = format_interval(gain.low, gain.high, DIGITS)
+    return f"{format_signed(gain.value, DIGITS)} ({ends})"
+
+
+def format_share(share: ItemShare) -> str:
+    """A share with its interval, in one cell."""
+    if share.value is None:
+        return "–"
+    ends = format_interval(share.low, share.high, DIGITS)
+    return f"{format_number(share.value, DIGITS)} ({ends})"
+
+
+def format_flips(gain: Gain | None) -> str:
+    """How many were gained and lost, in one cell."""
+    return "–" if gain is None or not gain.items else f"{gain.gained}/{gain.lost}"
+
+
+def main_table(found: EvolveResult) -> Table | None:
+    """Success by round, and the gain of the last round with and without the same item."""
+    arms = arms_in_rounds(found)
+    masked = {each.arm for each in found.arms if each.mask}
+    numbers = sorted({row.round for row in found.rounds if row.arm in arms and row.round > 0})
+    rows = []
+    for owner in list_owners(found):
+        for arm in arms:
+            rounds = rounds_of_arm(found, owner, arm)
+            if not rounds:
+                continue
+            last = find_gain(found, owner, arm)
+            probe = last if arm in masked else find_gain(found, owner, arm, "probe")
+            gain = last.gain if last else None
+            rows.append(
+                [
+                    *name_columns(found, owner),
+                    arm,
+                    *(
+                        format_number(rounds[number].success.value, DIGITS)
+                        if number in rounds
+                        else "–"
+                        for number in [0, *numbers]
+                    ),
+                    format_gain(gain),
+                    format_gain(probe.gain if probe else None),
+                    format_flips(gain),
+                    str(gain.items if gain else rounds[0].success.items),
+                ]
+            )
+    if not rows:
+        return None
+    names = name_headers(found)
+    header = [
+        *names,
+        "arm",
+        "standard",
+        *(f"round {number}" for number in numbers),
+        "gain",
+        "gain, same item masked",
+        "gained/lost",
+        "items",
+    ]
+    several = any(row.gain.series for row in found.gains)
+    of_what = "plays (an item in one series)" if several else "items"
+    notes = [
+        *describe_findings(found),
+        f"share of successes ({'; '.join(describe_criteria(found))}); gain: last round less the "
+        f"standard one, with the paired 95% interval over items, given this memory; gained/lost: "
+        f"{of_what} that failed before and succeed now, and the other way round",
+        *describe_missing(found),
+    ]
+    return Table(header, rows, left=len(names) + 1, note="\n".join(notes))
+
+
+def describe_criteria(found: EvolveResult) -> list[str]:
+    """What counts as a success, for each role that has a criterion of its own."""
+    by_role = dict.fromkeys((row.role, row.criterion) for row in found.rounds)
+    several = len({criterion for _, criterion in by_role}) > 1
+    return list(dict.fromkeys(f"{role}: {said}" if several else said for role, said in by_role))
+
+
+def describe_missing(found: EvolveResult) -> list[str]:
+    """A line on the plays that have no score, where there are any."""
+    lines = []
+    for row in found.gains:
+        headline = (row.measure, row.kind, row.item_set) == ("success", "last", "all")
+        if headline and row.gain.unpaired:
+            have = "play has" if row.gain.unpaired == 1 else "plays have"
+            lines.append(
+                f"{row.alias}, {row.role}, {row.arm}: {row.gain.unpaired:,} {have} no score in one "
+                "of the two rounds, and no part in the gain"
+            )
+    return lines
+
+
+def describe_findings(found: EvolveResult) -> list[str]:
+    """What the first arm has shown, in a line for each model; a line says no more than its
+    intervals."""
+    lines = []
+    for owner in list_owners(found):
+        last = find_gain(found, owner, found.first)
+        if last is None or last.gain.value is None:
+            continue
+        who = f"{owner.alias}, {owner.role}" if has_several_roles(found) else owner.alias
+        said = [describe_gain(last)]
+        probe = find_gain(found, owner, found.first, "probe")
+        if probe is not None and probe.gain.low is not None:
+            said.append(describe_probe(probe.gain))
+        said += describe_controls(found, owner)
+        lines.append(f"{who}: {'; '.join(said)}.")
+    return lines
+
+
+def describe_gain(row: EvolveGain) -> str:
+    """What the gain of an arm shows."""
+    gain = row.gain
+    what = (
+        f"{format_gain(gain)} on {plural(gain.items, 'item')}, {gain.gained} gained and "
+        f"{gain.lost} lost"
+    )
+    if gain.low is None or gain.high is None:
+        return f"too few items to tell a gain ({what})"
+    if gain.low > 0:
+        return f"arm {row.arm} gains {what}"
+    if gain.high < 0:
+        return f"arm {row.arm} loses: {what}"
+    return f"no gain of arm {row.arm} is shown: {what}"
+
+
+def describe_probe(gain: Gain) -> str:
+    """What remains of a gain where the question's own earlier answer was left out."""
+    shown = gain.low is not None and gain.low > 0
+    return f"with the same item masked {'' if shown else 'no gain is shown: '}{format_gain(gain)}"
+
+
+def describe_controls(found: EvolveResult, owner: Owner) -> list[str]:
+    """Which controls the gain of the first arm exceeds, and which it is not shown to exceed."""
+    rows = [row for row in found.differences if (row.alias, row.role) == owner and row.control]
+    if not rows:
+        return []
+    exceeded = [row for row in rows if row.difference.low is not None and row.difference.low > 0]
+    others = [row for row in rows if row not in exceeded]
+    said = []
+    if exceeded:
+        which = f"all {len(rows)} controls" if len(exceeded) == len(rows) > 1 else "the control"
+        listed = ", ".join(f"{row.other} by {format_gain(row.difference)}" for row in exceeded)
+        whole = f"{which}, " if not others else ""
+        said.append(f"the gain exceeds {whole}{listed}")
+    if others:
+        listed = ", ".join(f"{row.other}, {format_gain(row.difference)}" for row in others)
+        said.append(f"the gain is not shown to exceed {listed}")
+    return said
+
+
+def control_table(found: EvolveResult) -> Table | None:
+    """The gain of the first arm beside those of the other arms."""
+    rows = []
+    for each in found.differences:
+        owner = Owner(each.alias, each.role)
+        other = find_gain(found, owner, each.other)
+        rows.append(
+            [
+                *name_columns(found, owner),
+                f"{each.other} (control)" if each.control else each.other,
+                format_gain(other.gain if other else None),
+                format_gain(each.difference),
+                format_flips(each.difference),
+                str(each.difference.items),
+            ]
+        )
+    names = name_headers(found)
+    header = [
+        *names,
+        "arm",
+        "its gain",
+        f"{found.first} less this arm",
+        "better/worse",
+        "items",
+    ]
+    controls = {each.other for each in found.differences if each.control}
+    meaning = {
+        "unchanged": "unchanged: the task's own examples again (flips without any memory)",
+        "masked": "masked: the same item is never shown",
+        "random": "random: successes drawn at random are shown",
+    }
+    notes = [
+        "differences of gains, paired over items: both arms have the same standard round",
+        *(said for name, said in meaning.items() if name in controls),
+    ]
+    title = f"Other arms beside {found.first}"
+    return Table(header, rows, left=len(names) + 1, note="; ".join(notes), title=title)
+
+
+def gain_table(found: EvolveResult) -> Table | None:
+    """All kinds of gains, on all items and on parts of them, and what was forgotten."""
+    rows = []
+    keys = dict.fromkeys(
+        (Owner(row.alias, row.role), row.arm, row.measure, row.item_set) for row in found.gains
+    )
+    streams = stream_arms(found)
+    measures = {measure for _, _, measure, _ in keys}
+    sets = {item_set for _, _, _, item_set in keys}
+    forgotten = {(row.alias, row.role, row.arm): row for row in found.forgotten}
+    for owner, arm, measure, item_set in keys:
+        if arm in streams:
+            continue
+        last, best, mean, probe = (
+            find_gain(found, owner, arm, kind, item_set, measure)
+            for kind in ("last", "best", "mean", "probe")
+        )
+        lost = forgotten.get((*owner, arm)) if (measure, item_set) == ("success", "all") else None
+        rows.append(
+            [
+                *name_columns(found, owner),
+                arm,
+                *([measure] if len(measures) > 1 else []),
+                *([item_set.replace("_", " ")] if len(sets) > 1 else []),
+                format_gain(last.gain if last else None),
+                f"{format_gain(best.gain)} in {best.round}" if best else "–",
+                format_gain(mean.gain if mean else None),
+                format_gain(probe.gain if probe else None),
+                "–"
+                if lost is None
+                else f"{format_share(lost.share)}, {lost.forgotten} of {lost.solved_before}",
+                str(last.gain.items if last else 0),
+            ]
+        )
+    names = [
+        *name_headers(found),
+        "arm",
+        *(["of"] if len(measures) > 1 else []),
+        *(["items"] if len(sets) > 1 else []),
+    ]
+    header = [
+        *names,
+        "last round",
+        "best round*",
+        "mean of rounds",
+        "last, masked",
+        "forgotten",
+        "n",
+    ]
+    note = (
+        "gains over the standard round, with paired 95% intervals over items; *: chosen after the "
+        "fact, so its interval is too favourable; mean of rounds: the area under the learning "
+        "curve; forgotten: of what an earlier round solved, the share that fails in the last"
+    )
+    if len(sets) > 1:
+        note += "; held out: items that are played and never remembered"
+    return Table(header, rows, left=len(names), note=note, title="Gains")
+
+
+def counting_table(found: EvolveResult) -> Table | None:
+    """Both ways of counting: each round by itself, and what any round so far has solved."""
+    arms = arms_in_rounds(found)
+    facts = {each.arm: each for each in found.arms}
+    numbers = sorted({row.round for row in found.rounds if row.arm in arms and row.round > 0})
+    rows = []
+    for owner in list_owners(found):
+        for arm in arms:
+            rounds = rounds_of_arm(found, owner, arm)
+            if not rounds.keys() - {0}:
+                continue
+            so_far = [rounds[n].solved_so_far.value if n in rounds else None for n in numbers]
+            gain = find_gain(found, owner, arm, "solved_so_far")
+            rows.append(
+                [
+                    *name_columns(found, owner),
+                    arm,
+                    facts[arm].retriever + (", masked" if facts[arm].mask else ""),
+                    facts[arm].feedback,
+                    *(format_share(rounds[n].success) if n in rounds else "–" for n in numbers),
+                    *(format_number(value, DIGITS) for value in so_far),
+                    format_gain(gain.gain if gain else None),
+                ]
+            )
+    names = [*name_headers(found), "arm", "retriever", "feedback"]
+    header = [
+        *names,
+        *(f"round {n}" for n in numbers),
+        *(f"any to {n}" for n in numbers),
+        "gain of any",
+    ]
+    note = (
+        "round: successes of that round, with 95% intervals; any to N: solved by at least one "
+        "round from the standard one to N, which more tries alone raise"
+    )
+    title = "Rounds by themselves, and solved so far"
+    return Table(header, rows, left=len(names), note=note, title=title)
+
+
+def series_table(found: EvolveResult) -> Table | None:
+    """How much gains differ between series, each with a memory of its own."""
+    rows, streams = [], stream_arms(found)
+    for row in found.gains:
+        series = row.gain.series
+        if row.measure != "success" or row.item_set != "all" or len(series) < 2:
+            continue
+        if row.kind not in ("last", "probe"):
+            continue
+        rows.append(
+            [
+                *name_columns(found, Owner(row.alias, row.role)),
+                row.arm,
+                "masked"
+                if row.kind == "probe"
+                else "stream"
+                if row.arm in streams
+                else "last round",
+                format_signed(fmean(series), DIGITS),
+                format_number(stdev(series), DIGITS),
+                f"{format_signed(min(series), DIGITS)} to {format_signed(max(series), DIGITS)}",
+                str(len(series)),
+            ]
+        )
+    names = [*name_headers(found), "arm", "gain"]
+    header = [*names, "mean", "sd", "lowest to highest", "series"]
+    note = "each series has a memory of its own; this spread is not in the intervals over items"
+    return Table(header, rows, left=len(names), note=note, title="Gains of the series")
+
+
+def shown_table(found: EvolveResult) -> Table | None:
+    """What seats were shown in each round."""
+    streams = stream_arms(found)
+    rows = [
+        [
+            *name_columns(found, Owner(row.alias, row.role)),
+            row.arm,
+            "stream" if row.arm in streams else describe_round(row.round, row.probe),
+            format_number(row.experiences, 1),
+            format_share(row.same_item),
+            format_share(row.near_duplicates),
+            str(row.dropped),
+        ]
+        for row in found.rounds
+        if row.experiences
+    ]
+    names = [*name_headers(found), "arm", "round"]
+    header = [*names, "shown", "same item", "near duplicates", "dropped"]
+    note = (
+        "shown: experiences before a question, on average; shares of them with 95% intervals over "
+        f"items; near duplicate: another item within an L2 distance of {NEAR:g}, for retrievers "
+        f"with embeddings of unit length ({', '.join(UNIT_LENGTH)}); dropped: found, but without "
+        "room"
+    )
+    return Table(header, rows, left=len(names), note=note, title="What was shown")
+
+
+def feedback_table(found: EvolveResult) -> Table | None:
+    """How good the feedback was, where it is not the truth itself."""
+    rows = [
+        [
+            *name_columns(found, Owner(row.alias, row.role)),
+            row.arm,
+            row.feedback,
+            format_share(row.precision),
+            format_share(row.recall),
+            f"{row.kept:,}",
+            f"{row.right:,}",
+            f"{row.unreadable:,}",
+            f"{row.verdicts:,}",
+        ]
+        for row in found.feedback
+        if row.feedback != "truth"
+    ]
+    names = [*name_headers(found), "arm", "feedback"]
+    header = [*names, "kept is right", "right is kept", "kept", "right", "unreadable", "verdicts"]
+    note = (
+        "of what was taken for a success, the share that is one by the task's own score, and of "
+        "the true successes, the share that was kept; 95% intervals over items"
+    )
+    return Table(header, rows, left=len(names), note=note, title="Feedback")
+
+
+def subject_table(found: EvolveResult) -> Table | None:
+    """The gain of the first arm by subject, a column for each model."""
+    rows = [row for row in found.subjects if row.arm == found.first]
+    owners = list(dict.fromkeys(Owner(row.alias, row.role) for row in rows))
+    cells = {(row.alias, row.role, row.subject): row for row in rows}
+    several = has_several_roles(found)
+    lines = []
+    for subject in dict.fromkeys(row.subject for row in rows):
+        line = ["mean over subjects" if subject == "*" else subject]
+        for owner in owners:
+            row = cells.get((*owner, subject))
+            line += [
+                "–"
+                if row is None
+                else f"{format_number(row.standard, DIGITS)} → {format_number(row.last, DIGITS)}",
+                "–" if row is None else f"{format_gain(row.gain)}; {row.gain.items}",
+            ]
+        lines.append(line)
+    header = ["subject"]
+    for owner in owners:
+        who = f"{owner.alias}, {owner.role}" if several else owner.alias
+        header += [who, f"{who}: gain; n"]
+    note = (
+        f"arm {found.first}: standard → last round, and the gain with its paired 95% interval over "
+        "items; the mean over subjects weighs all subjects alike; the mean over questions stands "
+        "in the first table"
+    )
+    return Table(header, lines, left=1, note=note, title="By subject")
+
+
+def cost_table(found: EvolveResult) -> Table | None:
+    """Tokens and money by round; nothing where nobody counts tokens."""
+    if not any(row.tokens_in is not None or row.usd for row in found.costs):
+        return None
+    streams = stream_arms(found)
+    rows = [
+        [
+            row.alias,
+            row.role,
+            row.arm or "(all)",
+            "stream" if row.arm in streams else describe_round(row.round, row.probe),
+            f"{row.calls:,}",
+            "–" if row.tokens_in is None else f"{row.tokens_in:,}",
+            "–" if row.cached_share is None else f"{row.cached_share:.0%}",
+            "–" if row.tokens_out is None else f"{row.tokens_out:,}",
+            format_cost(row),
+        ]
+        for row in found.costs
+    ]
+    header = [
+        "model",
+        "role",
+        "arm",
+        "round",
+        "calls",
+        "tokens in",
+        "cached",
+        "tokens out",
+        "usd",
+    ]
+    lines = ["cached: the share of tokens in that a cache gave; ≥: not all of it is known"]
+    for each in found.gain_costs:
+        if each.usd_per_item:
+            high = each.usd_per_item_high
+            ends = (
+                f"{format_usd(each.usd_per_item_low)} to {format_usd(high)}"
+                if each.usd_per_item_low is not None and high is not None
+                else "no upper end: the interval of the gain includes zero"
+            )
+            lines.append(
+                f"{each.alias}, {each.role}, {each.arm}: {format_usd(each.usd_per_item)} USD "
+                f"({ends}) for each item gained less lost, standard round and probe not counted"
+            )
+    return Table(header, rows, left=4, note="\n".join(lines), title="Cost by round")
+
+
+def describe_round(number: int, probe: bool) -> str:
+    """A round in a table that has the probe as well."""
+    return f"{number}, masked" if probe else str(number) if number else "standard"
+
+
+def format_cost(row: StageCost) -> str:
+    """USD, or what is known of it."""
+    if row.usd is not None:
+        return format_usd(row.usd)
+    return "–" if row.usd_at_least is None else f"≥ {format_usd(row.usd_at_least)}"
+
+
+def stream_table(found: EvolveResult) -> Table | None:
+    """How streams stand after some of their windows, and their regret at the end."""
+    rows = []
+    for owner, arm in dict.fromkeys((Owner(row.alias, row.role), row.arm) for row in found.streams):
+        own = [row for row in found.streams if (row.alias, row.role, row.arm) == (*owner, arm)]
+        for row in choose_evenly(own, WINDOWS):
+            end = find_regret(found, owner, arm) if row is own[-1] else None
+            gain = find_gain(found, owner, arm) if row is own[-1] else None
+            rows.append(
+                [
+                    *name_columns(found, owner),
+                    arm,
+                    str(row.window),
+                    f"{row.items:,}",
+                    format_number(row.stream, DIGITS),
+                    format_number(row.control, DIGITS),
+                    end or format_signed(row.regret, 1),
+                    format_gain(gain.gain if gain else None),
+                    format_flips(gain.gain if gain else None),
+                ]
+            )
+    names = [*name_headers(found), "arm"]
+    header = [
+        *names,
+        "window",
+        "items so far",
+        "stream so far",
+        "control so far",
+        "regret",
+        "gain",
+        "gained/lost",
+    ]
+    notes = [] if arms_in_rounds(found) else describe_findings(found)
+    notes.append(
+        "every item comes once, and the memory is refreshed after each window; control: the same "
+        "items in the standard round; regret: the sum over items so far of control less stream "
+        "(below zero: experience paid), at the end with its 95% interval over items, given this "
+        "order"
+    )
+    title = "Streams" if arms_in_rounds(found) else ""
+    return Table(header, rows, left=len(names), note="\n".join(notes), title=title)
+
+
+def find_regret(found: EvolveResult, owner: Owner, arm: str) -> str:
+    """The regret at the end of a stream, with its interval and its series."""
+    row = next(row for row in found.regrets if (row.alias, row.role, row.arm) == (*owner, arm))
+    ends = format_interval(row.low, row.high, 1)
+    orders = f"; {len(row.series)} orders {min(row.series):.1f} to {max(row.series):.1f}"
+    return f"{format_signed(row.regret, 1)} ({ends}{orders if row.series else ''})"
+
+
+def choose_evenly(rows: Sequence[StreamRow], most: int) -> Sequence[StreamRow]:
+    """At most so many rows, evenly spread, with the first and the last."""
+    if len(rows) <= most:
+        return rows
+    return [rows[round(at * (len(rows) - 1) / (most - 1))] for at in range(most)]
+
+
+def evolve_figures(found: EvolveResult, style: Style) -> list[Figure]:
+    """Learning curves, gains with and without the same item, and the regret of streams."""
+    figures: list[Figure] = list(learning_curves(found))
+    if points := tuple(gain_points(found)):
+        title = "Gain of the last round over the standard round"
+        alt = f"{title}, with paired intervals, with the same item and with it masked"
+        figures.append(Intervals(title, alt, "gain", points))
+    if series := tuple(regret_series(found)):
+        title = "Regret of streams"
+        alt = f"{title} by items so far; below zero experience paid"
+        figures.append(Lines(title, alt, "items so far", "regret", series))
+    return figures
+
+
+def learning_curves(found: EvolveResult) -> Iterator[Lines]:
+    """Success by round: a figure for each model with its arms, or one with all models where there
+    is one arm."""
+    arms = arms_in_rounds(found)
+    curves: dict[str, list[Series]] = {}
+    for owner in list_owners(found):
+        who = f"{owner.alias}, {owner.role}" if has_several_roles(found) else owner.alias
+        for arm in arms:
+            rounds = rounds_of_arm(found, owner, arm)
+            if not rounds.keys() - {0}:
+                continue
+            rows = [rounds[number] for number in sorted(rounds)]
+            title, label = (
+                ("Learning curve", who)
+                if len(arms) == 1
+                else (
+                    f"Learning curve of {who}",
+                    arm,
+                )
+            )
+            curves.setdefault(title, []).append(
+                Series(
+                    label,
+                    tuple(float(row.round) for row in rows),
+                    tuple(row.success.value for row in rows),
+                    tuple(row.success.low for row in rows),
+                    tuple(row.success.high for row in rows),
+                )
+            )
+    for title, series in curves.items():
+        alt = f"{title}: share of successes by round, with 95% intervals; round 0 is the standard"
+        yield Lines(title, alt, "round", "share of successes", tuple(series))
+
+
+def gain_points(found: EvolveResult) -> Iterator[Point]:
+    """The last gain of each model and arm, and that of its masked probe."""
+    for row in found.gains:
+        if (row.measure, row.item_set) != ("success", "all") or row.kind not in ("last", "probe"):
+            continue
+        who = f"{row.alias}, {row.role}" if has_several_roles(found) else row.alias
+        masked = ", masked" if row.kind == "probe" else ""
+        gain = row.gain
+        yield Point(f"{who}: {row.arm}{masked}", gain.value, gain.low, gain.high)
+
+
+def regret_series(found: EvolveResult) -> Iterator[Series]:
+    """A line for each stream."""
+    several = has_several_roles(found)
+    for owner, arm in dict.fromkeys((Owner(row.alias, row.role), row.arm) for row in found.streams):
+        rows = [row for row in found.streams if (row.alias, row.role, row.arm) == (*owner, arm)]
+        who = f"{owner.alias}, {owner.role}" if several else owner.alias
+        yield Series(
+            f"{who}: {arm}",
+            tuple(float(row.items) for row in rows),
+            tuple(row.regret for row in rows),
+        )

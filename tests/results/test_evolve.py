@@ -1,0 +1,365 @@
+"""The part `evolve`: rounds, paired gains, controls, what was shown and paid, and what it says."""
+
+import csv
+import io
+import json
+from collections import defaultdict
+from dataclasses import dataclass
+from importlib.resources import files
+
+import fastjsonschema
+import pytest
+
+import parley
+from parley.match.protocol import Reply, Usage
+from parley.plans.evolve_settings import parse_evolve
+from parley.results.evolve_plays import NEAR
+from parley.results.evolve_result import (
+    ArmDifference,
+    EvolveGain,
+    EvolveResult,
+    EvolveRound,
+    is_control,
+)
+from parley.results.evolve_tables import describe_findings
+from parley.statistics.paired_gain import Gain, ItemShare, compute_paired_interval
+from parley.store import read_run
+from tests.runs.test_recall import evolve, questions
+
+TWO = {"copier": "bot/copier", "student": "bot/student"}
+COUNT = 24
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory):
+    """Two bots, the three controls, two rounds."""
+    settings = {"rounds": 2, "controls": True}
+    return evolve(tmp_path_factory.mktemp("runs"), TWO, count=COUNT, evolve=settings)
+
+
+def successes(result, alias):
+    """By arm and stage, the success of each item."""
+    found = defaultdict(dict)
+    with read_run(result.ref) as reader:
+        matches = {match.number: match for match in reader.matches()}
+        for score in reader.scores():
+            if score.alias == alias:
+                match = matches[score.match]
+                found[match.arm, match.stage][match.item] = score.value
+    return found
+
+
+def find(rows, **wanted):
+    """The one row with these values."""
+    (row,) = [
+        row for row in rows if all(getattr(row, name) == value for name, value in wanted.items())
+    ]
+    return row
+
+
+def test_rounds_and_gains_are_those_of_the_matches(played):
+    found, seen = played.part("evolve"), successes(played, "copier")
+    standard, last, probe = seen["", 0], seen["evolve", 2], seen["evolve/probe", 2]
+    row = find(found.rounds, alias="copier", arm="evolve", round=2, probe=False)
+    assert row.success.value == sum(last.values()) / COUNT
+    assert (row.criterion, row.missing, row.plays) == ("accuracy>=1", 0, COUNT)
+    gains = [each for each in found.gains if (each.alias, each.arm) == ("copier", "evolve")]
+    gain = find(gains, kind="last", item_set="all").gain
+    assert gain.value == pytest.approx(sum(last[item] - standard[item] for item in last) / COUNT)
+    assert gain.gained == sum(last[item] > standard[item] for item in last)
+    assert gain.lost == sum(last[item] < standard[item] for item in last)
+    assert gain.low < gain.value < gain.high
+    masked = find(gains, kind="probe").gain
+    assert masked.value == pytest.approx(sum(probe[item] - standard[item] for item in last) / COUNT)
+    mean = find(gains, kind="mean").gain.value
+    first = sum(seen["evolve", 1][item] - standard[item] for item in last) / COUNT
+    assert mean == pytest.approx((gain.value + first) / 2)
+    best = find(gains, kind="best")
+    assert best.gain.value == pytest.approx(max(gain.value, first))
+
+
+def test_solved_so_far_and_forgotten(played):
+    found, seen = played.part("evolve"), successes(played, "student")
+    rounds = [seen["", 0], seen["masked", 1], seen["masked", 2]]
+    any_round = {item for each in rounds for item, value in each.items() if value}
+    row = find(found.rounds, alias="student", arm="masked", round=2)
+    assert row.solved_so_far.value == pytest.approx(len(any_round) / COUNT)
+    earlier = {item for each in rounds[:2] for item, value in each.items() if value}
+    lost = find(found.forgotten, alias="student", arm="masked")
+    assert lost.solved_before == len(earlier)
+    assert lost.forgotten == sum(not rounds[2][item] for item in earlier)
+    copied = find(found.forgotten, alias="copier", arm="evolve")
+    assert copied.forgotten == 0
+
+
+def gain_of(gained, lost, items=96):
+    """A gain as so many flips give it."""
+    gaps = [1.0] * gained + [-1.0] * lost + [0.0] * (items - gained - lost)
+    low, high, _ = compute_paired_interval(gaps)
+    return Gain((gained - lost) / items, low, high, items, gained, lost, 0)
+
+
+def say(last, probe=None, **controls):
+    """What is said of a gain, beside a probe and controls: each as it is, and less each control."""
+    gains = [EvolveGain("m", "student", "evolve", "success", "last", "all", 3, last)]
+    if probe:
+        gains.append(EvolveGain("m", "student", "evolve", "success", "probe", "all", 3, probe))
+    share = ItemShare(0.5, 0.4, 0.6, 96)
+    where = ("m", "student", "evolve", 0, False, "accuracy>=1")
+    rounds = EvolveRound(*where, share, "accuracy", share, share, 96, 0, None, share, share, 0)
+    found = EvolveResult(
+        "evolve", (), (rounds,), tuple(gains),
+        tuple(
+            ArmDifference("m", "student", "evolve", name, True, gain)
+            for name, gain in controls.items()
+        ),
+        (), (), (), (), (), (), (),
+    )  # fmt: skip
+    (line,) = describe_findings(found)
+    return line
+
+
+def test_a_sentence_claims_no_more_than_its_interval():
+    clear, none, loss = gain_of(23, 0), gain_of(11, 9), gain_of(2, 20)
+    assert say(clear).startswith("m: arm evolve gains +0.240 (0.155 to 0.336) on 96 items, 23 ")
+    assert say(none).startswith("m: no gain of arm evolve is shown: +0.021")
+    assert "arm evolve loses: -0.188" in say(loss)
+    assert "11 gained and 9 lost" in say(none)
+    assert "; with the same item masked no gain is shown: +0.021" in say(clear, none)
+    assert "; with the same item masked +0.240 (" in say(clear, clear)
+
+
+def test_a_gain_that_does_not_exceed_all_controls_is_named_as_such():
+    clear, none = gain_of(23, 0), gain_of(11, 9)
+    exceeds = say(clear, unchanged=clear, masked=clear, random=clear)
+    assert "; the gain exceeds all 3 controls, unchanged by +0.240 (" in exceeds
+    assert "not shown" not in exceeds
+    partly = say(clear, unchanged=clear, masked=none, random=clear)
+    assert "; the gain exceeds unchanged by +0.240 (0.155 to 0.336), random by" in partly
+    assert "; the gain is not shown to exceed masked, +0.021 (-0.075 to 0.117)." in partly
+    assert "exceeds" not in say(clear, unchanged=none)
+
+
+def test_differences_of_gains_are_paired_with_the_first_arm(played):
+    found, seen = played.part("evolve"), successes(played, "copier")
+    row = find(found.differences, alias="copier", other="random")
+    assert row.control
+    own, other = seen["evolve", 2], seen["random", 2]
+    assert row.difference.value == pytest.approx(
+        sum(own[item] - other[item] for item in own) / COUNT
+    )
+
+
+def test_the_same_item_is_never_shown_where_it_is_masked(played):
+    found = played.part("evolve")
+    probe = find(found.rounds, alias="copier", arm="evolve", probe=True)
+    assert probe.same_item.value == 0
+    assert probe.same_item.items == COUNT
+    row = find(found.rounds, alias="copier", arm="evolve", round=2, probe=False)
+    with read_run(played.ref) as reader:
+        matches = {match.number: match for match in reader.matches()}
+        shown = [
+            matches[each.match].item == matches[row.match].item
+            for row in reader.recalled()
+            if (matches[row.match].arm, matches[row.match].stage) == ("evolve", 2)
+            and "copier" in matches[row.match].seats.values()
+            for each in row.shown
+        ]
+    assert row.same_item.value == pytest.approx(sum(shown) / len(shown))
+    assert row.near_duplicates.value is None  # the distances of bm25 say nothing of that
+    fixed = find(found.rounds, alias="copier", arm="unchanged", round=2)
+    assert fixed.experiences is None
+
+
+def test_every_form_has_it(played, tmp_path):
+    published = json.loads(
+        files("parley.results").joinpath("result.schema.json").read_text(encoding="utf-8")
+    )
+    validate = fastjsonschema.compile({k: v for k, v in published.items() if k != "$schema"})
+    validate(json.loads(json.dumps(played.data)))
+    rows = list(csv.DictReader(io.StringIO(played.render("csv", "evolve"))))
+    tables = {row["table"] for row in rows}
+    assert tables >= {
+        "rounds",
+        "gains",
+        "differences",
+        "forgotten",
+        "subjects",
+        "feedback",
+        "costs",
+    }
+    gain = next(row for row in rows if row["table"] == "gains" and row["kind"] == "last")
+    assert float(gain["gain_low"]) < float(gain["gain_value"]) < float(gain["gain_high"])
+    assert "signature" in gain
+    for form in ("markdown", "latex"):
+        assert "gain, same item masked" in played.render(form, "evolve")
+    page = played.report(tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "Learning curve of copier" in page
+    assert "What was learnt from earlier rounds" in page
+    titles = [figure.title for figure in played.figures("evolve")]
+    assert titles[0] == "Learning curve of copier"
+    curve = next(s for s in played.figures("evolve")[0].series if s.label == "evolve")
+    assert curve.x == (0.0, 1.0, 2.0)
+    assert all(low < y < high for low, y, high in zip(curve.low, curve.y, curve.high, strict=True))
+
+
+def test_truth_as_feedback_keeps_all_that_is_right_and_poison_does_not(played, tmp_path):
+    row = find(played.part("evolve").feedback, alias="copier", arm="evolve")
+    assert row.precision.value == row.recall.value == 1
+    assert row.verdicts == 2 * COUNT  # the standard round and the first: what round 2 draws on
+    assert "kept is right" not in played.render("text", "evolve")
+    settings = {"rounds": 1, "poison": 0.3, "probe": False}
+    poisoned = evolve(tmp_path, count=64, evolve=settings)
+    (row,) = poisoned.part("evolve").feedback
+    with read_run(poisoned.ref) as reader:
+        scores = reader.scores_by_match()
+        shown = {each.match for recalled in reader.recalled() for each in recalled.shown}
+    wrong = [n for n in shown if not next(iter(scores[n].values()))["accuracy"]]
+    assert wrong  # what was wrong is remembered as right
+    assert row.kept - row.kept_and_right >= len(wrong)
+    assert row.precision.value < 0.9
+    assert row.recall.value < 0.9
+    assert "30% turned round" in poisoned.render("text", "evolve")
+
+
+def test_held_out_items_and_series_are_shown_apart(tmp_path):
+    settings = {"rounds": 1, "held_out": 0.25}
+    result = evolve(tmp_path, count=32, repeats=2, evolve=settings)
+    found = result.part("evolve")
+    with read_run(result.ref) as reader:
+        matches = {match.number: match for match in reader.matches()}
+        shown = {matches[each.match].item for row in reader.recalled() for each in row.shown}
+    practised, held_out = (
+        find(found.gains, kind="last", item_set=name) for name in ("practised", "held_out")
+    )
+    assert (practised.gain.items, held_out.gain.items) == (24, 8)
+    assert len(shown) <= 24
+    whole = find(found.gains, kind="last", item_set="all").gain
+    assert whole.items == 32
+    assert len(whole.series) == 2
+    assert whole.value == pytest.approx(sum(whole.series) / 2)
+    assert whole.gained + whole.lost <= 64
+    text = result.render("text", "evolve")
+    assert "held out: items that are played and never remembered" in text
+    assert "Gains of the series" in text
+
+
+def test_a_stream_has_its_regret_beside_its_control(tmp_path):
+    result = evolve(tmp_path, ["bot/copier"], count=24, repeats=2, evolve={"window": 5})
+    found, seen = result.part("evolve"), defaultdict(list)
+    with read_run(result.ref) as reader:
+        matches = {match.number: match for match in reader.matches()}
+        for score in reader.scores():
+            match = matches[score.match]
+            seen[match.arm, match.item, match.repeat].append(score.value)
+    gaps = [
+        seen["", item, repeat][0] - value
+        for (arm, item, repeat), (value,) in seen.items()
+        if arm == "evolve"
+    ]
+    assert len(gaps) == 48
+    (end,) = found.regrets
+    assert end.regret == pytest.approx(sum(gaps) / 2)
+    assert end.low < end.regret < end.high
+    assert len(end.series) == 2
+    steps = found.streams
+    assert [row.items for row in steps] == [5, 10, 15, 20, 24]
+    assert steps[-1].regret == pytest.approx(end.regret)
+    text = result.render("text", "evolve")
+    assert "control so far" in text
+    assert "below zero: experience paid" in text
+    assert [figure.title for figure in result.figures("evolve")][-1] == "Regret of streams"
+    assert not found.forgotten
+
+
+@dataclass(frozen=True)
+class Stumbling(parley.Task):
+    """Who does not give a letter ends the match."""
+
+    name = "stumbling"
+    roles = {"player": parley.Role()}
+    items = parley.Items(parley.Question)
+
+    async def play(self, referee, player):
+        choice = parley.Choice("answer", ("A", "B"))
+        said = await referee.ask(player, referee.item.question, expect=choice)
+        return {player: float(said == "A")}
+
+    def metrics(self, seats):
+        return [parley.Metric("score", 0, 1, epsilon=0.1, success=1)]
+
+
+def test_what_has_no_score_leaves_the_pair_and_is_counted(tmp_path):
+    asked = defaultdict(int)
+
+    def model(view):
+        words = view[0]["content"]
+        asked[words] += len(view) == 1
+        again = asked[words] > 1
+        good = json.dumps({"reason": "", "answer": "A" if again else "B"})
+        return "nonsense" if "thing 0" in words and again else good
+
+    settings = {"rounds": 1, "retriever": "fixed"}
+    result = parley.run(
+        Stumbling(), {"m": model}, items=questions(6), store=tmp_path, evolve=settings
+    )
+    found = result.part("evolve")
+    last = find(found.gains, kind="last").gain
+    assert (last.value, last.items, last.unpaired) == (1.0, 5, 1)
+    row = find(found.rounds, round=1)
+    assert (row.missing, row.plays, row.success.items) == (1, 6, 5)
+    assert "1 play has no score in one of the two rounds" in result.render("text", "evolve")
+
+
+def test_cost_by_round_and_per_item_gained(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "prices.yaml").write_text("a: {input: 10, cached_input: 1, output: 30}\n")
+    rounds = defaultdict(int)
+    items = questions(6)
+    answers = {item.question: item.answer for item in items}
+
+    def model(view):
+        asked = next(words for words in answers if words in view.text)
+        rounds[asked] += 1
+        usage = Usage(tokens_in=100 * rounds[asked], tokens_cached=50, tokens_out=10)
+        right = rounds[asked] > 1
+        said = answers[asked] if right else "ABCD"[("ABCD".index(answers[asked]) + 1) % 4]
+        return Reply(said, model="served", usage=usage)
+
+    settings = {"retriever": "fixed", "rounds": 2}
+    result = parley.run("qa", {"a": model}, items=items, shots=0, store="runs", evolve=settings)
+    found = result.part("evolve")
+    costs = {(row.arm, row.round): row for row in found.costs}
+    assert {key: row.tokens_in for key, row in costs.items()} == {
+        ("", 0): 600, ("evolve", 1): 1200, ("evolve", 2): 1800,
+    }  # fmt: skip
+    assert costs["evolve", 1].cached_share == pytest.approx(0.25)
+    assert costs["", 0].usd == pytest.approx((300 * 10 + 300 * 1 + 60 * 30) / 1e6)
+    (each,) = found.gain_costs
+    paid = costs["evolve", 1].usd + costs["evolve", 2].usd
+    assert each.items_gained == pytest.approx(6)
+    assert each.usd_per_item == pytest.approx(paid / 6)
+    assert each.usd_per_item_low <= each.usd_per_item <= each.usd_per_item_high
+    assert each.tokens_per_item == pytest.approx((3000 + 120) / 6)
+    text = result.render("text", "evolve")
+    assert "Cost by round" in text
+    assert "USD (" in text
+    with read_run(result.ref) as reader:
+        whole = sum(row.tokens_in for row in reader.usage_by_model())
+        assert sum(row.usage.tokens_in for row in reader.usage_by_stage()) == whole
+
+
+def test_only_arms_that_differ_as_a_control_does_are_controls():
+    settings = parse_evolve({"retriever": "bm25", "controls": True})
+    assert [name for name in settings.arms if is_control(settings, name)] == [
+        "unchanged", "masked", "random",
+    ]  # fmt: skip
+    own = parse_evolve({"retriever": "bm25", "arms": {"a": {}, "random": {"k": 7}}})
+    assert not is_control(own, "random")
+    assert abs(NEAR**2 - (2 - 2 * 0.9)) < 0.01  # unit length: a cosine of 0.9
+
+
+def test_a_run_that_does_not_evolve_says_how_it_would(tmp_path):
+    result = parley.run("qa", ["bot/student"], items=questions(2), shots=0, store=tmp_path)
+    assert result.part("evolve") is None
+    assert "--plan evolve" in result.render("text", "evolve")
