@@ -411,10 +411,11 @@ def test_only_the_store_imports_its_driver():
 
 
 # Module names that may occur twice: the same thing in every task's folder or registry, a command
-# that carries the name of what it calls, and two things that users name (a plan, a retriever).
+# that carries the name of what it calls, and two things that users name (a plan, a retriever, a
+# part).
 TWICE = {
     "rule", "bots", "scoring", "analysis", "report", "audit", "rejudge", "_registry", "judges",
-    "fixed",
+    "fixed", "evolve",
 }  # fmt: skip
 
 

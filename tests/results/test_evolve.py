@@ -14,14 +14,9 @@ import parley
 from parley.match.protocol import Reply, Usage
 from parley.plans.evolve_settings import parse_evolve
 from parley.results.evolve_plays import NEAR
-from parley.results.evolve_result import (
-    ArmDifference,
-    EvolveGain,
-    EvolveResult,
-    EvolveRound,
-    is_control,
-)
+from parley.results.evolve_result import is_control
 from parley.results.evolve_tables import describe_findings
+from parley.results.parts.evolve import ArmDifference, EvolveGain, EvolveResult, EvolveRound
 from parley.statistics.paired_gain import Gain, ItemShare, compute_paired_interval
 from parley.store import read_run
 from tests.runs.test_recall import evolve, questions

@@ -26,7 +26,7 @@ UNIT_LENGTH = ("minilm", "static")
 NEAR = 0.45  # L2 distance up to which an experience is a near duplicate: a cosine of 0.9
 
 
-class Owner(NamedTuple):
+class PlayOwner(NamedTuple):
     """Whose plays these are."""
 
     alias: str
@@ -97,7 +97,7 @@ class EvolvePlays:
     """What the part `evolve` is computed from."""
 
     settings: EvolveSettings
-    owners: dict[Owner, OwnerPlays]
+    owners: dict[PlayOwner, OwnerPlays]
     rules: dict[str, dict[str, SuccessRule]]  # by arm and role
     subjects: dict[str, str]  # by item
     held_out: dict[str, frozenset[str]]  # by arm
@@ -135,14 +135,14 @@ def find_stage(match: MatchRow, streams: frozenset[str]) -> StageKey:
 
 def place_plays(
     matches: Iterable[MatchRow], roles: set[str], streams: frozenset[str]
-) -> dict[Owner, OwnerPlays]:
+) -> dict[PlayOwner, OwnerPlays]:
     """Number the plays of each owner: a play is a seat at a table of the same people, on an item,
     in a series. Tables that a series has several times go by their order."""
-    numbers: dict[Owner, dict[tuple[Any, ...], int]] = {}
-    found: dict[Owner, OwnerPlays] = {}
+    numbers: dict[PlayOwner, dict[tuple[Any, ...], int]] = {}
+    found: dict[PlayOwner, OwnerPlays] = {}
     seen: dict[tuple[Any, ...], int] = {}
-    places: dict[Owner, dict[StageKey, dict[int, PlayPlace]]] = {}
-    windows: dict[tuple[Owner, str], dict[int, int]] = {}
+    places: dict[PlayOwner, dict[StageKey, dict[int, PlayPlace]]] = {}
+    windows: dict[tuple[PlayOwner, str], dict[int, int]] = {}
     for match in matches:
         stage, item = find_stage(match, streams), str(match.item or match.block)
         cast = tuple(sorted((seat.key, alias) for seat, alias in match.seats.items()))
@@ -151,7 +151,7 @@ def place_plays(
         for seat, alias in match.seats.items():
             if seat.role not in roles or seat in match.idle:
                 continue
-            owner = Owner(alias, seat.role)
+            owner = PlayOwner(alias, seat.role)
             own = found.setdefault(owner, OwnerPlays())
             known = numbers.setdefault(owner, {})
             number = known.setdefault((item, match.repeat, cast, seat.key, count), len(known))
@@ -171,7 +171,7 @@ def place_plays(
     return found
 
 
-def fill_in_scores(run: RunScores, owners: Mapping[Owner, OwnerPlays]) -> None:
+def fill_in_scores(run: RunScores, owners: Mapping[PlayOwner, OwnerPlays]) -> None:
     """Add the scores of all plays."""
     scores: dict[tuple[int, Seat], dict[str, float | None]] = {}
     for score in run.every_score:
@@ -189,7 +189,7 @@ def count_shown(
     run: RunScores,
     settings: EvolveSettings,
     matches: Mapping[int, MatchRow],
-    owners: Mapping[Owner, OwnerPlays],
+    owners: Mapping[PlayOwner, OwnerPlays],
     items: Mapping[str, Mapping[str, Any]],
     streams: frozenset[str],
 ) -> None:
@@ -209,7 +209,7 @@ def count_shown(
         if match is None or not match.has_ended:
             continue
         seat = seats.get(row.seat) or seats.setdefault(row.seat, Seat.of(row.seat))
-        own = owners.get(Owner(match.seats.get(seat, ""), seat.role))
+        own = owners.get(PlayOwner(match.seats.get(seat, ""), seat.role))
         if own is None or match.item is None:
             continue
         found = own.shown.setdefault(find_stage(match, streams), ShownCounts())

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from statistics import fmean, stdev
 
 from parley.money import format_usd
-from parley.results.evolve_plays import NEAR, UNIT_LENGTH, Owner
-from parley.results.evolve_result import (
+from parley.results.evolve_plays import NEAR, UNIT_LENGTH, PlayOwner
+from parley.results.parts.evolve import (
     EvolveGain,
     EvolveResult,
     EvolveRound,
@@ -16,7 +16,6 @@ from parley.results.evolve_result import (
     StageCost,
     StreamRow,
 )
-from parley.results.part import Style
 from parley.results.types import Figure, Intervals, Lines, Point, Series
 from parley.statistics.paired_gain import Gain, ItemShare
 from parley.tables import Table, format_interval, format_number, format_signed, plural
@@ -25,12 +24,12 @@ DIGITS = 3
 WINDOWS = 12  # of a stream that a table shows
 
 
-def evolve_tables(found: EvolveResult, style: Style) -> list[Table]:
+def draw_tables(found: EvolveResult) -> list[Table]:
     """The main table with what follows from it, then the details that there are."""
     tables = [
         main_table(found),
         stream_table(found),
-        control_table(found),
+        other_arms_table(found),
         gain_table(found),
         counting_table(found),
         series_table(found),
@@ -44,7 +43,7 @@ def evolve_tables(found: EvolveResult, style: Style) -> list[Table]:
 
 def find_gain(
     found: EvolveResult,
-    owner: Owner,
+    owner: PlayOwner,
     arm: str,
     kind: GainKind = "last",
     item_set: ItemSet = "all",
@@ -62,9 +61,9 @@ def find_gain(
     )
 
 
-def list_owners(found: EvolveResult) -> list[Owner]:
+def list_owners(found: EvolveResult) -> list[PlayOwner]:
     """Every model in every role that is scored."""
-    return list(dict.fromkeys(Owner(row.alias, row.role) for row in found.rounds))
+    return list(dict.fromkeys(PlayOwner(row.alias, row.role) for row in found.rounds))
 
 
 def has_several_roles(found: EvolveResult) -> bool:
@@ -72,16 +71,16 @@ def has_several_roles(found: EvolveResult) -> bool:
     return len({row.role for row in found.rounds}) > 1
 
 
-def name_columns(found: EvolveResult, owner: Owner) -> list[str]:
+def owner_columns(found: EvolveResult, owner: PlayOwner) -> list[str]:
     """The first columns of a row."""
     return [owner.alias, owner.role] if has_several_roles(found) else [owner.alias]
 
 
-def name_headers(found: EvolveResult) -> list[str]:
+def owner_headers(found: EvolveResult) -> list[str]:
     return ["model", "role"] if has_several_roles(found) else ["model"]
 
 
-def rounds_of_arm(found: EvolveResult, owner: Owner, arm: str) -> dict[int, EvolveRound]:
+def rounds_of_arm(found: EvolveResult, owner: PlayOwner, arm: str) -> dict[int, EvolveRound]:
     """The rounds of one model in one arm, by number, without the probe."""
     return {
         row.round: row
@@ -109,7 +108,7 @@ def format_gain(gain: Gain | None) -> str:
     return f"{format_signed(gain.value, DIGITS)} ({ends})"
 
 
-def format_share(share: ItemShare) -> str:
+def format_item_share(share: ItemShare) -> str:
     """A share with its interval, in one cell."""
     if share.value is None:
         return "–"
@@ -138,7 +137,7 @@ def main_table(found: EvolveResult) -> Table | None:
             gain = last.gain if last else None
             rows.append(
                 [
-                    *name_columns(found, owner),
+                    *owner_columns(found, owner),
                     arm,
                     *(
                         format_number(rounds[number].success.value, DIGITS)
@@ -154,7 +153,7 @@ def main_table(found: EvolveResult) -> Table | None:
             )
     if not rows:
         return None
-    names = name_headers(found)
+    names = owner_headers(found)
     header = [
         *names,
         "arm",
@@ -238,7 +237,7 @@ def describe_probe(gain: Gain) -> str:
     return f"with the same item masked {'' if shown else 'no gain is shown: '}{format_gain(gain)}"
 
 
-def describe_controls(found: EvolveResult, owner: Owner) -> list[str]:
+def describe_controls(found: EvolveResult, owner: PlayOwner) -> list[str]:
     """Which controls the gain of the first arm exceeds, and which it is not shown to exceed."""
     rows = [row for row in found.differences if (row.alias, row.role) == owner and row.control]
     if not rows:
@@ -257,15 +256,15 @@ def describe_controls(found: EvolveResult, owner: Owner) -> list[str]:
     return said
 
 
-def control_table(found: EvolveResult) -> Table | None:
+def other_arms_table(found: EvolveResult) -> Table | None:
     """The gain of the first arm beside those of the other arms."""
     rows = []
     for each in found.differences:
-        owner = Owner(each.alias, each.role)
+        owner = PlayOwner(each.alias, each.role)
         other = find_gain(found, owner, each.other)
         rows.append(
             [
-                *name_columns(found, owner),
+                *owner_columns(found, owner),
                 f"{each.other} (control)" if each.control else each.other,
                 format_gain(other.gain if other else None),
                 format_gain(each.difference),
@@ -273,7 +272,7 @@ def control_table(found: EvolveResult) -> Table | None:
                 str(each.difference.items),
             ]
         )
-    names = name_headers(found)
+    names = owner_headers(found)
     header = [
         *names,
         "arm",
@@ -300,7 +299,7 @@ def gain_table(found: EvolveResult) -> Table | None:
     """All kinds of gains, on all items and on parts of them, and what was forgotten."""
     rows = []
     keys = dict.fromkeys(
-        (Owner(row.alias, row.role), row.arm, row.measure, row.item_set) for row in found.gains
+        (PlayOwner(row.alias, row.role), row.arm, row.measure, row.item_set) for row in found.gains
     )
     streams = stream_arms(found)
     measures = {measure for _, _, measure, _ in keys}
@@ -316,7 +315,7 @@ def gain_table(found: EvolveResult) -> Table | None:
         lost = forgotten.get((*owner, arm)) if (measure, item_set) == ("success", "all") else None
         rows.append(
             [
-                *name_columns(found, owner),
+                *owner_columns(found, owner),
                 arm,
                 *([measure] if len(measures) > 1 else []),
                 *([item_set.replace("_", " ")] if len(sets) > 1 else []),
@@ -326,12 +325,12 @@ def gain_table(found: EvolveResult) -> Table | None:
                 format_gain(probe.gain if probe else None),
                 "–"
                 if lost is None
-                else f"{format_share(lost.share)}, {lost.forgotten} of {lost.solved_before}",
+                else f"{format_item_share(lost.share)}, {lost.forgotten} of {lost.solved_before}",
                 str(last.gain.items if last else 0),
             ]
         )
     names = [
-        *name_headers(found),
+        *owner_headers(found),
         "arm",
         *(["of"] if len(measures) > 1 else []),
         *(["items"] if len(sets) > 1 else []),
@@ -370,16 +369,19 @@ def counting_table(found: EvolveResult) -> Table | None:
             gain = find_gain(found, owner, arm, "solved_so_far")
             rows.append(
                 [
-                    *name_columns(found, owner),
+                    *owner_columns(found, owner),
                     arm,
                     facts[arm].retriever + (", masked" if facts[arm].mask else ""),
                     facts[arm].feedback,
-                    *(format_share(rounds[n].success) if n in rounds else "–" for n in numbers),
+                    *(
+                        format_item_share(rounds[n].success) if n in rounds else "–"
+                        for n in numbers
+                    ),
                     *(format_number(value, DIGITS) for value in so_far),
                     format_gain(gain.gain if gain else None),
                 ]
             )
-    names = [*name_headers(found), "arm", "retriever", "feedback"]
+    names = [*owner_headers(found), "arm", "retriever", "feedback"]
     header = [
         *names,
         *(f"round {n}" for n in numbers),
@@ -405,7 +407,7 @@ def series_table(found: EvolveResult) -> Table | None:
             continue
         rows.append(
             [
-                *name_columns(found, Owner(row.alias, row.role)),
+                *owner_columns(found, PlayOwner(row.alias, row.role)),
                 row.arm,
                 "masked"
                 if row.kind == "probe"
@@ -418,7 +420,7 @@ def series_table(found: EvolveResult) -> Table | None:
                 str(len(series)),
             ]
         )
-    names = [*name_headers(found), "arm", "gain"]
+    names = [*owner_headers(found), "arm", "gain"]
     header = [*names, "mean", "sd", "lowest to highest", "series"]
     note = "each series has a memory of its own; this spread is not in the intervals over items"
     return Table(header, rows, left=len(names), note=note, title="Gains of the series")
@@ -429,18 +431,18 @@ def shown_table(found: EvolveResult) -> Table | None:
     streams = stream_arms(found)
     rows = [
         [
-            *name_columns(found, Owner(row.alias, row.role)),
+            *owner_columns(found, PlayOwner(row.alias, row.role)),
             row.arm,
             "stream" if row.arm in streams else describe_round(row.round, row.probe),
             format_number(row.experiences, 1),
-            format_share(row.same_item),
-            format_share(row.near_duplicates),
+            format_item_share(row.same_item),
+            format_item_share(row.near_duplicates),
             str(row.dropped),
         ]
         for row in found.rounds
         if row.experiences
     ]
-    names = [*name_headers(found), "arm", "round"]
+    names = [*owner_headers(found), "arm", "round"]
     header = [*names, "shown", "same item", "near duplicates", "dropped"]
     note = (
         "shown: experiences before a question, on average; shares of them with 95% intervals over "
@@ -455,11 +457,11 @@ def feedback_table(found: EvolveResult) -> Table | None:
     """How good the feedback was, where it is not the truth itself."""
     rows = [
         [
-            *name_columns(found, Owner(row.alias, row.role)),
+            *owner_columns(found, PlayOwner(row.alias, row.role)),
             row.arm,
             row.feedback,
-            format_share(row.precision),
-            format_share(row.recall),
+            format_item_share(row.precision),
+            format_item_share(row.recall),
             f"{row.kept:,}",
             f"{row.right:,}",
             f"{row.unreadable:,}",
@@ -468,7 +470,7 @@ def feedback_table(found: EvolveResult) -> Table | None:
         for row in found.feedback
         if row.feedback != "truth"
     ]
-    names = [*name_headers(found), "arm", "feedback"]
+    names = [*owner_headers(found), "arm", "feedback"]
     header = [*names, "kept is right", "right is kept", "kept", "right", "unreadable", "verdicts"]
     note = (
         "of what was taken for a success, the share that is one by the task's own score, and of "
@@ -480,7 +482,7 @@ def feedback_table(found: EvolveResult) -> Table | None:
 def subject_table(found: EvolveResult) -> Table | None:
     """The gain of the first arm by subject, a column for each model."""
     rows = [row for row in found.subjects if row.arm == found.first]
-    owners = list(dict.fromkeys(Owner(row.alias, row.role) for row in rows))
+    owners = list(dict.fromkeys(PlayOwner(row.alias, row.role) for row in rows))
     cells = {(row.alias, row.role, row.subject): row for row in rows}
     several = has_several_roles(found)
     lines = []
@@ -568,14 +570,16 @@ def format_cost(row: StageCost) -> str:
 def stream_table(found: EvolveResult) -> Table | None:
     """How streams stand after some of their windows, and their regret at the end."""
     rows = []
-    for owner, arm in dict.fromkeys((Owner(row.alias, row.role), row.arm) for row in found.streams):
+    for owner, arm in dict.fromkeys(
+        (PlayOwner(row.alias, row.role), row.arm) for row in found.streams
+    ):
         own = [row for row in found.streams if (row.alias, row.role, row.arm) == (*owner, arm)]
         for row in choose_evenly(own, WINDOWS):
             end = find_regret(found, owner, arm) if row is own[-1] else None
             gain = find_gain(found, owner, arm) if row is own[-1] else None
             rows.append(
                 [
-                    *name_columns(found, owner),
+                    *owner_columns(found, owner),
                     arm,
                     str(row.window),
                     f"{row.items:,}",
@@ -586,7 +590,7 @@ def stream_table(found: EvolveResult) -> Table | None:
                     format_flips(gain.gain if gain else None),
                 ]
             )
-    names = [*name_headers(found), "arm"]
+    names = [*owner_headers(found), "arm"]
     header = [
         *names,
         "window",
@@ -608,7 +612,7 @@ def stream_table(found: EvolveResult) -> Table | None:
     return Table(header, rows, left=len(names), note="\n".join(notes), title=title)
 
 
-def find_regret(found: EvolveResult, owner: Owner, arm: str) -> str:
+def find_regret(found: EvolveResult, owner: PlayOwner, arm: str) -> str:
     """The regret at the end of a stream, with its interval and its series."""
     row = next(row for row in found.regrets if (row.alias, row.role, row.arm) == (*owner, arm))
     ends = format_interval(row.low, row.high, 1)
@@ -623,7 +627,7 @@ def choose_evenly(rows: Sequence[StreamRow], most: int) -> Sequence[StreamRow]:
     return [rows[round(at * (len(rows) - 1) / (most - 1))] for at in range(most)]
 
 
-def evolve_figures(found: EvolveResult, style: Style) -> list[Figure]:
+def draw_figures(found: EvolveResult) -> list[Figure]:
     """Learning curves, gains with and without the same item, and the regret of streams."""
     figures: list[Figure] = list(learning_curves(found))
     if points := tuple(gain_points(found)):
@@ -685,7 +689,9 @@ def gain_points(found: EvolveResult) -> Iterator[Point]:
 def regret_series(found: EvolveResult) -> Iterator[Series]:
     """A line for each stream."""
     several = has_several_roles(found)
-    for owner, arm in dict.fromkeys((Owner(row.alias, row.role), row.arm) for row in found.streams):
+    for owner, arm in dict.fromkeys(
+        (PlayOwner(row.alias, row.role), row.arm) for row in found.streams
+    ):
         rows = [row for row in found.streams if (row.alias, row.role, row.arm) == (*owner, arm)]
         who = f"{owner.alias}, {owner.role}" if several else owner.alias
         yield Series(

@@ -231,7 +231,7 @@ def average_gains(gains: Sequence[Gain]) -> Gain:
     )
 
 
-def mean_of_known(values: Values) -> float | None:
+def average_known(values: Values) -> float | None:
     """The mean of the values that are known; None if there are none."""
     known = [value for value in values if value is not None]
     return fmean(known) if known else None

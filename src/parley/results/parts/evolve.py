@@ -1,10 +1,239 @@
-"""What models learnt from earlier rounds (LLM-Evolve): rounds, gains, controls and their price."""
+"""What models learnt from earlier rounds (LLM-Evolve): gains, controls, and what they cost. What
+computes it is loaded for runs that evolve only."""
 
 from __future__ import annotations
 
-from parley.results.evolve_result import EvolveResult, compute_evolve, evolve_rows, is_evolving
-from parley.results.evolve_tables import evolve_figures, evolve_tables
-from parley.results.part import Part
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from parley.results.part import Part, Rows, Style
+from parley.results.scores import RunScores
+from parley.results.types import Figure
+from parley.statistics.paired_gain import Gain, ItemShare
+from parley.store import RunInfo
+from parley.tables import Table
+
+GainKind = Literal["last", "best", "mean", "probe", "solved_so_far"]
+ItemSet = Literal["all", "practised", "held_out"]
+
+
+@dataclass(frozen=True)
+class EvolveArmFacts:
+    """One arm: what differs from the default settings, and what it is for."""
+
+    arm: str
+    settings: str
+    retriever: str
+    feedback: str
+    mask: bool
+    window: int | None
+    rounds: int
+    control: bool  # one of the three controls of the first arm
+
+
+@dataclass(frozen=True)
+class EvolveRound:
+    """A model in one round of an arm. Round 0 is the standard round, which all arms share; a stream
+    is one round."""
+
+    alias: str
+    role: str
+    arm: str
+    round: int
+    probe: bool  # the last round once more, with the question's own earlier answer left out
+    criterion: str  # what counts as a success
+    success: ItemShare
+    metric: str
+    score: ItemShare
+    solved_so_far: ItemShare  # by this round or an earlier one
+    plays: int
+    missing: int  # plays without a score
+    experiences: float | None  # shown to a seat, on average
+    same_item: ItemShare  # share of the shown experiences that were of the same item
+    near_duplicates: ItemShare  # of another item, but nearly the same
+    dropped: int  # experiences that were found and had no room
+
+
+@dataclass(frozen=True)
+class EvolveGain:
+    """A paired gain over the standard round. Intervals are over items, given this memory."""
+
+    alias: str
+    role: str
+    arm: str
+    measure: str  # success, or a metric
+    kind: GainKind
+    item_set: ItemSet
+    round: int | None
+    gain: Gain
+
+
+@dataclass(frozen=True)
+class ArmDifference:
+    """The last round of one arm less that of another, on the same plays. Both have the same
+    standard round, so this is the difference of their gains."""
+
+    alias: str
+    role: str
+    arm: str
+    other: str
+    control: bool
+    difference: Gain
+
+
+@dataclass(frozen=True)
+class ForgottenShare:
+    """Of the plays that an earlier round solved, the share that fails in the last round."""
+
+    alias: str
+    role: str
+    arm: str
+    solved_before: int
+    forgotten: int
+    share: ItemShare
+
+
+@dataclass(frozen=True)
+class SubjectGain:
+    """The gain in one subject; `*` is the mean over subjects, which all weigh alike."""
+
+    alias: str
+    role: str
+    arm: str
+    subject: str
+    standard: float | None
+    last: float | None
+    gain: Gain
+
+
+@dataclass(frozen=True)
+class FeedbackRow:
+    """How far the feedback of an arm agrees with the task's own score."""
+
+    alias: str
+    role: str
+    arm: str
+    feedback: str
+    verdicts: int
+    unreadable: int
+    kept: int
+    right: int
+    kept_and_right: int
+    precision: ItemShare
+    recall: ItemShare
+
+
+@dataclass(frozen=True)
+class StageCost:
+    """What a round has cost; `usd` is None unless all of it is known."""
+
+    alias: str
+    role: str
+    arm: str  # empty for the standard round, which all arms share
+    round: int
+    probe: bool
+    calls: int
+    tokens_in: int | None
+    tokens_cached: int | None
+    cached_share: float | None
+    tokens_out: int | None
+    usd: float | None
+    usd_at_least: float | None
+
+
+@dataclass(frozen=True)
+class GainCost:
+    """What the rounds of an arm after the standard one have cost for each item that the last round
+    solved more than the standard round. The ends follow from the interval of the gain; None: none
+    is known."""
+
+    alias: str
+    role: str
+    arm: str
+    items_gained: float  # gained less lost
+    tokens: int | None
+    tokens_per_item: float | None
+    usd: float | None
+    usd_per_item: float | None
+    usd_per_item_low: float | None
+    usd_per_item_high: float | None
+
+
+@dataclass(frozen=True)
+class StreamRow:
+    """How a stream stands after a window, beside its control: the mean of its series."""
+
+    alias: str
+    role: str
+    arm: str
+    window: int
+    items: int
+    stream: float
+    control: float
+    regret: float  # the sum over items so far of control - stream; below zero: experience paid
+
+
+@dataclass(frozen=True)
+class StreamRegret:
+    """The regret at the end of a stream, with its interval over items; and of each series."""
+
+    alias: str
+    role: str
+    arm: str
+    items: int
+    regret: float | None
+    low: float | None
+    high: float | None
+    series: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class EvolveResult:
+    """What a run that evolves has found."""
+
+    first: str  # the arm that the main tables show
+    arms: tuple[EvolveArmFacts, ...]
+    rounds: tuple[EvolveRound, ...]
+    gains: tuple[EvolveGain, ...]
+    differences: tuple[ArmDifference, ...]
+    forgotten: tuple[ForgottenShare, ...]
+    subjects: tuple[SubjectGain, ...]
+    feedback: tuple[FeedbackRow, ...]
+    costs: tuple[StageCost, ...]
+    gain_costs: tuple[GainCost, ...]
+    streams: tuple[StreamRow, ...]
+    regrets: tuple[StreamRegret, ...]
+
+
+def is_evolving(info: RunInfo) -> bool:
+    """Whether a run plays its items in rounds."""
+    return info.config.evolve is not None
+
+
+def compute_evolve(run: RunScores) -> EvolveResult | None:
+    from parley.results.evolve_result import analyse_evolution
+
+    return analyse_evolution(run)
+
+
+def evolve_rows(found: EvolveResult) -> Rows:
+    from parley.results.evolve_result import list_rows
+
+    return list_rows(found)
+
+
+def evolve_tables(found: EvolveResult, style: Style) -> Sequence[Table]:
+    from parley.results.evolve_tables import draw_tables
+
+    return draw_tables(found)
+
+
+def evolve_figures(found: EvolveResult, style: Style) -> Sequence[Figure]:
+    from parley.results.evolve_tables import draw_figures
+
+    return draw_figures(found)
+
 
 PARTS = (
     Part(
