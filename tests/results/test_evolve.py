@@ -358,3 +358,17 @@ def test_a_run_that_does_not_evolve_says_how_it_would(tmp_path):
     result = parley.run("qa", ["bot/student"], items=questions(2), shots=0, store=tmp_path)
     assert result.part("evolve") is None
     assert "--plan evolve" in result.render("text", "evolve")
+
+
+def test_a_game_without_items_has_its_rounds_too(tmp_path):
+    settings = {"rounds": 1, "retriever": "bm25", "success": "payoff>=120", "held_out": 0.5}
+    models = {"a": "bot/random", "b": "bot/altruist"}
+    result = parley.run("public_goods", models, evolve=settings, items=4, store=tmp_path)
+    found = result.part("evolve")
+    assert {row.success.items for row in found.rounds} == {4}
+    sets = {row.item_set: row.gain.items for row in found.gains if row.kind == "last"}
+    assert (sets["practised"], sets["held_out"]) == (2, 2)
+    measures = {row.measure for row in found.gains}
+    assert measures == {"success", "payoff"}  # more than success or failure
+    assert not found.subjects
+    assert "payoff>=120" in result.render("text", "evolve")

@@ -110,8 +110,11 @@ def collect_evolve_plays(run: RunScores, settings: EvolveSettings) -> EvolvePlay
         name: find_success_rules(metrics, run.roles, arm, task)
         for name, arm in settings.arms.items()
     }
+    matches = {match.number: match for match in run.reader.matches()}
     items = {str(item["id"]): item for item in run.reader.items()}
-    subjects = {name: str(item.get("subject") or "") for name, item in items.items()}
+    # a game without items is known by its block
+    known = {match.block: items.get(match.block, {}) for match in matches.values()}
+    subjects = {name: str(item.get("subject") or "") for name, item in known.items()}
     strata: dict[str, list[str]] = {}
     for item, subject in subjects.items():
         strata.setdefault(subject, []).append(item)
@@ -119,12 +122,11 @@ def collect_evolve_plays(run: RunScores, settings: EvolveSettings) -> EvolvePlay
         name: choose_held_out(strata, arm.held_out, run.config.seed)
         for name, arm in settings.arms.items()
     }
-    matches = {match.number: match for match in run.reader.matches()}
     scored = {role for by_role in rules.values() for role in by_role}
     streams = frozenset(name for name, arm in settings.arms.items() if arm.window is not None)
     owners = place_plays(matches.values(), scored, streams)
     fill_in_scores(run, owners)
-    count_shown(run, settings, matches, owners, items, streams)
+    count_shown(run, settings, matches, owners, known, streams)
     return EvolvePlays(settings, owners, rules, subjects, held_out)
 
 
@@ -144,7 +146,7 @@ def place_plays(
     places: dict[PlayOwner, dict[StageKey, dict[int, PlayPlace]]] = {}
     windows: dict[tuple[PlayOwner, str], dict[int, int]] = {}
     for match in matches:
-        stage, item = find_stage(match, streams), str(match.item or match.block)
+        stage, item = find_stage(match, streams), match.block
         cast = tuple(sorted((seat.key, alias) for seat, alias in match.seats.items()))
         table = (stage, item, match.repeat, cast)
         count = seen[table] = seen.get(table, 0) + 1
@@ -196,11 +198,7 @@ def count_shown(
     """Count what seats were shown: how much of it was the same item, or nearly the same."""
     numbers = ItemNumbers()
     own_number = {name: numbers.number(name, describe_item(item)) for name, item in items.items()}
-    number_of = {
-        match.number: own_number[str(match.item)]
-        for match in matches.values()
-        if str(match.item) in own_number
-    }
+    number_of = {match.number: own_number[match.block] for match in matches.values()}
     for at, each in enumerate(run.reader.brought(), 1):
         number_of[-at] = numbers.number(each.item, each.cue, foreign=True)
     seats: dict[str, Seat] = {}
@@ -210,7 +208,7 @@ def count_shown(
             continue
         seat = seats.get(row.seat) or seats.setdefault(row.seat, Seat.of(row.seat))
         own = owners.get(PlayOwner(match.seats.get(seat, ""), seat.role))
-        if own is None or match.item is None:
+        if own is None:
             continue
         found = own.shown.setdefault(find_stage(match, streams), ShownCounts())
         found.seats += 1
@@ -220,9 +218,9 @@ def count_shown(
         dense = is_distance_comparable(settings.arms[match.arm.removesuffix(PROBE)])
         for shown in row.shown:
             same = number_of.get(shown.match) == number
-            found.same.append((match.item, same))
+            found.same.append((match.block, same))
             if dense:
-                found.near.append((match.item, not same and shown.distance <= NEAR))
+                found.near.append((match.block, not same and shown.distance <= NEAR))
 
 
 def describe_item(item: Mapping[str, Any]) -> str:

@@ -179,10 +179,10 @@ class ArmScores:
         }
         if all(values[stage] == self._successes(stage) for stage in values):
             return  # the metric is the success itself
-        low, high = self._run.bounds[self._metric]
+        bounds = self._run.bounds[self._metric]
         rounds = [values[stage] for stage in self.stages]
         for kind, number, later in self._kinds(rounds, values.get(self._probe or STANDARD, [])):
-            gain = compute_gain(self._own.plays, values[STANDARD], later, high - low)
+            gain = compute_gain(self._own.plays, values[STANDARD], later, bounds)
             yield self._gain(self._metric, kind, "all", number, gain)
 
     def _success_gains(self, item_set: ItemSet, held_out: frozenset[str] | None) -> Any:

@@ -96,16 +96,25 @@ def estimate_share(cases: Iterable[tuple[str, bool]]) -> ItemShare:
 
 
 def compute_gain(
-    plays: Sequence[Play], before: Values, after: Values, width: float = 1.0, alpha: float = ALPHA
+    plays: Sequence[Play],
+    before: Values,
+    after: Values,
+    bounds: tuple[float, float] | None = None,
 ) -> Gain:
-    """The mean of after - before over items, with its paired interval. `width`: of the range of
-    scores. A play without a score in one of the two is left out and counted."""
+    """The mean of after - before over items, with its paired interval. `bounds`: of scores that are
+    more than success or failure, most of which change between two rounds. A play without a score in
+    one of the two is left out and counted."""
     gaps: list[float | None] = [
         None if old is None or new is None else new - old
         for old, new in zip(before, after, strict=True)
     ]
     means = list(average_items(plays, gaps).values())
-    low, high, _ = compute_paired_interval(means, width, alpha)
+    width = 1.0 if bounds is None else bounds[1] - bounds[0]
+    low, high, _ = (
+        compute_paired_interval(means)
+        if bounds is None
+        else compute_interval(means, (-width, width))
+    )
     least = 1e-9 * width
     return Gain(
         fmean(means) if means else None,
@@ -134,23 +143,19 @@ def gains_by_series(plays: Sequence[Play], gaps: Values) -> tuple[float, ...]:
     return tuple(found)
 
 
-def compute_paired_interval(
-    gaps: Sequence[float], width: float = 1.0, alpha: float = ALPHA
-) -> Interval:
-    """An interval for the mean of paired gaps between -width and width.
+def compute_paired_interval(gaps: Sequence[float], alpha: float = ALPHA) -> Interval:
+    """An interval for the mean of paired gaps between successes, most of which are zero.
 
     Steps up and steps down have an interval each, which holds near zero, where few items flip. The
     two are put together by the method of variance estimates recovery (Zou and Donner 2008), with
     their correlation. Where many items flip both ways, this is Student's t over items.
     """
-    if len(gaps) < 2:
-        return UNKNOWN
     up, down = [max(gap, 0.0) for gap in gaps], [max(-gap, 0.0) for gap in gaps]
-    rise, fall = fmean(up), fmean(down)
-    up_low, up_high, _ = compute_interval(up, (0.0, width), alpha)
-    down_low, down_high, _ = compute_interval(down, (0.0, width), alpha)
+    up_low, up_high, _ = compute_interval(up, (0.0, 1.0), alpha)
+    down_low, down_high, _ = compute_interval(down, (0.0, 1.0), alpha)
     if up_low is None or up_high is None or down_low is None or down_high is None:
         return UNKNOWN
+    rise, fall = fmean(up), fmean(down)
     linked = correlate_steps(up, down, rise, fall)
 
     def reach(one: float, other: float) -> float:
@@ -158,8 +163,8 @@ def compute_paired_interval(
 
     gain = rise - fall
     return Interval(
-        max(-width, gain - reach(rise - up_low, down_high - fall)),
-        min(width, gain + reach(up_high - rise, fall - down_low)),
+        max(-1.0, gain - reach(rise - up_low, down_high - fall)),
+        min(1.0, gain + reach(up_high - rise, fall - down_low)),
         "paired",
     )
 
