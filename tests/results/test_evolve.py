@@ -16,6 +16,7 @@ from parley.plans.evolve_settings import parse_evolve
 from parley.results.evolve_plays import NEAR
 from parley.results.evolve_result import is_control
 from parley.results.evolve_tables import describe_findings
+from parley.results.judged_matches import list_judged_matches
 from parley.results.parts.evolve import ArmDifference, EvolveGain, EvolveResult, EvolveRound
 from parley.statistics.paired_gain import Gain, ItemShare, compute_paired_interval
 from parley.store import read_run
@@ -372,3 +373,26 @@ def test_a_game_without_items_has_its_rounds_too(tmp_path):
     assert measures == {"success", "payoff"}  # more than success or failure
     assert not found.subjects
     assert "payoff>=120" in result.render("text", "evolve")
+
+
+def test_a_critics_verdicts_are_held_against_the_truth(tmp_path):
+    """Arms with and without a critic share the standard round, and their plays are the same."""
+    arms = {"plain": {}, "judged": {"feedback": "critic"}}
+    roles = {"critic": {"judge": {"model": "bot/critic", "false_yes": 0.5, "false_no": 0.3}}}
+    settings = {"rounds": 1, "probe": False, "arms": arms}
+    result = evolve(tmp_path, ["bot/student"], count=40, evolve=settings, roles=roles)
+    found = result.part("evolve")
+    assert [row.arm for row in found.feedback] == ["plain", "judged"]
+    truth, judged = found.feedback
+    assert truth.precision.value == 1
+    with read_run(result.ref) as reader:
+        seen = [each for each in list_judged_matches(reader) if each.match <= 40]
+    assert judged.verdicts == len(seen) == 40
+    assert judged.kept == sum(each.verdict for each in seen)
+    both = sum(each.verdict and each.truth for each in seen)
+    assert judged.precision.value == pytest.approx(both / judged.kept)
+    assert judged.recall.value == pytest.approx(both / judged.right)
+    assert judged.recall.value < 1
+    assert find(found.gains, arm="judged", kind="last").gain.items == 40
+    assert find(found.differences, other="judged").difference.items == 40
+    assert "right is kept" in result.render("text", "evolve")

@@ -3,7 +3,7 @@ shown to them. Each table of the run is read once."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -124,7 +124,7 @@ def collect_evolve_plays(run: RunScores, settings: EvolveSettings) -> EvolvePlay
     }
     scored = {role for by_role in rules.values() for role in by_role}
     streams = frozenset(name for name, arm in settings.arms.items() if arm.window is not None)
-    owners = place_plays(matches.values(), scored, streams)
+    owners = place_plays(matches.values(), scored, run.roles, streams)
     fill_in_scores(run, owners)
     count_shown(run, settings, matches, owners, known, streams)
     return EvolvePlays(settings, owners, rules, subjects, held_out)
@@ -136,10 +136,14 @@ def find_stage(match: MatchRow, streams: frozenset[str]) -> StageKey:
 
 
 def place_plays(
-    matches: Iterable[MatchRow], roles: set[str], streams: frozenset[str]
+    matches: Iterable[MatchRow],
+    roles: set[str],
+    contestants: Sequence[str],
+    streams: frozenset[str],
 ) -> dict[PlayOwner, OwnerPlays]:
-    """Number the plays of each owner: a play is a seat at a table of the same people, on an item,
-    in a series. Tables that a series has several times go by their order."""
+    """Number the plays of each owner: a play is a seat at a table of the same contestants, on an
+    item, in a series. Tables that a series has several times go by their order. Critics do not
+    count: a round may have others, or none."""
     numbers: dict[PlayOwner, dict[tuple[Any, ...], int]] = {}
     found: dict[PlayOwner, OwnerPlays] = {}
     seen: dict[tuple[Any, ...], int] = {}
@@ -147,7 +151,11 @@ def place_plays(
     windows: dict[tuple[PlayOwner, str], dict[int, int]] = {}
     for match in matches:
         stage, item = find_stage(match, streams), match.block
-        cast = tuple(sorted((seat.key, alias) for seat, alias in match.seats.items()))
+        cast = tuple(
+            sorted(
+                (seat.key, alias) for seat, alias in match.seats.items() if seat.role in contestants
+            )
+        )
         table = (stage, item, match.repeat, cast)
         count = seen[table] = seen.get(table, 0) + 1
         for seat, alias in match.seats.items():

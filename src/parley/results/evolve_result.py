@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from parley.memory.feedback import CRITICS
 from parley.money import stage_cost_rows
 from parley.plans.evolve import is_poisoned
 from parley.plans.evolve_settings import (
@@ -26,6 +27,7 @@ from parley.results.evolve_plays import (
     StageKey,
     collect_evolve_plays,
 )
+from parley.results.judged_matches import list_judged_matches
 from parley.results.parts.evolve import (
     ArmDifference,
     EvolveArmFacts,
@@ -345,17 +347,25 @@ def is_control(settings: EvolveSettings, name: str) -> bool:
 def collect_feedback(run: RunScores, found: EvolvePlays) -> Iterator[FeedbackRow]:
     """How good the feedback was, in all rounds that a later one could draw on."""
     matches = {match.number: match for match in run.every_match}
+    critics = any(arm.feedback in CRITICS for arm in found.settings.arms.values())
+    verdicts = {
+        (each.arm, each.match, each.seat): each.verdict
+        for each in (list_judged_matches(run.reader) if critics else ())
+    }
     for owner, own in found.owners.items():
         for name, arm in found.settings.arms.items():
             rule, rounds = found.rules[name].get(owner.role), own.rounds_of(name)
-            if rule is None or not rounds:
+            if rule is None or not rounds or not arm.searches:
                 continue
             cases = []
             for place, item, truth in kept_from(own, name, rule, rounds):
-                if item not in found.held_out[name]:
+                if item in found.held_out[name]:
+                    continue
+                said = verdicts.get((name, *place)) if arm.feedback in CRITICS else truth
+                if said is not None:
                     spec = matches[place.match].spec
-                    wrong = is_poisoned(name, arm.poison, run.config.seed, spec, place.seat)
-                    cases.append((item, truth != wrong, truth))
+                    said = said != is_poisoned(name, arm.poison, run.config.seed, spec, place.seat)
+                cases.append((item, said, truth))
             if cases:
                 quality = measure_feedback(cases)
                 turned = f", {arm.poison:.0%} turned round" if arm.poison else ""
