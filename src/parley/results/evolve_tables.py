@@ -550,8 +550,8 @@ def cost_table(found: EvolveResult) -> Table | None:
             )
             lines.append(
                 f"{each.alias}, {each.role}, {each.arm}: {format_usd(each.usd_per_item)} USD "
-                f"({ends}) for each item gained less lost; the standard round, the probe and critics "
-                "are not in it"
+                f"({ends}) for each item gained less lost; the standard round, the "
+                "probe and critics are not in it"
             )
     return Table(header, rows, left=4, note="\n".join(lines), title="Cost by round")
 
