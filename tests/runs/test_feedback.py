@@ -1,6 +1,9 @@
 """Feedback after matches: what critics say decides what is kept, and nothing else."""
 
+import os
 import re
+import subprocess
+import sys
 from collections import Counter, defaultdict
 from dataclasses import dataclass
 
@@ -10,6 +13,7 @@ from hypothesis import strategies as st
 
 import parley
 from parley.audit.audit import audit_run
+from parley.cli.match_text import format_match, format_seat_view
 from parley.errors import UsageError
 from parley.results.judged_matches import list_judged_matches
 from parley.rules.bot_view import QUOTED
@@ -192,6 +196,7 @@ class Duel(parley.Task):
     name = "duel"
     roles = {"red": parley.Role(), "blue": parley.Role(2)}
     items = parley.Items(parley.Question)
+    feedback: int = 1  # a task may have a parameter of this name
 
     async def play(self, referee, red, blue):
         said = await referee.ask(
@@ -361,6 +366,51 @@ def test_lessons_of_won_and_lost_matches_stand_before_the_question(tmp_path):
     assert all("Lesson" not in text for text in first)
     assert not audit_run(result.ref).breaches
     assert len(recalled) == 8
+    with read_run(result.ref) as reader:
+        match = reader.match(9)
+        assert "7 lessons" in format_match(reader, match)
+        assert "that was a success" in format_seat_view(reader, match, parley.Seat("student"))
+
+
+KILLED = """
+import os, signal
+def judge(view):
+    with open("asked.txt", "a") as log:
+        print(view.seat.role, file=log)
+    if not os.path.exists("mended"):
+        if sum("critic" in line for line in open("asked.txt")) == 3:
+            os.kill(os.getpid(), signal.SIGKILL)
+    return '{"reason": "", "success": "yes"}'
+def play(view):
+    with open("asked.txt", "a") as log:
+        print(view.seat.role, file=log)
+    return "A"
+"""
+
+
+@pytest.mark.slow
+def test_a_process_that_is_killed_before_a_verdict_pays_for_no_reply_twice(tmp_path):
+    (tmp_path / "killed.py").write_text(KILLED)
+    env = {**os.environ, "PYTHONPATH": str(tmp_path)}
+
+    def command(*words):
+        call = [sys.executable, "-m", "parley", *words, "--store", "runs"]
+        return subprocess.run(call, cwd=tmp_path, env=env, capture_output=True, text=True)
+
+    one = ["--concurrency", "1"]
+    settings = [f"--evolve={each}" for each in ("feedback=critic", "retriever=bm25", "rounds=1")]
+    who = ["-m", "m=python/killed:play", "--role", "critic=j=python/killed:judge"]
+    begun = command("run", "qa", *who, "--items", "4", "--set", "shots=0", *settings, *one)
+    assert begun.returncode == -9, begun.stderr
+    (tmp_path / "mended").touch()
+    ended = command("resume", "last")
+    assert ended.returncode == 0, ended.stderr
+    lines = (tmp_path / "asked.txt").read_text().splitlines()
+    # 4 items in the standard round, in the one after it, and in its probe, which nobody judges
+    assert sum(line.startswith("student") for line in lines) == 12
+    assert sum(line.startswith("critic") for line in lines) == 8 + 1  # one was under way
+    audit = command("audit", "last")
+    assert audit.returncode == 0, audit.stdout
 
 
 def test_lessons_change_neither_scores_nor_the_tasks_own_examples(tmp_path):

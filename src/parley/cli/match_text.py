@@ -11,11 +11,11 @@ import orjson
 from parley.cli.terminal import wrap_text
 from parley.errors import unknown_name
 from parley.memory.experiences import ShownExperience
-from parley.results.demonstrations import read_demonstrations
+from parley.results.demonstrations import read_demonstrations, recalls_lessons
 from parley.results.scores import parse_metric
 from parley.results.transcript import rebuild_views
 from parley.rules.items import LETTERS
-from parley.rules.pool import Example, Seat, as_message
+from parley.rules.pool import Seat, as_message
 from parley.store import MatchRow, NoteRow, RunReader, ViolationRow
 from parley.tables import (
     Table,
@@ -76,19 +76,14 @@ def format_seat_view(
     recalled = [row for row in reader.recalled(match.number) if row.seat == seat.key]
     for row in recalled:
         parts += [
-            f"{describe_shown(shown, source)}:\n{page.quote(format_turns(turns))}"
-            for shown, source, turns in read_demonstrations(reader, row)
+            f"{describe_shown(shown, source)}:\n{page.quote(words)}"
+            for shown, source, words in read_demonstrations(reader, row)
         ]
     for turn in map(as_message, views[seat.key].turns):
         who = "referee" if turn["role"] == "user" else page.name(seat)
         parts.append(f"{who}:\n{page.quote(turn['content'])}")
     parts.append(page.draw_heading("scores") + "\n" + format_scores(reader, match, width))
     return "\n\n".join(parts)
-
-
-def format_turns(turns: Sequence[Example]) -> str:
-    """Demonstrations as one text."""
-    return "\n\n".join(f"{turn.question}\n\n→ {turn.answer}" for turn in turns)
 
 
 def describe_shown(shown: ShownExperience, source: MatchRow | None) -> str:
@@ -163,19 +158,22 @@ class Page:
     def format_recalled(self, reader: RunReader) -> list[str]:
         """What seats were shown of earlier matches."""
         lines = []
+        lessons = recalls_lessons(reader, self.match)
         for row in reader.recalled(self.match.number):
             seat, shown = self.name(Seat.of(row.seat)), row.shown
             own = row.k - len(shown)
-            more = [f"{plural(row.dropped, 'experience')} left out as too long"] * bool(row.dropped)
+            more = [
+                f"{plural(row.dropped, 'lesson' if lessons else 'experience')} left out as too long"
+            ] * bool(row.dropped)
             if row.shuffle:
                 more.append("the task's own examples, shuffled")
-            elif own > 0:
+            elif own > 0 and not lessons:
                 more.append(f"up to {plural(own, 'example')} of the task's own before them")
             sources = [
                 describe_shown(each, reader.match(each.match) if each.match > 0 else None)
                 for each in shown
             ]
-            count = plural(len(shown), "experience")
+            count = plural(len(shown), "lesson" if lessons else "experience")
             lines.append("\n".join([f"{seat}: {', '.join([count, *more])}", *sources]))
         if not lines:
             return []

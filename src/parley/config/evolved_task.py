@@ -6,15 +6,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
+from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from parley.errors import Unreadable, UsageError
 from parley.memory.feedback import (
-    CRITIC,
+    CRITICS,
     FEEDBACK_ROLES,
     LESSON_WORDS,
     LESSON_WRITER,
-    SELF_CRITIC,
     CriticVerdict,
     Lesson,
     cut_words,
@@ -44,108 +44,27 @@ VERDICT = Choice("success", ("yes", "no"))
 
 
 class AskedAfterwards(Base):
-    """Stands before a task's class: plays the task's own script, then asks what is wanted."""
+    """Stands before a task's class: plays the task's own script, then asks what is wanted. It has
+    no names that a task could have, too."""
 
-    feedback: ClassVar[FeedbackWanted]
+    _asked_afterwards: ClassVar[FeedbackWanted]
 
     async def play(self, referee: Referee, **seats: Any) -> Scores:
         """The task's own script, then the questions; nobody who plays hears them."""
         asked = {role: seats_of_role(seats.pop(role, None)) for role in FEEDBACK_ROLES}
         scores = await super().play(referee, **seats)
-        players = [seat for each in seats.values() for seat in seats_of_role(each)]
-        counts = {role: len(seats_of_role(each)) for role, each in seats.items()}
-        metrics = self.metrics(counts)
-        judged = list_judged_seats(self.feedback, self, metrics, players)
-        verdicts = await self._ask_critics(referee, judged, asked)
+        wanted, players = self._asked_afterwards, [*chain(*map(seats_of_role, seats.values()))]
+        metrics = self.metrics({role: len(seats_of_role(each)) for role, each in seats.items()})
+        judged = list_judged_seats(wanted, self, metrics, players)
+        verdicts = await ask_critics(referee, judged, asked)
         if asked[LESSON_WRITER]:
-            if self.feedback.lessons == "truth":
-                outcomes = self._find_successes(scores, metrics, judged)
-            else:
-                outcomes = {
-                    each.seat: each.success
-                    for each in verdicts
-                    if each.by == self.feedback.lessons and each.success is not None
-                }
-            await self._ask_for_lessons(referee, judged, asked[LESSON_WRITER], outcomes)
+            outcomes = (
+                find_successes(self, scores, metrics, judged)
+                if wanted.lessons == "truth"
+                else {each.seat: each.success for each in verdicts if each.by == wanted.lessons}
+            )
+            await ask_for_lessons(referee, judged, asked[LESSON_WRITER], outcomes)
         return scores
-
-    async def _ask_critics(
-        self, referee: Referee, judged: Sequence[Seat], asked: Mapping[str, Sequence[Seat]]
-    ) -> list[CriticVerdict]:
-        """What critics say of every seat; it is on record as a note."""
-        places = [
-            (by, critic, seat)
-            for role, by in ((CRITIC, "critic"), (SELF_CRITIC, "self"))
-            for critic, seat in zip(asked[role], judged, strict=False)
-        ]
-        if not places:
-            return []
-        said = await referee.together(
-            *(
-                referee.ask(
-                    critic,
-                    referee.render(CRITIC_QUESTION, interaction=referee.quote_conversation(seat)),
-                    expect=VERDICT,
-                    default=None,
-                )
-                for _, critic, seat in places
-            )
-        )
-        found = []
-        for (by, _, seat), word in zip(places, said, strict=True):
-            success = None if word is None else word == "yes"
-            verdict = CriticVerdict(seat, by, success, read_reason(word))  # type: ignore[arg-type]
-            referee.note(verdict)
-            found.append(verdict)
-        return found
-
-    async def _ask_for_lessons(
-        self,
-        referee: Referee,
-        judged: Sequence[Seat],
-        writers: Sequence[Seat],
-        outcomes: Mapping[Seat, bool],
-    ) -> None:
-        """What players have learnt; who cannot be told how it went is not asked."""
-        places = [
-            (writer, seat) for writer, seat in zip(writers, judged, strict=True) if seat in outcomes
-        ]
-        if not places:
-            return
-        said = await referee.together(
-            *(
-                referee.ask(
-                    writer,
-                    referee.render(
-                        LESSON_QUESTION,
-                        interaction=referee.quote_conversation(seat),
-                        outcome="a success" if outcomes[seat] else "a failure",
-                        words=LESSON_WORDS,
-                    ),
-                    expect=Text(),
-                    default=None,
-                )
-                for writer, seat in places
-            )
-        )
-        for (_, seat), text in zip(places, said, strict=True):
-            if text is not None:
-                lesson, words = cut_words(text)
-                referee.note(Lesson(seat, lesson, words))
-
-    def _find_successes(
-        self, scores: Scores, metrics: Sequence[Metric], judged: Sequence[Seat]
-    ) -> dict[Seat, bool]:
-        """Whether every seat succeeded, by the task's own score."""
-        arm = EvolveArm(success=self.feedback.lesson_success)
-        rules = find_success_rules(metrics, list(contestant_roles(self)), arm, self.name)
-        found = {}
-        for seat in judged:
-            given = scores.get(seat)
-            by_name = given if isinstance(given, Mapping) else {metrics[0].name: given}
-            if seat.role in rules:
-                found[seat] = rules[seat.role].holds(by_name.get(rules[seat.role].metric))
-        return found
 
     def metrics(self, seats: Mapping[str, int]) -> Sequence[Metric]:
         return super().metrics(without_feedback(seats))
@@ -158,7 +77,88 @@ class AskedAfterwards(Base):
 
     @classmethod
     def prompts(cls) -> dict[str, Prompt]:
-        return {**super().prompts(), **{each.name: each for each in list_prompts(cls.feedback)}}
+        words = list_prompts(cls._asked_afterwards)
+        return {**super().prompts(), **{each.name: each for each in words}}
+
+
+async def ask_critics(
+    referee: Referee, judged: Sequence[Seat], asked: Mapping[str, Sequence[Seat]]
+) -> list[CriticVerdict]:
+    """What critics say of every seat; it is on record as a note."""
+    places = [
+        (by, critic, seat)
+        for by, role in CRITICS.items()
+        for critic, seat in zip(asked[role], judged, strict=False)  # none where none is wanted
+    ]
+    if not places:
+        return []
+    said = await referee.together(
+        *(
+            referee.ask(
+                critic,
+                referee.render(CRITIC_QUESTION, interaction=referee.quote_conversation(seat)),
+                expect=VERDICT,
+                default=None,
+            )
+            for _, critic, seat in places
+        )
+    )
+    found = []
+    for (by, _, seat), word in zip(places, said, strict=True):
+        success = None if word is None else word == "yes"
+        found.append(CriticVerdict(seat, by, success, read_reason(word)))
+        referee.note(found[-1])
+    return found
+
+
+async def ask_for_lessons(
+    referee: Referee,
+    judged: Sequence[Seat],
+    writers: Sequence[Seat],
+    outcomes: Mapping[Seat, bool | None],
+) -> None:
+    """What players have learnt; who cannot be told how it went is not asked."""
+    places = [
+        (writer, seat, outcomes[seat])
+        for writer, seat in zip(writers, judged, strict=True)
+        if outcomes.get(seat) is not None
+    ]
+    if not places:
+        return
+    said = await referee.together(
+        *(
+            referee.ask(
+                writer,
+                referee.render(
+                    LESSON_QUESTION,
+                    interaction=referee.quote_conversation(seat),
+                    outcome="a success" if success else "a failure",
+                    words=LESSON_WORDS,
+                ),
+                expect=Text(),
+                default=None,
+            )
+            for writer, seat, success in places
+        )
+    )
+    for (_, seat, _), text in zip(places, said, strict=True):
+        if text is not None:
+            referee.note(Lesson(seat, *cut_words(text)))
+
+
+def find_successes(
+    task: AskedAfterwards, scores: Scores, metrics: Sequence[Metric], judged: Sequence[Seat]
+) -> dict[Seat, bool | None]:
+    """Whether every seat succeeded, by the task's own score."""
+    arm = EvolveArm(success=task._asked_afterwards.lesson_success)
+    rules = find_success_rules(metrics, list(contestant_roles(task)), arm, task.name)
+    found: dict[Seat, bool | None] = {}
+    for seat in judged:
+        given = scores.get(seat)
+        by_name = given if isinstance(given, Mapping) else {metrics[0].name: given}
+        if seat.role in rules:
+            found[seat] = rules[seat.role].holds(by_name.get(rules[seat.role].metric))
+    return found
 
 
 def evolve_task(task: Task, settings: EvolveSettings | None) -> Task:
@@ -192,7 +192,7 @@ def add_questions(kind: type[Task], wanted: FeedbackWanted) -> type[Task]:
         "__qualname__": kind.__qualname__,
         "__doc__": kind.__doc__,
         "roles": {**kind.roles, **added},
-        "feedback": wanted,
+        "_asked_afterwards": wanted,
     }
     return type(kind.__name__, (AskedAfterwards, kind), facts)
 

@@ -10,12 +10,13 @@ from typing import Literal, NamedTuple
 from parley.rules.notes import Note
 from parley.rules.pool import Seat
 
+Critic = Literal["critic", "self"]
 CRITIC = "critic"  # another model judges
 SELF_CRITIC = "self_critic"  # the model that played judges itself
 LESSON_WRITER = "lesson_writer"  # the model that played writes down what it has learnt
 FEEDBACK_ROLES = (CRITIC, SELF_CRITIC, LESSON_WRITER)
 # feedback by a model: who gives it
-CRITICS = {"critic": CRITIC, "self": SELF_CRITIC}
+CRITICS: dict[Critic, str] = {"critic": CRITIC, "self": SELF_CRITIC}
 LESSON_WORDS = 60  # of a lesson at the most
 # a character of Chinese, Japanese or Korean stands for a word
 WORD = re.compile(
@@ -28,7 +29,7 @@ class CriticVerdict(Note, kind="evolve.verdict"):
     """Whether a critic takes what a seat did for a success; None if its reply could not be read."""
 
     seat: Seat
-    by: Literal["critic", "self"]
+    by: Critic
     success: bool | None
     reason: str
 

@@ -2,25 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from parley.memory.experiences import Recalled, ShownExperience
 from parley.memory.interactions import collect_interactions
-from parley.rules.pool import Example
+from parley.rules.pool import Example, Seat
 from parley.store import MatchRow, RunReader
+from parley.store.feedback_notes import FeedbackOnRecord, read_feedback
+
+
+def recalls_lessons(reader: RunReader, match: MatchRow) -> bool:
+    """Whether a match was shown lessons instead of demonstrations."""
+    evolve = reader.info.config.evolve
+    return evolve is not None and match.arm != "" and evolve.arm(match.arm).memory == "insights"
 
 
 def read_demonstrations(
     reader: RunReader, recalled: Recalled
-) -> Iterator[tuple[ShownExperience, MatchRow | None, tuple[Example, ...]]]:
-    """Every experience that a seat was shown, in order: where it comes from, and its turns."""
+) -> Iterator[tuple[ShownExperience, MatchRow | None, str]]:
+    """Every experience that a seat was shown, in order: where it comes from, and its words."""
+    match = reader.match(recalled.match)
+    lessons = match is not None and recalls_lessons(reader, match)
+    feedback = read_feedback(reader) if lessons else FeedbackOnRecord()
     brought = reader.brought() if any(each.match < 0 for each in recalled.shown) else []
     for shown in recalled.shown:
         if shown.match < 0:
-            yield shown, None, brought[-shown.match - 1].turns
+            other = brought[-shown.match - 1]
+            yield shown, None, other.lesson if lessons else format_turns(other.turns)
+            continue
+        if lessons:
+            words = feedback.lesson(shown.match, Seat.of(shown.seat))
+            yield shown, reader.match(shown.match), words
             continue
         turns: tuple[Example, ...] = ()
-        for match in reader.recorded_matches(shown.match - 1, shown.match):
-            interaction = collect_interactions(match).get(shown.seat)
+        for played in reader.recorded_matches(shown.match - 1, shown.match):
+            interaction = collect_interactions(played).get(shown.seat)
             turns = interaction.turns if interaction is not None else ()
-        yield shown, reader.match(shown.match), turns
+        yield shown, reader.match(shown.match), format_turns(turns)
+
+
+def format_turns(turns: Sequence[Example]) -> str:
+    """Demonstrations as one text."""
+    return "\n\n".join(f"{turn.question}\n\n→ {turn.answer}" for turn in turns)
