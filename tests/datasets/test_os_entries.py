@@ -136,6 +136,7 @@ def test_what_decides(tmp_path, evaluation, fields):
         ({"evaluation": {"check": [{"run": "x"}]}}, "evaluation.check wants"),
         ({"evaluation": {"match": "a"}, "create": {"init": 3}}, "create.init wants"),
         ({"evaluation": "a"}, "evaluation wants an object"),
+        ({"evaluation": {"match": "a"}, "home": "../root"}, "whole paths"),
         ({"evaluation": {"match": "a"}, "description": " "}, "description is empty"),
     ],
 )

@@ -233,6 +233,9 @@ class OSEntry:
             raise ValueError("nothing decides: wanted a check, or an answer or regex to match")
         if None in self.checks and self.example is None:
             raise ValueError("a check stands for the example (null), and there is no example")
+        for place in (self.home, self.folder):
+            if not place.startswith("/") or ".." in place.split("/"):
+                raise ValueError(f"home and folder are whole paths, not {place[:80]!r}")
         if self.regex:
             try:
                 re.compile(self.regex)

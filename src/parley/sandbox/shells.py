@@ -4,6 +4,7 @@ closed together."""
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -21,6 +22,8 @@ class Shells:
 
     def __init__(self, limits: Limits = SHELL) -> None:
         self.limits = limits
+        # so many start at a time that none takes too long
+        self._starting = asyncio.Semaphore(max(2, os.cpu_count() or 1))
         self._shells: dict[str, asyncio.Task[Shell]] = {}
 
     async def execute(self, program: Mapping[str, Any]) -> dict[str, Any]:
@@ -36,12 +39,16 @@ class Shells:
     async def _shell(self, name: str, home: str, folder: str) -> Shell:
         if name not in self._shells:
             shell = Shell(self.limits, home=home, folder=folder)
-            self._shells[name] = asyncio.create_task(shell.start())
+            self._shells[name] = asyncio.create_task(self._start(shell))
         try:
             return await asyncio.shield(self._shells[name])
         except Exception:
             self._shells.pop(name, None)
             raise
+
+    async def _start(self, shell: Shell) -> Shell:
+        async with self._starting:
+            return await shell.start()
 
     async def close(self, name: str | None = None) -> None:
         """Close one of them, or all."""

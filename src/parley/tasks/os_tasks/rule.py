@@ -193,7 +193,7 @@ ENDS: Mapping[str, End] = {"answer": "answered", "finish": "finished"}
 
 def show_output(referee: Referee, found: Mapping[str, Any]) -> str:
     """What a model is shown of what its script has printed."""
-    text = str(found["output"]).rstrip("\n")
+    text = str(found["output"]).replace("\0", "\ufffd").rstrip("\n")
     if len(text) > LONG:
         text = text[:SHOWN] + referee.render(CUT)
     words = referee.render(OUTPUT, output=text) if text.strip() else referee.render(SILENT)
