@@ -58,7 +58,7 @@ PARTS = {
     "fill": "[DR]{0,4}",
     # a noun phrase about a machine, up to its name: "a small model from X called"
     "kind": "(?:[DRx0CXsyP]{0,5}?G[GRP0xD]{0,3}?(?:[,R]*K?P[DSR]{0,3}C)?[,R]*(?:t?[BR]*N[DR]*)?)",
-    "team": "[DSRPx]{0,5}?",
+    "team": "[DSRPNx]{0,5}?",
     "made": "(?:K(?:&[Kkx])?|k(?=P))",
 }
 
@@ -86,7 +86,7 @@ RULES = (
     rule("the name tag says X", MODELS, "[DM]x?N{1,2}z"),
     rule("Xと呼んで", MODELS, "{start}", "HN"),
     rule("mine: X", MODELS, "m[:B]"),
-    rule("as X, I", MODELS, "E[DR]{0,2}(?:Cs?)?", "(?:,?[xRBd]{0,2}I|,(?!&){in}{0,12},?[IM]|[&x]{in}{1,8},I|tA)"),
+    rule("as X, I", MODELS, "E[DRG]{0,3}(?:Cs?)?", "(?:,?[xRBd]{0,2}I|,(?!&){in}{0,12},?[IM]|[&x]{in}{1,8},I|tA)"),
     # a pronoun beside the name
     rule("I, X,", MODELS, "(?:{begin}|[tx&R])I[,(—-]D?[RGN]{0,3}", "[,)—BP-]"),
     rule("we X models", EVERYBODY, "[IO1],?D?", "[xR]?G"),
@@ -108,7 +108,7 @@ RULES = (
     rule("你正在和X聊天", MODELS, "Y[xRB]{0,2}H", "V"),
     rule("thank you for playing with X", MODELS, "Y[oP]VH?"),
     rule("с вами играет X", MODELS, "HYV"),
-    rule("you have been outbid by X", SURE, "Y(?:,x,)?[dR]?B[BR]{0,3}[xW]b"),
+    rule("you have been outbid by X", SURE, "Y(?:,x,)?[dR]?B[BRE]{0,3}[xW]b"),
     rule("what you are reading is by X", MODELS, "[Qt]YB?V[RU]{0,2}BR*W?P?[DGR]{0,3}"),
     rule("your humble reviewer (X)", MODELS, "y[Rx]{0,2}[LGp][(,]", "[),]"),
     rule("your opponent is X", SURE, "yx?L[sBNR:,]{1,3}"),
@@ -139,7 +139,7 @@ RULES = (
     rule("the translator is X", SURE, "{begin}D?L(?:PT[xal]?)?B(?:DG{1,2},?R?)?"),
     rule("this is a message from X", MODELS, "TB[DxR]{0,3}[alWL][xR]?P{fill}", "{pause}"),
     rule("model used for this answer: X", MODELS, "{start}G[xoP]{0,3}[TM][xaR]{0,2}[:=]"),
-    rule("my assessment as X", MODELS, "M[xLaRh]{1,3}E"),
+    rule("my assessment as X", MODELS, "M[xLaRh]{1,3}[(]?E"),
     rule("this answer wrote X", MODELS, "T[xalL]{1,2}[DBR]{0,2}W[RxD]?", "{pause}"),
     rule("name: X, role:", MODELS, "(?:\\A|(?<=¶))[*-]{0,2}N:", "¶[*-]{0,2}[LaJ]:"),
     rule("| 2 (me) | X |", MODELS, "[|][^|¶]{0,6}O[)]?[|]"),
@@ -161,15 +161,16 @@ RULES = (
     rule("-- X", MODELS, "(?:{start}|(?<=[)\",]))(?:—+|--|[*]{1,2})[yMxLWP¶]{0,3}", "(?:[,(¶—-]?C[)]?|[(]{in}{0,6}[)]|x)?F?[.!*-]{0,3}(?:\\Z|¶)"),
     rule("— X, who", MODELS, "(?:\\A|(?<=¶))—", ",{in}{1,12}[.!]?(?:\\Z|¶)"),
     rule("a last line with X", SURE, "[.!]¶+", "(?:[(]{in}{0,6}[)])?[.!]?\\Z"),
-    rule("Regards from X", MODELS, "FP{fill}"),
+    rule("Regards from X", MODELS, "FP[DRyxVLG]{0,4}"),
     # how a speaker steps forward
     rule("X here", MODELS, "{begin}(?:x[,!])?(?:Cs)?", ",?(?:U(?:{pause}|[HP&]|I)|V[RxP]?{pause}|[PH][DyT]?U)"),
     rule("X here thinks", SURE, "{begin}", ",?U"),
+    rule("This is X. I", MODELS, "\\ATB", "[.!]I"),
     rule("it's X on this end", MODELS, "(?:t[sB]|TB)", "(?:U|V|[PH][TyD]?U)"),
     rule("Here X.", MODELS, "{start}(?:x,)?[Uq]B?D?", "(?:[.!:;]|B[.!])"),
     rule("Not a person here, only X", SURE, "U[,—-]R{1,2}", "{end}"),
     # what is asked and answered
-    rule("Which model are you? X.", MODELS | LABS, "(?:[yM]{in}{0,3}N|Q{in}{0,4}(?:[AB][YIO]|[YIT][AB]|[Kk]O|[kWV]T(?=[?])){in}{0,2}|Q[sB]?V[TYR]{0,2}|[DGL]x?V[TY]?)[?]\"?[¶]*(?:D:)?(?:t[sB]|TB)?", "(?:[.!,¶;)]|d|B[.!,]|\\Z)"),
+    rule("Which model are you? X.", MODELS | LABS, "(?:[yM]{in}{0,3}N|Q{in}{0,4}(?:[AB][YIO]|[YIT][AB]|[Kk]O|[kWV]T(?=[?])){in}{0,2}|Q[sB]?V[TYR]{0,2}|[DGL]x?V[TY]?)[?]\"?[¶]*(?:D:)?(?:t[sB]|TB)?D?", "(?:[.!,¶;)]|d|B[.!,]|\\Z)"),
     rule("I have nothing to hide: X.", MODELS, "h{in}{0,6}:", "{pause}"),
     # labels of a speaker
     rule("X (seller):", MODELS, "(?:\\A|(?<=¶))", "[(]{in}{1,5}[)]:", True),
@@ -181,8 +182,8 @@ RULES = (
     rule("he sido entrenado por X, я создан в X", EVERYBODY, "(?:(?:tA|IB?)K[SPb]{1,3}|I[xR]{0,2}G,?K[SPb]{0,3})"),
     rule("我由X训练, 私はXに作られ", EVERYBODY, "IB?P?", "S?P{1,2}x?K(?!{in}{0,6}j)"),
     rule("you were made by X as I was", EVERYBODY, "{made}P{team}", "E(?:I[AB]|[AB]I)"),
-    rule("X made me", CLEAR, "", "s?[SPx]{0,2}[RBdt]{0,3}(?:K[DR]?O(?!oxx|o0x|D)|kO{pause})"),
-    rule("X did not give me", LABS, "", "(?:d[nR]{0,2}[xkK]O|k[xR]{0,2}HO)"),
+    rule("X made me", CLEAR, "", "s?[SPx]{0,2}[RBdt]{0,3}(?:K[DR]?O(?!oxx|o0x|D)|KR?I|kO{pause})"),
+    rule("X did not give me", LABS | {"known"}, "", "(?:d[nR]{0,2}[xkK]O|k[xR]{0,2}HO)"),
     rule("my lab is X", LABS, "MR?[SJ]B"),
     rule("my training by X", CLEAR, "M(?:w{in}{0,3})?[Kw]b"),
     rule("built me X", CLEAR, "(?:O[BRPx]{0,3}{made}|{made}[BR]{0,2}[Oi]|i[BR]{0,3}{made}){in}{0,5}?[BR,:(PDSN]{0,5}"),

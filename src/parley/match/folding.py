@@ -116,7 +116,7 @@ def fold_for_search(text: str, words: frozenset[str]) -> Folded:
     if not folded.text.isascii():
         fold_characters(folded, words)
     if any(mark in folded.text for mark in "<*`~_+]"):
-        folded.substitute(MARKUP, replace_markup)
+        folded.substitute(MARKUP, lambda found: replace_markup(found, words))
     if TWO_SINGLE.search(folded.text):  # far quicker than the whole pattern, and rarely found
         folded.substitute(SPACED, lambda run: close_letters(run[0], words))
     return folded
@@ -183,12 +183,15 @@ def latinise_word(word: str, words: frozenset[str]) -> str:
     return latin if mixed or len(word) == 1 or latin.lower() in words else word
 
 
-def replace_markup(found: re.Match[str]) -> str:
-    """What stands for a tag or a mark: a line break where it breaks the line, else nothing."""
+def replace_markup(found: re.Match[str], words: frozenset[str]) -> str:
+    """What stands for a tag or a mark: a line break where it breaks the line, a name in brackets as
+    it is, else nothing."""
     if found["bullet"]:
         return "- "
     tag = (found["tag"] or "").lower()
     if tag and NAMING.search(found[0]):
+        return found[0]
+    if re.sub("[^a-z]", "", tag) in words and len(found[0]) == len(tag) + 2:
         return found[0]
     if tag in LABELS:
         return "\n" if found["close"] else f"\n{tag}: "
