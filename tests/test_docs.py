@@ -64,7 +64,8 @@ def test_the_example_in_the_readme_ends_in_a_clear_ranking(place, monkeypatch):
 # Modules that users may import besides `parley`; docs/python.md lists them.
 PUBLIC = {
     "parley.annotation.ballots", "parley.annotation.sheets", "parley.annotation.study",
-    "parley.datasets", "parley.errors", "parley.match.protocol", "parley.results.part",
+    "parley.datasets", "parley.errors", "parley.match.protocol", "parley.memory",
+    "parley.results.part",
     "parley.results.types", "parley.rules.pool", "parley.sandbox.shell", "parley.statistics",
     "parley.store", "parley.testing", "parley.testing.server",
 }  # fmt: skip
