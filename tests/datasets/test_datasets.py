@@ -708,3 +708,19 @@ def test_tests_take_modules_from_the_reference_and_nothing_from_nowhere(tmp_path
         UsageError, match="tests use 'approx', which neither they nor the reference define"
     ):
         load_items(str(file), Problem)
+
+
+def test_tests_take_constants_from_the_reference_and_not_from_a_program(tmp_path):
+    file = tmp_path / "rows.json"
+    row = {
+        "task_id": 1,
+        "text": "Bound a number.",
+        "code": "MOST, table = 3, {}\nLARGEST = 3\nNAMES = ['a', 'b']\n"
+        "def bound(n):\n  return min(n, LARGEST)",
+        "test_list": ["assert bound(10) == LARGEST", "assert bound(len(NAMES)) == 2"],
+    }
+    file.write_text(json.dumps([row]))
+    (item,) = load_items(str(file), Problem)
+    assert item.prelude == "LARGEST = 3\nNAMES = ['a', 'b']\n"
+    assert asyncio.run(check_reference_programs([item], lambda done: None)).faults == {}
+    assert survivors([(item, "LARGEST = 10\nNAMES = []\ndef bound(n):\n  return n")]) == []

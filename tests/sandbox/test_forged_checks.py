@@ -211,6 +211,95 @@ def test_nobody_wakes_when_a_check_ends_its_parent(quiet):
     assert asyncio.run(act())["output"] == ""
 
 
+# A parent in vfork cannot be stopped as long as its child lives. It would run when a check ends the
+# child, and the end of its own parent has taken the stop from it.
+VFORK = r"""
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+static void note(const char *place) {
+    int file = open(place, O_CREAT | O_WRONLY, 0644);
+    dprintf(file, "%d", getpid());
+    close(file);
+}
+static void look(void) {
+    struct dirent *entry;
+    DIR *folder = opendir("/proc");
+    while ((entry = readdir(folder))) {
+        char place[300], text[4096], *value;
+        snprintf(place, sizeof place, "/proc/%s/cmdline", entry->d_name);
+        int file = open(place, O_RDONLY), size = file < 0 ? 0 : read(file, text, sizeof text);
+        if (file >= 0) close(file);
+        if (size > 30 && (value = memmem(text, size - 30, "value-", 6))) {
+            file = open("/data/answer", O_CREAT | O_WRONLY | O_TRUNC, 0644);
+            write(file, value, 30);
+            close(file);
+        }
+    }
+    closedir(folder);
+}
+int main(void) {
+    signal(SIGHUP, SIG_IGN);
+    if (fork() == 0) {
+        setpgid(0, 0);
+        if (vfork() == 0) {
+            note("/data/child");
+            for (;;) usleep(100000);
+        }
+        for (;;) look();
+    }
+    note("/data/parent");
+    sleep(100);
+}
+"""
+
+
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")
+def test_nobody_wakes_who_could_not_be_stopped():
+    async def act():
+        async with Shell() as shell:
+            await shell.prepare("mkdir -p /data && touch /data/answer")
+            await shell.run(
+                f"cat > /data/a.c <<'END'\n{VFORK}\nEND\ngcc -w -o /data/a /data/a.c; /data/a &\n"
+                "until [ -s /data/child -a -s /data/parent ]; do sleep 0.05; done; sleep 0.3",
+                timeout=60,
+            )
+            check = (
+                "kill -9 $(cat /data/parent); kill -9 $(cat /data/child); "
+                'for n in $(seq 60); do expr "$1" : x >/dev/null; done'
+            )
+            await shell.check(check, f"value-{secrets.token_hex(12)}", timeout=60)
+            return await shell.run("cat /data/answer")
+
+    assert asyncio.run(act())["output"] == ""
+
+
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")
+def test_who_could_not_be_stopped_goes_on_after_a_check():
+    source = """#include <unistd.h>
+int main(void) { if (vfork() == 0) { usleep(900000); _exit(0); } return unlink("/data/waiting"); }
+"""
+
+    async def act():
+        async with Shell() as shell:
+            await shell.prepare("mkdir -p /data && touch /data/waiting")
+            await shell.run(
+                f"cat > /data/a.c <<'END'\n{source}\nEND\ngcc -w -o /data/a /data/a.c; /data/a &",
+                timeout=60,
+            )
+            await shell.check("true")
+            return await shell.run(
+                "for n in $(seq 200); do [ -e /data/waiting ] || break; sleep 0.1; done; ls /data",
+                timeout=60,
+            )
+
+    assert "waiting" not in asyncio.run(act())["output"]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ATTACKS)
 def test_not_one_of_two_hundred_checks_is_forged(name):

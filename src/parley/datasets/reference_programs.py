@@ -7,6 +7,7 @@ import ast
 import sys
 import warnings
 from collections.abc import Iterable
+from contextlib import suppress
 
 from parley.sandbox.trials import read
 
@@ -52,19 +53,21 @@ def names_called(reference: str, tests: Iterable[str]) -> tuple[str, ...]:
     return tuple(name for name in names_defined(reference) if name in used - own)
 
 
-def imports_for_tests(reference: str, names: Iterable[str], texts: Iterable[str]) -> str:
-    """The import lines that tests rely on and only their reference has, so that no program can
-    bring a module of its own. Other names that nobody defines are an error."""
+def lines_for_tests(reference: str, names: Iterable[str], texts: Iterable[str]) -> str:
+    """The imports and plain constants that tests rely on and only their reference has, so that no
+    program can bring a module or a value of its own. Other names that nobody defines are an
+    error."""
     body = parse_program(reference, "the reference").body
-    assigned = {
+    missing = {*read(tuple(texts), "", "").names} - {*names}
+    constants = constants_in(body)
+    lines = [f"{name} = {constants[name]}\n" for name in sorted(missing & constants.keys())]
+    missing -= {
         name.id
         for node in body
         if isinstance(node, ast.Assign | ast.AnnAssign)
         for name in ast.walk(node)
         if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store)
     }
-    missing = {*read(tuple(texts), "", "").names} - {*names} - assigned
-    lines = []
     for node in body if missing else ():
         if not isinstance(node, ast.Import | ast.ImportFrom):
             continue
@@ -82,6 +85,18 @@ def imports_for_tests(reference: str, names: Iterable[str], texts: Iterable[str]
             f"import or define it in the setup"
         )
     return "".join(lines)
+
+
+def constants_in(body: Iterable[ast.stmt]) -> dict[str, str]:
+    """The plain values that a program gives to names at its top, as text."""
+    found = {}
+    for node in body:
+        if not isinstance(node, ast.Assign) or len(node.targets) != 1:
+            continue
+        if isinstance(name := node.targets[0], ast.Name):
+            with suppress(ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+                found[name.id] = repr(ast.literal_eval(node.value))
+    return found
 
 
 def can_fail(test: str, context: Iterable[str] = ()) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 from parley.datasets.formats import Form, Row
 from parley.datasets.reference_programs import (
     can_fail,
-    imports_for_tests,
+    lines_for_tests,
     names_called,
     names_defined,
     parse_program,
@@ -80,8 +80,8 @@ def describe_from_reference(fields: dict[str, Any]) -> dict[str, Any]:
         return fields
     names = fields.get("names") or names_called(reference, tests)
     prelude = fields.get("prelude", "")
-    if imports := imports_for_tests(reference, names, [prelude, *tests]):
-        fields = {**fields, "prelude": f"{imports}{prelude}"}
+    if lines := lines_for_tests(reference, names, [prelude, *tests]):
+        fields = {**fields, "prelude": f"{lines}{prelude}"}
     return {
         **fields,
         "names": names,
