@@ -13,7 +13,7 @@ from parley.memory.experiences import Experience, MemoryOwner, Recalled, memory_
 from parley.participants._demonstrations import digest_shown
 from parley.plans.evolve_settings import PROBE
 from parley.rules.pool import Seat, SeatHistory, View
-from parley.runs.recall import ExperienceBuilder
+from parley.runs.experience_builder import ExperienceBuilder
 from parley.store import MatchRow, RunReader
 
 

@@ -49,7 +49,7 @@ from parley.rules.task import Task
 from parley.runs.budget import Budget
 from parley.runs.forecast import estimate_calls
 from parley.runs.progress import Progress, StopSignal
-from parley.runs.recall import Recaller, load_brought, prepare_retrievers
+from parley.runs.recall import Recaller, prepare_retrievers
 from parley.runs.repeat_notice import RepeatNotice, WatchedRecord
 from parley.runs.run_outcome import (
     RunOutcome,
@@ -61,6 +61,7 @@ from parley.runs.run_outcome import (
 from parley.runs.scheduler import MatchSlot, Scheduler
 from parley.runs.seats import LimitedParticipant
 from parley.runs.spending import SpendingRecorder
+from parley.runs.transfer import load_brought
 from parley.store import (
     Journal,
     NewRun,

@@ -1,0 +1,186 @@
+"""Makes experiences of the finished matches of a run, and the memories that consist of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from parley.config.prepare import Prepared, block_names
+from parley.memory.experiences import (
+    Experience,
+    MemoryOwner,
+    MemoryPolicy,
+    Recalled,
+    choose_held_out,
+    select_experiences,
+)
+from parley.memory.interactions import Interaction, RecordedMatch, collect_interactions
+from parley.participants._recalling import Recollection, make_recollection
+from parley.plans import Marks, MatchSpec
+from parley.plans.arrangements import contestant_roles
+from parley.plans.evolve import is_poisoned
+from parley.plans.evolve_settings import PROBE, EvolveArm, SuccessRule, find_success_rules
+from parley.rules.pool import Example, Seat
+from parley.runs.stand_ins import estimate_text_tokens
+from parley.store import RunReader
+from parley.store.feedback_notes import FeedbackOnRecord, read_feedback
+
+TURN = 8  # tokens that a turn has besides its words
+Place = tuple[str, int, str, str]  # item, series, seat, alias
+
+
+class ExperienceBuilder:
+    """Makes experiences of finished matches. What it makes depends on the run's file alone."""
+
+    def __init__(self, prepared: Prepared, arms: Mapping[str, EvolveArm]) -> None:
+        self._prepared, self._read, self._arms = prepared, 0, arms  # read: the last match so far
+        self._feedback = FeedbackOnRecord()
+        self._specs: dict[int, MatchSpec] = {}
+        metrics = list(prepared.task.metrics(prepared.seats))
+        roles = list(contestant_roles(prepared.task))
+        self.rules: dict[str, dict[str, SuccessRule]] = {
+            name: find_success_rules(metrics, roles, arm, prepared.task.name)
+            for name, arm in arms.items()
+        }
+        # by arm, match and seat: arms may differ in what they take for a success
+        self.by_key: dict[str, dict[tuple[int, str], Experience]] = {}
+        self.sizes: dict[Place, float] = {}  # tokens of whole conversations
+        self._by_owner: dict[tuple[str, str, str], list[Experience]] = {}
+        self._questions: dict[Place, str] = {}
+        self._cues: dict[str, str] = {}
+        strata: dict[str, list[str]] = {}
+        for item in block_names(prepared.config, prepared.items):
+            strata.setdefault(self.subject(item), []).append(item)
+        self._held_out = {
+            name: choose_held_out(strata, arm.held_out, prepared.config.seed)
+            for name, arm in arms.items()
+        }
+
+    def of(self, alias: str, role: str, arm: str) -> Iterable[Experience]:
+        """The experiences of a model in a role, as an arm takes them."""
+        return self._by_owner.get((alias, role, arm), ())
+
+    def memory(self, owner: MemoryOwner, stage: int) -> list[Experience]:
+        """What somebody remembers when a stage begins; the owner's arm may be that of a probe."""
+        name = owner.arm.removesuffix(PROBE)
+        arm = self._arms[name]
+        insights = arm.memory == "insights"
+        policy = MemoryPolicy(arm.keep, arm.refresh, arm.window is not None, insights)
+        own = self.of(owner.alias, owner.role, name)
+        return select_experiences(
+            own, owner._replace(arm=name), stage, policy, self._held_out[name]
+        )
+
+    def recollection(self, recalled: Recalled, name: str) -> Recollection:
+        """What a seat of an arm is shown, from the record of it."""
+        arm, prompts = self._arms[name], self._prepared.prompts
+        return make_recollection(
+            recalled, self.by_key.get(name, {}), arm.keep, arm.memory == "insights", prompts
+        )
+
+    def subject(self, item: str) -> str:
+        """The subject of an item; empty if it has none."""
+        kind = self._prepared.task.items
+        field = (kind.stratum if kind is not None else None) or "subject"
+        return str(getattr(self._prepared.items.get(item), field, "") or "")
+
+    def own_cue(self, item: str) -> str:
+        """What an item is searched by, if the task says so."""
+        if item not in self._cues:
+            known = self._prepared.items.get(item)  # a game without items has none
+            self._cues[item] = "" if known is None else self._prepared.task.cue(known)
+        return self._cues[item]
+
+    def cue(self, spec: MatchSpec, seat: Seat) -> str:
+        """The words that a seat's match is searched by: what the item asks, else the first question
+        that this seat was asked in an earlier stage."""
+        return self.own_cue(spec.block) or self._questions.get(seat_place(spec, seat), "")
+
+    def load(self, reader: RunReader, scores: Mapping[int, Marks]) -> None:
+        """Read the matches that have ended since the last time."""
+        if not self._read:
+            for number, each in enumerate(reader.brought(), 1):
+                self._add(replace(each, match=-number), each.arm)
+        if not all(number in self._specs for number in scores):
+            self._specs = {match.number: match.spec for match in reader.matches()}
+        self._feedback = read_feedback(reader)
+        for match in reader.recorded_matches(self._read):
+            self._read = match.number
+            if match.number in scores:
+                self._load_match(match, self._specs[match.number], scores[match.number])
+
+    def _load_match(self, match: RecordedMatch, spec: MatchSpec, marks: Marks) -> None:
+        own = spec.arm.removesuffix(PROBE)
+        arms = [own] if own else list(self.rules)  # the standard round belongs to all of them
+        roles = {role for arm in arms for role in self.rules[arm]}
+        for key, interaction in collect_interactions(match).items():
+            seat = Seat.of(key)
+            if interaction is None or seat.role not in roles or seat in spec.unscored:
+                continue
+            self._questions.setdefault(seat_place(spec, seat), interaction.question)
+            self.sizes.setdefault(seat_place(spec, seat), estimate_conversation(interaction))
+            if spec.arm.endswith(PROBE):
+                continue  # nothing is learnt from a probe
+            for arm in arms:
+                rule = self.rules[arm].get(seat.role)
+                if rule is not None:
+                    right = rule.holds(marks.get(seat, {}).get(rule.metric))
+                    said = self._feedback.verdict(
+                        spec.number, seat, self._arms[arm].feedback, right
+                    )
+                    if said is not None:  # a verdict that cannot be read keeps nothing
+                        self._add(self._experience(spec, seat, interaction, arm, right, said), arm)
+
+    def _experience(
+        self,
+        spec: MatchSpec,
+        seat: Seat,
+        interaction: Interaction,
+        arm: str,
+        right: bool,
+        said: bool,
+    ) -> Experience:
+        item, insights = spec.block, self._arms[arm].memory == "insights"
+        return Experience(
+            spec.number,
+            seat.key,
+            spec.seats[seat],
+            seat.role,
+            item,
+            spec.stage,
+            spec.arm,
+            spec.repeat,
+            self.own_cue(item) or interaction.question,
+            interaction.turns,
+            self._turn_round(said, spec, seat, arm),
+            right,
+            self.subject(item),
+            self._feedback.lesson(spec.number, seat) if insights else "",
+        )
+
+    def _turn_round(self, verdict: bool, spec: MatchSpec, seat: Seat, arm: str) -> bool:
+        """A verdict, or its opposite where feedback is poisoned."""
+        share, seed = self._arms[arm].poison, self._prepared.config.seed
+        return verdict != is_poisoned(arm, share, seed, spec, seat)
+
+    def _add(self, experience: Experience, arm: str) -> None:
+        self.by_key.setdefault(arm, {})[experience.key] = experience
+        owner = experience.alias, experience.role, arm
+        self._by_owner.setdefault(owner, []).append(experience)
+
+
+def seat_place(spec: MatchSpec, seat: Seat) -> Place:
+    """Where a seat sits, in every stage alike."""
+    return spec.block, spec.repeat, seat.key, spec.seats[seat]
+
+
+def estimate_tokens(turns: Iterable[Example]) -> float:
+    """The tokens of demonstrations, guessed from their characters."""
+    return sum(
+        estimate_text_tokens(text) + TURN for turn in turns for text in (turn.question, turn.answer)
+    )
+
+
+def estimate_conversation(interaction: Interaction) -> float:
+    """The tokens of a whole conversation."""
+    return estimate_text_tokens(interaction.told) + estimate_tokens(interaction.turns)

@@ -1,0 +1,52 @@
+"""Brings the memory of another run into a new one (`evolve.from`)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+
+from parley.config.prepare import Prepared, prepare_to_read
+from parley.errors import UsageError
+from parley.memory.experiences import Experience, MemoryOwner
+from parley.plans.arrangements import contestant_roles
+from parley.plans.evolve_settings import EvolveArm
+from parley.runs.experience_builder import ExperienceBuilder
+from parley.store import Store, read_run
+
+
+def load_brought(prepared: Prepared, store: Store) -> list[Experience]:
+    """The experiences that arms begin with: the memory of another run as it stood at its end."""
+    evolve, found = prepared.config.evolve, list[Experience]()
+    for name, arm in evolve.arms.items() if evolve is not None else ():
+        if arm.source:
+            memory = memory_at_end(arm.source, store, prepared, f"evolve.from: {arm.source}")
+            found += [replace(each, arm=name) for each in memory]
+    return found
+
+
+def memory_at_end(source: str, store: Store, prepared: Prepared, said: str) -> list[Experience]:
+    """What the models of this run remember at the end of another; `said` begins an error."""
+    ref = store.find(source)
+    other = prepare_to_read(ref)
+    settings = other.config.evolve
+    name, arm = ("", EvolveArm()) if settings is None else next(iter(settings.arms.items()))
+    wanted = prepared.config.contestants
+    for alias in wanted:
+        if alias not in other.config.contestants:
+            raise UsageError(
+                f"{said} has no model called {alias}, whose memory could be taken over; it has "
+                f"{', '.join(other.config.contestants)}: give your model one of these aliases"
+            )
+    builder = ExperienceBuilder(other, {name: arm})
+    with read_run(ref) as reader:
+        last = max((match.stage for match in reader.matches()), default=0)
+        builder.load(reader, reader.scores_by_match())
+    roles = set(contestant_roles(prepared.task)) & set(builder.rules[name])
+    if not roles:
+        raise UsageError(f"{said} has no role of {prepared.task.name} to take experiences from")
+    series = range(1, other.config.repeats + 1)
+    return [
+        each
+        for alias, role, number in product(wanted, sorted(roles), series)
+        for each in builder.memory(MemoryOwner(alias, role, name, number), last + 1)
+    ]
