@@ -182,14 +182,14 @@ MAKERS_2 = [
     "huggingface", "ai21", "databricks", "meta ai", "x.ai", "stability ai", "alibaba cloud",
     "facebook", "ibm", "yandex", "iflytek", "aleph alpha", "z.ai",
     "sber", "sberbank", "upstage", "naver", "lg ai", "lg ai research", "huawei", "ai21 labs",
-    "moonshot ai", "zhipu ai", "inflection ai", "nous research", "reka ai", "liquid ai", "cohere ai", "allen institute",
+    "moonshot ai", "zhipu ai", "reka ai", "cohere ai",
 ]  # fmt: skip
 # Makers whose name means little else than language models.
 LABS = frozenset((
     "openai", "open ai", "anthropic", "deepmind", "deep mind", "google deepmind", "深度求索", "zhipu", "智谱",
     "月之暗面", "xai", "x.ai", "01.ai", "mistral ai", "mistralai", "ai21", "meta ai", "stability ai", "aleph alpha",
-    "z.ai", "ai21 labs", "lg ai", "lg ai research", "moonshot ai", "zhipu ai", "inflection ai", "nous research",
-    "reka ai", "liquid ai", "cohere ai",
+    "z.ai", "ai21 labs", "lg ai", "lg ai research", "moonshot ai", "zhipu ai",
+    "reka ai", "cohere ai",
 ))  # fmt: skip
 # Shared names that, with a capital letter, more often than not mean the model.
 FAMOUS = frozenset(
@@ -883,7 +883,7 @@ def searched_words(names: frozenset[str], scheme: int) -> tuple[str, ...]:
     )
 
 
-COMMON_PARTS = ("stral", "xtral", ".ai", "-mini", "hugging", "yi-")  # of several names
+COMMON_PARTS = ("stral", "xtral", "chat", ".ai", "-mini", "hugging", "yi-")  # of several names
 
 
 @lru_cache(maxsize=512)
