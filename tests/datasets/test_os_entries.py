@@ -39,7 +39,7 @@ def repository(tmp_path):
     root = tmp_path / "AgentBench" / "data" / "os_interaction"
     for place, content in {
         "data/1/stock.json": [STOCK, {**STOCK, "description": "And how many?"}],
-        "data/7/new.json": [PLAIN],
+        "data/7/new.json": PLAIN,  # one task, and no list
         "data/10/last.json": [SEVERAL],
         "data/dev.json": [STOCK],
         "data/6-backup.json": [PLAIN],

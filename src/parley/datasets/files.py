@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from parley.datasets.os_folders import find_os_files, name_os_entry
+from parley.datasets.os_folders import find_os_files, is_os_entry, name_os_entry
 from parley.datasets.xml_segments import aligned_segments, is_translation_of_another
 from parley.errors import UsageError
 
@@ -111,6 +111,8 @@ def parse_rows(text: str, file: Path) -> Iterator[Any]:
         yield from parse_csv(text, file)
     elif file_ending(file) == ".json":
         found = parse_json(text, str(file))
+        if is_os_entry(found):
+            found = [found]
         if not isinstance(found, list):
             raise UsageError(
                 f"dataset {file}: wanted a list of items, found {type(found).__name__}"

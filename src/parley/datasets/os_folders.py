@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 WITHIN = ("data/os_interaction/data", "os_interaction/data", "data", ".")
 
@@ -19,6 +20,11 @@ def find_os_files(folder: Path) -> list[Path]:
             if found := sorted(numbered, key=lambda each: (int(each.parent.name), each.name)):
                 return found
     return []
+
+
+def is_os_entry(found: Any) -> bool:
+    """Whether a whole file is one task and no list of them, as some of AgentBench's are."""
+    return isinstance(found, dict) and {"description", "evaluation"} <= found.keys()
 
 
 def name_os_entry(file: Path, number: int) -> str:
