@@ -268,6 +268,15 @@ def test_a_stream_has_its_regret_beside_its_control(tmp_path):
     assert not found.forgotten
 
 
+@pytest.mark.parametrize("window", [1, 3, 100])
+def test_a_stream_in_one_order_has_its_table(tmp_path, window):
+    result = evolve(tmp_path, ["bot/copier"], count=5, evolve={"window": window})
+    assert result.part("evolve").regrets[0].series == ()
+    text = result.render("text", "evolve")
+    assert "items so far" in text
+    assert "orders" not in text
+
+
 @dataclass(frozen=True)
 class Stumbling(parley.Task):
     """Who does not give a letter ends the match."""

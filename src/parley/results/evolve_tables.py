@@ -617,8 +617,9 @@ def find_regret(found: EvolveResult, owner: PlayOwner, arm: str) -> str:
     """The regret at the end of a stream, with its interval and its series."""
     row = next(row for row in found.regrets if (row.alias, row.role, row.arm) == (*owner, arm))
     ends = format_interval(row.low, row.high, 1)
-    orders = f"; {len(row.series)} orders {min(row.series):.1f} to {max(row.series):.1f}"
-    return f"{format_signed(row.regret, 1)} ({ends}{orders if row.series else ''})"
+    if row.series:
+        ends += f"; {len(row.series)} orders {min(row.series):.1f} to {max(row.series):.1f}"
+    return f"{format_signed(row.regret, 1)} ({ends})"
 
 
 def choose_evenly(rows: Sequence[StreamRow], most: int) -> Sequence[StreamRow]:
