@@ -6,6 +6,7 @@ import pytest
 
 from parley import OSEntry, ShellScript, UsageError, load_items
 from parley.datasets.catalogue import item_type_of_dataset
+from parley.runs.stand_ins import fake_verdict
 from tests.cli.test_cli import parley as command
 from tests.isolation import isolated
 
@@ -197,3 +198,19 @@ def test_a_check_plays_examples_and_nothing_and_names_a_reason_for_each_failure(
 def test_every_bundled_task_passes_the_check(tmp_path):
     done = command("datasets", "check", "samples", "--task", "os_tasks", cwd=tmp_path)
     assert "27 checked, 0 failed" in done.out
+
+
+def test_started_by_an_ordinary_user_entries_that_need_several_say_so(tmp_path, monkeypatch):
+    class OneUser:
+        async def execute(self, program):
+            return {**await fake_verdict(program), "users": False}
+
+        async def close(self, name=None):
+            pass
+
+    monkeypatch.setattr("parley.datasets.os_checks.Shells", OneUser)
+    row = {"description": "x", "evaluation": {"check": "id ada", "example": "useradd ada"}}
+    (tmp_path / "own.json").write_text(json.dumps([row]))
+    done = command("datasets", "check", "own.json", cwd=tmp_path, code=5)
+    assert "1: users: it deals with several users" in done.out
+    assert "run Parley as root" in done.out

@@ -65,6 +65,7 @@ def test_an_action_is_read(text, action):
         ("I would list the files.", "no line"),
         ("Act: bash", "fenced block"),
         ("Act: bash\n```python\nprint()\n```", "fenced block"),
+        ("Act: bash\n```bash\nrm -r /tmp/a", "not closed"),
         ("Act: answer 3", "brackets"),
         ("Act: dance", "no line"),
         ("", "no line"),

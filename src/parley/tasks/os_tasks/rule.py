@@ -97,6 +97,8 @@ def extract_script(text: str, after: int) -> str:
     for part in (text[after:], text[:after]):
         blocks = [body for tag, body in find_fenced_blocks(part) if tag.lower() in SHELLS]
         if script := "\n\n".join(blocks).strip("\n"):
+            if part.count("```") % 2:  # half a script may do harm
+                raise Unreadable("the fenced block with the script is not closed by ```")
             return script
     raise Unreadable("`Act: bash` wants a script in a fenced block that begins with ```bash")
 
