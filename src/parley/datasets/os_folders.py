@@ -33,12 +33,15 @@ def name_os_entry(file: Path, number: int) -> str:
 
 
 def script_folders(file: Path) -> Iterator[Path]:
-    """Where the scripts that a file of tasks names may lie."""
+    """Where the scripts that a file of tasks names may lie. One that is a link elsewhere is none:
+    the file may come from somebody else."""
     numbered = file.parent.name.isdigit()
-    yield (
-        (file.parent.parent if numbered else file.parent).parent
-        / "scripts"
-        / (file.parent.name if numbered else file.stem)
-    )
-    yield file.parent / "scripts"
-    yield file.parent
+    above = (file.parent.parent if numbered else file.parent).parent
+    beside = above / "scripts" / (file.parent.name if numbered else file.stem)
+    for folder, within in (
+        (beside, above),
+        (file.parent / "scripts", file.parent),
+        (file.parent, file.parent),
+    ):
+        if folder.resolve().is_relative_to(within.resolve()):
+            yield folder
