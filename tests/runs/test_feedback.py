@@ -366,6 +366,8 @@ def test_lessons_of_won_and_lost_matches_stand_before_the_question(tmp_path):
     assert all("Lesson" not in text for text in first)
     assert not audit_run(result.ref).breaches
     assert len(recalled) == 8
+    (row,) = result.part("evolve").lessons
+    assert (row.matches, row.written, row.cut) == (16, 16, 16)
     with read_run(result.ref) as reader:
         match = reader.match(9)
         assert "7 lessons" in format_match(reader, match)
@@ -442,3 +444,7 @@ def test_a_critic_that_cannot_be_read_is_followed_by_no_lesson(tmp_path):
     assert set(found.verdicts.values()) == {None}
     assert not found.lessons
     assert not shown_sources(result)
+    (row,) = result.part("evolve").lessons
+    assert (row.matches, row.written, row.cut) == (6, 0, 0)
+    (row,) = result.part("evolve").feedback
+    assert (row.kept, row.unreadable, row.verdicts) == (0, 3, 3)

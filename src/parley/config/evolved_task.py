@@ -137,6 +137,7 @@ async def ask_for_lessons(
                 ),
                 expect=Text(),
                 default=None,
+                attempts=2,
             )
             for writer, seat, success in places
         )

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from parley.memory.feedback import CRITICS
+from parley.memory.feedback import CRITICS, LESSON_WORDS, LESSON_WRITER, Lesson
 from parley.money import stage_cost_rows
 from parley.plans.evolve import is_poisoned
 from parley.plans.evolve_settings import (
@@ -39,6 +39,7 @@ from parley.results.parts.evolve import (
     GainCost,
     GainKind,
     ItemSet,
+    LessonRow,
     StageCost,
     StreamRegret,
     StreamRow,
@@ -61,6 +62,7 @@ from parley.statistics.paired_gain import (
     measure_feedback,
     solved_so_far,
 )
+from parley.store.feedback_notes import read_feedback
 
 
 def analyse_evolution(run: RunScores) -> EvolveResult | None:
@@ -108,6 +110,7 @@ def analyse_evolution(run: RunScores) -> EvolveResult | None:
         tuple(paid),
         tuple(streams),
         tuple(regrets),
+        tuple(collect_lessons(run, found)),
     )
 
 
@@ -372,6 +375,24 @@ def collect_feedback(run: RunScores, found: EvolvePlays) -> Iterator[FeedbackRow
                 yield FeedbackRow(*owner, name, arm.feedback + turned, **vars(quality))
 
 
+def collect_lessons(run: RunScores, found: EvolvePlays) -> Iterator[LessonRow]:
+    """How many lessons were written, and how many of them were too long."""
+    if all(arm.memory != "insights" for arm in found.settings.arms.values()):
+        return
+    lessons = read_feedback(run.reader).lessons
+    wanted: dict[PlayOwner, list[Lesson | None]] = {owner: [] for owner in found.owners}
+    for match in run.every_match:
+        writers = sum(seat.role == LESSON_WRITER for seat in match.seats)
+        for seat, alias in match.seats.items() if writers and match.state == "done" else ():
+            if (owner := PlayOwner(alias, seat.role)) in wanted:
+                wanted[owner].append(lessons.get((match.number, seat)))
+    for owner, after in wanted.items():
+        written = [each for each in after if each is not None]
+        cut = sum(each.words > LESSON_WORDS for each in written)
+        if after:
+            yield LessonRow(*owner, len(after), len(written), cut)
+
+
 def kept_from(
     own: OwnerPlays, arm: str, rule: SuccessRule, rounds: Sequence[StageKey]
 ) -> Iterator[tuple[PlayPlace, str, bool]]:
@@ -456,6 +477,7 @@ def list_rows(found: EvolveResult) -> list[Mapping[str, Any]]:
         "forgotten": found.forgotten,
         "subjects": found.subjects,
         "feedback": found.feedback,
+        "lessons": found.lessons,
         "costs": found.costs,
         "gain_costs": found.gain_costs,
         "streams": found.streams,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from statistics import fmean, stdev
 
+from parley.memory.feedback import LESSON_WORDS
 from parley.money import format_usd
 from parley.results.evolve_plays import NEAR, UNIT_LENGTH, PlayOwner
 from parley.results.parts.evolve import (
@@ -35,6 +36,7 @@ def draw_tables(found: EvolveResult) -> list[Table]:
         series_table(found),
         shown_table(found),
         feedback_table(found),
+        lesson_table(found),
         subject_table(found),
         cost_table(found),
     ]
@@ -477,6 +479,26 @@ def feedback_table(found: EvolveResult) -> Table | None:
         "the true successes, the share that was kept; 95% intervals over items"
     )
     return Table(header, rows, left=len(names), note=note, title="Feedback")
+
+
+def lesson_table(found: EvolveResult) -> Table:
+    """How many lessons players wrote down."""
+    rows = [
+        [
+            *owner_columns(found, PlayOwner(row.alias, row.role)),
+            f"{row.matches:,}",
+            f"{row.written:,}",
+            f"{row.cut:,}",
+        ]
+        for row in found.lessons
+    ]
+    names = owner_headers(found)
+    note = (
+        "matches: after which a lesson was wanted, in all rounds; cut: it had more than "
+        f"{LESSON_WORDS} words, and the rest is not shown"
+    )
+    header = [*names, "matches", "lessons", "cut"]
+    return Table(header, rows, left=len(names), note=note, title="Lessons")
 
 
 def subject_table(found: EvolveResult) -> Table | None:

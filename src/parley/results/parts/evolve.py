@@ -125,6 +125,17 @@ class FeedbackRow:
 
 
 @dataclass(frozen=True)
+class LessonRow:
+    """The lessons that a model wrote in a role, in all rounds."""
+
+    alias: str
+    role: str
+    matches: int  # after which a lesson was wanted
+    written: int  # the others had no readable verdict, or the reply was empty
+    cut: int  # of these: with more words than a lesson may have
+
+
+@dataclass(frozen=True)
 class StageCost:
     """What a round has cost; `usd` is None unless all of it is known."""
 
@@ -204,6 +215,7 @@ class EvolveResult:
     gain_costs: tuple[GainCost, ...]
     streams: tuple[StreamRow, ...]
     regrets: tuple[StreamRegret, ...]
+    lessons: tuple[LessonRow, ...] = ()
 
 
 def is_evolving(info: RunInfo) -> bool:
