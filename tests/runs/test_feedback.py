@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections import Counter, defaultdict
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -448,3 +449,41 @@ def test_a_critic_that_cannot_be_read_is_followed_by_no_lesson(tmp_path):
     assert (row.matches, row.written, row.cut) == (6, 0, 0)
     (row,) = result.part("evolve").feedback
     assert (row.kept, row.unreadable, row.verdicts) == (0, 3, 3)
+
+
+EXPERIMENT = """
+kind: experiment
+task: qa
+models: {s: {model: bot/student}, c: {model: bot/critic, false_no: 1}}
+contestants: [s]
+instruments: {critic: c}
+prompts: {evolve.critic: words.txt}
+items: 3
+set: {shots: 0}
+evolve: {retriever: bm25, rounds: 1, feedback: critic, probe: false}
+"""
+
+
+def test_a_file_names_the_critic_and_its_words(tmp_path):
+    (tmp_path / "words.txt").write_text("Is that right?\n\n{interaction}")
+    (tmp_path / "judged.yaml").write_text(EXPERIMENT)
+    result = parley.run(str(tmp_path / "judged.yaml"), store=tmp_path)
+    assert {each.verdict for each in verdicts(result)} <= {False}
+    with read_run(result.ref) as reader:
+        (words,) = {
+            each["content"][:14] for each in reader.messages(1) if "critic" in each["audience"]
+        }
+    assert words == "Is that right?"
+    (tmp_path / "judged.yaml").write_text(EXPERIMENT.replace("feedback: critic, ", ""))
+    with pytest.raises(UsageError, match="unknown instrument role of qa: 'critic'"):
+        parley.run(str(tmp_path / "judged.yaml"), store=tmp_path)
+
+
+def test_a_task_that_no_python_defines_is_judged_and_audited(tmp_path):
+    task = Path(__file__).parents[2] / "examples" / "summary.yaml"
+    models = {"a": "bot/writer", "b": "bot/random"}
+    settings = {**BM25, **CRITIC, "memory": "insights", "success": "chrf>=0.5"}
+    roles = {"critic": "bot/random"}
+    result = parley.run(str(task), models, roles=roles, evolve=settings, store=tmp_path)
+    assert {each.seat.role for each in verdicts(result)} == {"writer", "editor"}
+    assert not audit_run(result.ref, str(task)).breaches

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 from parley.config import models_file, trust
+from parley.config.evolved_task import evolve_task_class
 from parley.config.experiment import Experiment
 from parley.config.prompt_overrides import chosen_prompts
 from parley.config.task_catalogue import task_class
@@ -80,6 +81,10 @@ def read_experiment(path: str, allowed: Allowed = NOTHING_MORE) -> Experiment:
     with file.errors_at("task"):
         task = task_class(reference)
     found = Experiment(reference, params_in(file, task), file=file, allowed=allowed)
+    found.evolve = dict(data.get("evolve", {}))
+    if found.evolve:
+        with file.errors_at("evolve"):
+            task = evolve_task_class(task, parse_evolve(found.evolve))
     if "models" in data:
         found.models = models_file.models_in(file, "models", trusted=False)
     if "contestants" in data:
@@ -115,10 +120,6 @@ def read_experiment(path: str, allowed: Allowed = NOTHING_MORE) -> Experiment:
             trust.check_path(file, ("dataset",), path, allowed)
         else:
             trust.check_if_path(file, ("dataset",), found.dataset or "", allowed)
-    found.evolve = dict(data.get("evolve", {}))
-    if found.evolve:
-        with file.errors_at("evolve"):
-            parse_evolve(found.evolve)
     if "store" in data:
         here = allowed.with_paths([os.getcwd()])
         trust.check_path(file, ("store",), data["store"].removeprefix(FOLDER), here)

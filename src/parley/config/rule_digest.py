@@ -36,7 +36,11 @@ def rule_digest(task: type[Task]) -> str:
     with later."""
     if not (own := task.definition or source_of(task)):
         return ""
-    classes = [each for each in task.__mro__[1:] if each is not Task and not is_standard(each)]
+    classes = [
+        each
+        for each in task.__mro__[1:]
+        if each is not Task and not is_standard(each) and not vars(each).get("definition")
+    ]
     sources = [own, *(source_of(each) for each in classes)]
     return f"{SCHEME}:{text_digest(chr(10).join(sorted(with_shared(sources))))}"
 
