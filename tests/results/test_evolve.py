@@ -3,7 +3,9 @@
 import csv
 import io
 import json
+import sqlite3
 from collections import defaultdict
+from contextlib import closing
 from dataclasses import dataclass
 from importlib.resources import files
 
@@ -11,13 +13,16 @@ import fastjsonschema
 import pytest
 
 import parley
+from parley.errors import StoreError
 from parley.match.protocol import Reply, Usage
 from parley.plans.evolve_settings import parse_evolve
+from parley.results import evolve_plays
 from parley.results.evolve_plays import NEAR
 from parley.results.evolve_result import is_control
 from parley.results.evolve_tables import describe_findings
 from parley.results.judged_matches import list_judged_matches
 from parley.results.parts.evolve import ArmDifference, EvolveGain, EvolveResult, EvolveRound
+from parley.results.result import Result
 from parley.statistics.paired_gain import Gain, ItemShare, compute_paired_interval
 from parley.store import read_run
 from tests.runs.test_recall import evolve, questions
@@ -117,7 +122,7 @@ def say(last, probe=None, **controls):
 
 def test_a_sentence_claims_no_more_than_its_interval():
     clear, none, loss = gain_of(23, 0), gain_of(11, 9), gain_of(2, 20)
-    assert say(clear).startswith("m: arm evolve gains +0.240 (0.155 to 0.336) on 96 items, 23 ")
+    assert say(clear).startswith("m: arm evolve gains +0.240 (0.155 to 0.336) in round 3, 23 ")
     assert say(none).startswith("m: no gain of arm evolve is shown: +0.021")
     assert "arm evolve loses: -0.188" in say(loss)
     assert "11 gained and 9 lost" in say(none)
@@ -405,3 +410,29 @@ def test_a_critics_verdicts_are_held_against_the_truth(tmp_path):
     assert find(found.gains, arm="judged", kind="last").gain.items == 40
     assert find(found.differences, other="judged").difference.items == 40
     assert "right is kept" in result.render("text", "evolve")
+
+
+def test_near_duplicates_are_other_items_within_the_threshold(tmp_path, monkeypatch):
+    """The distances of bm25 are all below zero, so that all that is not the same item is near."""
+    monkeypatch.setattr(evolve_plays, "UNIT_LENGTH", ("bm25",))
+    found = evolve(tmp_path, count=8, evolve={"rounds": 1, "probe": False}).part("evolve")
+    row = find(found.rounds, round=1)
+    assert 0 < row.same_item.value < 1
+    assert row.near_duplicates.value == pytest.approx(1 - row.same_item.value)
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ('{"shown": [[1, "student"]], "k": 2, "dropped": 0, "shuffle": ""}', "no list of exp"),
+        ('{"shown": [], "k": "2", "dropped": 0, "shuffle": ""}', "k is .*not a whole number"),
+        ("[]", "recalls"),
+    ],
+)
+def test_a_damaged_row_of_what_was_shown_is_named(tmp_path, changed, said):
+    result = evolve(tmp_path, count=4, evolve={"rounds": 1, "probe": False})
+    with closing(sqlite3.connect(result.path)) as file:
+        file.execute("UPDATE recalled SET shown = ? WHERE match = 5", (changed,))
+        file.commit()
+    with pytest.raises(StoreError, match=said):
+        Result(result.ref).part("evolve")

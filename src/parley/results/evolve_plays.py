@@ -58,8 +58,9 @@ class ShownCounts:
     seats: int = 0
     experiences: int = 0
     dropped: int = 0
-    same: list[tuple[str, bool]] = field(default_factory=list)  # (item, whether it was the same)
-    near: list[tuple[str, bool]] = field(default_factory=list)  # (item, a near duplicate)
+    # (item, how many of the shown experiences were of this item, or nearly the same, of how many)
+    same: list[tuple[str, int, int]] = field(default_factory=list)
+    near: list[tuple[str, int, int]] = field(default_factory=list)
 
 
 @dataclass
@@ -110,7 +111,9 @@ def collect_evolve_plays(run: RunScores, settings: EvolveSettings) -> EvolvePlay
         name: find_success_rules(metrics, run.roles, arm, task)
         for name, arm in settings.arms.items()
     }
-    matches = {match.number: match for match in run.reader.matches()}
+    played = len(run.every_match) == sum(run.reader.counts().values())
+    listed = run.every_match if played else run.reader.matches()  # those that failed count, too
+    matches = {match.number: match for match in listed}
     items = {str(item["id"]): item for item in run.reader.items()}
     # a game without items is known by its block
     known = {match.block: items.get(match.block, {}) for match in matches.values()}
@@ -135,6 +138,27 @@ def find_stage(match: MatchRow, streams: frozenset[str]) -> StageKey:
     return StageKey(match.arm, 1 if match.arm in streams else match.stage)
 
 
+class Seating(NamedTuple):
+    """Who sits at a table: all contestants, and the seats whose plays are looked at."""
+
+    cast: tuple[tuple[str, str], ...]
+    scored: list[tuple[Seat, PlayOwner]]
+
+
+def find_seating(seats: Mapping[Seat, str], roles: set[str], contestants: Sequence[str]) -> Seating:
+    """The contestants of a match, whatever critics it has."""
+    return Seating(
+        tuple(
+            sorted((seat.key, alias) for seat, alias in seats.items() if seat.role in contestants)
+        ),
+        [
+            (seat, PlayOwner(alias, seat.role))
+            for seat, alias in seats.items()
+            if seat.role in roles
+        ],
+    )
+
+
 def place_plays(
     matches: Iterable[MatchRow],
     roles: set[str],
@@ -147,33 +171,32 @@ def place_plays(
     numbers: dict[PlayOwner, dict[tuple[Any, ...], int]] = {}
     found: dict[PlayOwner, OwnerPlays] = {}
     seen: dict[tuple[Any, ...], int] = {}
-    places: dict[PlayOwner, dict[StageKey, dict[int, PlayPlace]]] = {}
+    places: dict[tuple[PlayOwner, StageKey], dict[int, PlayPlace]] = {}
     windows: dict[tuple[PlayOwner, str], dict[int, int]] = {}
+    seatings: dict[int, Seating] = {}  # matches share a few
     for match in matches:
         stage, item = find_stage(match, streams), match.block
-        cast = tuple(
-            sorted(
-                (seat.key, alias) for seat, alias in match.seats.items() if seat.role in contestants
-            )
-        )
-        table = (stage, item, match.repeat, cast)
+        seating = seatings.get(id(match.seats))
+        if seating is None:
+            seating = find_seating(match.seats, roles, contestants)
+            seatings[id(match.seats)] = seating
+        table = (stage, item, match.repeat, seating.cast)
         count = seen[table] = seen.get(table, 0) + 1
-        for seat, alias in match.seats.items():
-            if seat.role not in roles or seat in match.idle:
+        for seat, owner in seating.scored:
+            if seat in match.idle:
                 continue
-            owner = PlayOwner(alias, seat.role)
             own = found.setdefault(owner, OwnerPlays())
             known = numbers.setdefault(owner, {})
-            number = known.setdefault((item, match.repeat, cast, seat.key, count), len(known))
+            key = (item, match.repeat, seating.cast, seat.key, count)
+            number = known.setdefault(key, len(known))
             if number == len(own.plays):
                 own.plays.append(Play(item, match.repeat))
-            by_stage = places.setdefault(owner, {}).setdefault(stage, {})
-            by_stage[number] = PlayPlace(match.number, seat)
+            places.setdefault((owner, stage), {})[number] = PlayPlace(match.number, seat)
             if match.arm in streams:
                 windows.setdefault((owner, match.arm), {})[number] = match.stage
-    for owner, own in found.items():
-        for stage, by_number in places[owner].items():
-            own.places[stage] = [by_number.get(number) for number in range(len(own.plays))]
+    for (owner, stage), by_number in places.items():
+        own = found[owner]
+        own.places[stage] = [by_number.get(number) for number in range(len(own.plays))]
     for (owner, arm), by_play in windows.items():
         found[owner].windows[arm] = [
             by_play.get(number, 0) for number in range(len(found[owner].plays))
@@ -224,11 +247,14 @@ def count_shown(
         found.dropped += row.dropped
         number = number_of.get(row.match)
         dense = is_distance_comparable(settings.arms[match.arm.removesuffix(PROBE)])
-        for shown in row.shown:
-            same = number_of.get(shown.match) == number
-            found.same.append((match.block, same))
-            if dense:
-                found.near.append((match.block, not same and shown.distance <= NEAR))
+        same = [number_of.get(shown.match) == number for shown in row.shown]
+        found.same.append((match.block, sum(same), len(same)))
+        if dense:
+            near = sum(
+                shown.distance <= NEAR and not own_item
+                for shown, own_item in zip(row.shown, same, strict=True)
+            )
+            found.near.append((match.block, near, len(same)))
 
 
 def describe_item(item: Mapping[str, Any]) -> str:

@@ -208,7 +208,7 @@ def describe_findings(found: EvolveResult) -> list[str]:
         if last is None or last.gain.value is None:
             continue
         who = f"{owner.alias}, {owner.role}" if has_several_roles(found) else owner.alias
-        said = [describe_gain(last)]
+        said = [describe_gain(last, found.first in stream_arms(found))]
         probe = find_gain(found, owner, found.first, "probe")
         if probe is not None and probe.gain.low is not None:
             said.append(describe_probe(probe.gain))
@@ -217,15 +217,16 @@ def describe_findings(found: EvolveResult) -> list[str]:
     return lines
 
 
-def describe_gain(row: EvolveGain) -> str:
+def describe_gain(row: EvolveGain, stream: bool) -> str:
     """What the gain of an arm shows."""
     gain = row.gain
+    where = "" if stream else f" in round {row.round}"
     what = (
-        f"{format_gain(gain)} on {plural(gain.items, 'item')}, {gain.gained} gained and "
-        f"{gain.lost} lost"
+        f"{format_gain(gain)}{where}, {gain.gained} gained and {gain.lost} lost on "
+        f"{plural(gain.items, 'item')}"
     )
     if gain.low is None or gain.high is None:
-        return f"too few items to tell a gain ({what})"
+        return f"too few items to tell a gain of arm {row.arm}: {what}"
     if gain.low > 0:
         return f"arm {row.arm} gains {what}"
     if gain.high < 0:

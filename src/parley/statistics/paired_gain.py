@@ -64,6 +64,10 @@ class FeedbackQuality:
 
 def average_items(plays: Sequence[Play], values: Values) -> dict[str, float]:
     """The mean of each item: within each series, then over series. Missing values are left out."""
+    if len({play.item for play in plays}) == len(plays):
+        return {
+            play.item: value for play, value in zip(plays, values, strict=True) if value is not None
+        }
     found: dict[str, dict[int, list[float]]] = {}
     for (item, series), value in zip(plays, values, strict=True):
         if value is not None:
@@ -83,14 +87,15 @@ def estimate_mean(
     return ItemShare(fmean(means) if means else None, low, high, len(means))
 
 
-def estimate_share(cases: Iterable[tuple[str, bool]]) -> ItemShare:
-    """The share of cases among (item, case), with an interval over items."""
-    counts: dict[str, list[int]] = {}
-    for item, case in cases:
-        found = counts.setdefault(item, [0, 0])
-        found[0] += case
-        found[1] += 1
-    means = [yes / all_ for yes, all_ in counts.values()]
+def estimate_share(counts: Iterable[tuple[str, int, int]]) -> ItemShare:
+    """The share of cases from (item, how many are one, of how many), with an interval over
+    items."""
+    found: dict[str, list[int]] = {}
+    for item, cases, of in counts:
+        own = found.setdefault(item, [0, 0])
+        own[0] += cases
+        own[1] += of
+    means = [cases / of for cases, of in found.values() if of]
     low, high, _ = compute_interval(means, (0.0, 1.0))
     return ItemShare(fmean(means) if means else None, low, high, len(means))
 
@@ -246,14 +251,14 @@ def measure_feedback(cases: Iterable[tuple[str, bool | None, bool]]) -> Feedback
     """How good feedback was, from (item, verdict, truth) for every match and seat; a verdict of
     None could not be read."""
     found = list(cases)
-    kept = [(item, truth) for item, verdict, truth in found if verdict]
-    right = [(item, bool(verdict)) for item, verdict, truth in found if truth]
+    kept = [(item, int(truth), 1) for item, verdict, truth in found if verdict]
+    right = [(item, int(bool(verdict)), 1) for item, verdict, truth in found if truth]
     return FeedbackQuality(
         verdicts=len(found),
         unreadable=sum(verdict is None for _, verdict, _ in found),
         kept=len(kept),
         right=len(right),
-        kept_and_right=sum(truth for _, truth in kept),
+        kept_and_right=sum(truth for _, truth, _ in kept),
         precision=estimate_share(kept),
         recall=estimate_share(right),
     )

@@ -551,15 +551,10 @@ class SqliteReader:
             what = f"what match {row[0]} recalls"
             self._check(row, (WHOLE, TEXT, TEXT, TEXT), what)
             match, seat, version, text = row
-            facts = self._json(text, RecalledFacts, what)
-            if any(
-                len(each) != 3
-                or not isinstance(each[0], int)
-                or not isinstance(each[1], str)
-                or not isinstance(each[2], int | float)
-                for each in facts["shown"]
-            ):
-                self._damaged(f"{what}: {shorten(facts['shown'])} is no list of experiences")
+            facts = self._json(text, Any, what)
+            if not are_recalled_facts(facts):
+                misfit = find_misfit(facts, RecalledFacts, what)
+                self._damaged(misfit or f"{what}: {shorten(facts)} is no list of experiences")
             shown = tuple(ShownExperience(*each) for each in facts["shown"])
             yield Recalled(
                 match, seat, version, shown, facts["k"], facts["dropped"], facts["shuffle"]
@@ -720,6 +715,26 @@ class SqliteReader:
 def ref_of(path: Path) -> RunRef:
     """The run that a file holds."""
     return RunRef(f"folder:{path.parent}", path.name.removesuffix(SUFFIX), str(path))
+
+
+def are_recalled_facts(facts: Any) -> bool:
+    """Whether a row has all of `RecalledFacts`; a run may have very many of them."""
+    if not isinstance(facts, dict):
+        return False
+    shown = facts.get("shown")
+    return (
+        isinstance(shown, list)
+        and type(facts.get("k")) is type(facts.get("dropped")) is int
+        and isinstance(facts.get("shuffle"), str)
+        and all(
+            isinstance(each, list)
+            and len(each) == 3
+            and type(each[0]) is int
+            and type(each[1]) is str
+            and type(each[2]) in (int, float)
+            for each in shown
+        )
+    )
 
 
 def misfit_of(message: list[Any], seats: set[str]) -> str:
