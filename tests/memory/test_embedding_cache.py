@@ -40,7 +40,7 @@ class Counting:
 @pytest.fixture(autouse=True)
 def _own_cache(tmp_path, monkeypatch):
     monkeypatch.setenv("PARLEY_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(embedding_cache, "PATIENCE", 0.1)
+    monkeypatch.setattr(embedding_cache, "LOCK_TIMEOUT", 0.1)
 
 
 def embedded(texts=TEXTS, name="counting", version="1"):
@@ -126,14 +126,14 @@ def test_a_read_only_cache_is_read(tmp_path, monkeypatch):
 
 def test_a_full_disk_leaves_a_file_that_is_mended(monkeypatch):
     embedded(TEXTS[:10])
-    packed = EmbeddingCache._packed
+    packed = EmbeddingCache._pack
     size = EmbeddingCache("counting", "1", WIDTH).record
 
     def torn(cache, key, vector):
         return packed(cache, key, vector)[: size // 2]
 
     with monkeypatch.context() as full:  # half of the last record has been written
-        full.setattr(EmbeddingCache, "_packed", torn)
+        full.setattr(EmbeddingCache, "_pack", torn)
         assert embedded(TEXTS[:11]) == 1
     assert embedded(TEXTS[:12]) == 2
     assert embedded(TEXTS[:12]) == 0
@@ -163,8 +163,8 @@ WRITER = """
 import sys
 from tests.memory import test_embedding_cache as here
 from parley.memory import dense
-dense.KEPT = 1  # every share is written by itself
-dense.SHARE = 1
+dense.SAVE_EVERY = 1  # every batch is written by itself
+dense.BATCH = 1
 texts = [f"text {sys.argv[1]} {number}" for number in range(int(sys.argv[2]))]
 print("ready", flush=True)
 here.embedded(texts)

@@ -44,7 +44,7 @@ def test_what_is_not_on_this_machine_is_not_fetched(monkeypatch):
 
     monkeypatch.setattr(hf, "find_spec", lambda name: "there")
     monkeypatch.setitem(sys.modules, "huggingface_hub", Hub())
-    with pytest.raises(UsageError, match="nothing is fetched unasked: fetch it by `hf download x/"):
+    with pytest.raises(UsageError, match="does not download it by itself: run `hf download x/"):
         make_retriever("hf/x/y")
 
 

@@ -7,7 +7,7 @@ import pytest
 from parley.errors import UsageError
 from parley.plans import Block, Done
 from parley.plans.blocks import BlockMaker
-from parley.plans.evolve import make_evolve_plan
+from parley.plans.evolve import EvolvePlan
 from parley.plans.evolve_settings import (
     EvolveArm,
     EvolveSettings,
@@ -22,7 +22,7 @@ ITEMS = [f"q{n}" for n in range(6)]
 
 def plan_for(given, items=ITEMS, repeats=1, models=("a", "b")):
     series = BlockMaker("each", QA(), models, {}, 0)
-    return make_evolve_plan(series, parse_evolve(given), items, repeats, 0)
+    return EvolvePlan(series, parse_evolve(given), items, repeats, 0)
 
 
 def shape(plan):
@@ -40,7 +40,7 @@ def shape(plan):
         ({"success": "accuracy=1"}, "success wants METRIC>=X"),
         ({"held_out": 1}, "held_out=1 leaves no item"),
         ({"controls": "perhaps"}, "evolve.controls wants true or false"),
-        ({"arms": {"a/b": {}}}, "an arm is named in letters"),
+        ({"arms": {"a/b": {}}}, "the name of an arm may have letters"),
         ({"arms": ["a"]}, "evolve.arms wants names of arms"),
         ({"arms": {"near": {"scop": "subject"}}}, "key of evolve.arms.near: 'scop'"),
         ({"arms": {"masked": {}}, "controls": True}, "'masked' is the name of a control"),

@@ -293,7 +293,7 @@ def test_prompts_of_the_plan_are_replaced_by_their_addresses(tmp_path):
     [
         ({"roles": {}}, "feedback=critic wants one model"),
         ({"roles": {"critic": ["a=bot/critic", "b=bot/critic"]}}, "got 2"),
-        ({"evolve": {"feedback": "truth"}}, "nobody asks a critic"),
+        ({"evolve": {"feedback": "truth"}}, "this run asks no critic"),
         ({"evolve": {"feedback": "critics"}}, "critic"),
         (
             {"evolve": {"memory": "insights", "arms": {"a": {}, "b": {"feedback": "truth"}}}},

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 # Which subjects are searched: all, the query's own, all but the query's own.
 Scope: TypeAlias = Literal["all", "subject", "other"]
 
-# What becomes of the task's own worked examples. "fill": what is retrieved replaces them, and they
-# fill up what is missing; "keep": they stay as they are; "shuffle": they are shuffled in each
-# stage. With the latter two nothing is searched.
+# What happens to the task's own worked examples. "fill": experiences replace them, and they fill up
+# to k; "keep": they stay as they are; "shuffle": they are shuffled in each stage. With "keep" and
+# "shuffle", nothing is searched.
 OwnExamples: TypeAlias = Literal["fill", "keep", "shuffle"]
 
 
@@ -32,14 +32,14 @@ class Neighbour(NamedTuple):
 
 @dataclass(frozen=True)
 class Search:
-    """One search of a whole stage at once."""
+    """The queries of a whole stage, and the texts to search."""
 
     queries: Sequence[str]
     stored: Sequence[str]
     k: int
     query_items: Sequence[int]  # equal numbers stand for the same item
     stored_items: Sequence[int]
-    mask: bool = False  # leave the query's own item out
+    mask: bool = False  # leave out stored texts of the query's own item
     query_subjects: Sequence[str] = ()
     stored_subjects: Sequence[str] = ()
     scope: Scope = "all"
@@ -60,7 +60,7 @@ class Search:
                 raise ValueError(f"{name} has {found} entries for {texts} texts")
 
     def barred(self, rows: slice) -> Barred | None:
-        """What the queries of some rows may not find, a row for each; None if they may find all."""
+        """Which stored texts mask and scope leave out, a row for each query; None: none of them."""
         found: Barred | None = None
         if self.mask:
             queries, stored = self._items
@@ -103,11 +103,11 @@ class Retriever(Protocol):
 
     @property
     def own_examples(self) -> OwnExamples:
-        """What becomes of the task's own worked examples."""
+        """What happens to the task's own worked examples."""
 
     def prepare(self) -> None:
-        """Fetch and load what a search needs, before a run is written; raises what a user can
-        mend."""
+        """Download and load what a search needs, before the run file is created; raises an error
+        that says what the user can do."""
 
     def search(self, wanted: Search) -> list[list[Neighbour]]:
         """For each query at most k stored texts, nearest first, ties by their order."""

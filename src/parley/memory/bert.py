@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 HEADS = 12
 EPSILON = 1e-12  # of layer normalisation
-ROWS = 32  # of the widest matrix that are worked on together: they stay in the processor's cache
+ROWS = 32  # of the widest matrix at a time, so that they stay in the processor's cache
 
 Floats: TypeAlias = NDArray[np.float32]
 
@@ -63,8 +63,8 @@ class Linear:
         self.bias = np.concatenate([tensors[f"{name}.bias"] for name in names]).astype(np.float32)
 
     def apply(self, x: Floats, texts: Sequence[slice]) -> Floats:
-        """Text by text: what multiplies matrices rounds by their shape, and so a text has the same
-        vector in any company."""
+        """Text by text: rounding depends on the shape of a matrix, and the vector of a text must
+        not depend on the other texts."""
         result = np.empty((len(x), len(self.bias)), np.float32)
         for text in texts:
             np.matmul(x[text], self.weight, out=result[text])

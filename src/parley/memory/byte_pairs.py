@@ -1,4 +1,4 @@
-"""The tokens of a text by merging pairs (BPE) as Llama 2 has it, from a `tokenizer.json`."""
+"""Byte-pair tokens (BPE) of Llama 2, as a `tokenizer.json` describes them."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from pathlib import Path
 import orjson
 
 SPACE = "▁"  # stands for a space, and before every text
-# No token goes on behind a word into the next space.
+# No token continues from a word into the next space.
 WORD = re.compile(f"{SPACE}*[^{SPACE}]+|{SPACE}+")
 MOST_WORDS = 100_000  # whose tokens are kept
 
 
 class BytePairs:
-    """Splits texts into tokens: of all neighbours those of the lowest rank are merged first."""
+    """Splits texts into tokens: the neighbours with the lowest rank are merged first."""
 
     def __init__(self, file: Path) -> None:
         about = orjson.loads(file.read_bytes())
@@ -33,7 +33,7 @@ class BytePairs:
         self._tokens: dict[str, Sequence[int]] = {}
 
     def split(self, text: str) -> list[int]:
-        """The numbers of a text's tokens."""
+        """The ids of a text's tokens."""
         found: list[int] = []
         for part in self._marks.split(text):
             if part in self._special:
@@ -51,7 +51,7 @@ class BytePairs:
         return found
 
     def _characters(self, word: str) -> list[int]:
-        """Every character as a token; one that has none by its bytes."""
+        """One token for each character, or its bytes where the vocabulary lacks it."""
         found: list[int] = []
         for character in word:
             if (number := self.vocabulary.get(character)) is not None:

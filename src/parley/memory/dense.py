@@ -1,5 +1,5 @@
-"""Retrievers that compare embeddings: texts become vectors, once for each text, and the nearest by
-L2 are found."""
+"""Retrievers that compare embeddings: each text is embedded once, and the nearest vectors by L2
+distance are found."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from parley.memory import Neighbour, OwnExamples, Search
 from parley.memory.embedding_cache import EmbeddingCache, hash_text
 from parley.memory.nearest import find_nearest
 
-KEPT = 1000  # texts that are embedded before they are kept on disk
-SHARE = 20  # texts that are embedded before it is said how far it is
+SAVE_EVERY = 1000  # new embeddings are written to disk after so many texts
+BATCH = 20  # texts that are embedded together; progress is reported after each batch
 
 Vector: TypeAlias = NDArray[np.float32]
 
 
 class Encoder(Protocol):
-    """Turns texts into vectors; a text has the same one in any company."""
+    """Turns texts into vectors. The vector of a text does not depend on the other texts."""
 
     @property
     def width(self) -> int: ...
 
     def prepare(self) -> None:
-        """Fetch what it needs; raises what a user can mend."""
+        """Download and load what it needs; raises an error that says what the user can do."""
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """A vector for each text."""
 
 
 class DenseRetriever:
-    """Finds the nearest embeddings; those that were computed before are read from disk."""
+    """Finds the nearest embeddings. Embeddings are cached on disk."""
 
     own_examples: OwnExamples = "fill"
 
@@ -56,7 +56,7 @@ class DenseRetriever:
         return find_nearest(vectors[queries], vectors[stored], wanted.k, wanted.barred, stored)
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """The vector of each text: known, kept on disk or computed now."""
+        """The vector of each text, from memory, from disk or computed now."""
         keys = [hash_text(text) for text in texts]
         cache = EmbeddingCache(self.name, self.version, self.encoder.width)
         if missing := set(keys) - self._known.keys():
@@ -64,13 +64,13 @@ class DenseRetriever:
         todo = {key: text for key, text in zip(keys, texts, strict=True) if key not in self._known}
         new: dict[bytes, Vector] = {}
         try:
-            for done, (some, vectors) in enumerate(self._computed(todo)):
+            for done, (some, vectors) in enumerate(self._embed_in_batches(todo)):
                 new |= zip(some, vectors, strict=True)
                 self._known |= zip(some, vectors, strict=True)
                 downloads.notify_watchers(
-                    f"{self.name}: {min((done + 1) * SHARE, len(todo)):,} of {len(todo):,} texts"
+                    f"{self.name}: {min((done + 1) * BATCH, len(todo)):,} of {len(todo):,} texts"
                 )
-                if len(new) >= KEPT:
+                if len(new) >= SAVE_EVERY:
                     cache.keep(new, self._known)
                     new = {}
         finally:
@@ -79,10 +79,10 @@ class DenseRetriever:
                 downloads.notify_watchers("")
         return np.array([self._known[key] for key in keys], np.float32)
 
-    def _computed(
+    def _embed_in_batches(
         self, todo: dict[bytes, str]
     ) -> Iterator[tuple[list[bytes], NDArray[np.float32]]]:
         keys = sorted(todo, key=lambda key: len(todo[key]))
-        for start in range(0, len(keys), SHARE):
-            some = keys[start : start + SHARE]
+        for start in range(0, len(keys), BATCH):
+            some = keys[start : start + BATCH]
             yield some, self.encoder.embed([todo[key] for key in some])

@@ -1,9 +1,9 @@
 """Embeddings on disk, by retriever, version and text: an append-only file for each version of a
 retriever, shared by all processes of a user.
 
-Whatever is wrong with the file costs time, never a run: what cannot be read is computed again, what
-cannot be written is not kept. Every record has a checksum; a record that is torn or damaged is
-found out, and the file is then begun anew with what this process knows.
+A faulty file costs time, but never fails a run: what cannot be read is computed again, what cannot
+be written is not cached. Every record has a checksum. If a record is torn or damaged, the file is
+rewritten with what this process knows.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from parley import downloads
 MAGIC = b"parley embeddings 1\n"
 KEY = 32  # bytes of a text's hash
 CHECK = 4  # bytes of a checksum
-LARGEST = 2**29  # bytes of a file; one that would become larger is begun anew
-PATIENCE = 5.0  # seconds to wait for another process that writes
-LOOK = 0.05  # seconds between two tries
+LARGEST = 2**29  # bytes of a file; a file that would become larger is rewritten
+LOCK_TIMEOUT = 5.0  # seconds to wait for another process that writes
+POLL = 0.05  # seconds between two tries
 READ = 2**20  # bytes that are read at a time, about
 
 Vector: TypeAlias = NDArray[np.float32]
@@ -47,7 +47,7 @@ class EmbeddingCache:
         same = sha256(f"{retriever}\0{version}\0{width}".encode()).hexdigest()[:16]
         self.path = downloads.cache_folder() / "embeddings" / f"{words}-{same}.vectors"
         self.width = width
-        self.damaged = False  # found so when it was last read
+        self.damaged = False  # whether the last read found a fault
 
     @property
     def record(self) -> int:
@@ -65,7 +65,7 @@ class EmbeddingCache:
         return found
 
     def _records(self) -> Iterator[bytes]:
-        """All whole records; those behind the last whole one may still be under way."""
+        """All whole records; another process may still be writing after the last of them."""
         with self.path.open("rb") as file:
             if file.read(len(MAGIC)) != MAGIC:
                 self.damaged = True
@@ -80,8 +80,8 @@ class EmbeddingCache:
                         self.damaged = True
 
     def keep(self, new: Mapping[bytes, Vector], known: Mapping[bytes, Vector]) -> None:
-        """Append new embeddings; a file that is damaged or too large is replaced by all that are
-        known here."""
+        """Append new embeddings; if the file is damaged or too large, replace it by all that this
+        process knows."""
         if not new and not self.damaged:
             return
         with suppress(OSError):
@@ -91,12 +91,12 @@ class EmbeddingCache:
                     self._write(new, known)
 
     def _write(self, new: Mapping[bytes, Vector], known: Mapping[bytes, Vector]) -> None:
-        content = b"".join(map(self._packed, new.keys(), new.values()))
+        content = b"".join(map(self._pack, new.keys(), new.values()))
         try:
             with self.path.open("r+b") as file:
                 size = file.seek(0, SEEK_END)
                 if not self.damaged and len(MAGIC) <= size < LARGEST - len(content):
-                    # behind the last whole record, if somebody was killed while writing
+                    # a process that was killed may have left a part of a record at the end
                     size -= (size - len(MAGIC)) % self.record
                     file.seek(size)
                     file.truncate()
@@ -108,29 +108,29 @@ class EmbeddingCache:
         try:
             everything = {**known, **new}
             part.write_bytes(
-                MAGIC + b"".join(map(self._packed, everything.keys(), everything.values()))
+                MAGIC + b"".join(map(self._pack, everything.keys(), everything.values()))
             )
             replace(part, self.path)
             self.damaged = False
         finally:
             part.unlink(missing_ok=True)
 
-    def _packed(self, key: bytes, vector: Vector) -> bytes:
+    def _pack(self, key: bytes, vector: Vector) -> bytes:
         body = key + vector.astype("<f4").tobytes()
         return body + zlib.crc32(body).to_bytes(CHECK, "little")
 
 
 @contextmanager
 def take_lock(file: Path) -> Iterator[bool]:
-    """Whether this process may write, after a wait of some seconds; without locks on this system
-    all may, and checksums find out who wrote into whose record."""
+    """Wait some seconds for the lock; whether this process may write. On systems without file locks
+    every process may, and checksums detect records that two processes mixed up."""
     with file.open("wb") as lock:
         try:
             import fcntl
         except ImportError:
             yield True
             return
-        last = time.monotonic() + PATIENCE
+        last = time.monotonic() + LOCK_TIMEOUT
         while True:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -139,5 +139,5 @@ def take_lock(file: Path) -> Iterator[bool]:
                 if time.monotonic() > last:
                     yield False
                     return
-                time.sleep(LOOK)
+                time.sleep(POLL)
         yield True

@@ -16,7 +16,7 @@ DIGITS = re.compile(r"(\d+)")
 
 
 class MemoryOwner(NamedTuple):
-    """Whose memory it is: experiences are never shared between two of them."""
+    """Whose memory it is. Owners never share experiences."""
 
     alias: str
     role: str
@@ -26,7 +26,7 @@ class MemoryOwner(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Experience:
-    """One interaction of a model, and whether it went well."""
+    """One interaction of a model, and whether it was a success."""
 
     match: int  # below 0: taken over from another run
     seat: str
@@ -36,16 +36,16 @@ class Experience:
     stage: int
     arm: str  # empty for the standard round, which all arms share
     series: int
-    cue: str  # the words that it is found by
+    cue: str  # the words that searches compare
     turns: tuple[Example, ...]
-    success: bool  # by the feedback that the memory goes by
+    success: bool  # by the feedback of the arm
     right: bool  # by the task's own score
     subject: str = ""
     lesson: str = ""  # what the model wrote down about it
 
     @property
     def key(self) -> tuple[int, str]:
-        """How records name it."""
+        """Identifies it in records."""
         return self.match, self.seat
 
 
@@ -55,8 +55,8 @@ class MemoryPolicy:
 
     keep: Literal["positive", "all"] = "positive"
     refresh: Literal["merge", "replace"] = "merge"
-    stream: bool = False  # the standard round is a control, and nothing is learnt from it
-    lessons: bool = False  # what counts is the lesson, whatever became of the match
+    stream: bool = False  # the standard round is a control and is not remembered
+    lessons: bool = False  # keep every lesson, whatever the outcome of its match
 
 
 def select_experiences(
@@ -105,13 +105,12 @@ def select_experiences(
 
 
 def age_rank(experience: Experience) -> int:
-    """Orders experiences by age; what another run brought is the oldest."""
+    """Orders experiences by age; those of another run are the oldest."""
     return -1 if experience.match < 0 else experience.stage
 
 
 def item_order(item: str) -> tuple[tuple[int, int, str], ...]:
-    """Sorts ids as people count: q2 before q10. It does not depend on the order in which items are
-    played."""
+    """A sort key for ids that puts q2 before q10, whatever the order in which items are played."""
     return tuple(
         (0, int(part), "") if part.isdigit() and part.isascii() else (1, 0, part)
         for part in DIGITS.split(item)
@@ -128,8 +127,8 @@ def memory_version(memory: Sequence[Experience]) -> str:
 
 
 def choose_held_out(strata: Mapping[str, Sequence[str]], share: float, seed: int) -> frozenset[str]:
-    """The items that are never remembered: the share of every stratum, drawn with the seed. Which
-    they are does not depend on the order of items."""
+    """The items that are never remembered: this share of every stratum, drawn with the seed. The
+    order of items does not matter."""
     found: set[str] = set()
     for items in strata.values():
         drawn = sorted(items, key=lambda item: draw_share(f"{seed}|held out|{item}"))
@@ -158,7 +157,7 @@ class Recalled:
     match: int
     seat: str
     version: str  # of the memory that was searched
-    shown: tuple[ShownExperience, ...]  # in the order in which they stand
+    shown: tuple[ShownExperience, ...]  # in the order of the prompt
     k: int  # how many were wanted; the task's own examples fill up what is missing
     dropped: int = 0  # found, but too long for the model's context or for `fit`
     shuffle: str = ""  # the seed by which the task's own examples were shuffled

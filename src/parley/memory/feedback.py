@@ -1,5 +1,5 @@
-"""What is asked after a match, besides its score: who judges whether it was a success, what they
-said, and what the player has learnt from it."""
+"""Feedback after a match, besides its score: who judges whether it was a success, the verdict, and
+the lesson that the player writes."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ CRITIC = "critic"  # another model judges
 SELF_CRITIC = "self_critic"  # the model that played judges itself
 LESSON_WRITER = "lesson_writer"  # the model that played writes down what it has learnt
 FEEDBACK_ROLES = (CRITIC, SELF_CRITIC, LESSON_WRITER)
-# feedback by a model: who gives it
+# who gives the feedback, where a model does
 CRITICS: dict[Critic, str] = {"critic": CRITIC, "self": SELF_CRITIC}
-LESSON_WORDS = 60  # of a lesson at the most
+LESSON_WORDS = 60  # the most words of a lesson
 # a character of Chinese, Japanese or Korean stands for a word
 WORD = re.compile(
     r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\s\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+"
@@ -26,7 +26,7 @@ WORD = re.compile(
 
 @dataclass(frozen=True)
 class CriticVerdict(Note, kind="evolve.verdict"):
-    """Whether a critic takes what a seat did for a success; None if its reply could not be read."""
+    """Whether a critic judges a seat to have succeeded; None if its reply could not be read."""
 
     seat: Seat
     by: Critic
@@ -40,18 +40,18 @@ class Lesson(Note, kind="evolve.lesson"):
 
     seat: Seat
     text: str  # cut to the most words that a lesson may have
-    words: int  # as it was written
+    words: int  # before it was cut
 
 
 class CutText(NamedTuple):
-    """A text with so many words at the most, and how many it had."""
+    """The beginning of a text, and how many words the whole text has."""
 
     text: str
     words: int
 
 
 def cut_words(text: str, most: int = LESSON_WORDS) -> CutText:
-    """The beginning of a text: whole words, and the spaces between them as they are."""
+    """Cut a text after so many words; the white space between them stays as it is."""
     places = [found.end() for found in WORD.finditer(text)]
     kept = text if len(places) <= most else text[: places[most - 1]]
     return CutText(kept.strip(), len(places))

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from parley.rules.pool import Example
 
-# what a violation says of a reply that was not taken
+# outcomes of violations after which a reply was not accepted
 NOT_TAKEN = ("asked again", "default", "forfeit")
 
 
@@ -25,11 +25,11 @@ class RecordedMatch(NamedTuple):
     # round, kind, sender, audience, content, attempt; a reply's words stand in `replies`
     messages: Sequence[Sequence[Any]]
     replies: Mapping[tuple[int, str, int], RecordedReply]
-    not_taken: frozenset[tuple[int, str, int]]  # replies that could not be read
+    not_taken: frozenset[tuple[int, str, int]]  # places of replies that could not be read
 
 
 class Interaction(NamedTuple):
-    """One seat's whole conversation, without what was asked again."""
+    """One seat's whole conversation, without repeated questions."""
 
     told: str  # before the first question
     turns: tuple[Example, ...]
@@ -41,8 +41,8 @@ class Interaction(NamedTuple):
 
 
 def collect_interactions(match: RecordedMatch) -> dict[str, Interaction | None]:
-    """The conversation of every seat that was asked something. None: a reply of it was cut, or
-    never readable, so that it is no example for anybody."""
+    """The conversation of every seat that was asked something. None if a reply was cut or could
+    never be read: such a conversation is no example."""
     told: dict[str, str] = {}
     waiting: dict[str, list[str]] = {}
     asked: dict[str, str] = {}

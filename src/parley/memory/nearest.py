@@ -1,4 +1,4 @@
-"""The nearest of many: exact, ties by order, in blocks of rows so that memory is bounded."""
+"""Exact nearest neighbours, computed in blocks of rows so that memory is bounded."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from parley.memory import Neighbour
 BLOCK = 2**23  # scores that are looked at together: 32 MB
 PAIRS = 2**18  # pairs of a query and a candidate that are ranked together
 EXACT = 2**13  # pairs whose distances are computed together: 25 MB at a width of 384
-GROUPS = 128  # of stored vectors, by whose least scores a block is screened
+GROUPS = 128  # of stored vectors; the smallest score of each screens a block
 ROUNDING = 2.0**-24  # of float32
 LARGEST = np.finfo(np.float32).max
 
@@ -22,7 +22,7 @@ Flags: TypeAlias = NDArray[np.bool_]
 
 
 def take_nearest(distances: NDArray[np.float64], k: int) -> list[Neighbour]:
-    """The places of the k least distances, ties by order; what is infinitely far is not found."""
+    """The places of the k smallest distances, ties by order; infinite distances are left out."""
     if k < len(distances):
         near = np.flatnonzero(distances <= np.partition(distances, k - 1)[k - 1])
     else:
@@ -42,10 +42,10 @@ def find_nearest(
 ) -> list[list[Neighbour]]:
     """For each query the k nearest stored vectors by L2, ties by order.
 
-    Products in float32 say who may be among them; the distances of those, and so their order, are
-    computed in float64 from the pair alone. The result is therefore the same whatever the block and
-    whatever multiplies the matrices. `twins` numbers the stored vectors, equal ones alike, so that
-    many equal ones cost little.
+    Products in float32 select candidates; their distances, and so their order, are computed in
+    float64 from each pair alone. So the result depends neither on the block size nor on the library
+    that multiplies matrices. `twins` gives equal stored vectors the same number, so that each
+    distance is computed once.
     """
     if not len(stored):
         return [[] for _ in queries]
@@ -54,7 +54,7 @@ def find_nearest(
     # |s|² - 2 qs as one product: [-2q, 1] [s, |s|²]
     right = np.concatenate([stored, squares[:, None].astype(np.float32)], axis=1)
     lengths = np.sqrt(np.einsum("ij,ij->i", queries, queries, dtype=np.float64))
-    # What rounding can add to one score and take from another, and half as much again.
+    # Twice the largest rounding error of a score, and half as much again.
     farthest = 2 * lengths * squares.max() ** 0.5 + squares.max()
     margins = 3 * (right.shape[1] + 1) * ROUNDING * farthest
     rows = max(1, block // len(stored))
@@ -75,8 +75,8 @@ def find_nearest(
 
 
 def screen_scores(scores: Vectors, k: int, margins: NDArray[np.float64]) -> Flags:
-    """Which stored vectors may be among the k nearest of a row. The k-th least of the least scores
-    of groups is no less than the k-th least of all."""
+    """Which stored vectors may be among the k nearest of a row. The k-th smallest of the smallest
+    scores of groups is never below the k-th smallest of all scores."""
     size = scores.shape[1]
     groups = max(GROUPS, 4 * k)
     if size >= 2 * groups:
@@ -96,7 +96,7 @@ def screen_scores(scores: Vectors, k: int, margins: NDArray[np.float64]) -> Flag
 
 
 def split_rows(near: Flags) -> Iterator[tuple[int, int]]:
-    """Ranges of rows with so many candidates as are ranked together, or of one row."""
+    """Ranges of rows with at most PAIRS candidates together, or of one row."""
     totals = np.cumsum(np.count_nonzero(near, axis=1))
     first = before = 0
     while first < len(near):

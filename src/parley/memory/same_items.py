@@ -1,4 +1,4 @@
-"""Which items are the same: by their words, whatever their case, punctuation and choice order."""
+"""Which items are the same, by their words. Case, punctuation and order of choices are ignored."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from parley.datasets.open_references import fold_text
 
 
 class ItemNumbers:
-    """Gives equal numbers to equal items. An item without words of its own goes by its id."""
+    """Gives equal numbers to equal items. An item without words is compared by its id."""
 
     def __init__(self) -> None:
         self._numbers: dict[object, int] = {}

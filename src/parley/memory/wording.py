@@ -1,5 +1,5 @@
-"""The words of the plan `evolve`: those around experiences when they are shown, and the questions
-that are asked after a match. `--prompt evolve.NAME=…` replaces them."""
+"""Prompts of the plan `evolve`: the words around experiences, and the questions after a match.
+`--prompt evolve.NAME=…` replaces them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tokens of a text for BERT without case: WordPiece, as a `tokenizer.json` describes it."""
+"""WordPiece tokens for uncased BERT, as a `tokenizer.json` describes them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from string import punctuation
 
 import orjson
 
-# What is written without spaces between words: every character is a word.
+# Scripts without spaces between words: every character is a word.
 CHINESE = (
     (0x4E00, 0x9FFF), (0x3400, 0x4DBF), (0x20000, 0x2A6DF), (0x2A700, 0x2B73F),
     (0x2B740, 0x2B81F), (0x2B920, 0x2CEAF), (0xF900, 0xFAFF), (0x2F800, 0x2FA1F),
@@ -21,8 +21,8 @@ MOST_WORDS = 100_000  # whose pieces are kept
 
 
 class Normalisation(dict[int, str]):
-    """For `str.translate`: what becomes of a character. Control characters and accents go, capitals
-    become small, spaces stand round Chinese characters and punctuation."""
+    """A table for `str.translate`: removes control characters and accents, lowers capitals, puts
+    spaces around Chinese characters and punctuation."""
 
     def __missing__(self, code: int) -> str:
         self[code] = found = normalise_character(chr(code))
@@ -66,7 +66,7 @@ class WordPiece:
         self._pieces: dict[str, Sequence[int]] = {}
 
     def split(self, text: str, most: int) -> list[int]:
-        """The numbers of a text's tokens, with those that begin and end it: at most so many."""
+        """The ids of a text's tokens with [CLS] and [SEP], at most `most` of them."""
         found = [self.first]
         for part in self._marks.split(text):
             if part in self._special:

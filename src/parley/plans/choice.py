@@ -12,7 +12,7 @@ from parley.plans import Plan
 from parley.plans.arrangements import contestant_roles, default_arrangement
 from parley.plans.blocks import BlockMaker
 from parley.plans.confident_items import ScreeningPlan
-from parley.plans.evolve import make_evolve_plan
+from parley.plans.evolve import EvolvePlan
 from parley.plans.evolve_settings import EvolveSettings, find_success_rules
 from parley.plans.feedback_seats import FeedbackSeats, find_wanted_feedback
 from parley.plans.fixed import make_fixed_plan
@@ -53,9 +53,7 @@ def choose_plan(
         metrics = check_evolve(task, series, evolve)
         critics = () if own else instruments.get(CRITIC, ())
         feedback = FeedbackSeats(evolve, task, metrics, critics)
-        return make_evolve_plan(
-            series, evolve, items, repeats, seed, task.items is not None, feedback
-        )
+        return EvolvePlan(series, evolve, items, repeats, seed, task.items is not None, feedback)
     if verify is not None:
         return ScreeningPlan(
             BlockMaker(name, task, contestants, instruments, seed, size), items, repeats, *verify

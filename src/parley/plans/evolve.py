@@ -1,4 +1,4 @@
-"""The plan `evolve`: the same items in several rounds, while models draw on what went well.
+"""The plan `evolve`: plays the same items in several rounds; models see their earlier successes.
 
 Stage 0 is the standard round, which all arms share. A stage reads the memory as it stood when the
 stage began, so the matches of a stage do not depend on each other.
@@ -35,6 +35,11 @@ class EvolvePlan:
         has_items: bool = True,
         feedback: FeedbackSeats | None = None,
     ) -> None:
+        if len(items) < 2:
+            raise UsageError(
+                f"evolve needs at least two {'items' if has_items else 'games a round'}, so that "
+                "models can use what they learn from one for another: --items N"
+            )
         self._feedback = feedback
         self._series, self._items, self._repeats, self._seed = series, list(items), repeats, seed
         self.settings, self._has_items = settings, has_items
@@ -101,19 +106,19 @@ class EvolvePlan:
             played += len(found)
 
     def _window(self, size: int, number: int) -> list[tuple[int, str]]:
-        """The items of one window, in each series in an order of its own."""
+        """The items of one window; every series has its own order of items."""
         found = []
         for repeat in range(1, self._repeats + 1):
             order = sorted(self._items, key=partial(self._place_in_stream, repeat))
             found += [(repeat, item) for item in order[(number - 1) * size : number * size]]
         return found
 
-    def _on(self, block: str) -> str | None:
-        """The item of a block; a game without items is known by its number only."""
+    def _item_of(self, block: str) -> str | None:
+        """The item of a block; None in a game without items, whose blocks are numbered."""
         return block if self._has_items else None
 
     def _place_in_stream(self, repeat: int, item: str) -> bytes:
-        """Sorts items as the seed has drawn them, whatever order they were given in."""
+        """A sort key: the seed decides the order of items, not the order they were given in."""
         text = f"{self._seed}|stream|{repeat}|{item}"
         return blake2b(text.encode(), digest_size=8).digest()
 
@@ -126,7 +131,7 @@ class EvolvePlan:
     ) -> Iterator[MatchSpec]:
         for repeat, item in places:
             turn = self._turns[repeat, item]
-            for spec in self._series.matches(played, item, self._on(item), repeat, turn):
+            for spec in self._series.matches(played, item, self._item_of(item), repeat, turn):
                 seats = dict(spec.seats)
                 if self._feedback is not None:
                     seats |= self._feedback.seats_after(spec.seats, stage, arm)
@@ -135,28 +140,10 @@ class EvolvePlan:
 
 
 def is_poisoned(arm: str, share: float, seed: int, spec: MatchSpec, seat: Seat) -> bool:
-    """Whether the verdict on one seat is turned round, where a share of the feedback is wrong on
-    purpose. It does not depend on the order of matches."""
+    """Whether the verdict on one seat is reversed (`poison`). It does not depend on the order of
+    matches."""
     if not share:
         return False
     cast = sorted((each.key, alias) for each, alias in spec.seats.items())
     where = f"{arm}|{spec.stage}|{spec.repeat}|{spec.block}|{seat.key}|{cast}"
     return draw_share(f"{seed}|poison|{where}") < share
-
-
-def make_evolve_plan(
-    series: BlockMaker,
-    settings: EvolveSettings,
-    items: Sequence[str],
-    repeats: int,
-    seed: int,
-    has_items: bool = True,
-    feedback: FeedbackSeats | None = None,
-) -> EvolvePlan:
-    """The plan; refuses what nothing could be learnt from."""
-    if len(items) < 2:
-        raise UsageError(
-            f"evolve needs at least two {'items' if has_items else 'games a round'}, so that "
-            "something can be learnt from one for another: --items N"
-        )
-    return EvolvePlan(series, settings, items, repeats, seed, has_items, feedback)

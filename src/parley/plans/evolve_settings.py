@@ -20,14 +20,14 @@ CONTROLS: dict[str, dict[str, Any]] = {
     "random": {"retriever": "random"},
 }
 WITHOUT_SEARCH = ("fixed", "none")  # retrievers that show the task's own examples
-KEYS = {"from": "source"}  # keys that are no names in Python, and their fields
+KEYS = {"from": "source"}  # keys that Python reserves, and their fields
 SUCCESS = re.compile(r"\s*([\w.-]+)\s*(>=|<=)\s*([-+.\deE]+)\s*")
 Share = Annotated[float, (0, 1)]
 
 
 @dataclass(frozen=True)
 class EvolveArm:
-    """One way to evolve: every arm has memories of its own, and all share the standard round.
+    """One set of settings. Every arm has its own memories; all arms share the standard round.
 
     rounds     evolve rounds after the standard one
     k          how many experiences to show; as many as the task has examples, else 3
@@ -42,7 +42,7 @@ class EvolveArm:
     window     play items once, as a stream, N at a time
     held_out   the share of items that is never remembered
     memory     what to remember: demonstrations, or insights that the model writes down
-    poison     the share of verdicts that is turned round
+    poison     the share of verdicts that is reversed
     success    what counts as a success: METRIC>=X or METRIC<=X
     fit        the most tokens that the shown experiences may have
     from       another run whose memory to begin with
@@ -85,18 +85,18 @@ class EvolveArm:
 
 @dataclass(frozen=True)
 class EvolveSettings:
-    """The arms of a run, by name; the first one is the one that is reported first."""
+    """The arms of a run, by name. Main tables show the first one."""
 
     arms: dict[str, EvolveArm]
 
     def __post_init__(self) -> None:
         if not self.arms:
-            raise UsageError("evolve: at least one arm is needed")
+            raise UsageError("evolve.arms is empty: name at least one arm")
         for name in self.arms:
             if not re.fullmatch(r"[\w.-]+", name):
                 raise UsageError(
-                    f"evolve.arms: an arm is named in letters, digits, '_', '-' and '.', "
-                    f"not {name!r}"
+                    f"evolve.arms: the name of an arm may have letters, digits, '_', '-' and "
+                    f"'.', found {name!r}"
                 )
 
     @property
@@ -106,11 +106,11 @@ class EvolveSettings:
 
     @property
     def last_stage(self) -> int:
-        """The last stage of the first arm; a stream has none that stands for all of it."""
+        """The last stage of the first arm; not for streams, where every window is a stage."""
         return self.arms[self.first].rounds
 
     def arm(self, name: str) -> EvolveArm:
-        """An arm by its name; the arm of a probe is the one that it belongs to, masked."""
+        """An arm by its name; the arm of a probe is the arm that it belongs to, masked."""
         own = self.arms[name.removesuffix(PROBE)]
         return replace(own, mask=True) if name.endswith(PROBE) else own
 
@@ -122,8 +122,8 @@ class EvolveSettings:
 
 
 def parse_evolve(given: Mapping[str, Any]) -> EvolveSettings:
-    """The settings that a user gave: keys of all arms, `controls`, and `arms` with what each of
-    them has instead."""
+    """Read the settings that a user gave: keys for all arms, `controls`, and `arms` with the
+    settings in which each arm differs."""
     rest = dict(given)
     arms, controls = rest.pop("arms", None), rest.pop("controls", False)
     if not isinstance(controls, bool) and str(controls).lower() not in ("true", "false"):
@@ -143,8 +143,8 @@ def parse_evolve(given: Mapping[str, Any]) -> EvolveSettings:
 
 
 def parse_arm(given: Mapping[str, Any], owner: str) -> EvolveArm:
-    """One arm by what the user gave."""
-    known = [public_key(each.name) for each in fields(EvolveArm)]
+    """Read the settings of one arm."""
+    known = [setting_key(each.name) for each in fields(EvolveArm)]
     for key in given:
         if key not in known:
             raise unknown_name(f"key of {owner}:", str(key), [*known, "arms", "controls"])
@@ -152,19 +152,19 @@ def parse_arm(given: Mapping[str, Any], owner: str) -> EvolveArm:
     arm = build_dataclass(EvolveArm, named, "key of", owner)
     if arm.window is not None and "rounds" in given:
         raise UsageError(
-            f"{owner}: window plays every item once, in windows; rounds plays all items again: "
+            f"{owner}: window plays every item once, rounds plays all items several times: "
             "leave one of the two out"
         )
     return arm
 
 
-def public_key(field: str) -> str:
-    """The key under which users give a field."""
+def setting_key(field: str) -> str:
+    """The key that users write for a field."""
     return next((key for key, name in KEYS.items() if name == field), field)
 
 
 def with_controls(settings: EvolveSettings) -> EvolveSettings:
-    """The same settings with the three control arms, as far as they differ from the first arm."""
+    """The same settings with those of the three controls that differ from the first arm."""
     own = settings.arms[settings.first]
     added: dict[str, EvolveArm] = {}
     for name, changes in CONTROLS.items():
@@ -177,14 +177,14 @@ def with_controls(settings: EvolveSettings) -> EvolveSettings:
 
 
 class SuccessRule(NamedTuple):
-    """From which score on a match was a success for a role."""
+    """The score from which a match counts as a success for a role."""
 
     metric: str
     threshold: float
     higher: bool
 
     def holds(self, value: float | None) -> bool:
-        """Whether a score is a success; a missing one is none."""
+        """Whether a score is a success; a missing score is not."""
         if value is None:
             return False
         return value >= self.threshold if self.higher else value <= self.threshold
@@ -193,7 +193,7 @@ class SuccessRule(NamedTuple):
 def find_success_rules(
     metrics: Sequence[Metric], roles: Sequence[str], arm: EvolveArm, task: str
 ) -> dict[str, SuccessRule]:
-    """By contestant role, what counts as a success; roles without such a metric have none."""
+    """What counts as a success, by role; roles without such a metric are left out."""
 
     def metrics_of(role: str) -> list[Metric]:
         return [each for each in metrics if not each.roles or role in each.roles]
@@ -207,7 +207,7 @@ def find_success_rules(
         try:
             threshold = float(text)
         except ValueError:
-            raise UsageError(f"evolve.success: {text!r} is no number") from None
+            raise UsageError(f"evolve.success: {text!r} is not a number") from None
         return {
             role: SuccessRule(name, threshold, sign == ">=")
             for role in roles
@@ -231,5 +231,5 @@ def find_success_rules(
 def describe_arm(arm: EvolveArm) -> str:
     """An arm's settings in one line, for signatures: what differs from the defaults."""
     usual = asdict(EvolveArm())
-    said = {public_key(name): value for name, value in asdict(arm).items() if value != usual[name]}
+    said = {setting_key(name): value for name, value in asdict(arm).items() if value != usual[name]}
     return ",".join(f"{key}={value}" for key, value in said.items()) or "default"

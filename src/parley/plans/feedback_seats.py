@@ -21,14 +21,14 @@ from parley.rules.task import Metric, Role, Task
 
 @dataclass(frozen=True)
 class FeedbackWanted:
-    """What is asked after the matches of a run; arms that recall nothing want nothing."""
+    """What a run asks after its matches. Arms that recall nothing need nothing."""
 
     critic: bool = False
     self_critic: bool = False
-    # who tells players that write lessons how it went: empty if nobody writes any
+    # the feedback that players are told before they write lessons; empty if nobody writes any
     lessons: Literal["", "truth", "critic", "self"] = ""
-    lesson_success: str = ""  # what counts as a success there
-    # what counts as a success, in every arm that wants something
+    lesson_success: str = ""  # the `success` of arms with lessons
+    # the `success` of every arm that asks something
     success: tuple[str, ...] = ()
     outcomes: bool = False  # experiences are shown with what became of them
 
@@ -44,20 +44,20 @@ class FeedbackWanted:
 
 
 def find_wanted_feedback(settings: EvolveSettings) -> FeedbackWanted:
-    """What the arms of a run want to be asked after matches."""
+    """What the arms of a run need to ask after matches."""
     arms = [arm for arm in settings.arms.values() if arm.searches]
     asking = [arm for arm in arms if roles_for_arm(arm)]
     writing = [arm for arm in arms if arm.memory == "insights"]
     if len({(arm.feedback, arm.success) for arm in writing}) > 1:
         raise UsageError(
-            "evolve.arms: arms with memory=insights share the lessons of the standard round, in "
-            "which players are told the outcome: give them the same feedback and success"
+            "evolve.arms: arms with memory=insights share the lessons of the standard round, "
+            "which depend on the outcome: give them the same feedback and success"
         )
     for arm in writing:
         if arm.poison:
             raise UsageError(
-                "evolve: with memory=insights every lesson is kept, whatever the verdict, so "
-                "poison would change nothing: leave it out"
+                "evolve: memory=insights keeps every lesson, whatever the verdict, so poison "
+                "would change nothing: leave poison out"
             )
     return FeedbackWanted(
         any(arm.feedback == "critic" for arm in asking),
@@ -78,7 +78,7 @@ def roles_for_arm(arm: EvolveArm) -> set[str]:
 
 
 def feedback_role(task: Task | type[Task]) -> Role:
-    """A role with a seat for every contestant, or none."""
+    """A role with at most one seat for each contestant."""
     most = sum(role.largest for role in contestant_roles(task).values())
     return Role(0, most, instrument=True)
 
@@ -86,8 +86,8 @@ def feedback_role(task: Task | type[Task]) -> Role:
 def list_judged_seats(
     wanted: FeedbackWanted, task: Task, metrics: Sequence[Metric], seats: Sequence[Seat]
 ) -> list[Seat]:
-    """The seats that somebody judges or writes lessons about: contestants who can have a success,
-    by role and number."""
+    """The contestants that are judged or write lessons, by role and number: those whose role has a
+    success."""
     roles = list(contestant_roles(task))
     judged = {
         role
@@ -99,8 +99,8 @@ def list_judged_seats(
 
 
 class FeedbackSeats:
-    """Seats those who are asked after a match. The critic is the one of the run; players who judge
-    themselves or write lessons sit there under their own alias."""
+    """Adds the seats that are asked after a match. The run has one critic; players who judge
+    themselves or write lessons keep their own alias."""
 
     def __init__(
         self,
@@ -113,18 +113,18 @@ class FeedbackSeats:
         self._wanted = find_wanted_feedback(settings)
         if self._wanted.critic and len(critics) != 1:
             raise UsageError(
-                f"evolve: feedback=critic wants one model that judges, got {len(critics)}: "
+                f"evolve: feedback=critic needs one critic, found {len(critics)}: add "
                 f"--role {CRITIC}=PROVIDER/NAME"
             )
         if critics and not self._wanted.critic:
             raise UsageError(
-                f"--role {CRITIC}={critics[0]}: nobody asks a critic in this run: set --evolve "
-                f"feedback=critic"
+                f"--role {CRITIC}={critics[0]}: this run asks no critic; set --evolve "
+                f"feedback=critic, or leave --role {CRITIC} out"
             )
         self._critic = critics[0] if critics else ""
 
     def seats_after(self, players: Mapping[Seat, str], stage: int, arm: str) -> dict[Seat, str]:
-        """Who is asked after a match between these players; nothing is learnt from a probe."""
+        """Who is asked after a match between these players; nobody is asked after a probe."""
         if arm.endswith(PROBE):
             return {}
         arms = self._settings.arms

@@ -1,4 +1,4 @@
-"""Finds retrievers by the name that a user types, here or in packages of others, and makes them."""
+"""Finds retrievers by name, here or in other packages, and makes them."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ def make_retriever(name: str) -> Retriever:
 
 
 def refuse_name_after(family: str, rest: str) -> None:
-    """Only some retrievers take a name behind a slash."""
+    """Refuse a name after a slash: this retriever takes none."""
     if rest:
         raise UsageError(f"retriever {family}/{rest}: {family} takes no name; write {family}")
 
 
 def load_retriever(name: str, entries: list[EntryPoint], taken: bool) -> Retriever:
-    """The retriever that a package brings; `taken` is a name of Parley's own."""
+    """The retriever of another package; `taken`: Parley has a retriever of that name itself."""
     packages = ", ".join(sorted({entry.dist.name if entry.dist else "?" for entry in entries}))
     if taken:
         why = "Parley has a retriever of that name itself"
@@ -54,7 +54,7 @@ def load_retriever(name: str, entries: list[EntryPoint], taken: bool) -> Retriev
         raise broken_retriever(name, packages, "several packages bring it", "uninstall all but one")
     try:
         found = entries[0].load()(name)
-    except UsageError:  # what the package itself refuses
+    except UsageError:  # the package says itself what is wrong
         raise
     except Exception as wrong:  # whatever code of somebody else's does
         why = describe_exception(wrong)
@@ -69,7 +69,7 @@ def broken_retriever(name: str, packages: str, why: str, what_to_do: str) -> Usa
 
 
 def describe_missing_part(found: Any) -> str:
-    """What an object lacks to be a retriever; nothing, if it is one."""
+    """What an object lacks to be a retriever; empty if it is one."""
     if not isinstance(version := getattr(found, "version", None), str) or not version:
         return "makes an object without `version: str`, which changes whenever its results may"
     if getattr(found, "own_examples", "fill") not in get_args(OwnExamples):
@@ -80,7 +80,7 @@ def describe_missing_part(found: Any) -> str:
 
 
 class OtherRetriever:
-    """A retriever of another package. What it finds is checked."""
+    """A retriever of another package. Its results are checked."""
 
     def __init__(self, name: str, packages: str, found: Any) -> None:
         self.name, self.version = name, f"{packages} {found.version}"
@@ -119,7 +119,7 @@ class OtherRetriever:
 
 
 def describe_bad_row(row: list[Neighbour], wanted: Search, number: int) -> str:
-    """What is wrong with the neighbours of one query; nothing, if they are well."""
+    """What is wrong with the neighbours of one query; empty if nothing is."""
     places = [each.stored for each in row]
     if len(places) > wanted.k:
         return f"has {len(places)} neighbours where at most {wanted.k} are wanted"

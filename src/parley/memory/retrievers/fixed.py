@@ -1,4 +1,4 @@
-"""`fixed`: the task's own worked examples in every stage, unchanged. What changes is noise."""
+"""`fixed`: the task's own worked examples, unchanged in every stage. Any difference is noise."""
 
 from __future__ import annotations
 

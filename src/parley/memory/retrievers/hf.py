@@ -1,5 +1,5 @@
-"""`hf/NAME`: any encoder of Hugging Face, run by transformers: the mean over a text's tokens.
-Contriever and BERT are those of the paper."""
+"""`hf/NAME`: any encoder of Hugging Face, run by transformers: the mean over a text's tokens. The
+paper uses Contriever and BERT."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from parley.providers.hf import NEEDS, is_checkpoint
 from parley.providers.hf.checkpoint import best_device, describe_error, without_progress_bars
 
 MOST_TOKENS = 512  # of a text; what comes after them is left out
-READ = ("*.json", "*.txt", "*.model", "*.safetensors", "*.bin")  # the files that decide
+READ = ("*.json", "*.txt", "*.model", "*.safetensors", "*.bin")  # files that a result depends on
 
 
 class TransformersEncoder:
     """An encoder in a folder; it is loaded when it is prepared, or with the first text.
 
-    Texts are embedded one by one, so that a text has the same vector in any company.
+    Texts are embedded one by one, so that a vector does not depend on the other texts.
     """
 
     def __init__(self, name: str, folder: Path) -> None:
@@ -52,7 +52,7 @@ class TransformersEncoder:
                     given = tokenizer(text, truncation=True, max_length=most, return_tensors="pt")
                     states = model(**given.to(model.device)).last_hidden_state[0]
                     found[row] = states.mean(dim=0).float().cpu().numpy()
-        except Exception as wrong:  # whatever a library does with a checkpoint of somebody else's
+        except Exception as wrong:  # a library may raise anything on a checkpoint
             raise self._fault(wrong) from wrong
         return np.nan_to_num(found)  # of a text without any token
 
@@ -100,14 +100,14 @@ def find_encoder(name: str) -> Path:
         kept = None
     if kept is None or not is_checkpoint(kept):
         raise UsageError(
-            f"retriever hf/{name} is not in the local cache, and nothing is fetched unasked: "
-            f"fetch it by `hf download {name}`, or name a folder: hf/./{name}"
+            f"retriever hf/{name} is not in the local cache, and Parley does not download it by "
+            f"itself: run `hf download {name}`, or name a folder: hf/./{name}"
         )
     return kept
 
 
 def hash_checkpoint(folder: Path) -> str:
-    """What changes with any file that decides what an encoder computes."""
+    """A digest of all files that the result of an encoder depends on."""
     digest = sha256()
     for file in sorted({file for pattern in READ for file in folder.glob(pattern)}):
         real = file.resolve()

@@ -1,4 +1,4 @@
-"""`random`: stored texts drawn at random, the control of an irrelevant memory."""
+"""`random`: stored texts drawn at random, as a control with irrelevant experiences."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from parley.memory.retrievers._registry import refuse_name_after
 
 
 class RandomDraw:
-    """Draws by the search's seed and the query's words: neither the order of queries nor that of
-    stored texts changes what a query gets. It comes in the order in which it was drawn."""
+    """Draws with the search's seed and the query's words, so that neither the order of queries nor
+    that of stored texts matters. Results keep the order in which they were drawn."""
 
     name, version = "random", "1"
     own_examples: OwnExamples = "fill"

@@ -1,4 +1,4 @@
-"""`static`: the mean of fixed vectors of a text's tokens (WordLlama). Very fast, and blind to the
+"""`static`: the mean of the word vectors of a text's tokens (WordLlama). Very fast; it ignores the
 order of words."""
 
 from __future__ import annotations
