@@ -17,12 +17,13 @@ from parley.errors import StoreError
 from parley.match.protocol import Reply, Usage
 from parley.plans.evolve_settings import parse_evolve
 from parley.results import evolve_plays
-from parley.results.evolve_plays import NEAR
+from parley.results.evolve_plays import NEAR, collect_evolve_plays
 from parley.results.evolve_result import is_control
 from parley.results.evolve_tables import describe_findings
 from parley.results.judged_matches import list_judged_matches
 from parley.results.parts.evolve import ArmDifference, EvolveGain, EvolveResult, EvolveRound
 from parley.results.result import Result
+from parley.results.scores import RunScores
 from parley.statistics.paired_gain import Gain, ItemShare, compute_paired_interval
 from parley.store import read_run
 from tests.runs.test_recall import evolve, questions
@@ -436,3 +437,29 @@ def test_a_damaged_row_of_what_was_shown_is_named(tmp_path, changed, said):
         file.commit()
     with pytest.raises(StoreError, match=said):
         Result(result.ref).part("evolve")
+
+
+@dataclass(frozen=True)
+class Topical(Stumbling):
+    """Its items are drawn by another field than the subject."""
+
+    name = "topical"
+    items = parley.Items(parley.Question, stratum="answer")
+
+
+def test_held_out_items_are_those_that_the_run_held_out_whatever_field_they_are_drawn_by(tmp_path):
+    settings = {"rounds": 1, "retriever": "bm25", "k": 30, "held_out": 0.4, "probe": False}
+
+    def model(view):
+        return json.dumps({"reason": "", "answer": "A"})
+
+    result = parley.run(
+        Topical(), {"m": model}, items=questions(30), store=tmp_path, evolve=settings
+    )
+    with read_run(result.ref) as reader:
+        matches = {match.number: match for match in reader.matches()}
+        shown = {matches[each.match].item for row in reader.recalled() for each in row.shown}
+        with_all = RunScores(reader)
+        plays = collect_evolve_plays(with_all, with_all.config.evolve)
+    every = {match.item for match in matches.values()}
+    assert plays.held_out["evolve"] == every - shown  # all succeed, and all that is kept is shown

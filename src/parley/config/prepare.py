@@ -320,7 +320,13 @@ def assemble(
         items,
         functions or {},
         [],
-        {**own, **form_facts(config), **source_facts(config.task), **facts},
+        {
+            **own,
+            **form_facts(config),
+            **stratum_facts(config, task),
+            **source_facts(config.task),
+            **facts,
+        },
         prices,
     )
 
@@ -397,6 +403,13 @@ def retriever_facts(config: Config) -> dict[str, Any]:
         return {}
     found = {name: make_retriever(arm.retriever) for name, arm in config.evolve.arms.items()}
     return {"retrievers": {name: f"{each.name}, {each.version}" for name, each in found.items()}}
+
+
+def stratum_facts(config: Config, task: Task) -> dict[str, str]:
+    """What a record of a run that evolves keeps about the field by which held out items are drawn,
+    where it is not the subject."""
+    field = task.items.stratum if task.items is not None else None
+    return {"stratum": field} if config.evolve and field not in (None, "subject") else {}
 
 
 def price_facts(config: Config, prices: Prices) -> dict[str, Any]:

@@ -117,7 +117,8 @@ def collect_evolve_plays(run: RunScores, settings: EvolveSettings) -> EvolvePlay
     items = {str(item["id"]): item for item in run.reader.items()}
     # a game without items is known by its block
     known = {match.block: items.get(match.block, {}) for match in matches.values()}
-    subjects = {name: str(item.get("subject") or "") for name, item in known.items()}
+    field = run.identity.get("stratum", "subject")
+    subjects = {name: str(item.get(field) or "") for name, item in known.items()}
     strata: dict[str, list[str]] = {}
     for item, subject in subjects.items():
         strata.setdefault(subject, []).append(item)

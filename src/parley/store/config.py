@@ -196,6 +196,7 @@ class Identity(TypedDict):
     prompts: dict[str, str]
     works: NotRequired[dict[str, Any]]
     retrievers: NotRequired[dict[str, str]]
+    stratum: NotRequired[str]  # the field by which held out items are drawn, if not `subject`
     prices: NotRequired[dict[str, PriceFacts]]
 
 
