@@ -400,7 +400,7 @@ def test_other_packages_add_datasets(monkeypatch):
             load_items(default_dataset(Word), Word)
         with pytest.raises(
             UsageError,
-            match="can be Paragraph, Problem, Question, WordPair, Word: say which by --task",
+            match="can be OSEntry, Paragraph, Problem, Question, WordPair, Word: say which by",
         ):
             item_type_of_dataset("samples")
         holding(teas, teas)
