@@ -112,7 +112,7 @@ def say(last, probe=None, **controls):
     found = EvolveResult(
         "evolve", (), (rounds,), tuple(gains),
         tuple(
-            ArmDifference("m", "student", "evolve", name, True, gain)
+            ArmDifference("m", "student", "evolve", name, True, 3, gain)
             for name, gain in controls.items()
         ),
         (), (), (), (), (), (), (),
@@ -463,3 +463,16 @@ def test_held_out_items_are_those_that_the_run_held_out_whatever_field_they_are_
         plays = collect_evolve_plays(with_all, with_all.config.evolve)
     every = {match.item for match in matches.values()}
     assert plays.held_out["evolve"] == every - shown  # all succeed, and all that is kept is shown
+
+
+def test_arms_of_a_run_that_stopped_are_compared_in_the_last_round_that_both_have(tmp_path):
+    def model(view):
+        return "A"
+
+    # the standard round, four arms in round 1, the first arm in round 2
+    settings = {"rounds": 3, "controls": True}
+    result = evolve(tmp_path, {"m": model}, count=8, max_calls=8 * 6, evolve=settings)
+    found = result.part("evolve")
+    assert find(found.gains, arm="evolve", kind="last").round == 2
+    assert {(row.round, row.difference.items) for row in found.differences} == {(1, 8)}
+    assert "in round 2" in result.render("text", "evolve")

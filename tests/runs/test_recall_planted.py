@@ -7,8 +7,6 @@ import pytest
 
 import parley
 from parley.rules.items import Question
-from parley.statistics.intervals import compute_interval
-from parley.store import read_run
 
 SETTINGS = {"retriever": "bm25", "k": 3, "rounds": 3}
 
@@ -24,21 +22,16 @@ def questions(count, seed=0):
 
 
 def gains(result):
-    """By model and arm: the interval of the paired gain of the last round over the standard one."""
-    scores = {}
-    with read_run(result.ref) as reader:
-        matches = {match.number: match for match in reader.matches()}
-        for score in reader.scores():
-            match = matches[score.match]
-            scores[score.alias, match.arm, match.stage, match.item] = score.value
-    found = {}
-    for alias, arm, stage, item in scores:
-        if stage == 3:
-            step = scores[alias, arm, 3, item] - scores[alias, "", 0, item]
-            found.setdefault((alias, arm), []).append(step)
+    """By model and arm: the paired gain of the last round over the standard one, with its
+    interval."""
     return {
-        key: (sum(steps) / len(steps), *compute_interval(steps, (-1.0, 1.0))[:2])
-        for key, steps in found.items()
+        (row.alias, f"{row.arm}/probe" if row.kind == "probe" else row.arm): (
+            row.gain.value,
+            row.gain.low,
+            row.gain.high,
+        )
+        for row in result.part("evolve").gains
+        if row.kind in ("last", "probe")
     }
 
 

@@ -232,22 +232,28 @@ class ArmScores:
         return EvolveGain(*self._owner, self._arm, measure, kind, item_set, number, gain)
 
     def differences(self) -> Iterator[ArmDifference]:
-        """The first arm less each other one, in the last round."""
+        """The first arm minus each other one, in the last round, or the last that both have."""
         settings = self._found.settings
         if self._arm == settings.first:
             return
         first = ArmScores(self._run, self._found, self._owner, self._own, settings.first)
         if not first.stages or first._rule != self._rule or first.streams != self.streams:
             return
+        mine, theirs = first.stages[-1], self.stages[-1]
+        if first._setting.rounds == self._setting.rounds and mine.stage != theirs.stage:
+            # a run that stopped: the last round that both have
+            number = min(mine.stage, theirs.stage)
+            mine, theirs = mine._replace(stage=number), theirs._replace(stage=number)
         own, others = (
             [None if start is None else end for start, end in zip(self._standard, row, strict=True)]
-            for row in (first.last, self.last)
+            for row in (self._successes(mine), self._successes(theirs))
         )
         yield ArmDifference(
             *self._owner,
             settings.first,
             self._arm,
             is_control(settings, self._arm),
+            mine.stage,
             compute_gain(self._own.plays, others, own),
         )
 

@@ -170,7 +170,7 @@ def main_table(found: EvolveResult) -> Table | None:
     of_what = "plays (an item in one series)" if several else "items"
     notes = [
         *describe_findings(found),
-        f"share of successes ({'; '.join(describe_criteria(found))}); gain: last round less the "
+        f"share of successes ({'; '.join(describe_criteria(found))}); gain: last round minus the "
         f"standard one, with the paired 95% interval over items, given this memory; gained/lost: "
         f"{of_what} that failed before and succeed now, and the other way round",
         *describe_missing(found),
@@ -280,7 +280,7 @@ def other_arms_table(found: EvolveResult) -> Table | None:
         *names,
         "arm",
         "its gain",
-        f"{found.first} less this arm",
+        f"{found.first} minus this arm",
         "better/worse",
         "items",
     ]
@@ -573,7 +573,7 @@ def cost_table(found: EvolveResult) -> Table | None:
             )
             lines.append(
                 f"{each.alias}, {each.role}, {each.arm}: {format_usd(each.usd_per_item)} USD "
-                f"({ends}) for each item gained less lost; the standard round, the "
+                f"({ends}) for each item gained, net of those lost; the standard round, the "
                 "probe and critics are not in it"
             )
     return Table(header, rows, left=4, note="\n".join(lines), title="Cost by round")
@@ -628,7 +628,7 @@ def stream_table(found: EvolveResult) -> Table | None:
     notes = [] if arms_in_rounds(found) else describe_findings(found)
     notes.append(
         "every item comes once, and the memory is refreshed after each window; control: the same "
-        "items in the standard round; regret: the sum over items so far of control less stream "
+        "items in the standard round; regret: the sum over items so far of control minus stream "
         "(below zero: experience paid), at the end with its 95% interval over items, given this "
         "order"
     )

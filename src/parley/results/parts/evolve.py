@@ -71,7 +71,7 @@ class EvolveGain:
 
 @dataclass(frozen=True)
 class ArmDifference:
-    """The last round of one arm less that of another, on the same plays. Both have the same
+    """The last round of one arm minus that of another, on the same plays. Both have the same
     standard round, so this is the difference of their gains."""
 
     alias: str
@@ -79,6 +79,7 @@ class ArmDifference:
     arm: str
     other: str
     control: bool
+    round: int  # of the first arm; a stream is one round
     difference: Gain
 
 
@@ -162,7 +163,7 @@ class GainCost:
     alias: str
     role: str
     arm: str
-    items_gained: float  # gained less lost
+    items_gained: float  # gained minus lost
     tokens: int | None
     tokens_per_item: float | None
     usd: float | None
