@@ -291,10 +291,11 @@ def test_prompts_of_the_plan_are_replaced_by_their_addresses(tmp_path):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"roles": {}}, "feedback=critic wants one model"),
-        ({"roles": {"critic": ["a=bot/critic", "b=bot/critic"]}}, "got 2"),
+        ({"roles": {}}, "feedback=critic needs one critic"),
+        ({"roles": {"critic": ["a=bot/critic", "b=bot/critic"]}}, "found 2"),
         ({"evolve": {"feedback": "truth"}}, "this run asks no critic"),
         ({"evolve": {"feedback": "critics"}}, "critic"),
+        ({"evolve": {"feedback": "people"}}, "critic=human/terminal"),
         (
             {"evolve": {"memory": "insights", "arms": {"a": {}, "b": {"feedback": "truth"}}}},
             "the same feedback",
@@ -487,3 +488,14 @@ def test_a_task_that_no_python_defines_is_judged_and_audited(tmp_path):
     result = parley.run(str(task), models, roles=roles, evolve=settings, store=tmp_path)
     assert {each.seat.role for each in verdicts(result)} == {"writer", "editor"}
     assert not audit_run(result.ref, str(task)).breaches
+
+
+def test_verdicts_and_lessons_depend_on_no_order(tmp_path):
+    items = questions(7)
+    settings = {"rounds": 1, "feedback": "critic", "held_out": 0.3, "controls": True}
+    settings["arms"] = {"plain": {"poison": 0.2}, "lessons": {"memory": "insights"}}
+    options = {"roles": planted(false_yes=0.3, false_no=0.2), "evolve": settings}
+    first = evolve(tmp_path, items=items, concurrency=1, **options)
+    mixed = evolve(tmp_path, items=items[::-1], concurrency=7, **options)
+    assert by_place(first) == by_place(mixed)
+    assert not audit_run(mixed.ref).breaches

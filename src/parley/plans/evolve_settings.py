@@ -148,6 +148,12 @@ def parse_arm(given: Mapping[str, Any], owner: str) -> EvolveArm:
     for key in given:
         if key not in known:
             raise unknown_name(f"key of {owner}:", str(key), [*known, "arms", "controls"])
+    if given.get("feedback") == "people":
+        raise UsageError(
+            f"{owner}.feedback: people who compare two conversations (`parley annotate`) do not "
+            "say whether one of them is a success; to be asked after each match, be the critic "
+            "yourself: feedback=critic, and --role critic=human/terminal"
+        )
     named = {KEYS.get(key, key): value for key, value in given.items()}
     arm = build_dataclass(EvolveArm, named, "key of", owner)
     if arm.window is not None and "rounds" in given:
