@@ -734,10 +734,10 @@ ATTRIBUTED = re.compile(
     rf"(?:\swould)?\s{SAYS}(?!\w))|[^。\n]{{0,40}}，[^。\n]{{0,6}}(?:这样写|写道|里说|说道)",
     re.IGNORECASE,
 )
-# What stands between quotation marks; not a value in JSON.
+# What stands between quotation marks; not a value in JSON or in a program.
 QUOTATION = re.compile(
     r"“[^“”]{2,400}”|„[^„“”]{2,400}[“”]|«[^«»]{2,400}»|「[^「」]{2,400}」|『[^『』]{2,400}』"
-    r"|(?<![\w'])'(?=[\w\ue000-\ue008])[^'\n]{2,200}(?:'\w[^'\n]{0,200}){0,3}'(?!\w)"
+    r"|(?<![\w'=\\{\[(])(?<!return )(?<!=\s)'(?=[\w\ue000-\ue008])[^'\n]{2,200}(?:'\w[^'\n]{0,200}){0,3}'(?!\w)"
     r"|(?<![\w\"=\\{\[(])(?<!return )(?<!\":)(?<!\": )(?<!=\s)\"(?=[\w\ue000-\ue008])[^\"\n]{2,400}\"(?![\w:])(?!\s*[:}\]])"
 )
 WORD_OUTSIDE = re.compile(r"[^\W\d_]{2}[^\w\n]+[^\W\d_]|[\u3040-\u9fff]{3}")

@@ -228,6 +228,9 @@ class KIEval(Task):
             [combine_votes(each, self.vote) for each in given], self.rounds, missing
         )
 
+    def cue(self, item: Question) -> str:
+        return "\n".join([item.question, *item.choices])
+
     def metrics(self, seats: Mapping[str, int]) -> list[Metric]:
         other = "zero" if self.missing == "played" else "played"
         return [

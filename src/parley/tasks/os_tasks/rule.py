@@ -173,6 +173,9 @@ class OSTasks(Task):
             Metric("turns", 0, self.turns, epsilon=0.5, better="lower"),
         ]
 
+    def cue(self, item: OSEntry) -> str:
+        return item.description
+
     def reject_reason(self, item: OSEntry) -> str:
         if missing := [script.missing for script in item.scripts if script.missing]:
             return f"without their file {missing[0]}"
