@@ -24,6 +24,7 @@ class RecallCheck:
         assert prepared.config.evolve is not None
         self._builder = ExperienceBuilder(prepared, prepared.config.evolve.arms)
         self._builder.load(reader, reader.scores_by_match())
+        self._roles = {role for rules in self._builder.rules.values() for role in rules}
         self._rows: dict[int, list[Recalled]] = {}
         for row in reader.recalled():
             self._rows.setdefault(row.match, []).append(row)
@@ -44,6 +45,10 @@ class RecallCheck:
             seat = seats[row.seat]
             yield from self._find_strangers(row, match, seat)
             yield from self._find_unsent(row, match, seat, conversations[seat], calls)
+        on_record = {row.seat for row in self._rows.get(match.number, ())}
+        for key, seat in seats.items():
+            if match.stage > 0 and key not in on_record and seat.role in self._roles:
+                yield from self._find_unrecorded(seat, conversations[seat], calls)
 
     def _find_strangers(self, row: Recalled, match: MatchRow, seat: Seat) -> Iterator[str]:
         """Experiences that are not in the memory that the seat had."""
@@ -58,7 +63,9 @@ class RecallCheck:
                 {each.key for each in memory},
             )
         version, known = self._memories[owner, match.stage]
-        for shown in row.shown:
+        if len(row.shown) > row.k:
+            yield f"{row.seat} was shown {len(row.shown):,} experiences, and {row.k:,} were wanted"
+        for shown in row.shown[: row.k]:
             if (shown.match, shown.seat) not in known:
                 yield (
                     f"{row.seat} was shown {shown.seat} of match {shown.match}, which is not in "
@@ -66,6 +73,19 @@ class RecallCheck:
                 )
         if row.version != version:
             yield f"{row.seat} searched another memory than the one that the record gives"
+
+    def _find_unrecorded(
+        self, seat: Seat, conversation: SeatHistory, calls: Sequence[RecordedCall]
+    ) -> Iterator[str]:
+        """Calls of a seat that recalls nothing, in which other demonstrations than the task's own
+        were sent."""
+        own = () if conversation.examples is None else conversation.examples[1]
+        for call in calls:
+            if call.seat == seat and call.reply.sent not in (None, digest_shown(own)):
+                yield (
+                    f"round {call.round}, {seat.key}: demonstrations were sent, and the record "
+                    f"does not say which"
+                )
 
     def _describe(self, arm: str, match: int, seat: str) -> str:
         """Where an experience comes from."""

@@ -116,9 +116,13 @@ class EvolveSettings:
 
     @classmethod
     def decoded(cls, found: Mapping[str, Any]) -> EvolveSettings:
-        """The settings as a record holds them."""
-        arms = found["arms"]
-        return cls({name: EvolveArm(**facts) for name, facts in arms.items()})
+        """The settings as a record holds them; what they cannot be raises a UsageError."""
+        return cls(
+            {
+                name: build_dataclass(EvolveArm, facts, "key of", f"evolve.arms.{name}")
+                for name, facts in found["arms"].items()
+            }
+        )
 
 
 def parse_evolve(given: Mapping[str, Any]) -> EvolveSettings:

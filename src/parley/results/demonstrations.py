@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from parley.errors import StoreError
 from parley.memory.experiences import Recalled, ShownExperience
 from parley.memory.interactions import collect_interactions
 from parley.rules.pool import Example, Seat
@@ -27,6 +28,11 @@ def read_demonstrations(
     brought = reader.brought() if any(each.match < 0 for each in recalled.shown) else []
     for shown in recalled.shown:
         if shown.match < 0:
+            if -shown.match > len(brought):
+                raise StoreError(
+                    f"match {recalled.match} recalls experience {-shown.match:,} of another run, "
+                    f"and the record has {len(brought):,}"
+                )
             other = brought[-shown.match - 1]
             yield shown, None, other.lesson if lessons else format_turns(other.turns)
             continue

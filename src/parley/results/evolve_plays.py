@@ -236,8 +236,8 @@ def count_shown(
     seats: dict[str, Seat] = {}
     for row in run.reader.recalled():
         match = matches.get(row.match)
-        if match is None or not match.has_ended:
-            continue
+        if match is None or not match.has_ended or match.stage == 0:
+            continue  # nothing is recalled in the standard round, and audits say so
         seat = seats.get(row.seat) or seats.setdefault(row.seat, Seat.of(row.seat))
         own = owners.get(PlayOwner(match.seats.get(seat, ""), seat.role))
         if own is None:

@@ -15,6 +15,7 @@ from parley.memory.experiences import (
     select_experiences,
 )
 from parley.memory.interactions import Interaction, RecordedMatch, collect_interactions
+from parley.memory.same_items import ItemNumbers
 from parley.participants._recalling import Recollection, make_recollection
 from parley.plans import Marks, MatchSpec
 from parley.plans.arrangements import contestant_roles
@@ -26,6 +27,7 @@ from parley.store import RunReader
 from parley.store.feedback_notes import FeedbackOnRecord, read_feedback
 
 TURN = 8  # tokens that a turn has besides its words
+FOREIGN = "\0"  # ends the name of an item that this run does not have
 Place = tuple[str, int, str, str]  # item, series, seat, alias
 
 
@@ -48,6 +50,7 @@ class ExperienceBuilder:
         self._by_owner: dict[tuple[str, str, str], list[Experience]] = {}
         self._questions: dict[Place, str] = {}
         self._cues: dict[str, str] = {}
+        self._item_numbers, self._names_by_number = ItemNumbers(), dict[int, str]()
         strata: dict[str, list[str]] = {}
         for item in block_names(prepared.config, prepared.items):
             strata.setdefault(self.subject(item), []).append(item)
@@ -100,7 +103,7 @@ class ExperienceBuilder:
         """Read the matches that have ended since the last time."""
         if not self._read:
             for number, each in enumerate(reader.brought(), 1):
-                self._add(replace(each, match=-number), each.arm)
+                self._add(replace(each, match=-number, item=self._own_name(each)), each.arm)
         if not all(number in self._specs for number in scores):
             self._specs = {match.number: match.spec for match in reader.matches()}
         self._feedback = read_feedback(reader)
@@ -108,6 +111,16 @@ class ExperienceBuilder:
             self._read = match.number
             if match.number in scores:
                 self._load_match(match, self._specs[match.number], scores[match.number])
+
+    def _own_name(self, brought: Experience) -> str:
+        """The item of this run that asks the same as one of another run. Where there is none, a
+        name that no item has: ids of another run mean nothing here."""
+        if not self._names_by_number:
+            for item in self._prepared.items:
+                number = self._item_numbers.number(item, self.own_cue(item))
+                self._names_by_number.setdefault(number, item)
+        number = self._item_numbers.number(brought.item, brought.cue, foreign=True)
+        return self._names_by_number.get(number, f"{brought.item}{FOREIGN}")
 
     def _load_match(self, match: RecordedMatch, spec: MatchSpec, marks: Marks) -> None:
         own = spec.arm.removesuffix(PROBE)

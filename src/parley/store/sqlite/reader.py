@@ -21,6 +21,7 @@ from parley.match.record import RecordedCall
 from parley.memory.experiences import Experience, Recalled, ShownExperience
 from parley.memory.interactions import NOT_TAKEN, RecordedMatch, RecordedReply
 from parley.plans import Marks
+from parley.plans.evolve_settings import PROBE
 from parley.rules.pool import Example, Seat, text_of
 from parley.store import (
     BlockScores,
@@ -323,7 +324,19 @@ class SqliteReader:
         what = f"match {number}"
         self._check(row, MATCH.values(), what)
         cast, fill = self._seating(seats, what), self._idle_seats(idle, what)
-        return MatchRow(number, block, item, repeat, seed, cast, fill, *rest)
+        match = MatchRow(number, block, item, repeat, seed, cast, fill, *rest)
+        if match.stage or match.arm:
+            self._check_stage(match)
+        return match
+
+    def _check_stage(self, match: MatchRow) -> None:
+        evolve = self.info.config.evolve
+        arms = () if evolve is None else evolve.arms
+        if match.stage < 1 or match.arm.removesuffix(PROBE) not in arms:
+            self._damaged(
+                f"match {match.number} is in round {match.stage} of arm {shorten(match.arm)}, "
+                "which the run does not have"
+            )
 
     def scores(self, judge: str = "") -> Iterator[Score]:
         for score in self._scores(judge):

@@ -1,0 +1,102 @@
+"""Run files of the plan `evolve` that somebody changed and sealed anew."""
+
+import shutil
+import sqlite3
+
+import pytest
+
+from parley.audit.audit import audit_run
+from parley.cli.match_text import format_seat_view
+from parley.errors import StoreError
+from parley.rules.pool import Seat
+from parley.store import find_run, read_run
+from tests.resealed import reseal
+from tests.runs.test_recall import evolve, questions
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory):
+    return evolve(tmp_path_factory.mktemp("forged"), count=4, evolve={"rounds": 1})
+
+
+def forge(result, folder, statement):
+    copy = folder / "forged.parley"
+    shutil.copy(result.path, copy)
+    with sqlite3.connect(copy) as connection:
+        connection.execute(statement)
+        reseal(connection)
+    connection.close()
+    return find_run(copy)
+
+
+@pytest.mark.parametrize(
+    "change", ["stage = -3", "arm = 'nope'", "arm = ''", "arm = '/probe'", "stage = 0"]
+)
+def test_a_round_that_the_run_does_not_have_is_damage(played, tmp_path, change):
+    ref = forge(played, tmp_path, f"UPDATE matches SET {change} WHERE number = 5")
+    with read_run(ref) as reader, pytest.raises(StoreError, match="match 5 is in round"):
+        list(reader.matches())
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("rounds", "1000000000"),
+        ("rounds", "'many'"),
+        ("k", "-1"),
+        ("window", "0"),
+        ("held_out", "77"),
+        ("memory", "'zz'"),
+        ("zz", "1"),
+    ],
+)
+def test_settings_that_nobody_could_have_given_are_refused(played, tmp_path, key, value):
+    place = f"$.evolve.arms.evolve.{key}"
+    change = f"UPDATE runs SET config = json_set(config, '{place}', {value})"
+    with pytest.raises(StoreError, match="configuration cannot be read: evolve"):
+        read_run(forge(played, tmp_path, change)).close()
+
+
+def test_what_was_recalled_in_the_standard_round_stays_out_of_the_tables(played, tmp_path):
+    from parley.results.result import Result
+
+    change = "UPDATE recalled SET match = 1 WHERE match = 5"
+    ref = forge(played, tmp_path, change)
+    assert Result(ref).part("evolve").rounds
+    assert any("nothing can be recalled" in each.detail for each in audit_run(ref).breaches)
+
+
+def test_audit_finds_that_what_was_shown_is_no_longer_on_record(played, tmp_path):
+    ref = forge(played, tmp_path, "DELETE FROM recalled")
+    found = audit_run(ref).breaches
+    assert {each.kind for each in found} == {"recalled"}
+    assert all("the record does not say which" in each.detail for each in found)
+
+
+def test_audit_says_once_that_too_much_was_shown(played, tmp_path):
+    many = ",".join(['[1, "student", 0.1]'] * 5000)
+    facts = f'{{"shown": [{many}], "k": 2, "dropped": 0, "shuffle": ""}}'
+    ref = forge(played, tmp_path, f"UPDATE recalled SET shown = '{facts}' WHERE match = 5")
+    found = audit_run(ref).breaches
+    assert any("was shown 5,000 experiences, and 2 were wanted" in each.detail for each in found)
+    assert len(found) < 10
+
+
+def test_an_id_of_another_run_neither_replaces_nor_is_held_out(tmp_path):
+    """Two runs number their questions alike, and ask different ones."""
+    first = evolve(tmp_path, {"m": "bot/student"}, count=8, evolve={"rounds": 1})
+    settings = {"rounds": 2, "from": str(first.path), "k": 50, "held_out": 0.5}
+    second = evolve(tmp_path, {"m": "bot/student"}, items=questions(8, seed=5), evolve=settings)
+    with read_run(second.ref) as reader:
+        brought = len(reader.brought())
+        seen = [{each.match for each in row.shown if each.match < 0} for row in reader.recalled()]
+    assert brought
+    assert all(len(each) == brought for each in seen)
+    assert audit_run(second.ref).breaches == []
+
+
+def test_an_experience_that_another_run_never_brought_is_damage(played, tmp_path):
+    facts = '{"shown": [[-9, "student", 0.1]], "k": 2, "dropped": 0, "shuffle": ""}'
+    ref = forge(played, tmp_path, f"UPDATE recalled SET shown = '{facts}' WHERE match = 5")
+    with read_run(ref) as reader, pytest.raises(StoreError, match="recalls experience 9"):
+        format_seat_view(reader, reader.match(5), Seat("student"))
