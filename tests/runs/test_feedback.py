@@ -248,7 +248,7 @@ def test_another_critic_may_judge_again(tmp_path):
 
 def test_who_cannot_judge_again_is_refused_with_a_reason(tmp_path):
     own = evolve(tmp_path, ["bot/random"], evolve={**CRITIC, "feedback": "self"})
-    with pytest.raises(UsageError, match="players judged themselves"):
+    with pytest.raises(UsageError, match="judged themselves"):
         parley.rejudge(own, {"self_critic": "bot/critic"}, store=tmp_path)
     settings = {**CRITIC, "memory": "insights"}
     lessons = evolve(tmp_path, ["bot/random"], evolve=settings, roles=planted())
@@ -291,7 +291,7 @@ def test_prompts_of_the_plan_are_replaced_by_their_addresses(tmp_path):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"roles": {}}, "feedback=critic needs one critic"),
+        ({"roles": {}}, "feedback=critic needs one critic, found 0"),
         ({"roles": {"critic": ["a=bot/critic", "b=bot/critic"]}}, "found 2"),
         ({"evolve": {"feedback": "truth"}}, "this run asks no critic"),
         ({"evolve": {"feedback": "critics"}}, "critic"),

@@ -14,8 +14,7 @@ information   before anybody has spoken, a seat hears the same in all matches of
               the seats of a role
 plan          the matches on record are those that the configuration plans, and all of them in a run
               that is done
-recalled      what seats were shown of earlier matches is their own experience, from earlier rounds
-              of the same arm, and nothing else was sent
+recalled      seats were shown only their own experiences, from earlier rounds of the same arm
 balance       every contestant sat in every role and position as often as every other
 items         every contestant played every item (or block) in every role as often as every other
 
@@ -185,7 +184,7 @@ class AuditRun:
         if config.evolve is None or config.rejudged is not None:
             return None
         if self.prepared is None:
-            self.unchecked["recalled"] = "without the task no memory can be built"
+            self.unchecked["recalled"] = "memories cannot be built without the task"
             return None
         return RecallCheck(self.prepared, self.reader)
 
@@ -239,8 +238,8 @@ class AuditRun:
         self.checked["digest"] += sum(self.reader.counts().values())
         if stored := [part.name for part in self.reader.part_results()]:
             self.cautions.append(
-                f"results that the file has stored ({', '.join(map(shorten, stored))}) are covered "
-                f"by no digest: where the task is installed or named they are computed anew"
+                f"no digest covers the stored results ({', '.join(map(shorten, stored))}): they "
+                f"are computed again if the task is installed or named"
             )
         if not info.digest and info.keeps_digests:
             self.cautions.append(
@@ -320,7 +319,7 @@ class AuditRun:
         else:
             self.checked.update(("balance", "items"))
             rounds: dict[tuple[int, str], list[MatchRow]] = {}
-            for match in matches:  # every round of every arm is even by itself
+            for match in matches:  # balance holds within each round of each arm
                 rounds.setdefault((match.stage, match.arm), []).append(match)
             roles = reader.info.identity["roles"]
             for kind, detail in dict.fromkeys(

@@ -1,5 +1,4 @@
-"""Audit check: seats were shown their own experience from earlier rounds, and that is what was
-sent."""
+"""Audit check: seats were shown their own experiences from earlier rounds, and nothing else."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ from parley.store import MatchRow, RunReader
 
 
 class RecallCheck:
-    """The memories of a run, built again from its record, to compare what was shown with."""
+    """Builds the memories of a run again from its record, and compares them with what was shown."""
 
     def __init__(self, prepared: Prepared, reader: RunReader) -> None:
         assert prepared.config.evolve is not None
@@ -36,22 +35,25 @@ class RecallCheck:
         conversations: Mapping[Seat, SeatHistory],
         calls: Sequence[RecordedCall],
     ) -> Iterator[str]:
-        """What is wrong with what one match recalls; `conversations` are those of its replay."""
+        """What is wrong with the recalled experiences of a match, given the conversations of its
+        replay."""
         seats = {seat.key: seat for seat in match.seats}
         for row in self._rows.get(match.number, ()):
             if match.stage == 0 or row.seat not in seats:
-                yield f"{row.seat} recalls something, and nothing can be recalled there"
+                yield f"{row.seat} recalls something, but it cannot have a memory there"
                 continue
             seat = seats[row.seat]
-            yield from self._find_strangers(row, match, seat)
-            yield from self._find_unsent(row, match, seat, conversations[seat], calls)
+            yield from self._find_foreign_experiences(row, match, seat)
+            yield from self._find_other_demonstrations(row, match, seat, conversations[seat], calls)
         on_record = {row.seat for row in self._rows.get(match.number, ())}
         for key, seat in seats.items():
             if match.stage > 0 and key not in on_record and seat.role in self._roles:
                 yield from self._find_unrecorded(seat, conversations[seat], calls)
 
-    def _find_strangers(self, row: Recalled, match: MatchRow, seat: Seat) -> Iterator[str]:
-        """Experiences that are not in the memory that the seat had."""
+    def _find_foreign_experiences(
+        self, row: Recalled, match: MatchRow, seat: Seat
+    ) -> Iterator[str]:
+        """Experiences that are not in the memory of the seat."""
         if row.shuffle:
             return
         arm = match.arm.removesuffix(PROBE)
@@ -69,10 +71,10 @@ class RecallCheck:
             if (shown.match, shown.seat) not in known:
                 yield (
                     f"{row.seat} was shown {shown.seat} of match {shown.match}, which is not in "
-                    f"its memory: {self._describe(arm, shown.match, shown.seat)}"
+                    f"its memory: {self._describe_source(arm, shown.match, shown.seat)}"
                 )
         if row.version != version:
-            yield f"{row.seat} searched another memory than the one that the record gives"
+            yield f"{row.seat} searched a memory that differs from the one built from the record"
 
     def _find_unrecorded(
         self, seat: Seat, conversation: SeatHistory, calls: Sequence[RecordedCall]
@@ -87,16 +89,16 @@ class RecallCheck:
                     f"does not say which"
                 )
 
-    def _describe(self, arm: str, match: int, seat: str) -> str:
+    def _describe_source(self, arm: str, match: int, seat: str) -> str:
         """Where an experience comes from."""
         found: Experience | None = self._builder.by_key.get(arm, {}).get((match, seat))
         if found is None:
             return "there is no such experience in this arm"
         return (
-            f"it is of {found.alias} as {found.role} in round {found.stage}, series {found.series}"
+            f"it is from {found.alias} as {found.role}, round {found.stage}, series {found.series}"
         )
 
-    def _find_unsent(
+    def _find_other_demonstrations(
         self,
         row: Recalled,
         match: MatchRow,
@@ -104,12 +106,12 @@ class RecallCheck:
         conversation: SeatHistory,
         calls: Sequence[RecordedCall],
     ) -> Iterator[str]:
-        """Calls in which other demonstrations were sent than are on record."""
+        """Calls in which the demonstrations differ from the record."""
         arm = match.arm.removesuffix(PROBE)
         try:
             recollection = self._builder.recollection(row, arm)
         except ReplayError:
-            return  # found before
+            return  # reported as a foreign experience
         if not conversation.turns:
             return
         own = conversation.examples
@@ -123,6 +125,6 @@ class RecallCheck:
         for call in calls:
             if call.seat == seat and call.reply.sent != wanted and (own is None or first == 0):
                 yield (
-                    f"round {call.round}, {seat.key}: other demonstrations were sent than the "
-                    f"record says"
+                    f"round {call.round}, {seat.key}: the demonstrations that were sent differ "
+                    f"from the record"
                 )

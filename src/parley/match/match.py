@@ -104,7 +104,7 @@ class Match:
         self._effects = Effects(
             task, self.record, execute, works or {}, draw_order or DrawOrder(seed)
         )
-        # of who is asked; the rule keeps its own. Other `draws` are other chances for the same game
+        # `draws` changes the random draws of participants; those of the rule stay as they are
         chance = seed if not draws else Random(f"{seed}|{draws}").getrandbits(48)
         self._bot_knowledge = BotKnowledge(task, item, chance, works or {})
         self._chance = f"{chance}|{number}"  # matches of one block share their seed

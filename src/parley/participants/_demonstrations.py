@@ -9,8 +9,7 @@ from parley.rules.pool import Example, Turn, View
 
 
 def insert_examples(view: View) -> tuple[list[Turn], str | None]:
-    """The conversation with its demonstrations before the question they belong to, and a digest of
-    these."""
+    """The conversation with its demonstrations before their question, and a digest of them."""
     turns = view.turns
     if view.examples is None:
         return turns, None
@@ -21,7 +20,7 @@ def insert_examples(view: View) -> tuple[list[Turn], str | None]:
 
 
 def demonstration_turns(examples: Sequence[Example]) -> list[Turn]:
-    """Demonstrations as turns: what was asked, and what was answered."""
+    """Demonstrations as turns: a question and an answer each."""
     return [
         turn
         for example in examples
@@ -35,7 +34,7 @@ def digest_turns(turns: Sequence[Turn]) -> str:
 
 
 def digest_shown(examples: Sequence[Example], lessons: str = "") -> str | None:
-    """The same digest, of demonstrations and of lessons; None where nothing is shown."""
+    """The digest of demonstrations and lessons; None if nothing is shown."""
     turns = demonstration_turns(examples)
     if lessons:
         turns.append(Turn("user", lessons))

@@ -1,5 +1,5 @@
-"""A participant that is shown its own experience: demonstrations from earlier matches stand where
-the task's examples stood."""
+"""A participant that is shown its own experiences: demonstrations from earlier matches replace the
+task's examples."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class Recollection:
     """What a seat is shown in every call of a match."""
 
     experiences: tuple[tuple[Example, ...], ...] = ()  # each one turn by turn, in order
-    # the task's own examples fill up to so many, before the others; None: all of them are shown
+    # the task's own examples fill up to k and come first; None: all of them are shown
     k: int | None = 0
-    lessons: str = ""  # stand before the question
-    shuffle: str = ""  # shows the task's own examples, in the order of this seed
+    lessons: str = ""  # come before the question
+    shuffle: str = ""  # show only the task's own examples, shuffled with this seed
 
     def examples_for(self, own: tuple[Example, ...]) -> tuple[Example, ...]:
         """The demonstrations to show, given those of the task."""
@@ -37,7 +37,7 @@ class Recollection:
 
 
 class Recalling:
-    """Sits in one seat for one match."""
+    """A participant in one seat of one match, with its experiences."""
 
     def __init__(self, participant: Participant, recollection: Recollection) -> None:
         self._participant, self._recollection = participant, recollection
@@ -54,7 +54,7 @@ class Recalling:
         return reply
 
     async def close(self) -> None:
-        """Nothing: the participant belongs to the run."""
+        """Do nothing: the participant belongs to the run."""
 
 
 def make_recollection(
@@ -64,14 +64,13 @@ def make_recollection(
     insights: bool,
     prompts: Mapping[str, Prompt],
 ) -> Recollection:
-    """What a seat is shown, from the record of it. Where failures are remembered, too, each
-    experience says what became of it. `insights`: lessons are shown, and the task's own examples
-    stay; `prompts` are the words around what is shown."""
+    """What a seat is shown, from its record. If failures are remembered too, each experience says
+    its outcome. With `insights`, lessons are shown and the task's own examples stay."""
     try:
         found = [experiences[each.match, each.seat] for each in recalled.shown]
     except KeyError as missing:
         raise ReplayError(
-            f"match {recalled.match} recalls what {missing} said, which is no experience on record"
+            f"match {recalled.match} recalls {missing}, which is not an experience on record"
         ) from None
     if insights and not recalled.shuffle:
         lines = "\n".join(f"- {' '.join(each.lesson.split())}" for each in found)
@@ -89,6 +88,6 @@ def make_recollection(
 
 
 def with_outcome(turns: tuple[Example, ...], said: str) -> tuple[Example, ...]:
-    """Demonstrations that say before their first question what became of them."""
+    """A demonstration that says its outcome before its first question."""
     first = turns[0]._replace(question=f"{said}\n\n{turns[0].question}")
     return first, *turns[1:]

@@ -33,7 +33,7 @@ class Bot:
     async def reply(self, view: View, call: Call) -> str:
         assert view.bot_knowledge is not None
         rng = Random(f"{view.bot_knowledge.seed}|{view.seat.key}|{view.round}|{view.attempt}")
-        # who only plays knows nothing of judging, and says anything that the form allows
+        # bots that play cannot judge or write lessons: they give a random valid reply
         plays = view.seat.role not in (SELF_CRITIC, LESSON_WRITER)
         decide, options = (self._decide, self._options) if plays else (random, {})
         with ErrorsAsParticipant(f"bot/{self._name}", home=self._home, kind="code"):

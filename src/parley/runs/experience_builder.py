@@ -1,4 +1,4 @@
-"""Makes experiences of the finished matches of a run, and the memories that consist of them."""
+"""Builds experiences, and memories of them, from the finished matches of a run."""
 
 from __future__ import annotations
 
@@ -26,16 +26,17 @@ from parley.runs.stand_ins import estimate_text_tokens
 from parley.store import RunReader
 from parley.store.feedback_notes import FeedbackOnRecord, read_feedback
 
-TURN = 8  # tokens that a turn has besides its words
+TURN_TOKENS = 8  # of a turn besides its words
 FOREIGN = "\0"  # ends the name of an item that this run does not have
 Place = tuple[str, int, str, str]  # item, series, seat, alias
 
 
 class ExperienceBuilder:
-    """Makes experiences of finished matches. What it makes depends on the run's file alone."""
+    """Builds experiences from finished matches. They depend on the run file alone."""
 
     def __init__(self, prepared: Prepared, arms: Mapping[str, EvolveArm]) -> None:
-        self._prepared, self._read, self._arms = prepared, 0, arms  # read: the last match so far
+        self._prepared, self._arms = prepared, arms
+        self._last_read = 0  # number of the last match
         self._feedback = FeedbackOnRecord()
         self._specs: dict[int, MatchSpec] = {}
         metrics = list(prepared.task.metrics(prepared.seats))
@@ -44,7 +45,7 @@ class ExperienceBuilder:
             name: find_success_rules(metrics, roles, arm, prepared.task.name)
             for name, arm in arms.items()
         }
-        # by arm, match and seat: arms may differ in what they take for a success
+        # by arm, match and seat: arms may differ in what counts as a success
         self.by_key: dict[str, dict[tuple[int, str], Experience]] = {}
         self.sizes: dict[Place, float] = {}  # tokens of whole conversations
         self._by_owner: dict[tuple[str, str, str], list[Experience]] = {}
@@ -59,23 +60,23 @@ class ExperienceBuilder:
             for name, arm in arms.items()
         }
 
-    def of(self, alias: str, role: str, arm: str) -> Iterable[Experience]:
-        """The experiences of a model in a role, as an arm takes them."""
+    def _experiences_of(self, alias: str, role: str, arm: str) -> Iterable[Experience]:
+        """The experiences of a model in a role, by the feedback of an arm."""
         return self._by_owner.get((alias, role, arm), ())
 
     def memory(self, owner: MemoryOwner, stage: int) -> list[Experience]:
-        """What somebody remembers when a stage begins; the owner's arm may be that of a probe."""
+        """The memory of an owner when a stage begins; its arm may be that of a probe."""
         name = owner.arm.removesuffix(PROBE)
         arm = self._arms[name]
         insights = arm.memory == "insights"
         policy = MemoryPolicy(arm.keep, arm.refresh, arm.window is not None, insights)
-        own = self.of(owner.alias, owner.role, name)
+        own = self._experiences_of(owner.alias, owner.role, name)
         return select_experiences(
             own, owner._replace(arm=name), stage, policy, self._held_out[name]
         )
 
     def recollection(self, recalled: Recalled, name: str) -> Recollection:
-        """What a seat of an arm is shown, from the record of it."""
+        """What a seat is shown, from its record and the name of its arm."""
         arm, prompts = self._arms[name], self._prepared.prompts
         return make_recollection(
             recalled, self.by_key.get(name, {}), arm.keep, arm.memory == "insights", prompts
@@ -88,27 +89,27 @@ class ExperienceBuilder:
         return str(getattr(self._prepared.items.get(item), field, "") or "")
 
     def own_cue(self, item: str) -> str:
-        """What an item is searched by, if the task says so."""
+        """The words by which the task compares an item; empty if it does not say."""
         if item not in self._cues:
             known = self._prepared.items.get(item)  # a game without items has none
             self._cues[item] = "" if known is None else self._prepared.task.cue(known)
         return self._cues[item]
 
     def cue(self, spec: MatchSpec, seat: Seat) -> str:
-        """The words that a seat's match is searched by: what the item asks, else the first question
-        that this seat was asked in an earlier stage."""
+        """The words to search with: those of the item, else the first question that the seat was
+        asked in an earlier stage."""
         return self.own_cue(spec.block) or self._questions.get(seat_place(spec, seat), "")
 
     def load(self, reader: RunReader, scores: Mapping[int, Marks]) -> None:
-        """Read the matches that have ended since the last time."""
-        if not self._read:
+        """Read the matches that have ended since the last call."""
+        if not self._last_read:
             for number, each in enumerate(reader.brought(), 1):
                 self._add(replace(each, match=-number, item=self._own_name(each)), each.arm)
         if not all(number in self._specs for number in scores):
             self._specs = {match.number: match.spec for match in reader.matches()}
         self._feedback = read_feedback(reader)
-        for match in reader.recorded_matches(self._read):
-            self._read = match.number
+        for match in reader.recorded_matches(self._last_read):
+            self._last_read = match.number
             if match.number in scores:
                 self._load_match(match, self._specs[match.number], scores[match.number])
 
@@ -124,7 +125,7 @@ class ExperienceBuilder:
 
     def _load_match(self, match: RecordedMatch, spec: MatchSpec, marks: Marks) -> None:
         own = spec.arm.removesuffix(PROBE)
-        arms = [own] if own else list(self.rules)  # the standard round belongs to all of them
+        arms = [own] if own else list(self.rules)  # all arms share the standard round
         roles = {role for arm in arms for role in self.rules[arm]}
         for key, interaction in collect_interactions(match).items():
             seat = Seat.of(key)
@@ -133,7 +134,7 @@ class ExperienceBuilder:
             self._questions.setdefault(seat_place(spec, seat), interaction.question)
             self.sizes.setdefault(seat_place(spec, seat), estimate_conversation(interaction))
             if spec.arm.endswith(PROBE):
-                continue  # nothing is learnt from a probe
+                continue  # probes are not remembered
             for arm in arms:
                 rule = self.rules[arm].get(seat.role)
                 if rule is not None:
@@ -141,7 +142,7 @@ class ExperienceBuilder:
                     said = self._feedback.verdict(
                         spec.number, seat, self._arms[arm].feedback, right
                     )
-                    if said is not None:  # a verdict that cannot be read keeps nothing
+                    if said is not None:  # without a readable verdict nothing is kept
                         self._add(self._experience(spec, seat, interaction, arm, right, said), arm)
 
     def _experience(
@@ -165,14 +166,14 @@ class ExperienceBuilder:
             spec.repeat,
             self.own_cue(item) or interaction.question,
             interaction.turns,
-            self._turn_round(said, spec, seat, arm),
+            self._poison_verdict(said, spec, seat, arm),
             right,
             self.subject(item),
             self._feedback.lesson(spec.number, seat) if insights else "",
         )
 
-    def _turn_round(self, verdict: bool, spec: MatchSpec, seat: Seat, arm: str) -> bool:
-        """A verdict, or its opposite where feedback is poisoned."""
+    def _poison_verdict(self, verdict: bool, spec: MatchSpec, seat: Seat, arm: str) -> bool:
+        """Reverse a verdict if it is poisoned."""
         share, seed = self._arms[arm].poison, self._prepared.config.seed
         return verdict != is_poisoned(arm, share, seed, spec, seat)
 
@@ -183,17 +184,19 @@ class ExperienceBuilder:
 
 
 def seat_place(spec: MatchSpec, seat: Seat) -> Place:
-    """Where a seat sits, in every stage alike."""
+    """Identifies a seat across stages."""
     return spec.block, spec.repeat, seat.key, spec.seats[seat]
 
 
 def estimate_tokens(turns: Iterable[Example]) -> float:
-    """The tokens of demonstrations, guessed from their characters."""
+    """Estimate the tokens of demonstrations from their characters."""
     return sum(
-        estimate_text_tokens(text) + TURN for turn in turns for text in (turn.question, turn.answer)
+        estimate_text_tokens(text) + TURN_TOKENS
+        for turn in turns
+        for text in (turn.question, turn.answer)
     )
 
 
 def estimate_conversation(interaction: Interaction) -> float:
-    """The tokens of a whole conversation."""
+    """Estimate the tokens of a whole conversation."""
     return estimate_text_tokens(interaction.told) + estimate_tokens(interaction.turns)

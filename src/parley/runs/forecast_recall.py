@@ -1,5 +1,5 @@
-"""Forecasts of runs that evolve: later rounds are played with demonstrations, as long as what was
-said in the standard round."""
+"""Forecasts of runs that evolve: in later rounds, stand-ins are shown demonstrations that are as
+long as what was said in the standard round."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from parley.plans.evolve_settings import EvolveSettings
 from parley.rules.pool import Example, Seat, View, split_demonstrations, text_of
 from parley.runs.stand_ins import write_filler
 
-USUAL_K = 3  # experiences, where the task has no examples of its own
+USUAL_K = 3  # experiences, if the task has no examples
 LESSON_TOKENS = 80  # of a lesson of 60 words
 
 
 @dataclass
 class Rehearsal:
-    """Takes down what stand-ins say in the standard round, and shows it to them in later ones."""
+    """Records what stand-ins say in the standard round, and shows it to them in later rounds."""
 
     settings: EvolveSettings
     turns: dict[str, tuple[Example, ...]] = field(default_factory=dict)  # by role
@@ -31,19 +31,19 @@ class Rehearsal:
         arm = self.settings.arm(spec.arm)
         if not arm.searches or seat.role not in self.turns:
             return participant
-        k = self.count(seat.role, arm.k)
+        k = self.choose_k(seat.role, arm.k)
         if arm.memory == "insights":
             lesson = write_filler(LESSON_TOKENS)
             return Recalling(participant, Recollection(k=None, lessons="\n".join([lesson] * k)))
         return Recalling(participant, Recollection((self.turns[seat.role],) * k, k))
 
-    def count(self, role: str, k: int | None) -> int:
+    def choose_k(self, role: str, k: int | None) -> int:
         """How many experiences a role is shown."""
         return k or self.own.get(role) or USUAL_K
 
 
 class Rehearsing:
-    """Sits in one seat of the standard round."""
+    """A stand-in in one seat of the standard round, whose replies are recorded."""
 
     def __init__(self, rehearsal: Rehearsal, participant: Participant) -> None:
         self._rehearsal, self._participant = rehearsal, participant

@@ -452,7 +452,7 @@ class Player:
             execute=None if self.execute is None else in_shell(self.execute, shell),
             repair_json=self.mends,
             round_numbers=self.rounds_numbers,
-            draws=draws_of(config, spec),
+            draws=sampling_salt(config, spec),
             draw_order=order_of_draws(config, spec),
         )
         try:
@@ -465,7 +465,7 @@ class Player:
         return outcome
 
     def seat_participant(self, spec: MatchSpec, seat: Seat) -> Participant:
-        """Who sits in a seat of a match, with what they recall of earlier ones."""
+        """The participant in a seat of a match, with its experiences where the run evolves."""
         if not self.prepared.config.is_live_role(seat.role):
             return RecordedReplies()
         who = self.participants[spec.seats[seat]]
@@ -494,9 +494,9 @@ class Player:
                 self.stop_for(fault)
 
 
-def draws_of(config: Config, spec: MatchSpec) -> str:
-    """What participants draw by besides the match's seed: anew in each stage, and by judges who are
-    asked again."""
+def sampling_salt(config: Config, spec: MatchSpec) -> str:
+    """What changes the random draws of participants besides the match's seed: the stage, and the
+    seed of a run that is judged again."""
     again = "" if config.rejudged is None or config.rejudged.seed is None else config.rejudged.seed
     return "|".join(filter(None, [spec.arm and f"{spec.arm}, stage {spec.stage}", str(again)]))
 
@@ -526,7 +526,7 @@ async def open_sandbox(prepared: Prepared) -> AsyncIterator[Sandbox | None]:
 
 
 def in_shell(execute: Execute, name: str) -> Execute:
-    """Run programs; those that go to a shell go to the one of this name."""
+    """Run programs; requests to a shell go to the shell of this name."""
 
     async def execute_there(program: Mapping[str, Any]) -> Any:
         shell = {"shell": name} if program.get("kind") == "shell" else {}

@@ -1,5 +1,5 @@
-"""What the seats of a run that evolves are shown of earlier matches: searched for when a stage
-begins, and on record before the first call."""
+"""Finds the experiences that the seats of a stage are shown. The search runs when the stage begins,
+and its results are on record before the first call."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from parley.runs.forecast_recall import Rehearsal
 from parley.runs.stand_ins import USUAL, StandIn, estimate_text_tokens
 from parley.store import Journal, read_run
 
-ROUGH = 1.3  # tokens are guessed from characters, so some room is left
-REPLY = 512  # tokens that are kept free for a reply that has no limit
+TOKEN_MARGIN = 1.3  # tokens are estimated from characters, so some room is left
+REPLY_TOKENS = 512  # kept free for a reply without a limit
 
 
 async def prepare_retrievers(prepared: Prepared) -> dict[str, Retriever]:
-    """The retriever of every arm, loaded: what is missing is said before a run is written."""
+    """Load the retriever of every arm, so that an error comes before the run file is created."""
     evolve, found, made = prepared.config.evolve, dict[str, Retriever](), dict[str, Retriever]()
     for name, arm in evolve.arms.items() if evolve is not None else ():
         if arm.retriever not in made:
@@ -59,36 +59,36 @@ class Recaller:
         self._prepared, self._journal, self._retrievers = prepared, journal, retrievers
         self._settings, self._participants = prepared.config.evolve, participants
         self._builder = ExperienceBuilder(prepared, self._settings.arms)
-        self._rehearsal: Rehearsal | None = None  # knows the task's own examples
+        self._rehearsal: Rehearsal | None = None  # counts the task's own examples
         self._numbers = ItemNumbers()
         self._recalled: dict[tuple[int, str], Recalled] = {}
 
     async def begin_stage(self, batch: Sequence[MatchSpec], scores: Mapping[int, Marks]) -> None:
-        """Find what every seat of a stage is shown, and keep it; what is on record stays."""
+        """Find and record what every seat of a stage is shown; a resumed stage keeps its record."""
         self._recalled.clear()
         if not batch or batch[0].stage == 0:
             return
-        kept = await asyncio.to_thread(self._read, {spec.number for spec in batch}, scores)
+        kept = await asyncio.to_thread(self._read_record, {spec.number for spec in batch}, scores)
         self._recalled.update(kept)
         if self._rehearsal is None:
-            self._rehearsal = await count_own_examples(self._prepared, batch[0])
+            self._rehearsal = await rehearse_match(self._prepared, batch[0])
         if kept:  # what a stage recalls is recorded all at once
             return
         if rows := await asyncio.to_thread(self._search_stage, batch):
             await self._journal.add_recalled(rows)
             self._recalled.update({(row.match, row.seat): row for row in rows})
 
-    def _read(
+    def _read_record(
         self, wanted: set[int], scores: Mapping[int, Marks]
     ) -> dict[tuple[int, str], Recalled]:
-        """Read what has ended, and what these matches have on record of their own stage."""
+        """Read the finished matches, and what is on record for the matches of this stage."""
         with read_run(self._journal.ref) as reader:
             self._builder.load(reader, scores)
             rows = [each for each in reader.recalled() if each.match in wanted]
         return {(each.match, each.seat): each for each in rows}
 
     def wrap(self, spec: MatchSpec, seat: Seat, participant: Participant) -> Participant:
-        """A participant for one match, with what it recalls there."""
+        """A participant that is shown its experiences in one match."""
         found = self._recalled.get((spec.number, seat.key))
         if found is None:
             return participant
@@ -113,7 +113,7 @@ class Recaller:
         arm, retriever = self._settings.arm(owner.arm), self._retrievers[name]
         where = f"{self._prepared.config.seed}|{owner.arm}|{stage}|{owner.series}"
         assert self._rehearsal is not None
-        k = self._rehearsal.count(owner.role, arm.k)
+        k = self._rehearsal.choose_k(owner.role, arm.k)
         if retriever.own_examples == "keep":
             return
         if retriever.own_examples == "shuffle":
@@ -143,8 +143,7 @@ class Recaller:
         k: int,
         seed: str,
     ) -> list[list[Neighbour]]:
-        """The nearest experiences for every seat, nearest first; none where there are no words to
-        search by."""
+        """The nearest experiences for every seat, nearest first; none for a seat without a cue."""
         cues = [self._builder.cue(spec, seat) for spec, seat in seats]
         asked = [at for at, cue in enumerate(cues) if cue]
         found: list[list[Neighbour]] = [[] for _ in seats]
@@ -185,8 +184,8 @@ class Recaller:
         seat: Seat,
     ) -> list[tuple[Experience, float]]:
         """The nearest experiences that fit, nearest first."""
-        room = self._room(arm, spec, seat)
-        if room is None:
+        left = self._tokens_left(arm, spec, seat)
+        if left is None:
             return shown
         insights = arm.memory == "insights"
         sizes = [
@@ -194,23 +193,23 @@ class Recaller:
             for each, _ in shown
         ]
         count = len(shown)
-        while count and sum(sizes[:count]) > room:
+        while count and sum(sizes[:count]) > left:
             count -= 1
         return shown[:count]
 
-    def _room(self, arm: EvolveArm, spec: MatchSpec, seat: Seat) -> float | None:
-        """How many tokens experiences may have; None: as many as they like."""
+    def _tokens_left(self, arm: EvolveArm, spec: MatchSpec, seat: Seat) -> float | None:
+        """How many tokens experiences may have; None: no limit."""
         who = self._participants[spec.seats[seat]]
         context = getattr(getattr(who, "provider", None), "context", None)
         if not isinstance(context, int):
             return arm.fit
         own = self._builder.sizes.get(seat_place(spec, seat), 0.0)
-        left = max(0.0, context - (limit_of(who) or REPLY) - own) / ROUGH
+        left = max(0.0, context - (limit_of(who) or REPLY_TOKENS) - own) / TOKEN_MARGIN
         return left if arm.fit is None else min(left, arm.fit)
 
 
-async def count_own_examples(prepared: Prepared, spec: MatchSpec) -> Rehearsal:
-    """How many examples of its own the task shows, by role: a match is played with stand-ins."""
+async def rehearse_match(prepared: Prepared, spec: MatchSpec) -> Rehearsal:
+    """Play a match with stand-ins, to count the task's own examples by role."""
     assert prepared.config.evolve is not None
     rehearsal = Rehearsal(prepared.config.evolve)
     cast = {

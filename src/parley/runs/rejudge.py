@@ -100,14 +100,14 @@ def contestants_of(spec: MatchSpec, task: Task) -> dict[Seat, str]:
 
 
 def instruments_of_task(config: Config) -> dict[str, list[str]]:
-    """The instruments that sit in every match: critics of the plan `evolve` do not."""
+    """The instruments that sit in every match; critics of the plan `evolve` do not."""
     evolve = config.evolve
     roles = () if evolve is None else find_wanted_feedback(evolve).roles
     return {role: panel for role, panel in config.instruments.items() if role not in roles}
 
 
 def critics_of(spec: MatchSpec, config: Config) -> dict[Seat, str]:
-    """Who was asked after a match of the plan `evolve`, with the critic of now."""
+    """Who is asked after a match of the plan `evolve`, with the new critic."""
     if config.evolve is None:
         return {}
     roles = find_wanted_feedback(config.evolve).roles
@@ -199,23 +199,22 @@ def config_with_judges(
 
 
 def refuse_lessons(reader: RunReader, panels: Mapping[str, Sequence[str]]) -> None:
-    """Refuse judges who would change what somebody was told, or who sit under the players' own
-    names."""
+    """Refuse to judge again where players saw the verdict, or judged themselves."""
     evolve = reader.info.config.evolve
     wanted = FeedbackWanted() if evolve is None else find_wanted_feedback(evolve)
     if wanted.lessons:
         raise UsageError(
-            f"players of {reader.info.id} were told how their matches went, and wrote lessons: "
-            f"with other judges they would have been told something else; play it anew"
+            f"{reader.info.id} cannot be judged again: its players wrote lessons after they saw "
+            f"the outcome, which other judges would change; start a new run"
         )
     for role in panels:
         if role == SELF_CRITIC and role in wanted.roles:
             raise UsageError(
-                f"--role {role}: players judged themselves in {reader.info.id}; for another "
-                f"critic play it anew with --evolve feedback=critic --role {CRITIC}=PROVIDER/NAME"
+                f"--role {role}: players of {reader.info.id} judged themselves; for a critic, "
+                f"start a new run with --evolve feedback=critic --role {CRITIC}=PROVIDER/NAME"
             )
     if wanted.critic and len(panels.get(CRITIC, "1")) != 1:
-        raise UsageError(f"--role {CRITIC}: the plan evolve asks one critic")
+        raise UsageError(f"--role {CRITIC}: the plan evolve has one critic: name one model")
 
 
 def rejudge_cautions(reader: RunReader, prepared: Prepared, matches: int) -> list[str]:

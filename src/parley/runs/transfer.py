@@ -15,7 +15,7 @@ from parley.store import Store, read_run
 
 
 def load_brought(prepared: Prepared, store: Store) -> list[Experience]:
-    """The experiences that arms begin with: the memory of another run as it stood at its end."""
+    """The experiences that arms begin with: the memory of another run at its end."""
     evolve, found = prepared.config.evolve, list[Experience]()
     for name, arm in evolve.arms.items() if evolve is not None else ():
         if arm.source:
@@ -24,8 +24,8 @@ def load_brought(prepared: Prepared, store: Store) -> list[Experience]:
     return found
 
 
-def memory_at_end(source: str, store: Store, prepared: Prepared, said: str) -> list[Experience]:
-    """What the models of this run remember at the end of another; `said` begins an error."""
+def memory_at_end(source: str, store: Store, prepared: Prepared, setting: str) -> list[Experience]:
+    """What the models of this run remember at the end of another. Errors begin with `setting`."""
     ref = store.find(source)
     other = prepare_to_read(ref)
     settings = other.config.evolve
@@ -34,7 +34,7 @@ def memory_at_end(source: str, store: Store, prepared: Prepared, said: str) -> l
     for alias in wanted:
         if alias not in other.config.contestants:
             raise UsageError(
-                f"{said} has no model called {alias}, whose memory could be taken over; it has "
+                f"{setting} has no model called {alias}; it has "
                 f"{', '.join(other.config.contestants)}: give your model one of these aliases"
             )
     builder = ExperienceBuilder(other, {name: arm})
@@ -43,7 +43,7 @@ def memory_at_end(source: str, store: Store, prepared: Prepared, said: str) -> l
         builder.load(reader, reader.scores_by_match())
     roles = set(contestant_roles(prepared.task)) & set(builder.rules[name])
     if not roles:
-        raise UsageError(f"{said} has no role of {prepared.task.name} to take experiences from")
+        raise UsageError(f"{setting} has no experiences in a role of {prepared.task.name}")
     series = range(1, other.config.repeats + 1)
     return [
         each
