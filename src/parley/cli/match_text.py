@@ -11,7 +11,6 @@ import orjson
 from parley.cli.terminal import wrap_text
 from parley.errors import unknown_name
 from parley.memory.experiences import ShownExperience
-from parley.results.demonstrations import read_demonstrations, recalls_lessons
 from parley.results.scores import parse_metric
 from parley.results.transcript import rebuild_views
 from parley.rules.items import LETTERS
@@ -67,6 +66,8 @@ def format_seat_view(
     reader: RunReader, match: MatchRow, seat: Seat, width: int | None = None
 ) -> str:
     """All that one seat read and said, word for word."""
+    from parley.results.demonstrations import read_demonstrations
+
     page = Page(match, width)
     views, _ = rebuild_views(reader.messages(match.number), reader.calls(match.number), match.seats)
     parts = [
@@ -157,6 +158,8 @@ class Page:
 
     def format_recalled(self, reader: RunReader) -> list[str]:
         """What seats were shown of earlier matches."""
+        from parley.results.demonstrations import recalls_lessons
+
         lines = []
         lessons = recalls_lessons(reader, self.match)
         for row in reader.recalled(self.match.number):
