@@ -56,7 +56,7 @@ class ExperienceBuilder:
         for item in block_names(prepared.config, prepared.items):
             strata.setdefault(self.subject(item), []).append(item)
         self._held_out = {
-            name: choose_held_out(strata, arm.held_out, prepared.config.seed)
+            name: self._with_twins(choose_held_out(strata, arm.held_out, prepared.config.seed))
             for name, arm in arms.items()
         }
 
@@ -112,6 +112,18 @@ class ExperienceBuilder:
             self._last_read = match.number
             if match.number in scores:
                 self._load_match(match, self._specs[match.number], scores[match.number])
+
+    def _with_twins(self, held_out: frozenset[str]) -> frozenset[str]:
+        """The same items with all that ask the same: what was held out would else be remembered
+        under another id."""
+        if not held_out:
+            return held_out
+        numbers = {
+            item: self._item_numbers.number(item, self.own_cue(item))
+            for item in self._prepared.items
+        }
+        never = {numbers[item] for item in held_out if item in numbers}
+        return held_out | {item for item, number in numbers.items() if number in never}
 
     def _own_name(self, brought: Experience) -> str:
         """The item of this run that asks the same as one of another run. Where there is none, a
