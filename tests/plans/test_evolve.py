@@ -11,6 +11,7 @@ from parley.plans.evolve import EvolvePlan
 from parley.plans.evolve_settings import (
     EvolveArm,
     EvolveSettings,
+    describe_arm,
     find_success_rules,
     parse_evolve,
 )
@@ -80,6 +81,12 @@ def test_settings_come_back_from_a_record_as_they_were():
     found = parse_evolve({"controls": True, "from": "other", "fit": 100})
     assert found.arms["evolve"].source == "other"
     assert EvolveSettings.decoded(asdict(found)) == found
+
+
+def test_a_signature_names_another_run_without_its_folder():
+    (arm,) = parse_evolve({"from": "/home/somebody/runs/first.parley", "k": 2}).arms.values()
+    assert describe_arm(arm) == "k=2,from=first.parley"
+    assert describe_arm(EvolveArm()) == "default"
 
 
 def test_arms_share_the_standard_round_and_the_last_one_is_probed():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
+from pathlib import PurePath
 from typing import Annotated, Any, Literal, NamedTuple
 
 from parley.errors import UsageError, unknown_name
@@ -239,7 +240,9 @@ def find_success_rules(
 
 
 def describe_arm(arm: EvolveArm) -> str:
-    """An arm's settings in one line, for signatures: what differs from the defaults."""
+    """An arm's settings in one line, for signatures: what differs from the defaults. A path to
+    another run is shortened to the name of its file."""
     usual = asdict(EvolveArm())
-    said = {setting_key(name): value for name, value in asdict(arm).items() if value != usual[name]}
+    found = {**asdict(arm), "source": PurePath(arm.source).name}
+    said = {setting_key(name): value for name, value in found.items() if value != usual[name]}
     return ",".join(f"{key}={value}" for key, value in said.items()) or "default"
