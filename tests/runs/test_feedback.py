@@ -328,7 +328,7 @@ def test_a_task_with_a_critic_of_its_own_keeps_it_and_cannot_have_another(tmp_pa
     options = {"items": questions(3), "store": tmp_path, "roles": {"critic": "bot/random"}}
     settings = {**BM25, "rounds": 1}
     assert parley.run(Reviewed(), ["bot/null"], evolve=settings, **options).state == "done"
-    with pytest.raises(UsageError, match="role called critic of its own"):
+    with pytest.raises(UsageError, match="has its own role called critic"):
         parley.run(Reviewed(), ["bot/null"], evolve={**settings, "feedback": "critic"}, **options)
 
 

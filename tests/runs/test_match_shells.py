@@ -111,7 +111,7 @@ def test_a_match_begins_anew_where_its_commands_give_something_else(task, tmp_pa
         progress=lambda event: notices.append(event.text),
     )
     assert done.data["run"]["state"] == "done"
-    assert any("match 1 begins anew" in text and "2 recorded replies" in text for text in notices)
+    assert any("match 1 starts again" in text and "2 recorded replies" in text for text in notices)
     with read_run(done.ref) as reader:
         assert reader.count_replies() == 3
         assert reader.unanswered() == {"me": {"typist": 2}}

@@ -114,7 +114,7 @@ def test_the_main_table_is_the_last_round_of_the_first_arm_and_says_so(tmp_path)
     assert row.matches == 24
     assert row.mean == accuracy(result)["evolve", 2]
     assert "evolve:rounds=2,k=2,retriever=bm25" in row.signature
-    assert "shown is round 2 of 2 of arm evolve" in result.render()
+    assert "tables show round 2 of 2 of arm evolve" in result.render()
     assert {(m["stage"], m["arm"]) for m in result.matches} >= {(0, ""), (2, "evolve/probe")}
 
 

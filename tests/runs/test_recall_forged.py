@@ -63,7 +63,7 @@ def test_what_was_recalled_in_the_standard_round_stays_out_of_the_tables(played,
     change = "UPDATE recalled SET match = 1 WHERE match = 5"
     ref = forge(played, tmp_path, change)
     assert Result(ref).part("evolve").rounds
-    assert any("nothing can be recalled" in each.detail for each in audit_run(ref).breaches)
+    assert any("it cannot have a memory there" in each.detail for each in audit_run(ref).breaches)
 
 
 def test_audit_finds_that_what_was_shown_is_no_longer_on_record(played, tmp_path):

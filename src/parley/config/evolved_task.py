@@ -1,5 +1,5 @@
-"""A task after whose matches somebody is asked: critics whether players succeeded, and players for
-a lesson. The task itself does not know, and its scores stay its own."""
+"""A task with questions after its matches: critics are asked whether players succeeded, and players
+are asked for a lesson. The task's own script and scores do not change."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ VERDICT = Choice("success", ("yes", "no"))
 
 
 class AskedAfterwards(Base):
-    """Stands before a task's class: plays the task's own script, then asks what is wanted. It has
-    no names that a task could have, too."""
+    """A mixin before a task's class: plays the task's own script, then asks critics and players.
+    Its names cannot collide with those of a task."""
 
     _asked_afterwards: ClassVar[FeedbackWanted]
 
     async def play(self, referee: Referee, **seats: Any) -> Scores:
-        """The task's own script, then the questions; nobody who plays hears them."""
+        """Play the task's own script, then ask the questions; players do not see them."""
         asked = {role: seats_of_role(seats.pop(role, None)) for role in FEEDBACK_ROLES}
         scores = await super().play(referee, **seats)
         wanted, players = self._asked_afterwards, [*chain(*map(seats_of_role, seats.values()))]
@@ -84,7 +84,7 @@ class AskedAfterwards(Base):
 async def ask_critics(
     referee: Referee, judged: Sequence[Seat], asked: Mapping[str, Sequence[Seat]]
 ) -> list[CriticVerdict]:
-    """What critics say of every seat; it is on record as a note."""
+    """Ask critics about every seat; their verdicts are recorded as notes."""
     places = [
         (by, critic, seat)
         for by, role in CRITICS.items()
@@ -117,7 +117,7 @@ async def ask_for_lessons(
     writers: Sequence[Seat],
     outcomes: Mapping[Seat, bool | None],
 ) -> None:
-    """What players have learnt; who cannot be told how it went is not asked."""
+    """Ask players for lessons, except those whose outcome is not known."""
     places = [
         (writer, seat, outcomes[seat])
         for writer, seat in zip(writers, judged, strict=True)
@@ -170,7 +170,7 @@ def evolve_task(task: Task, settings: EvolveSettings | None) -> Task:
 
 def evolve_task_class(kind: type[Task], settings: EvolveSettings | None) -> type[Task]:
     """The class that a run with these settings plays: the same one if nobody is asked afterwards
-    and no words are needed."""
+    and no prompts are added."""
     if settings is None or issubclass(kind, AskedAfterwards):
         return kind
     wanted = find_wanted_feedback(settings)
@@ -179,12 +179,12 @@ def evolve_task_class(kind: type[Task], settings: EvolveSettings | None) -> type
 
 @cache
 def add_questions(kind: type[Task], wanted: FeedbackWanted) -> type[Task]:
-    """A task's class with questions after its matches. It stands where the task's class stands, so
-    that its prompts and its source are found there."""
+    """A task's class with questions after its matches. It keeps the module and the name of the
+    task's class, so that prompts and source are found there."""
     for role in wanted.roles:
         if role in kind.roles:
             raise UsageError(
-                f"{kind.name} has a role called {role} of its own, which the plan evolve needs: "
+                f"{kind.name} has its own role called {role}, a name that the plan evolve needs: "
                 f"rename that role, or use another feedback"
             )
     added = {role: feedback_role(kind) for role in wanted.roles}
@@ -199,7 +199,7 @@ def add_questions(kind: type[Task], wanted: FeedbackWanted) -> type[Task]:
 
 
 def list_prompts(wanted: FeedbackWanted) -> Iterator[Prompt]:
-    """The words that a run needs besides those of its task."""
+    """The prompts that a run needs besides those of its task."""
     if wanted.critic or wanted.self_critic:
         yield CRITIC_QUESTION
     if wanted.lessons:
@@ -216,7 +216,7 @@ def seats_of_role(given: Seat | Sequence[Seat] | None) -> list[Seat]:
 
 
 def without_feedback(seats: Mapping[str, int]) -> dict[str, int]:
-    """The seats that the task itself knows of."""
+    """The seats of the task itself."""
     return {role: count for role, count in seats.items() if role not in FEEDBACK_ROLES}
 
 

@@ -211,7 +211,7 @@ class Experiment:
         )
 
     def usual_plan(self, made: Task) -> str:
-        """The plan where none is named."""
+        """The plan if the user names none."""
         if self.evolve:
             return "evolve"
         return "versus" if self.adversary else default_arrangement(made)

@@ -369,15 +369,15 @@ def make_plan(config: Config, task: Task, items: Mapping[str, Any]) -> Plan:
 
 
 def block_names(config: Config, items: Mapping[str, Any]) -> list[str]:
-    """The items of a run; where a game without items evolves, the numbers of the games that every
-    round has."""
+    """The items of a run; for a game without items that evolves, the numbers of the games of a
+    round."""
     if items or config.evolve is None:
         return list(items)
     return [str(number) for number in range(1, (config.items or 0) + 1)]
 
 
 def order_of_draws(config: Config, spec: MatchSpec) -> DrawOrder:
-    """How a match draws from works of reference: every game of a run draws something else."""
+    """How a match draws from works of reference; every game of a run draws differently."""
     game = spec.repeat - 1
     if config.evolve is not None and spec.item is None:
         game = game * (config.items or 0) + int(spec.block) - 1
@@ -397,8 +397,8 @@ def works_facts(works: Mapping[str, Reference]) -> dict[str, Any]:
 
 
 def retriever_facts(config: Config) -> dict[str, Any]:
-    """What a record keeps about the retrievers of a run that evolves: names and versions, by arm.
-    An unknown name is refused here."""
+    """The names and versions of the retrievers of a run that evolves, by arm, for its record.
+    Refuses an unknown name."""
     if config.evolve is None:
         return {}
     found = {name: make_retriever(arm.retriever) for name, arm in config.evolve.arms.items()}

@@ -95,8 +95,8 @@ def task_to_resume(
 def check_recorded_paths(
     config: Config, run: str, allowed: Allowed, task_named: bool = False
 ) -> None:
-    """Refuse a run's file whose task, dataset or parameters would read what lies neither in its
-    folder nor in the current one. A task that the user names is the user's."""
+    """Refuse a run file whose task, dataset or parameters name a path outside its folder and the
+    current one. A task that the user names is allowed."""
     file = OtherFile(Path(run))
     here = allowed.with_paths([str(Path.cwd())])
     if is_task_path(config.task) and not task_named:

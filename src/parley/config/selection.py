@@ -20,7 +20,7 @@ from parley.rules.task import Task
 from parley.store.config import Config
 from parley.tables import format_item_count
 
-GAMES = 20  # a round of a run that evolves, where the task is not played on items
+GAMES = 20  # in a round of a run that evolves, if the task has no items
 
 
 class Selection(NamedTuple):

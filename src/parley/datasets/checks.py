@@ -88,8 +88,8 @@ async def check_questions(questions: Sequence[Question], told: Told) -> CheckRes
 
 
 async def check_machines(entries: Sequence[OSEntry], told: Told) -> CheckResult:
-    """The tasks at the command line whose example fails its own check, or that are done before
-    anybody does anything."""
+    """The tasks at the command line whose example fails its own check, or whose checks pass
+    although nothing was done."""
     return CheckResult(*await check_os_entries(entries, told))
 
 

@@ -1,5 +1,5 @@
-"""Whether tasks at the command line can be played here: each example must pass, and doing nothing
-must not."""
+"""Checks whether tasks at the command line can be played on this machine: each example must pass,
+and doing nothing must fail."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from parley.tasks._common.os_machine import (
     prepare_machine,
 )
 
-# What programs say that look for a network.
+# What programs print if they need a network.
 OFFLINE = re.compile(
     r"resolve|resolution|network is unreachable|address family not supported|"
     r"unable to (?:fetch|locate package|connect)|failed to fetch|could ?n.?t connect|"
@@ -36,11 +36,11 @@ FETCHES = re.compile(
     r"\b(?:curl|wget|git\s+clone)\s"
 )
 SECONDS = 180  # for an example, which is a model's script
-INERT = "passes although nothing is done"
+INERT = "passes although nothing was done"
 
 
 class ExampleResult(NamedTuple):
-    """What came of an entry's example: why it fails, in a word and in a sentence, or nothing."""
+    """Why the example of an entry fails, in a word and in a sentence; both empty if it passes."""
 
     reason: str = ""
     detail: str = ""
@@ -79,7 +79,7 @@ async def check_entry(shells: Shells, entry: OSEntry) -> ExampleResult:
     if missing := [script.missing for script in entry.scripts if script.missing]:
         return ExampleResult("init", f"the file {missing[0]} is missing")
     if foreign := [each.language for each in entry.scripts if each.language not in LANGUAGES]:
-        return ExampleResult("language", f"a script is in {foreign[0]}, which is not run here")
+        return ExampleResult("language", f"a script is in {foreign[0]}, not in bash or python")
     name = f"entry {entry.id}"
 
     def in_shell(player: str) -> Run:
@@ -104,8 +104,8 @@ async def check_entry(shells: Shells, entry: OSEntry) -> ExampleResult:
 
 
 async def try_example(run: Run, entry: OSEntry) -> ExampleResult:
-    """Do what the example does, as a model would: run it in the shell, and answer with what it
-    prints. What it complains about is no part of the answer."""
+    """Play the example as a model would: run it in the shell, and answer with what it prints.
+    Standard error is not part of the answer."""
     prepared = await prepare_machine(run, entry)
     unprepared = describe_unprepared(entry, prepared)
     if entry.needs_users and not prepared[0]["users"]:
@@ -136,16 +136,16 @@ def find_reason(
     rest: Sequence[Mapping[str, Any]],
     otherwise: ExampleResult,
 ) -> ExampleResult:
-    """The reason behind a failure, where results tell one."""
+    """The reason of a failure, if the results show one."""
     if any(each["timed_out"] for each in prepared):
         return ExampleResult("time", "preparing the machine took too long")
     if any(each["timed_out"] for each in rest):
         return ExampleResult("time", "the example or a check took too long")
     for text in (f"{each.get('errors', '')}{each['output']}" for each in (*prepared, *rest)):
         if lines := [line for line in text.splitlines() if OFFLINE.search(line)]:
-            return ExampleResult("network", f"there is none: {shorten(lines[0].strip())}")
+            return ExampleResult("network", f"it needs one: {shorten(lines[0].strip())}")
     if any(FETCHES.search(script.code) for script in entry.scripts):
-        return ExampleResult("network", "there is none, and it installs or fetches something")
+        return ExampleResult("network", "it needs one, to install or download something")
     if failed := [each for each in prepared if each["status"]]:
         return ExampleResult("init", f"exit {failed[0]['status']}{last_line(failed[0])}")
     return otherwise

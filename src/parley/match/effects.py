@@ -72,8 +72,8 @@ class Effects:
         return result
 
     async def catch_up(self) -> None:
-        """Repeat in the fresh shell of a resumed match what is on record for it. Nothing new may
-        be asked or run before, because all that follows builds upon it."""
+        """Repeat the recorded commands in the fresh shell of a resumed match. This must come before
+        anything new is asked or run."""
         if not self._behind or self._execute is None:
             return
         behind, self._behind = self._behind, []

@@ -1,7 +1,7 @@
 # ruff: noqa: E501 - a rule stays in one piece
 """Rules by which the words around a name show that the speaker means itself.
 
-A rule looks at the tags of the lexicon before and after a name, and so holds in all languages at
+A rule looks at the tags of the lexicon before and after a name, so it works for all languages at
 once: `[Mi]R{0,2}N` before a name is "my real name", "mein Name" and "mi nombre". Set phrases, fields
 and labels are rows of the table in `claims`.
 """

@@ -1,4 +1,4 @@
-"""The words of experiences that a seat was shown, read from the matches that they come from."""
+"""The text of the experiences that a seat was shown, read from their matches."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def recalls_lessons(reader: RunReader, match: MatchRow) -> bool:
 def read_demonstrations(
     reader: RunReader, recalled: Recalled
 ) -> Iterator[tuple[ShownExperience, MatchRow | None, str]]:
-    """Every experience that a seat was shown, in order: where it comes from, and its words."""
+    """Every experience that a seat was shown, in order, with its match and its text."""
     match = reader.match(recalled.match)
     lessons = match is not None and recalls_lessons(reader, match)
     feedback = read_feedback(reader) if lessons else FeedbackOnRecord()

@@ -1,4 +1,4 @@
-"""Which matches of a run that evolves stand in the main tables: the last round of the first arm."""
+"""Which matches of a run that evolves the main tables show: the last round of the first arm."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class MainStage:
 
     arm: str
     stage: int | None  # None: all windows of a stream
-    last: int  # the round that is shown once it was played
+    last: int  # the last round that is planned
 
     def includes(self, match: MatchRow) -> bool:
         """Whether a match counts in the main tables."""
@@ -27,10 +27,10 @@ class MainStage:
     def text(self) -> str:
         """What the main tables show, in words."""
         if self.stage is None:
-            return f"shown is the stream of arm {self.arm}; --part evolve has its control"
+            return f"tables show the stream of arm {self.arm}; --part evolve has its control"
         which = "the standard round" if self.stage == 0 else f"round {self.stage} of {self.last}"
-        early = " (later ones were not played)" if self.stage < self.last else ""
-        return f"shown is {which} of arm {self.arm}{early}; --part evolve compares all rounds"
+        early = " (later rounds were not played)" if self.stage < self.last else ""
+        return f"tables show {which} of arm {self.arm}{early}; --part evolve compares all rounds"
 
 
 def choose_main_stage(

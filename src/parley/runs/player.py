@@ -428,7 +428,7 @@ class Player:
             for seat, replies in gone.items():
                 self.recorder.add_discarded(spec.seats[seat], seat.role, replies)
             self.progress.notify(
-                f"match {spec.number} begins anew: {fault}; "
+                f"match {spec.number} starts again: {fault}; "
                 f"{plural(gone.total(), 'recorded reply', 'recorded replies')} discarded"
             )
             return await self._play_record(spec, slot, record)

@@ -32,8 +32,8 @@ class SpendingRecorder:
             await self._save_sent_calls(participants)
 
     def add_discarded(self, alias: str, role: str, replies: int) -> None:
-        """Count replies that were paid and are no longer on record, because their match begins
-        anew."""
+        """Count replies that were paid but are no longer on record, because their match starts
+        again."""
         self._lost = {each: dict(by) for each, by in self._lost.items()}
         by = self._lost.setdefault(alias, {})
         by[role] = by.get(role, 0) + replies

@@ -59,8 +59,8 @@ def find_misfit(value: Any, kind: Any, at: str) -> str:
 
 
 def is_deeper_than(value: Any, most: int) -> bool:
-    """Whether lists and objects are nested in more levels than this: whoever goes through them
-    level by level would not come back."""
+    """Whether lists and objects are nested in more levels than this. Code that walks them would
+    reach Python's recursion limit."""
     level = [value]
     for _ in range(most + 1):
         holders = [each for each in level if isinstance(each, dict | list)]

@@ -1,4 +1,4 @@
-"""What critics and players said after matches, read back from a run's file."""
+"""Verdicts of critics and lessons of players, read from a run file."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class FeedbackOnRecord:
     lessons: dict[tuple[int, Seat], Lesson] = field(default_factory=dict)
 
     def verdict(self, match: int, seat: Seat, feedback: str, right: bool) -> bool | None:
-        """Whether a match counts as a success, by this feedback; None if nobody could say."""
+        """Whether a match is a success by this feedback; None if the verdict could not be read."""
         if feedback not in CRITICS:
             return right
         return self.verdicts.get((match, seat, feedback))
@@ -29,7 +29,7 @@ class FeedbackOnRecord:
 
 
 def read_feedback(reader: RunReader) -> FeedbackOnRecord:
-    """All that was said after the matches of a run."""
+    """Read all verdicts and lessons of a run."""
     found = FeedbackOnRecord()
     for row in reader.notes(CriticVerdict.kind):
         verdict = CriticVerdict.from_facts(row.facts)

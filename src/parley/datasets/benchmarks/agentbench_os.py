@@ -17,7 +17,7 @@ from parley.errors import UsageError
 from parley.rules.items import OSEntry
 
 REPOSITORY = "THUDM/AgentBench"
-VARIABLE = "PARLEY_AGENTBENCH"  # where the copy is; else `git clone` has put it here
+VARIABLE = "PARLEY_AGENTBENCH"  # names the copy; default: ./AgentBench, as `git clone` makes it
 WITHIN = "data/os_interaction/data"
 PACKAGE, EDITION = "inspect_evals", "agent_bench/data/agent_bench_os_test.json"
 

@@ -1,5 +1,5 @@
-"""Tasks at the command line, as AgentBench publishes them: a description, what prepares the
-machine, and what decides."""
+"""Tasks at the command line, as AgentBench publishes them: a description, scripts that prepare the
+machine, and the evaluation."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ INSPECT, INSPECT_HOME = "agent_bench_os", "/home/agent"
 
 
 def with_files(found: LocatedRow) -> Row:
-    """A row whose scripts in other files stand in it."""
+    """A row with its scripts from other files written into it."""
     folders = [] if found.path is None else list(script_folders(found.path))
     row = dict(found.row)
     if isinstance(row.get("create"), Mapping):
@@ -85,7 +85,7 @@ def decisive_fields(evaluation: Row) -> dict[str, Any]:
         )
     checks = as_list(evaluation["check"]) if "check" in evaluation else []
     if not checks:
-        raise ValueError("evaluation has neither match nor check: nothing would decide")
+        raise ValueError("evaluation has neither match nor check: add one of them")
     return {
         "checks": [
             None if each is None else read_script(each, "evaluation.check") for each in checks

@@ -1,5 +1,5 @@
-"""Hold processes as a debugger does: no signal but SIGKILL sets one going again. A process that was
-only stopped is woken by the kernel when its group loses its last parent."""
+"""Hold processes as a debugger does: only SIGKILL can resume one. The kernel wakes a process that
+is merely stopped when its process group is orphaned."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ SEIZE, INTERRUPT, DETACH = 0x4206, 0x4207, 17
 
 
 def trace(request: int, thread: int) -> bool:
-    """Whether the kernel did it; not for a thread that has ended, nor where nobody may debug."""
+    """Whether ptrace succeeded; it fails if the thread has ended or debugging is forbidden."""
     nothing = ctypes.c_void_p()
     return int(confine.LIBC.ptrace(ctypes.c_long(request), thread, nothing, nothing)) == 0
 
 
 def hold_processes(pids: set[int]) -> list[int]:
-    """Hold all threads of these processes; which ones were not held before."""
+    """Hold all threads of these processes; returns those that were not held before."""
     held = []
     for pid in pids:
         try:
