@@ -376,6 +376,19 @@ def test_a_maker_beside_it_shows_that_a_name_is_a_models(name, text):
     assert mask_names(without, TABLE) == (without, [])
 
 
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ("We Claudes never lie.", f"We {MASK}s never lie."),
+        ("We feed llamas here.", "We feed llamas here."),
+        ("I was made by Anthropic, as Sonnet.", f"I was made by {MASK}, as {MASK}."),
+        ("I am Sonnet 18.", "I am Sonnet 18."),
+    ],
+)
+def test_plurals_are_names_with_a_capital_and_versions_beside_their_family(said, shown):
+    assert mask_names(said, NOBODY)[0] == shown
+
+
 @pytest.mark.parametrize("text", sentences("innocent.txt"))
 def test_what_is_no_claim_stays_as_it_is(text):
     for said in (text, f"Well.\n{text}\nYes.", json.dumps({"reason": text}, ensure_ascii=False)):

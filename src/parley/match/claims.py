@@ -15,6 +15,7 @@ from collections.abc import Iterable
 from functools import cache, lru_cache
 from typing import NamedTuple
 
+from parley.match.first_person import FIRST_ROWS
 from parley.match.starts import keys_of_row
 
 SCHEME = 3  # of runs that begin now
@@ -176,20 +177,23 @@ SHARED_2 = [
     "le chat",
 ]
 # Names that are others than the same words in small letters: le chat is a cat.
-CASED = {"le chat": "Le Chat"}
+CASED = {"le chat": "Le Chat", "inflection": "Inflection"}
+# Names that mean a model only where another name of their family stands in the text.
+SATELLITES = frozenset(("sonnet", "haiku", "opus", "r1", "pi"))
 MAKERS_2 = [
     *MAKERS, "open ai", "deep mind", "google deepmind", "mistral ai", "mistralai", "hugging face",
     "huggingface", "ai21", "databricks", "meta ai", "x.ai", "stability ai", "alibaba cloud",
     "facebook", "ibm", "yandex", "iflytek", "aleph alpha", "z.ai",
     "sber", "sberbank", "upstage", "naver", "lg ai", "lg ai research", "huawei", "ai21 labs",
-    "moonshot ai", "zhipu ai", "reka ai", "cohere ai",
+    "moonshot ai", "zhipu ai", "reka ai", "cohere ai", "inflection ai", "inflection",
+    "allen institute", "allen institute for ai", "ai2", "adept ai", "character.ai", "technology innovation institute", "nous research", "liquid ai",
 ]  # fmt: skip
 # Makers whose name means little else than language models.
 LABS = frozenset((
     "openai", "open ai", "anthropic", "deepmind", "deep mind", "google deepmind", "深度求索", "zhipu", "智谱",
     "月之暗面", "xai", "x.ai", "01.ai", "mistral ai", "mistralai", "ai21", "meta ai", "stability ai", "aleph alpha",
     "z.ai", "ai21 labs", "lg ai", "lg ai research", "moonshot ai", "zhipu ai",
-    "reka ai", "cohere ai",
+    "reka ai", "cohere ai", "inflection ai", "allen institute for ai", "nous research", "liquid ai",
 ))  # fmt: skip
 # Shared names that, with a capital letter, more often than not mean the model.
 FAMOUS = frozenset(
@@ -246,13 +250,13 @@ ALIASES = {
 }
 # Names that go together: a maker and its models. What a speaker claims to be tells the rest.
 FAMILIES = (
-    "claude anthropic",
+    "claude anthropic sonnet haiku opus",
     "gemini gemma bard palm lamda google deepmind 谷歌",
     "gpt chatgpt openai copilot microsoft phi 微软 o1 o3 o4 o1-preview o1-mini o3-mini o4-mini",
     "llama meta facebook",
     "grok xai x.ai",
     "qwen tongyi alibaba 通义千问 千问 阿里巴巴 阿里云",
-    "deepseek 深度求索",
+    "deepseek 深度求索 r1",
     "mistral lechat mixtral codestral pixtral ministral magistral devstral mistralai",
     "kimi moonshot 月之暗面",
     "glm chatglm zhipu 智谱 智谱清言 z.ai",
@@ -261,6 +265,9 @@ FAMILIES = (
     "doubao bytedance 豆包 字节跳动",
     "nova titan amazon",
     "granite ibm",
+    "pi inflection inflectionai",
+    "olmo tulu ai2 alleninstitute alleninstituteforai",
+    "falcon technologyinnovationinstitute",
     "nemotron nvidia",
     "jamba ai21 ai21labs",
     "command-r commandr cohere aya",
@@ -276,7 +283,7 @@ FAMILIES = (
 VERSION_2 = (
     r"(?:(?: ?[-–] ?|[ .])?(?:[vrk]?\d[a-z0-9]{0,9}+(?:\.\d{1,3}+)?|opus|sonnet|haiku|pro|flash|bot|fast|"
     r"ultra|turbo|mini|nano|max|chat|coder|instruct|thinking|preview|large|small|medium|lite|tiny|"
-    r"micro|premier|core|plus|code|lightning|instant|advanced|nemo|scout|maverick|omni|vision|reasoner|experimental|exp|base)(?![a-z0-9])"
+    r"micro|premier|core|plus|code|lightning|instant|advanced|nemo|scout|maverick|omni|vision|reasoner|experimental|exp|base|it|hf|gguf|awq|gptq|fp8|distill)(?![a-z0-9])"
     r"|-[a-z]{2,12}+(?=-\d)|(?<=command r)[+]){0,5}+"
 )
 KNOWN_WORDS = sorted({*MODELS_2, *SHARED_2, *MAKERS_2, *ALIASES}, key=len, reverse=True)
@@ -367,7 +374,7 @@ FIELDS_OF_AUTHORS = (
     "name|signature|signed(?: by)?|from|by|source|system|identity|answer by|response by|reply from|"
     "translator|translated[\\x20_-]by|reviewer|coder|made[\\x20_-](?:by|with)|powered[\\x20_-]by|credits?|"
     "agent|sender|co-authored-by|(?:posted|sent|composed|drafted|coded|submitted|reviewed|signed|said)[\\x20_-]by|"
-    "responder|me|self|sig|voter|bidder|debater|negotiator|(?:agent|player|bot|speaker|author|assistant|my|sender|seat|user)[\\x20_-]?(?:name|id)|who am i|who i am|i am|about me|playing as|speaking|answering|player(?: name)?|username|"
+    "responder|me|self|sig|voter|bidder|debater|negotiator|(?:agent|player|bot|speaker|author|assistant|my|sender|seat|user)[\\x20_-]?(?:name|id)|who am i|who i am|i[\\x20_]am|about me|playing as|speaking|answering|player(?: name)?|username|"
     "作者|署名|автор|автор ответа|"
     "(?:[a-z]{2,14}[\\x20_-])?[a-z]{2,12}(?:ed|en)[\\x20_-](?:off[\\x20_-])?by|"
     "(?:[a-z]{2,14}[\\x20_-])?(?:reviewer|translator|author|writer|speaker|signatory|editor|judge|critic|narrator|contributor)(?: of [a-z]{2,12})?|"
@@ -571,7 +578,7 @@ CLAIMS_2 = (
     f"{BEGIN}my (?:inner |own |whole |entire |good old |famous )?@anybody(?= (?:training|weights|brain|circuits|instincts|self|"
     "nature|persona|guidelines|heritage|side|upbringing|makers?|creators?|siblings?|roots|"
     "personality|soul|neurons|tendencies|manners|caution|constitution|system prompt|parents?)(?![a-z]))",
-    f"{BEGIN}my (?:own |model |neural |trained )?(?:weights|parameters|checkpoint|neural network|training data|training run|system prompt)"
+    f"{BEGIN}my (?:own |model |neural |trained )?(?:weights|parameters|checkpoint|neural network|training data|training run|system prompt)(?! (?:for|on|about) (?:the|an?|my|our)(?![a-z]))(?! and my(?![a-z]))"
     rf"(?: [\w-]{{1,12}}){{0,4}}? (?:by|at|from|of|with|in|to|to) {TEAM}@anybody",
     f"{BEGIN}my (?:[a-z]{{1,9}} ){{0,2}}?(?:predecessor|successor|siblings?|sister model|cousins?|ancestors?|namesake|twin|"
     f"brother|sister|stablemate),? (?:the |model |called |named )?{MARKS}@sure",
@@ -771,7 +778,7 @@ PLACES = {
     "own": "[\ue000]", "model": "[\ue000\ue001\ue006]", "maker": "[\ue003\ue008]", "sure": "[\ue000\ue006]",
     "speaks": "[\ue000-\ue002\ue005-\ue007]", "anybody": "[\ue000-\ue003\ue005-\ue008]",
     "table": "[\ue000\ue005\ue006]", "cast": "[\ue005]", "byline": "[\ue000\ue005-\ue007]",
-    "lab": "[\ue008]", "clear": "[\ue000\ue003\ue006\ue008]",
+    "named": "[\ue000\ue005-\ue008]", "lab": "[\ue008]", "clear": "[\ue000\ue003\ue006\ue008]",
 }  # fmt: skip
 PEOPLE = SIGNS["shared"] + SIGNS["cast"] + SIGNS["famous"]  # names that people bear too
 MAKER_SIGNS = SIGNS["maker"] + SIGNS["lab"]
@@ -824,7 +831,11 @@ def claim_table(scheme: int) -> ClaimTable:
     @word the place of a name."""
     rows: tuple[str, ...] = CLAIMS_1
     if scheme > 1:
-        rows = (*(row for row in CLAIMS_1 if row not in (HERE_1, MADE_ME_1)), *CLAIMS_2)
+        rows = (
+            *(row for row in CLAIMS_1 if row not in (HERE_1, MADE_ME_1)),
+            *CLAIMS_2,
+            *FIRST_ROWS,
+        )
     filed: dict[str, list[int]] = {}
     everywhere = []
     for number, row in enumerate(rows):
@@ -913,9 +924,10 @@ def name_pattern(names: frozenset[str], scheme: int, present: frozenset[str]) ->
     rest = r"(?:-[a-z0-9.]{1,20}+){0,4}+(?![a-z0-9])"
     apart = r"(?![a-z0-9]|-[a-z])"
     if scheme > 1:
-        apart = r"(?![a-z0-9]|-(?!(?:made|built|trained|developed|based|born|famil(?:y|ie)|modell?)(?![a-z]))[a-z])"
+        apart = r"(?![a-z0-9]|-(?!(?:made|built|trained|developed|based|born|famil(?:y|ie)|modell?|assistent(?:in)?|assistant|team|bot|chatbot|agent|ki|issued|approved|given|branded)(?![a-z]))[a-z])"
+    plural = r"(?:(?=s(?![a-z0-9]))|(?![a-z0-9]))"
     kinds: dict[str, list[str]] = {}
-    for word in searched_words(names, scheme):
+    for word in (*searched_words(names, scheme), *sorted(SATELLITES)):
         if word in present:
             kinds.setdefault(sort_name(word, models, shared, makers, scheme), []).append(word)
     ends = {
@@ -927,6 +939,8 @@ def name_pattern(names: frozenset[str], scheme: int, present: frozenset[str]) ->
     }
     if scheme > 1:  # a name in Russian is declined; "mistral ai" is more than "mistral"
         ends = {kind: ends[kind] for kind in ("own", "maker", "known", "model", "shared")}
+        ends["known"] = version + rest.replace("(?![a-z0-9])", plural)
+        ends["shared"] = f"{version}(?:{apart}|(?=s(?![a-z0-9])))"
         ends = {kind: f"(?:(?<![а-яё])|{DECLINED}){end}" for kind, end in ends.items()}
     found = [
         f"(?P<{kind}>{any_of(longest_first(kinds[kind]))}{end})"
@@ -945,7 +959,7 @@ def sort_name(
     """The kind that a name belongs to."""
     if scheme > 1:
         word = ALIASES.get(word, word)
-    if word in shared:
+    if word in shared or word in SATELLITES:
         return "shared"
     if word in makers:
         return "maker"
@@ -996,6 +1010,13 @@ def plain_name(name: str) -> str:
         if name.startswith(word):
             return ALIASES.get(word, word)
     return name
+
+
+@lru_cache(maxsize=1024)
+def satellites_of(present: frozenset[str]) -> frozenset[str]:
+    """The further names that the families of these names have."""
+    families = {family_of(word) for word in present}
+    return frozenset(word for word in SATELLITES if family_of(word) in families)
 
 
 @lru_cache(maxsize=4096)

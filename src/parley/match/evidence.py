@@ -195,6 +195,7 @@ RULES = (
     rule("as a model by X, I", EVERYBODY, "Et?[DRxP]{0,3}G[KGRx,]{0,4}?P[DSR]{0,2}", "{in}{0,14}{me}"),
     rule("作为一个由X开发的模型，我", EVERYBODY, "E[DG]{0,2}P?", "K[tx]?G{in}{0,4}I"),
     rule("X製のAIなので、私は", EVERYBODY, "", "PPG{in}{0,8}I"),
+    rule("Xが作ったAIなので、私は", EVERYBODY, "", "PKG{in}{0,8}I"),
     rule("I am an X model", EVERYBODY, "(?:AI?|E)[DR]{0,3}", "s?[xR]{0,2}G(?![xL])"),
     rule("I am what you get when X trains", EVERYBODY, "A[QT]{in}{0,5}", "K"),
     rule("I am the kind of AI that X makes", EVERYBODY, "A[DR]{0,2}(?:xP)?G[tQ]", "R?[Kk]"),

@@ -39,6 +39,7 @@ from parley.match.claims import (
     family_of,
     kind_of_name,
     name_pattern,
+    satellites_of,
     searched_words,
     shortest_words,
 )
@@ -113,6 +114,8 @@ class NamesInText:
                 words = searched_words(names, scheme)
                 present = frozenset(word for word in words if word in lowered)
                 if present:
+                    if scheme > 1:
+                        present |= satellites_of(present)
                     self._find_names(folded, lowered, names, present)
                     self._find_claims(folded)
                 break
@@ -132,8 +135,10 @@ class NamesInText:
             start, end = name.span()
             if CASED.get(name[0], written := folded.text[start:end]) != written:
                 continue
-            done = end
             capital = folded.text[start] != lowered[start] or not lowered[start].isascii()
+            if not capital and lowered[end : end + 1] == "s":
+                continue  # several animals or things
+            done = end
             kinds.append(kind_of_name(name, names, self._scheme, capital))
             spans.append((start, done))
             self.found.append(FoundName(*folded.original_span(start, done), name[0]))

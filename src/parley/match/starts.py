@@ -15,7 +15,7 @@ LONGEST = 5  # letters of a word by which it is filed
 WORD = re.compile(r"(?<=\\)[nrt]|[a-z]+|[^\W\d_a-z]+")
 EDGES = re.compile(r"\A|(?<=[^\w\x20\t])|(?<=\d)|(?<=\\[nr])")
 PLACE = re.compile(
-    r"@{1,2}(?:own|model|maker|sure|speaks|any(?:body)?|table|cast|byline|lab|clear|person|someone)"
+    r"@{1,2}(?:own|model|maker|sure|speaks|any(?:body)?|table|cast|byline|named|lab|clear|person|someone)"
 )
 QUANTIFIER = re.compile(r"(?:[?*+]|\{(?P<least>\d*),?\d*\})[?+]?")
 
