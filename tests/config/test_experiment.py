@@ -219,6 +219,23 @@ def test_models_that_sit_nowhere_are_not_made(here, monkeypatch):
     assert "far" not in config.models
 
 
+def test_a_file_names_the_critic_of_a_run_that_evolves(here):
+    text = """kind: experiment
+task: qa
+dataset: samples
+items: 2
+models:
+  one: {model: bot/student}
+  judge: {model: bot/critic, false_yes: 0.3}
+instruments: {critic: judge}
+evolve: {rounds: 1, retriever: bm25, feedback: critic, probe: false}
+"""
+    config, _ = ran(wrote(text))
+    assert (config.contestants, config.instruments) == (["one"], {"critic": ["judge"]})
+    with pytest.raises(UsageError, match="set --evolve feedback=critic"):
+        config_of(read_experiment(wrote(text.split("evolve:")[0])))
+
+
 def test_instruments_are_no_contestants_unless_named_and_paths_are_relative_to_the_file(here):
     wrote(ASKED, "there/asked.py")
     wrote('{"word": "one"}\n{"word": "two"}\n{"word": "three"}\n', "there/words.jsonl")

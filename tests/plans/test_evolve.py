@@ -26,6 +26,12 @@ def plan_for(given, items=ITEMS, repeats=1, models=("a", "b")):
     return EvolvePlan(series, parse_evolve(given), items, repeats, 0)
 
 
+@pytest.mark.parametrize(("window", "is_said"), [(5, False), (6, True), (500, True)])
+def test_a_stream_of_one_window_learns_nothing_and_says_so(window, is_said):
+    cautions = plan_for({"window": window}).cautions()
+    assert any("Choose a smaller window" in each for each in cautions) is is_said
+
+
 def shape(plan):
     return [Counter((spec.stage, spec.arm) for spec in stage) for stage in plan.stages]
 

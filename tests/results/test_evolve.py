@@ -221,7 +221,7 @@ def test_truth_as_feedback_keeps_all_that_is_right_and_poison_does_not(played, t
     assert row.kept - row.kept_and_right >= len(wrong)
     assert row.precision.value < 0.9
     assert row.recall.value < 0.9
-    assert "30% turned round" in poisoned.render("text", "evolve")
+    assert "30% reversed" in poisoned.render("text", "evolve")
 
 
 def test_held_out_items_and_series_are_shown_apart(tmp_path):

@@ -8,8 +8,12 @@ from parley import run_async
 from parley.config.experiment import Experiment
 from parley.options import from_keywords
 from parley.runs.forecast import estimate_calls
-from parley.runs.progress import Progress
-from parley.runs.progress_display import describe_calls, describe_time_left
+from parley.runs.progress import SANDBOX, Progress
+from parley.runs.progress_display import (
+    describe_calls,
+    describe_progress,
+    describe_time_left,
+)
 
 
 def test_nothing_is_said_of_calls_before_anything_is_known():
@@ -33,6 +37,19 @@ def test_what_was_played_before_is_not_expected_again():
     progress.begin(finished=6)
     progress.planned = 10
     assert progress.expected_calls == 7 + 4 * 20
+
+
+def test_calls_in_progress_and_matches_that_have_not_begun_are_expected_too():
+    progress = Progress(planned=24, calls_per_match=1, done=8, calls=8, in_flight=12)
+    progress.waiting = {"a": dict.fromkeys(range(12), 0.0), SANDBOX: {0: 0.0}}
+    assert progress.expected_calls == 24  # 8 replies, 12 calls in progress, 4 matches to begin
+
+
+def test_the_round_is_named_again_when_a_download_has_ended():
+    progress = Progress(status_line="round 1 of 3", activity="fetching")
+    assert describe_progress(progress).endswith(", fetching")
+    progress.activity = ""
+    assert describe_progress(progress).endswith(", round 1 of 3")
 
 
 def test_the_remaining_time_moves_with_every_call(monkeypatch):

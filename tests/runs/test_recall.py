@@ -15,6 +15,7 @@ from parley.cli.match_text import format_match, format_seat_view
 from parley.errors import UsageError
 from parley.rules.items import Question
 from parley.store import find_run, read_run
+from tests.cli.test_cli import parley as command
 from tests.resealed import reseal
 
 BM25 = {"retriever": "bm25", "k": 2}
@@ -106,6 +107,26 @@ def test_nothing_depends_on_the_order_of_items_or_on_concurrency(tmp_path):
     first = shown(evolve(tmp_path, evolve=settings, items=items, concurrency=1))
     mixed = random.Random(5).sample(items, len(items))
     assert shown(evolve(tmp_path, evolve=settings, items=mixed, concurrency=7)) == first
+
+
+def test_other_numbers_of_examples_and_no_held_out_items_are_said_before_the_first_round(tmp_path):
+    def notices(**settings):
+        said = []
+        evolve(
+            tmp_path,
+            count=8,
+            evolve={"rounds": 1, "probe": False, **settings},
+            shots=3,
+            shots_from="samples",
+            progress=lambda event: said.append((event.kind, event.done, event.text)),
+        )
+        return [text for kind, done, text in said if kind == "notice" and done == 0]
+
+    (found,) = [text for text in notices(k=2, controls=True) if "number alone" in text]
+    assert "the standard round shows 3 examples, later rounds show 2" in found
+    assert "set --evolve k=3" in found
+    assert not [text for text in notices(k=3) if "alone" in text or "held_out" in text]
+    assert [text for text in notices(k=3, held_out=0.01) if "holds out no item" in text]
 
 
 def test_the_main_table_is_the_last_round_of_the_first_arm_and_says_so(tmp_path):
@@ -232,6 +253,13 @@ def test_a_run_can_begin_with_the_memory_of_another(tmp_path):
     with pytest.raises(UsageError, match="has no model called other"):
         evolve(tmp_path, {"other": "bot/student"}, items=others, evolve=settings)
     assert first.ref != second.ref
+
+
+def test_a_dry_run_refuses_a_memory_that_is_not_there(tmp_path):
+    words = ("run", "qa", "-m", "bot/student", "--items", 2, "--set", "shots=0", "--dry-run")
+    done = command(*words, "--evolve", "from=nowhere", cwd=tmp_path, code=2)
+    assert "unknown run" in done.err
+    assert "'nowhere'" in done.err
 
 
 def test_audit_finds_an_experience_that_is_not_the_seats_own(tmp_path):

@@ -18,6 +18,7 @@ from parley.config.trust import NOTHING_MORE, Allowed
 from parley.config.yaml_file import YamlFile, expand_env, short_value
 from parley.datasets.files import is_dataset_path
 from parley.errors import UsageError, unknown_name
+from parley.memory.feedback import CRITIC
 from parley.options import OPTIONS, Given, with_options
 from parley.plans.evolve_settings import parse_evolve
 from parley.providers._secrets import expand_references
@@ -96,7 +97,7 @@ def read_experiment(path: str, allowed: Allowed = NOTHING_MORE) -> Experiment:
     ]
     roles = [name for name, role in task.roles.items() if role.instrument]
     for role, panel in data.get("instruments", {}).items():
-        if role not in roles:
+        if role not in roles and role != CRITIC:  # the plan knows whether it asks a critic
             raise file.error(
                 ("instruments", role),
                 str(unknown_name(f"instrument role of {task.name}:", role, roles)),

@@ -180,6 +180,11 @@ def seat_instruments(task: Task, given: Mapping[str, Sequence[str]]) -> dict[Sea
     """Put judges and interviewers into their seats, as configured."""
     known = {name: role for name, role in task.roles.items() if role.instrument}
     for name in given:
+        if name not in known and name == "critic":
+            raise UsageError(
+                f"{task.name} has no role critic; to ask a critic what a model should remember, "
+                f"set --evolve feedback=critic"
+            )
         if name not in known:
             raise unknown_name(f"instrument role of {task.name}:", name, known)
     seats: dict[Seat, str] = {}

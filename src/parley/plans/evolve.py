@@ -75,7 +75,14 @@ class EvolvePlan:
         arms = plural(len(self.settings.arms), "arm")
         return [
             f"evolve plays {plural(len(self.stages[0]), 'match', 'matches')} in the standard round "
-            f"and {self.matches:,} in all ({arms})"
+            f"and {self.matches:,} in all ({arms})",
+            *(
+                f"evolve: window={arm.window} is not smaller than the number of "
+                f"{'items' if self._has_items else 'games'}, {len(self._items)}: the memory stays "
+                "empty until the end. Choose a smaller window"
+                for arm in self.settings.arms.values()
+                if arm.window is not None and arm.window >= len(self._items)
+            ),
         ]
 
     def next(self, finished: Sequence[Block]) -> Sequence[MatchSpec] | Done:

@@ -377,7 +377,7 @@ def collect_feedback(run: RunScores, found: EvolvePlays) -> Iterator[FeedbackRow
                 cases.append((item, said, truth))
             if cases:
                 quality = measure_feedback(cases)
-                turned = f", {arm.poison:.0%} turned round" if arm.poison else ""
+                turned = f", {arm.poison:.0%} reversed" if arm.poison else ""
                 yield FeedbackRow(*owner, name, arm.feedback + turned, **vars(quality))
 
 

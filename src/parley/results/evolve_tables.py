@@ -352,6 +352,8 @@ def gain_table(found: EvolveResult) -> Table | None:
         "fact, so its interval is too favourable; mean of rounds: the area under the learning "
         "curve; forgotten: of what an earlier round solved, the share that fails in the last"
     )
+    if any(row.gain.series for row in found.gains):
+        note += ", as a mean over items; its counts are of plays (an item in one series)"
     if len(sets) > 1:
         note += "; held out: items that are played and never remembered"
     return Table(header, rows, left=len(names), note=note, title="Gains")
@@ -477,7 +479,8 @@ def feedback_table(found: EvolveResult) -> Table | None:
     header = [*names, "kept is right", "right is kept", "kept", "right", "unreadable", "verdicts"]
     note = (
         "of what was taken for a success, the share that is one by the task's own score, and of "
-        "the true successes, the share that was kept; 95% intervals over items"
+        "the true successes, the share that was kept, with 95% intervals over items; shares are "
+        "means over items, counts are of verdicts, so that their ratio may differ"
     )
     return Table(header, rows, left=len(names), note=note, title="Feedback")
 

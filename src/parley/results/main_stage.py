@@ -27,10 +27,16 @@ class MainStage:
     def text(self) -> str:
         """What the main tables show, in words."""
         if self.stage is None:
-            return f"tables show the stream of arm {self.arm}; --part evolve has its control"
+            return (
+                f"tables show the stream of arm {self.arm}; `parley show RUN --part "
+                "evolve` compares it with the standard round"
+            )
         which = "the standard round" if self.stage == 0 else f"round {self.stage} of {self.last}"
         early = " (later rounds were not played)" if self.stage < self.last else ""
-        return f"tables show {which} of arm {self.arm}{early}; --part evolve compares all rounds"
+        return (
+            f"tables show {which} of arm {self.arm}{early}; `parley show RUN --part "
+            "evolve` compares all rounds"
+        )
 
 
 def choose_main_stage(

@@ -420,7 +420,9 @@ class Result:
         # a run that stops by itself does not know how many matches there will be
         of = "" if self.style.sequential else f" of {run.matches.planned}"
         why = f"; {stop.reason}" if stop.reason and self._reasoned else ""
-        line = f"{run.state}: {run.matches.done}{of} matches{why}"
+        # a run that evolves plans a round when the one before has ended
+        far = " planned so far" if self.head.shown and of else ""
+        line = f"{run.state}: {run.matches.done}{of} matches{far}{why}"
         return [line, *describe_unfinished(run.unfinished)]
 
     # For other tools.

@@ -16,6 +16,7 @@ from parley.errors import ParleyError
 from parley.match.match import Match
 from parley.match.protocol import Participant
 from parley.match.seating import seat_counts
+from parley.memory.feedback import FEEDBACK_ROLES
 from parley.money import is_free
 from parley.options import CONCURRENCY
 from parley.participants._registry import LIMITS, ModelLimits, read_limit
@@ -223,7 +224,9 @@ def compare_with_pairs(
     """
     roles = prepared.task.roles
     instruments = {
-        cell: count for cell, count in found.items() if roles[cell[1]].instrument and count.calls
+        cell: count
+        for cell, count in found.items()
+        if roles[cell[1]].instrument and cell[1] not in FEEDBACK_ROLES and count.calls
     }
     one = sum(not roles[seat.role].instrument for seat in prepared.plan.first_match.seats) == 1
     prices = {alias: prepared.prices.of(alias) for alias, _ in instruments}

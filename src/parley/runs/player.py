@@ -48,7 +48,7 @@ from parley.rules.pool import Seat
 from parley.rules.task import Task
 from parley.runs.budget import Budget
 from parley.runs.forecast import estimate_calls
-from parley.runs.progress import Progress, StopSignal
+from parley.runs.progress import SANDBOX, Progress, StopSignal
 from parley.runs.recall import Recaller, prepare_retrievers
 from parley.runs.repeat_notice import RepeatNotice, WatchedRecord
 from parley.runs.run_outcome import (
@@ -363,6 +363,8 @@ class Player:
                 await self.journal.add_matches(batch)
                 if self.recaller is not None:
                     await self.recaller.begin_stage(batch, self.scores)
+                    for caution in self.recaller.cautions():
+                        self.progress.notify(caution)
                 await scheduler.play_all(spec for spec in batch if spec.number not in self.scores)
             except ParleyError as fault:  # of the store, or of a retriever
                 self.stop_for(fault)
@@ -499,9 +501,6 @@ def sampling_salt(config: Config, spec: MatchSpec) -> str:
     seed of a run that is judged again."""
     again = "" if config.rejudged is None or config.rejudged.seed is None else config.rejudged.seed
     return "|".join(filter(None, [spec.arm and f"{spec.arm}, stage {spec.stage}", str(again)]))
-
-
-SANDBOX = "the sandbox"  # the name shown while programs run
 
 
 @asynccontextmanager

@@ -12,6 +12,8 @@ from parley.providers._secrets import redact
 
 EventKind: TypeAlias = Literal["started", "match_done", "match_failed", "notice", "ended"]
 
+SANDBOX = "the sandbox"  # the name shown while programs run
+
 
 @dataclass(frozen=True)
 class ProgressEvent:
@@ -47,9 +49,10 @@ class Progress:
     estimates_calls: bool = False  # whether that is wanted
     location: str = ""  # the run's file, once there is one
     status_line: str = ""  # what the plan says about how far it has come
+    activity: str = ""  # what goes on besides calls, such as a download
     began: float = field(default_factory=time.monotonic)
     notices: list[str] = field(default_factory=list)
-    # by alias: when the calls in progress began
+    # by alias, or for the sandbox: when the calls in progress began
     waiting: dict[str, dict[int, float]] = field(default_factory=dict)
     on_event: Callable[[ProgressEvent], None] | None = None
     # what the callback raised: it is not called again, the run stops, and its caller raises this
@@ -67,7 +70,8 @@ class Progress:
         """How many calls there will have been at the end; None while nothing is known.
 
         The forecast of a match counts as one match that was played. What really is played outweighs
-        it: finished matches, and half of each one in flight.
+        it: finished matches, and half of each one in flight. Every call in progress and every match
+        that has not begun brings at least one more.
         """
         finished, matches = self.done - self.done_before, self.planned - self.done_before
         made, played = self.calls - self.calls_before, finished + self.in_flight / 2
@@ -76,7 +80,9 @@ class Progress:
         if not known:
             return None
         per_match = sum(each * share for each, share in known) / sum(share for _, share in known)
-        return self.calls_before + max(float(made), per_match * matches)
+        in_progress = sum(len(calls) for who, calls in self.waiting.items() if who != SANDBOX)
+        least = made + in_progress + max(0, matches - finished - self.in_flight)
+        return self.calls_before + max(float(least), per_match * matches)
 
     def seconds_left(self) -> float | None:
         """How long the rest will take at the pace so far; None while that cannot be told."""

@@ -26,7 +26,7 @@ async def show_progress(progress: Progress, say: Say, quiet: bool = False) -> As
     """Show how a run stands while it is played; `say` prints a message to the person."""
     showing = asyncio.create_task(choose_display(quiet)(progress, say))
     try:
-        with downloads.watch_downloads(partial(setattr, progress, "status_line")):
+        with downloads.watch_downloads(partial(setattr, progress, "activity")):
             yield
     finally:
         showing.cancel()
@@ -118,7 +118,7 @@ def describe_progress(progress: Progress) -> str:
         describe_time_left(progress),
         f"{progress.failed} failed" if progress.failed else "",
         describe_wait(progress),
-        progress.status_line,
+        progress.activity or progress.status_line,
     ]
     return ", ".join(filter(None, parts))
 
@@ -168,7 +168,8 @@ async def show_bar(progress: Progress, say: Say) -> None:
                     failed=failed,
                     left=describe_time_left(progress),
                 )
-                bar.update(line, status=progress.status_line[: max(0, bar.console.width - 80)])
+                status = progress.activity or progress.status_line
+                bar.update(line, status=status[: max(0, bar.console.width - 80)])
                 await asyncio.sleep(0.2)
         finally:
             bar.update(line, total=progress.calls or None, completed=progress.calls)

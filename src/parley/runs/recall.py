@@ -29,6 +29,7 @@ from parley.runs.forecast import make_match
 from parley.runs.forecast_recall import Rehearsal
 from parley.runs.stand_ins import USUAL, StandIn, estimate_text_tokens
 from parley.store import Journal, read_run
+from parley.tables import plural
 
 TOKEN_MARGIN = 1.3  # tokens are estimated from characters, so some room is left
 REPLY_TOKENS = 512  # kept free for a reply without a limit
@@ -66,17 +67,39 @@ class Recaller:
     async def begin_stage(self, batch: Sequence[MatchSpec], scores: Mapping[int, Marks]) -> None:
         """Find and record what every seat of a stage is shown; a resumed stage keeps its record."""
         self._recalled.clear()
-        if not batch or batch[0].stage == 0:
+        if not batch:
+            return
+        if self._rehearsal is None:
+            self._rehearsal = await rehearse_match(self._prepared, batch[0])
+        if batch[0].stage == 0:
             return
         kept = await asyncio.to_thread(self._read_record, {spec.number for spec in batch}, scores)
         self._recalled.update(kept)
-        if self._rehearsal is None:
-            self._rehearsal = await rehearse_match(self._prepared, batch[0])
         if kept:  # what a stage recalls is recorded all at once
             return
         if rows := await asyncio.to_thread(self._search_stage, batch):
             await self._journal.add_recalled(rows)
             self._recalled.update({(row.match, row.seat): row for row in rows})
+
+    def cautions(self) -> Iterator[str]:
+        """What a reader of the gains should know of the settings, once a stage has begun."""
+        assert self._rehearsal is not None
+        for name, arm in self._settings.arms.items():
+            if not arm.searches:
+                continue
+            for role in self._builder.rules[name]:
+                own, k = self._rehearsal.own.get(role, 0), self._rehearsal.choose_k(role, arm.k)
+                if own and k != own and arm.memory == "demonstrations":
+                    yield (
+                        f"the standard round shows {plural(own, 'example')}, later rounds "
+                        f"show {k}: a gain or a loss may come from their number alone. To show as "
+                        f"many, set --evolve k={own}"
+                    )
+            if arm.held_out and not self._builder.held_out[name]:
+                yield (
+                    f"held_out={arm.held_out:g} holds out no item: a share of each subject "
+                    "is drawn, and rounds to none. Choose a larger share"
+                )
 
     def _read_record(
         self, wanted: set[int], scores: Mapping[int, Marks]
