@@ -70,7 +70,7 @@ def test_audit_finds_that_what_was_shown_is_no_longer_on_record(played, tmp_path
     ref = forge(played, tmp_path, "DELETE FROM recalled")
     found = audit_run(ref).breaches
     assert {each.kind for each in found} == {"recalled"}
-    assert all("the record does not say which" in each.detail for each in found)
+    assert all("sent that are not on record" in each.detail for each in found)
 
 
 def test_audit_says_once_that_too_much_was_shown(played, tmp_path):

@@ -85,8 +85,8 @@ class RecallCheck:
         for call in calls:
             if call.seat == seat and call.reply.sent not in (None, digest_shown(own)):
                 yield (
-                    f"round {call.round}, {seat.key}: demonstrations were sent, and the record "
-                    f"does not say which"
+                    f"round {call.round}, {seat.key}: demonstrations were sent that are not on "
+                    f"record"
                 )
 
     def _describe_source(self, arm: str, match: int, seat: str) -> str:
