@@ -2,6 +2,7 @@
 
 import shutil
 import sqlite3
+from dataclasses import replace
 
 import pytest
 
@@ -73,6 +74,13 @@ def test_audit_finds_that_what_was_shown_is_no_longer_on_record(played, tmp_path
     assert all("sent that are not on record" in each.detail for each in found)
 
 
+def test_audit_finds_that_one_seat_has_no_memory_on_record(played, tmp_path):
+    ref = forge(played, tmp_path, "DELETE FROM recalled WHERE match = 5")
+    found = audit_run(ref).breaches
+    assert {(each.kind, each.match) for each in found} == {("recalled", 5)}
+    assert any("which others of its round have" in each.detail for each in found)
+
+
 def test_audit_says_once_that_too_much_was_shown(played, tmp_path):
     many = ",".join(['[1, "student", 0.1]'] * 5000)
     facts = f'{{"shown": [{many}], "k": 2, "dropped": 0, "shuffle": ""}}'
@@ -100,3 +108,17 @@ def test_an_experience_that_another_run_never_brought_is_damage(played, tmp_path
     ref = forge(played, tmp_path, f"UPDATE recalled SET shown = '{facts}' WHERE match = 5")
     with read_run(ref) as reader, pytest.raises(StoreError, match="recalls experience 9"):
         format_seat_view(reader, reader.match(5), Seat("student"))
+
+
+def test_audit_finds_the_same_item_where_it_is_masked(tmp_path):
+    result = evolve(tmp_path, {"m": lambda view: "A"}, items=same_answer(4), evolve={"mask": True})
+    change = (
+        """UPDATE recalled SET shown = '{"shown": [[1, "student", 0.1]], "k": 2, """
+        """"dropped": 0, "shuffle": ""}' WHERE match = 5"""
+    )
+    found = audit_run(forge(result, tmp_path, change)).breaches
+    assert any("the same item is masked" in each.detail for each in found)
+
+
+def same_answer(count):
+    return [replace(each, answer="A") for each in questions(count)]

@@ -21,12 +21,16 @@ class RecallCheck:
 
     def __init__(self, prepared: Prepared, reader: RunReader) -> None:
         assert prepared.config.evolve is not None
+        self._settings = prepared.config.evolve
         self._builder = ExperienceBuilder(prepared, prepared.config.evolve.arms)
         self._builder.load(reader, reader.scores_by_match())
         self._roles = {role for rules in self._builder.rules.values() for role in rules}
         self._rows: dict[int, list[Recalled]] = {}
         for row in reader.recalled():
             self._rows.setdefault(row.match, []).append(row)
+        self._recalling = {
+            (match.stage, match.arm) for match in reader.matches() if match.number in self._rows
+        }
         self._memories: dict[tuple[MemoryOwner, int], tuple[str, set[tuple[int, str]]]] = {}
 
     def find_faults(
@@ -48,6 +52,10 @@ class RecallCheck:
         on_record = {row.seat for row in self._rows.get(match.number, ())}
         for key, seat in seats.items():
             if match.stage > 0 and key not in on_record and seat.role in self._roles:
+                rules = self._builder.rules[match.arm.removesuffix(PROBE)]
+                is_recalling = (match.stage, match.arm) in self._recalling
+                if is_recalling and seat.role in rules and seat not in match.idle:
+                    yield f"{key} has no memory on record, which others of its round have"
                 yield from self._find_unrecorded(seat, conversations[seat], calls)
 
     def _find_foreign_experiences(
@@ -72,6 +80,13 @@ class RecallCheck:
                 yield (
                     f"{row.seat} was shown {shown.seat} of match {shown.match}, which is not in "
                     f"its memory: {self._describe_source(arm, shown.match, shown.seat)}"
+                )
+            elif self._settings.arm(match.arm).mask and self._builder.is_same_item(
+                match.block, self._builder.by_key[arm][shown.match, shown.seat].item
+            ):
+                yield (
+                    f"{row.seat} was shown match {shown.match}, which is on the same item, and the "
+                    f"same item is masked"
                 )
         if row.version != version:
             yield f"{row.seat} searched a memory that differs from the one built from the record"

@@ -123,6 +123,13 @@ class ExperienceBuilder:
         never = {numbers[item] for item in held_out if item in numbers}
         return held_out | {item for item, number in numbers.items() if number in never}
 
+    def is_same_item(self, one: str, other: str) -> bool:
+        """Whether two items are the same by their ids or their words."""
+        first, second = (
+            self._item_numbers.number(item, self.own_cue(item)) for item in (one, other)
+        )
+        return first == second
+
     def _own_name(self, brought: Experience) -> str:
         """The item of this run that asks the same as one of another run. Where there is none, a
         name that no item has: ids of another run mean nothing here."""

@@ -18,6 +18,7 @@ from parley.memory.experiences import (
     ShownExperience,
     memory_version,
 )
+from parley.memory.found import check_found
 from parley.memory.retrievers._registry import make_retriever
 from parley.memory.same_items import ItemNumbers
 from parley.participants._recalling import Recalling
@@ -173,25 +174,25 @@ class Recaller:
         if not memory or not asked:
             return found
         items = [spec.block for spec, _ in seats]
-        results = retriever.search(
-            Search(
-                [cues[at] for at in asked],
-                [each.cue for each in memory],
-                k,
-                [self._number(items[at]) for at in asked],
-                [
-                    self._numbers.number(each.item, each.cue, foreign=True)
-                    if each.match < 0
-                    else self._number(each.item)
-                    for each in memory
-                ],
-                arm.mask,
-                [self._builder.subject(items[at]) for at in asked],
-                [each.subject for each in memory],
-                arm.scope,
-                seed,
-            )
+        wanted = Search(
+            [cues[at] for at in asked],
+            [each.cue for each in memory],
+            k,
+            [self._number(items[at]) for at in asked],
+            [
+                self._numbers.number(each.item, each.cue, foreign=True)
+                if each.match < 0
+                else self._number(each.item)
+                for each in memory
+            ],
+            arm.mask,
+            [self._builder.subject(items[at]) for at in asked],
+            [each.subject for each in memory],
+            arm.scope,
+            seed,
         )
+        results = retriever.search(wanted)
+        check_found(retriever.name, wanted, results)
         for at, near in zip(asked, results, strict=True):
             found[at] = near
         return found
