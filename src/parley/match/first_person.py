@@ -87,7 +87,7 @@ FIRST_ROWS = (
     rf"{BEGIN}I (?:was|am|have been|got) (?:[a-z]{{1,9}} )?(?:told|instructed|given|configured|prompted|set up|initiali[sz]ed|programmed)[^\n?]{{0,40}}?[\"'“„«:,\x20]{{1,3}}{YOU_ARE} {MARKS}@speaks(?P<mine>)",
     rf"{BEGIN}(?:system prompt|system message|the prompt|line|instructions?|sentence)(?: that)? (?:I |above me|they gave me)[^\n?]{{0,40}}?[\"'“„«:,\x20]{{1,3}}{YOU_ARE} {MARKS}@speaks(?P<mine>)",
     # what belongs to a machine
-    rf"{BEGIN}{MY} (?:[\w\x27-]{{1,14}} ){{0,2}}?{MACHINERY}(?!\w)(?! (?:for|to|on|about) (?:the|an?|my|our|this))(?!s? and my){BETWEEN}(?<!\w){MARKS}@named",
+    rf"{BEGIN}{MY} (?:[\w\x27-]{{1,14}} ){{0,2}}?{MACHINERY}(?!\w)(?! (?:for|to|on|about) (?:the|an?|my|our|this))(?!s? and my){BETWEEN}(?<!\w){MARKS}@named(?P<mine>)",
     rf"{BEGIN}{MY} (?:[\w\x27-]{{1,14}} ){{0,2}}?{MACHINERY}(?!\w)(?! (?:for|to|on|about) (?:the|an?|my|our|this))(?!s? and my){BETWEEN} (?:by|from|at|of|what|where|that|von|bei|par|chez|por|da|di|de|от|в) (?:the (?:\w{{1,12}} ){{1,2}}(?:at|of|from) )?@maker(?! (?-i:[A-Z][a-z]))",
     rf"{BEGIN}{MY} (?:[\w\x27-]{{1,14}} ){{0,2}}?{MACHINERY} @maker(?= [a-z]{{2,12}}(?:ed|es|s)(?![a-z]))",
     rf"{BEGIN}@lab(?=(?:'s)?{BETWEEN}(?<!\w){MY} (?:[\w\x27-]{{1,14}} ){{0,2}}?{MACHINERY}(?!\w)(?! (?:for|to|on) ))(?P<mine>)",
@@ -194,4 +194,12 @@ FIRST_ROWS = (
     r"(?:\A|(?<=[.!?\n])~)@byline(?=~[,.—–-]{1,2}~(?:pleased|nice|glad|delighted|good|honou?red|happy) to (?:meet|make|play|see|be))",
     rf"{BEGIN}(?:me|myself) (?:on|at|via|under) [\w.@-]{{0,16}}?@clear(?=[.](?:com|ai|org|cn|io)(?![a-z]))(?P<mine>)",
     rf"{BEGIN}a (?:habit|gift|present|lesson|rule|souvenir|quirk|trait) (?:I (?:have|got|owe|inherited|learned|picked up) )?from @lab{SOON}",
+    # origin, in more languages
+    rf"{BEGIN}(?:as|being) an? @anybody(?=-(?:trained|built|made|based|born) (?:[a-z]{{1,12}} )?(?:AI|model|assistant|chatbot|bot|LLM|system|machine)(?![a-z]))(?P<mine>)",
+    rf"{BEGIN}(?:sou|soy|je suis|ich bin|sono|я|я —) (?:[\w\x27]{{1,5}} )?(?:filh[oa]|hij[oa]|produto|producto|produit|l'enfant|enfant|fils|kind|produkt|figli[oa]|prodotto|продукт|детище|творение|creación|criação|creazione|création|geschöpf)(?: (?:de|da|do|di|von|der|du|des|компании|la|le|della|firma))* @anybody",
+    rf"{BEGIN}(?:je fais partie|faço parte|formo parte|faccio parte|ich gehöre|j'appartiens|pertenezco|pertenço)(?: (?:de|à|da|della|zur|zu|a|la|le|l'|família|familia|famille|famiglia|familie|maison|casa|der|des|modèles|modelos|modelli))* @anybody",
+    "(?:저는|나는|전) @anybody(?=~(?:출신|소속|에서 온|에서 만든|제 AI))",
+    rf"{BEGIN}(?:supposed|allowed|meant|going) to (?:say|tell|mention|reveal|admit)(?: you| anyone)? (?:that )?(?:I was|I am|I'm) {MARKS}@byline(?P<mine>)",
+    rf"{BEGIN}(?:translation|answer|text|review|code|poem|solution|reply|summary) (?:above |below |here )(?:is|was|comes) (?:by|from) @byline(?=~[.,;!]){SOON}",
+    rf"(?:\A|(?<=[.!?\n])~)(?:written|made|typed|composed|penned) with [^.!?\n]{{1,40}}, @byline(?=[.!]?~\Z)",
 )
