@@ -201,5 +201,5 @@ FIRST_ROWS = (
     "(?:저는|나는|전) @anybody(?=~(?:출신|소속|에서 온|에서 만든|제 AI))",
     rf"{BEGIN}(?:supposed|allowed|meant|going) to (?:say|tell|mention|reveal|admit)(?: you| anyone)? (?:that )?(?:I was|I am|I'm) {MARKS}@byline(?P<mine>)",
     rf"{BEGIN}(?:translation|answer|text|review|code|poem|solution|reply|summary) (?:above |below |here )(?:is|was|comes) (?:by|from) @byline(?=~[.,;!]){SOON}",
-    rf"(?:\A|(?<=[.!?\n])~)(?:written|made|typed|composed|penned) with [^.!?\n]{{1,40}}, @byline(?=[.!]?~\Z)",
+    r"(?:\A|(?<=[.!?\n])~)(?:written|made|typed|composed|penned) with [^.!?\n]{1,40}, @byline(?=[.!]?~\Z)",
 )
