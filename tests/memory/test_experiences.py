@@ -82,6 +82,14 @@ def test_a_memory_is_in_the_order_of_items_whatever_came_first():
     assert memory_version(one) == memory_version(two) != memory_version(one[:2])
 
 
+def test_strata_of_one_item_hold_out_their_share_together():
+    strata = {f"subject {number}": [f"q{number}"] for number in range(57)}
+    assert len(choose_held_out(strata, 0.3, 0)) == 17
+    turned = dict(reversed(strata.items()))
+    assert choose_held_out(turned, 0.3, 0) == choose_held_out(strata, 0.3, 0)
+    assert choose_held_out(strata, 0.3, 1) != choose_held_out(strata, 0.3, 0)
+
+
 def test_every_stratum_holds_out_its_share_in_whatever_order():
     strata = {"x": [f"x{n}" for n in range(10)], "y": [f"y{n}" for n in range(20)]}
     found = choose_held_out(strata, 0.3, 7)

@@ -95,6 +95,12 @@ def test_a_signature_names_another_run_without_its_folder():
     assert describe_arm(EvolveArm()) == "default"
 
 
+@pytest.mark.parametrize(("share", "said"), [(0.01, "nothing"), (0.99, "all of them")])
+def test_a_share_that_holds_out_nothing_or_everything_is_refused(share, said):
+    with pytest.raises(UsageError, match=f"of 6 holds out {said}"):
+        plan_for({"held_out": share})
+
+
 def test_arms_share_the_standard_round_and_the_last_one_is_probed():
     plan = plan_for({"rounds": 2, "arms": {"one": {}, "two": {"mask": True}}})
     assert shape(plan) == [

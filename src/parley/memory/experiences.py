@@ -127,12 +127,16 @@ def memory_version(memory: Sequence[Experience]) -> str:
 
 
 def choose_held_out(strata: Mapping[str, Sequence[str]], share: float, seed: int) -> frozenset[str]:
-    """The items that are never remembered: this share of every stratum, drawn with the seed. The
-    order of items does not matter."""
+    """The items that are never remembered, drawn with the seed: the share of all items, and of
+    every stratum its share up to one item. The order of items does not matter."""
     found: set[str] = set()
-    for items in strata.values():
+    passed = 0
+    for name in sorted(strata, key=lambda name: draw_share(f"{seed}|stratum|{name}")):
+        items = strata[name]
         drawn = sorted(items, key=lambda item: draw_share(f"{seed}|held out|{item}"))
-        found |= set(drawn[: round(share * len(items))])
+        count = round(share * (passed + len(items))) - round(share * passed)
+        found |= set(drawn[:count])
+        passed += len(items)
     return frozenset(found)
 
 

@@ -40,6 +40,14 @@ class EvolvePlan:
                 f"evolve needs at least two {'items' if has_items else 'games a round'}, so that "
                 "models can use what they learn from one for another: --items N"
             )
+        for name, arm in settings.arms.items():
+            count = round(arm.held_out * len(items))
+            if arm.held_out and count in (0, len(items)):
+                raise UsageError(
+                    f"evolve.arms.{name}: held_out={arm.held_out:g} of {len(items):,} holds out "
+                    f"{'nothing' if count == 0 else 'all of them'}: choose another share, or more "
+                    "items"
+                )
         self._feedback = feedback
         self._series, self._items, self._repeats, self._seed = series, list(items), repeats, seed
         self.settings, self._has_items = settings, has_items
