@@ -244,6 +244,9 @@ def as_before(out):
         ]
         if out and out[0][-1:] == ["defaulted"]:  # new; the last column
             out[:] = [row[:-1] for row in out]
+        if out and out[0][-2:] == ["stage", "arm"]:  # of runs that evolve
+            assert all(row[-2:] == ["0", ""] for row in out[1:])
+            out[:] = [row[:-2] for row in out]
         return out
     if isinstance(out, dict) and out.get("schema") == "parley.result/1":
         own = {name.rpartition(".")[2]: part for name, part in out.pop("parts").items()}
@@ -253,8 +256,11 @@ def as_before(out):
             out["guessing"]["matches"] = [{**each, "what": SHARES[each["what"]]} for each in kept]
         del out["identical"]  # new; what follows from it stands in the files beside the runs
         assert out.pop("shown") is None  # of runs that evolve
+        assert out.pop("evolve") is None
         for row in out["results"]:
             del row["defaulted"]  # new as well
+    if isinstance(out, dict) and "recalled" in out:  # a match; new for runs that evolve
+        assert (out.pop("stage"), out.pop("arm"), out.pop("recalled")) == (0, "", [])
     for result in out.get("results", []) if isinstance(out, dict) else ():
         as_before(result)  # a report holds whole results
     return out
