@@ -122,3 +122,14 @@ def test_audit_finds_the_same_item_where_it_is_masked(tmp_path):
 
 def same_answer(count):
     return [replace(each, answer="A") for each in questions(count)]
+
+
+def test_an_experience_without_turns_is_damage(tmp_path):
+    items = same_answer(3)
+    first = evolve(tmp_path, {"m": lambda view: "A"}, items=items, evolve={"rounds": 1})
+    settings = {"rounds": 1, "keep": "all", "from": str(first.path)}
+    second = evolve(tmp_path, {"m": lambda view: "A"}, items=items, evolve=settings)
+    change = "UPDATE brought SET experience = json_set(experience, '$.turns', json('[]'))"
+    ref = forge(second, tmp_path, change)
+    with read_run(ref) as reader, pytest.raises(StoreError, match="a turn wants a question"):
+        reader.brought()

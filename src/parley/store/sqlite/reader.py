@@ -579,7 +579,7 @@ class SqliteReader:
             what = f"experience {number}"
             facts = self._json(text, BroughtFacts, what)
             turns = facts.pop("turns")
-            if any(len(turn) != 3 for turn in turns):
+            if not turns or any(len(turn) != 3 for turn in turns):
                 self._damaged(f"{what}: a turn wants a question, an answer and a hint")
             found.append(Experience(**facts, turns=tuple(Example(*turn) for turn in turns)))
         return found
