@@ -109,7 +109,7 @@ def test_nothing_depends_on_the_order_of_items_or_on_concurrency(tmp_path):
     assert shown(evolve(tmp_path, evolve=settings, items=mixed, concurrency=7)) == first
 
 
-def test_other_numbers_of_examples_and_no_held_out_items_are_said_before_the_first_round(tmp_path):
+def test_another_number_of_examples_is_said_before_the_first_round(tmp_path):
     def notices(**settings):
         said = []
         evolve(
@@ -125,8 +125,7 @@ def test_other_numbers_of_examples_and_no_held_out_items_are_said_before_the_fir
     (found,) = [text for text in notices(k=2, controls=True) if "number alone" in text]
     assert "the standard round shows 3 examples, later rounds show 2" in found
     assert "set --evolve k=3" in found
-    assert not [text for text in notices(k=3) if "alone" in text or "held_out" in text]
-    assert [text for text in notices(k=3, held_out=0.01) if "holds out no item" in text]
+    assert not [text for text in notices(k=3) if "alone" in text]
 
 
 def test_the_main_table_is_the_last_round_of_the_first_arm_and_says_so(tmp_path):

@@ -55,7 +55,7 @@ class ExperienceBuilder:
         strata: dict[str, list[str]] = {}
         for item in block_names(prepared.config, prepared.items):
             strata.setdefault(self.subject(item), []).append(item)
-        self.held_out = {
+        self._held_out = {
             name: self._with_twins(choose_held_out(strata, arm.held_out, prepared.config.seed))
             for name, arm in arms.items()
         }
@@ -71,7 +71,9 @@ class ExperienceBuilder:
         insights = arm.memory == "insights"
         policy = MemoryPolicy(arm.keep, arm.refresh, arm.window is not None, insights)
         own = self._experiences_of(owner.alias, owner.role, name)
-        return select_experiences(own, owner._replace(arm=name), stage, policy, self.held_out[name])
+        return select_experiences(
+            own, owner._replace(arm=name), stage, policy, self._held_out[name]
+        )
 
     def recollection(self, recalled: Recalled, name: str) -> Recollection:
         """What a seat is shown, from its record and the name of its arm."""

@@ -96,11 +96,6 @@ class Recaller:
                         f"show {k}: a gain or a loss may come from their number alone. To show as "
                         f"many, set --evolve k={own}"
                     )
-            if arm.held_out and not self._builder.held_out[name]:
-                yield (
-                    f"held_out={arm.held_out:g} holds out no item: a share of each subject "
-                    "is drawn, and rounds to none. Choose a larger share"
-                )
 
     def _read_record(
         self, wanted: set[int], scores: Mapping[int, Marks]
