@@ -623,6 +623,7 @@ def test_interviews_alone_are_enough_and_say_so(fleet):
     assert "first answers: no benchmark was run" in out
 
 
+@pytest.mark.slow
 def test_of_runs_made_otherwise_the_newest_can_be_taken(fleet):
     again = command(
         "rejudge",

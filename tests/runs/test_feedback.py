@@ -475,8 +475,9 @@ def test_a_file_names_the_critic_and_its_words(tmp_path):
             each["content"][:14] for each in reader.messages(1) if "critic" in each["audience"]
         }
     assert words == "Is that right?"
-    (tmp_path / "judged.yaml").write_text(EXPERIMENT.replace("feedback: critic, ", ""))
-    with pytest.raises(UsageError, match="unknown instrument role of qa: 'critic'"):
+    without = EXPERIMENT.replace("feedback: critic, ", "").replace("prompts:", "# prompts:")
+    (tmp_path / "judged.yaml").write_text(without)
+    with pytest.raises(UsageError, match="feedback=critic"):
         parley.run(str(tmp_path / "judged.yaml"), store=tmp_path)
 
 

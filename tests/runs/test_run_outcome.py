@@ -76,6 +76,7 @@ def test_why_a_run_stopped_is_said_once_and_not_at_length(tmp_path):
     assert "127.0.0.1:9" not in done.out
     assert done.err.count("stopped (a: http://127.0.0.1:9/v1/chat/completions") == 1
     assert "resume once the endpoint answers: parley resume runs/" in done.err
+    assert f".parley --task {EXAMPLE}" in done.err  # which lies outside the folder of the run
     long = run_outcome.format_reasons(Counter({"x" * 5000: 1, "y": 2}))
     assert len(long) < 450
     assert "(1 match)" in long
@@ -89,21 +90,22 @@ def test_resuming_is_not_offered_where_it_cannot_help(tmp_path):
         "start a new run with the right one (did you leave out /v1 at the end of base_url?); if "
         "only its base_url is wrong: parley resume runs/"
     ) in done.err
-    assert ".parley -M ALIAS.base_url=URL" in done.err
+    assert f".parley --task {EXAMPLE} -M ALIAS.base_url=URL" in done.err
 
 
 def test_a_run_goes_on_where_its_server_has_moved(tmp_path):
     with endpoint(0) as served:
         stopped = with_a(served.url, tmp_path, "--repeats", 1)
         assert stopped.code == 3
-        moved = ("resume", "last", "-M", f"a.base_url={served.url}/v1")
+        moved = ("resume", "last", "--task", EXAMPLE, "-M", f"a.base_url={served.url}/v1")
         done = parley(*moved, cwd=tmp_path)
     assert "done" in done.err
     for option, said in {
         "a.temperature=1": "a run goes on with the same models; only base_url, api_key_env",
         "b.base_url=x": "unknown model of this run: 'b'",
     }.items():
-        assert said in parley("resume", "last", "-M", option, cwd=tmp_path, code=2).err
+        words = ("resume", "last", "--task", EXAMPLE, "-M", option)
+        assert said in parley(*words, cwd=tmp_path, code=2).err
 
 
 @pytest.mark.parametrize(
@@ -209,7 +211,7 @@ def test_a_run_keeps_how_many_matches_are_in_flight_until_another_number_is_give
     )
     path = parley_result(tmp_path).path
     assert concurrency_of(prepare_resume(find_run(path)), None) == 3
-    parley("resume", "last", "--concurrency", 5, cwd=tmp_path, code=4)
+    parley("resume", "last", "--task", EXAMPLE, "--concurrency", 5, cwd=tmp_path, code=4)
     with read_run(find_run(path)) as reader:
         assert reader.info.config.concurrency == 5
     assert Config("t", {}, {}, []).concurrency is None
@@ -219,7 +221,8 @@ def test_a_run_keeps_how_many_matches_are_in_flight_until_another_number_is_give
 def test_the_smallest_bound_that_is_of_use_is_named(tmp_path):
     done = parley("run", EXAMPLE, *BOTS, "--repeats", 2, "--max-calls", 2, cwd=tmp_path, code=4)
     assert "--max-calls N (N: 3 or more)" in done.err
-    assert "done" in parley("resume", "last", "--max-calls", 1000, cwd=tmp_path).err
+    words = ("resume", "last", "--task", EXAMPLE, "--max-calls", 1000)
+    assert "done" in parley(*words, cwd=tmp_path).err
 
 
 def test_the_smallest_bound_in_usd_is_what_was_spent_and_what_the_next_request_takes():

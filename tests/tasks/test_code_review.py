@@ -393,12 +393,14 @@ def planted(tmp_path, option, other, metric, role):
     return {(row["a"], row["b"]): (row["difference"], row["p"]) for row in rows}
 
 
+@pytest.mark.slow
 def test_planted_programmers_are_ranked_by_their_strength(tmp_path):
     found = planted(tmp_path, "strength", {"review": 0.2}, "pass", "programmer")
     assert found["fair", "good"][0] < 0 < found["fair", "poor"][0]
     assert all(p < 0.05 for _, p in found.values())
 
 
+@pytest.mark.slow
 def test_planted_reviewers_show_in_the_improvement(tmp_path):
     found = planted(tmp_path, "review", {"strength": 0.4}, "improvement", "reviewer")
     assert found["fair", "good"][0] < 0 < found["fair", "poor"][0]

@@ -377,6 +377,7 @@ def test_the_key_changes_no_word_that_a_candidate_sees(words, other, exact):
     assert seen(open_question) == seen(replace(open_question, answer=exact))
 
 
+@pytest.mark.slow
 def test_it_passes_the_conformance_suite():
     check_task(PLAIN, items=[LEAF])
 

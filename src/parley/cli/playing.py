@@ -8,6 +8,7 @@ import shlex
 import signal
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import click
@@ -16,11 +17,15 @@ from parley.cli import print_traceback
 from parley.cli.invocation import allowing_words, command_name
 from parley.cli.progress_line import say
 from parley.config.prices import PriceList
+from parley.config.recorded_task import path_of_task
+from parley.config.task_catalogue import is_task_path
+from parley.errors import ParleyError
 from parley.results.result import Result, parts_to_store
 from parley.runs.event_loop import run_sync
 from parley.runs.progress import Progress, StopSignal
 from parley.runs.progress_display import show_progress
 from parley.runs.run_outcome import RunOutcome, raised_by_code
+from parley.store import find_run, read_run
 from parley.tables import terminal_width
 
 CODES = {"done": 0, "stopped": 3, "failed": 1}
@@ -120,7 +125,23 @@ def print_ending(ending: RunOutcome) -> None:
 
 def resume_command(place: str) -> str:
     """What to type to go on with a run; what was allowed has to be allowed again."""
-    return " ".join([command_name(), "resume", shlex.quote(place), *allowing_words()])
+    words = [command_name(), "resume", shlex.quote(place), *allowing_words()]
+    return " ".join([*words, *naming_task(place)])
+
+
+def naming_task(place: str) -> list[str]:
+    """The flag that names the task of a run, where its file lies outside the folders that a run's
+    record may name."""
+    try:
+        with read_run(find_run(place)) as reader:
+            task = reader.info.config.task
+    except ParleyError:
+        return []
+    path = path_of_task(task).resolve()
+    folders = Path.cwd().resolve(), Path(place).resolve().parent
+    if not is_task_path(task) or any(path.is_relative_to(folder) for folder in folders):
+        return []
+    return ["--task", shlex.quote(task)]
 
 
 def describe_reason(ending: RunOutcome) -> str:
