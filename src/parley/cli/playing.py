@@ -17,8 +17,6 @@ from parley.cli import print_traceback
 from parley.cli.invocation import allowing_words, command_name
 from parley.cli.progress_line import say
 from parley.config.prices import PriceList
-from parley.config.recorded_task import path_of_task
-from parley.config.task_catalogue import is_task_path
 from parley.errors import ParleyError
 from parley.results.result import Result, parts_to_store
 from parley.runs.event_loop import run_sync
@@ -132,6 +130,9 @@ def resume_command(place: str) -> str:
 def naming_task(place: str) -> list[str]:
     """The flag that names the task of a run, where its file lies outside the folders that a run's
     record may name."""
+    from parley.config.recorded_task import path_of_task  # late: `parley show` needs neither
+    from parley.config.task_catalogue import is_task_path
+
     try:
         with read_run(find_run(place)) as reader:
             task = reader.info.config.task
