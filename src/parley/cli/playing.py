@@ -122,12 +122,12 @@ def print_ending(ending: RunOutcome) -> None:
 
 
 def resume_command(place: str) -> str:
-    """What to type to go on with a run; what was allowed has to be allowed again."""
+    """The command that resumes a run, with the `--allow-…` flags of this command."""
     words = [command_name(), "resume", shlex.quote(place), *allowing_words()]
-    return " ".join([*words, *naming_task(place)])
+    return " ".join([*words, *name_task_file(place)])
 
 
-def naming_task(place: str) -> list[str]:
+def name_task_file(place: str) -> list[str]:
     """The flag that names the task of a run, where its file lies outside the folders that a run's
     record may name."""
     from parley.config.recorded_task import path_of_task  # late: `parley show` needs neither

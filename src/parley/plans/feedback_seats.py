@@ -1,4 +1,4 @@
-"""Who is asked after the matches of the plan `evolve`: critics, and players for their lessons."""
+"""Seats for feedback in the plan `evolve`: critics, and players who write lessons."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class FeedbackWanted:
 
     critic: bool = False
     self_critic: bool = False
-    # the feedback that players are told before they write lessons; empty if nobody writes any
+    # the feedback shown to players before they write lessons; empty without lessons
     lessons: Literal["", "truth", "critic", "self"] = ""
     lesson_success: str = ""  # the `success` of arms with lessons
     # the `success` of every arm that asks something

@@ -5,14 +5,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from parley import downloads
 from parley.downloads import Packaged
 from parley.memory.byte_pairs import BytePairs
 from parley.memory.dense import DenseRetriever
+from parley.memory.packaged_encoder import PackagedEncoder
 from parley.memory.retrievers._registry import refuse_name_after
 from parley.memory.safetensors import read_tensors
 
@@ -34,24 +35,17 @@ TOKENIZER = Packaged(
 )
 
 
-class WordVectors:
-    """The encoder; its vectors are loaded when the first text is embedded."""
+class WordVectors(PackagedEncoder[tuple[BytePairs, NDArray[Any]]]):
+    """The encoder."""
 
     width = 256
+    weights, tokenizer = WEIGHTS, TOKENIZER
 
-    def __init__(self) -> None:
-        self._files: list[Path] = []
-        self._loaded: tuple[BytePairs, NDArray[np.float16]] | None = None
-
-    def prepare(self) -> None:
-        self._files = self._files or downloads.obtain_files([WEIGHTS, TOKENIZER])
+    def load_files(self, weights: Path, tokenizer: Path) -> tuple[BytePairs, NDArray[Any]]:
+        return BytePairs(tokenizer), read_tensors(weights)["embedding.weight"]
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        if self._loaded is None:
-            self.prepare()
-            weights, tokenizer = self._files
-            self._loaded = BytePairs(tokenizer), read_tensors(weights)["embedding.weight"]
-        words, vectors = self._loaded
+        words, vectors = self.loaded
         found = np.zeros((len(texts), self.width), np.float32)
         for row, text in enumerate(texts):
             if tokens := words.split(text):  # a text without any stays zero
