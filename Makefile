@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-all check schemas clean bubblewrap
+.PHONY: demo test test-all check docs schemas clean bubblewrap
 
 demo: .venv/.installed bubblewrap
 	$(BIN)/parley demo
@@ -14,10 +14,14 @@ test: .venv/.tested bubblewrap
 test-all: .venv/.heavy bubblewrap
 	OMP_NUM_THREADS=1 PARLEY_HEAVY=1 $(BIN)/python -m pytest -q -n 2 --dist loadfile
 
-check: .venv/.checked
+check: .venv/.checked docs
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# The site of the documentation, in site/. A broken link, or a page without a place in the navigation, fails.
+docs: .venv/.checked
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
 # JSON schemas that are made from the code; tests compare them.
 schemas: .venv/.tested
@@ -51,4 +55,4 @@ bubblewrap:
 	command -v bwrap >/dev/null || echo "bubblewrap is missing: sudo apt-get install bubblewrap (or your system's package of that name)"
 
 clean:
-	rm -rf .venv dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv dist build site .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -21,7 +21,12 @@ from parley.providers._endpoint import Endpoint
 from tests.forked import run_command, run_program
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCS = ROOT / "docs"
+DECISIONS = sorted((DOCS / "decisions").glob("*.md"))
+PAGES = [
+    ROOT / "README.md",
+    *(page for page in sorted(DOCS.rglob("*.md")) if page not in DECISIONS),
+]
 BLOCK = re.compile(r"```(\w+)\n(.*?)```", re.DOTALL)
 
 
@@ -61,7 +66,7 @@ def test_the_example_in_the_readme_ends_in_a_clear_ranking(place, monkeypatch):
         assert line.split() in printed
 
 
-# Modules that users may import besides `parley`; docs/python.md lists them.
+# Modules that users may import besides `parley`; docs/reference/python.md lists them.
 PUBLIC = {
     "parley.annotation.ballots", "parley.annotation.sheets", "parley.annotation.study",
     "parley.datasets", "parley.errors", "parley.match.protocol", "parley.memory",
@@ -92,7 +97,7 @@ def test_docs_and_examples_import_only_public_modules():
         if module not in PUBLIC | {"parley"} and not statistics.fullmatch(module)
     }
     assert wrong == set()
-    page = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
+    page = (DOCS / "reference" / "python.md").read_text(encoding="utf-8")
     assert not {module for module in PUBLIC if f"`{module}`" not in page}
 
 
@@ -135,7 +140,7 @@ def test_console_blocks_run_and_print_what_they_show(place, body):
 TEXTS = [
     *PAGES,
     ROOT / "CONTRIBUTING.md",
-    *sorted((ROOT / "docs" / "decisions").glob("*.md")),
+    *DECISIONS,
     *sorted((ROOT / "src").rglob("*.py")),
 ]
 NAMED = re.compile(r"`(parley(?:\.[A-Za-z_]\w*)+)`")
@@ -158,7 +163,7 @@ def exists(name):
 
 
 def help_page():
-    """docs/command.md, from the commands themselves."""
+    """docs/reference/command.md, from the commands themselves."""
     parts = [
         "# The command\n\nThis page is generated from the command's own help "
         "(`PARLEY_UPDATE=1 make test`).\n"
@@ -189,7 +194,7 @@ def help_page():
 
 
 def test_the_page_of_the_command_is_its_help():
-    page = ROOT / "docs" / "command.md"
+    page = DOCS / "reference" / "command.md"
     if os.environ.get("PARLEY_UPDATE"):
         page.write_text(help_page(), encoding="utf-8")
     assert page.read_text(encoding="utf-8") == help_page()
@@ -197,15 +202,15 @@ def test_the_page_of_the_command_is_its_help():
 
 def test_the_page_of_participants_names_every_provider_with_its_key_address_and_options():
     page, pages = (
-        (ROOT / "docs" / "participants.md").read_text(encoding="utf-8"),
-        ("embedded.md", "local_models.md"),
+        (DOCS / "guides" / "models.md").read_text(encoding="utf-8"),
+        ("embedded_models.md", "local_models.md"),
     )
     rows = dict(re.findall(r"^\| `([\w-]+)` \| (.*)$", page, re.MULTILINE))
     shared = {each.name for each in fields(Endpoint)}
     for name in providers.provider_names():
         made, row = providers.provider_class(name), rows[name]
         lists = "".join(
-            (ROOT / "docs" / other).read_text(encoding="utf-8") for other in pages if other in row
+            (DOCS / "guides" / other).read_text(encoding="utf-8") for other in pages if other in row
         )
         of_openai = (
             {each.name for each in fields(providers.provider_class("openai"))}
@@ -229,7 +234,8 @@ def test_the_page_of_participants_names_every_provider_with_its_key_address_and_
 
 def test_the_pages_of_runs_and_python_name_every_key_and_keyword():
     runs, python = (
-        (ROOT / "docs" / page).read_text(encoding="utf-8") for page in ("runs.md", "python.md")
+        (DOCS / page).read_text(encoding="utf-8")
+        for page in ("reference/experiment_file.md", "reference/python.md")
     )
     for key in models_file.experiment_schema()["properties"]:
         assert re.search(rf"^{key}:|`{key}`", runs, re.MULTILINE), key
@@ -238,8 +244,22 @@ def test_the_pages_of_runs_and_python_name_every_key_and_keyword():
             assert f"`{name}`" in python, name
 
 
+REPOSITORY = "https://github.com/parley-eval/parley/blob/main/"
+SITE = "https://parley-eval.github.io/parley/"
+
+
 def test_links_between_pages_lead_somewhere():
-    for page in [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]:
-        for target in re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8")):
-            if "://" not in target:
-                assert (page.parent / target).exists(), f"{page.name} → {target}"
+    for page in [*PAGES, *DECISIONS, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]:
+        for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
+            if target.startswith(REPOSITORY):
+                found = ROOT / target.removeprefix(REPOSITORY)
+            elif target.startswith(SITE):
+                name = target.removeprefix(SITE).rstrip("/")
+                found = DOCS / f"{name or 'index'}.md"
+                if not found.exists():
+                    found = DOCS / name / "index.md"
+            elif "://" in target:
+                continue
+            else:
+                found = page.parent / target
+            assert found.exists(), f"{page.name} → {target}"

@@ -41,7 +41,7 @@ LEAF = Question(
     "leaf", "What makes leaves green?", "B", ("Carotene", "Chlorophyll", "Iron", "Water"), "biology"
 )
 PLAIN = KIEval(verify="no")
-PROMPTS_PAGE = Path(__file__).parents[2] / "docs" / "kieval_prompts.md"
+PROMPTS_PAGE = Path(__file__).parents[2] / "docs" / "tasks" / "kieval_prompts.md"
 SAMPLES = load_items("samples", Question)
 BOTS = {"interactor": "bot/interactor", "evaluator": "bot/evaluator"}
 

@@ -339,7 +339,7 @@ LINE = {
 
 
 # The prompts: what figure 6 of the paper tells each role, in our words and in its order.
-# docs/kieval_prompts.md has a table of every instruction there and the sentence here that gives it.
+# docs/tasks/kieval_prompts.md lists every instruction there beside our sentence for it.
 ANSWER = Prompt(
     "answer",
     """\
