@@ -20,8 +20,9 @@ check: .venv/.checked docs
 	$(BIN)/mypy
 
 # The site of the documentation, in site/. A broken link, or a page without a place in the navigation, fails.
+# (With --quiet, strict does not count warnings.)
 docs: .venv/.checked
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 # JSON schemas that are made from the code; tests compare them.
 schemas: .venv/.tested
