@@ -9,9 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parley.errors import UsageError
-from parley.memory import Neighbour, Search
-from parley.memory.retrievers._registry import make_retriever, retriever_names
+import parley
+from parley.errors import ParleyError, UsageError
+from parley.memory import OWN_EXAMPLES, Neighbour, Search
+from parley.memory.retrievers._registry import (
+    builtin_retrievers,
+    make_retriever,
+    retriever_names,
+)
 from tests.retrieval import DATA, TEXTS, searching
 
 NAMES = ("bm25", "fixed", "minilm", "none", "random", "static")
@@ -52,8 +57,8 @@ def test_a_search_says_what_is_barred():
     ("given", "says_what"),
     [
         ({"k": 0}, "k must be at least 1, not 0"),
-        ({"stored_items": [1]}, "stored_items has 1 entries for 2 texts"),
-        ({"scope": "other"}, "query_subjects has 0 entries for 1 texts"),
+        ({"stored_items": [1]}, "stored_items needs one entry per text: 2, not 1"),
+        ({"scope": "other"}, "query_subjects needs one entry per text: 1, not 0"),
     ],
 )
 def test_a_search_that_does_not_fit_together_is_refused(given, says_what):
@@ -126,7 +131,7 @@ def test_another_package_brings_a_retriever(installed):
     installed(GOOD)
     assert "last" in retriever_names()
     found = make_retriever("last/x")
-    assert (found.name, found.version, found.own_examples) == ("last/x", "made-up 3", "fill")
+    assert (found.name, found.version) == ("last/x", "made-up 3")
     found.prepare()
     assert found.search(searching(["q"], ["a", "b"], 2)) == [[Neighbour(1, 0.5)]]
 
@@ -137,9 +142,8 @@ def test_another_package_brings_a_retriever(installed):
         ("import nothing_like_this", "No module named 'nothing_like_this'"),
         ("Lost = 1", "has no attribute 'Last'"),
         ("def Last(name): raise KeyError(name)", "KeyError: 'last'"),
-        ("def Last(name): return 1", "without `version: str`"),
-        ("class Last:\n version = '1'\n def __init__(self, name): pass", "without the method"),
-        (GOOD + "    own_examples = 'drop'", "`own_examples` is none of fill, keep, shuffle"),
+        ("def Last(name): return 1", "must have `version: str`"),
+        ("class Last:\n version = '1'\n def __init__(self, name): pass", "must have the method"),
     ],
 )
 def test_a_broken_package_is_named(installed, code, says_what):
@@ -151,34 +155,41 @@ def test_a_broken_package_is_named(installed, code, says_what):
 
 def test_a_package_cannot_take_a_name_of_ours_or_of_another_one(installed):
     installed(GOOD, "bm25 = made_up_last:Last\nlast = made_up_last:Last")
-    with pytest.raises(UsageError, match="Parley has a retriever of that name itself"):
+    with pytest.raises(UsageError, match="Parley has its own retriever of that name"):
         make_retriever("bm25")
     installed(GOOD, "last = made_up_last:Other", package="second")
-    with pytest.raises(UsageError, match=r"several packages bring it \(package made-up, second\)"):
+    says_both = r"several packages provide it \(package made-up, second\)"
+    with pytest.raises(UsageError, match=says_both):
         make_retriever("last")
 
 
 @pytest.mark.parametrize(
     ("result", "says_what"),
     [
-        ("None", "gives no rows"),
-        ("[]", "0 rows for 1 queries"),
-        ("[[(0, 1.0), (1, 2.0), (2, 3.0)]]", "3 neighbours where at most 2"),
-        ("[[(0, 1.0), (0, 1.0)]]", "twice"),
-        ("[[(3, 1.0)]]", "outside of the 3 stored"),
-        ("[[(1, 2.0), (0, 1.0)]]", "not in the order"),
-        ("[[(1, float('nan'))]]", "not in the order"),
-        ("[[(2, 1.0)]]", "masked"),
-        ("1 / 0", "ZeroDivisionError"),
+        ("None", r"`search` must return pairs .*TypeError: 'NoneType' object is not iterable"),
+        ("[[1]]", r"`search` must return pairs \(stored, distance\) for each query"),
+        ("1 / 0", r"`search` raised ZeroDivisionError: .* \(made_up_last.py, line 4\)"),
+        ("({}['k'] for _ in 'ab')", r"`search` .*raised KeyError: 'k' \(made_up_last.py, line 4\)"),
     ],
 )
-def test_what_another_package_finds_is_checked(installed, result, says_what):
+def test_an_error_of_another_package_names_the_retriever_and_the_line(installed, result, says_what):
     installed(
         "class Last:\n    version = '1'\n    def __init__(self, name): pass\n"
         f"    def search(self, wanted): return {result}"
     )
-    with pytest.raises(UsageError, match=says_what):
+    with pytest.raises(UsageError, match=rf"^retriever last failed: {says_what}.*made-up"):
         make_retriever("last").search(searching(["c"], ["a", "b", "c"], 2, mask=True))
+
+
+def test_a_run_says_which_retriever_failed_and_can_be_resumed(installed, tmp_path):
+    broken = "class Last:\n    version = '1'\n    def __init__(self, name): pass\n    def search"
+    installed(f"{broken}(self, wanted): return ({{}}['k'] for _ in wanted.queries)")
+    settings = {"retriever": "last", "rounds": 1, "k": 1}
+    with pytest.raises(ParleyError, match=r"retriever last failed: `search` .*raised KeyError"):
+        parley.run("qa", "bot/copier", items=2, shots=0, evolve=settings, store=tmp_path / "runs")
+    (tmp_path / "made_up_last.py").write_text(f"{broken}(self, wanted): return [[], []]")
+    sys.modules.pop("made_up_last")
+    assert parley.resume(*(tmp_path / "runs").glob("*.parley")).state == "done"
 
 
 # Without a model
@@ -186,10 +197,9 @@ def test_what_another_package_finds_is_checked(installed, result, says_what):
 
 def test_fixed_and_none_search_nothing():
     wanted = searching(["a", "b"], ["c"], 1)
-    for name, examples in (("fixed", "keep"), ("none", "shuffle")):
-        found = make_retriever(name)
-        assert found.own_examples == examples
-        assert found.search(wanted) == [[], []]
+    assert set(OWN_EXAMPLES) <= builtin_retrievers()
+    for name in OWN_EXAMPLES:
+        assert make_retriever(name).search(wanted) == [[], []]
 
 
 def test_bm25_ranks_as_a_published_implementation():

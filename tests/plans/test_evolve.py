@@ -43,14 +43,14 @@ def shape(plan):
         ({"k": 0}, "evolve.k must be from 1"),
         ({"rounds": "many"}, "evolve.rounds wants a whole number"),
         ({"scope": "subjects"}, "did you mean 'subject'"),
-        ({"window": 4, "rounds": 2}, "leave one of the two out"),
-        ({"success": "accuracy=1"}, "success wants METRIC>=X"),
-        ({"held_out": 1}, "held_out=1 leaves no item"),
-        ({"controls": "perhaps"}, "evolve.controls wants true or false"),
-        ({"arms": {"a/b": {}}}, "the name of an arm may have letters"),
-        ({"arms": ["a"]}, "evolve.arms wants names of arms"),
+        ({"window": 4, "rounds": 2}, "leave one of them out"),
+        ({"success": "accuracy=1"}, "success must be METRIC>=X"),
+        ({"held_out": 1}, "held_out must be less than 1"),
+        ({"controls": "perhaps"}, "evolve.controls must be true or false"),
+        ({"arms": {"a/b": {}}}, "the name of an arm may contain only letters"),
+        ({"arms": ["a"]}, "must give the settings of each arm under its name"),
         ({"arms": {"near": {"scop": "subject"}}}, "key of evolve.arms.near: 'scop'"),
-        ({"arms": {"masked": {}}, "controls": True}, "'masked' is the name of a control"),
+        ({"arms": {"masked": {}}, "controls": True}, "controls=true adds an arm 'masked' itself"),
     ],
 )
 def test_what_cannot_be_meant_is_refused_with_the_nearest_name(given, said):
@@ -166,7 +166,7 @@ def test_what_counts_as_a_success():
     assert list(rules) == ["writer"]
     assert rules["writer"].holds(3)
     assert not rules["writer"].holds(4)
-    with pytest.raises(UsageError, match="has no metric that says what a success is"):
+    with pytest.raises(UsageError, match="does not define what counts as a success"):
         find_success_rules([cost], ["writer"], EvolveArm(), "t")
     with pytest.raises(UsageError, match="did you mean 'cost'"):
         find_success_rules([right, cost], ["writer"], EvolveArm(success="csot<=3"), "t")

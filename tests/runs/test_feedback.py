@@ -291,9 +291,9 @@ def test_prompts_of_the_plan_are_replaced_by_their_addresses(tmp_path):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"roles": {}}, "feedback=critic needs one critic, found 0"),
-        ({"roles": {"critic": ["a=bot/critic", "b=bot/critic"]}}, "found 2"),
-        ({"evolve": {"feedback": "truth"}}, "this run asks no critic"),
+        ({"roles": {}}, "feedback=critic needs exactly one critic, not 0"),
+        ({"roles": {"critic": ["a=bot/critic", "b=bot/critic"]}}, "not 2"),
+        ({"evolve": {"feedback": "truth"}}, "this run does not use a critic"),
         ({"evolve": {"feedback": "critics"}}, "critic"),
         ({"evolve": {"feedback": "people"}}, "critic=human/terminal"),
         (

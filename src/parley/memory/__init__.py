@@ -1,5 +1,5 @@
-"""What participants remember of finished matches, and how a memory is searched: the protocol of
-retrievers."""
+"""What participants remember of finished matches, and the protocol of the retrievers that search
+it."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 # Which subjects are searched: all, the query's own, all but the query's own.
 Scope: TypeAlias = Literal["all", "subject", "other"]
 
-# What happens to the task's own worked examples. "fill": experiences replace them, and they fill up
-# to k; "keep": they stay as they are; "shuffle": they are shuffled in each stage. With "keep" and
-# "shuffle", nothing is searched.
-OwnExamples: TypeAlias = Literal["fill", "keep", "shuffle"]
+# The retrievers that search nothing and show the task's own worked examples: the same in every
+# stage ("keep"), or shuffled in each stage ("shuffle"). With all others, experiences replace the
+# examples, and the examples fill up to k.
+OWN_EXAMPLES: dict[str, Literal["keep", "shuffle"]] = {"fixed": "keep", "none": "shuffle"}
 
 
 class Neighbour(NamedTuple):
@@ -57,10 +57,10 @@ class Search:
             lengths["stored_subjects"] = len(self.stored_subjects), len(self.stored)
         for name, (found, texts) in lengths.items():
             if found != texts:
-                raise ValueError(f"{name} has {found} entries for {texts} texts")
+                raise ValueError(f"{name} needs one entry per text: {texts}, not {found}")
 
     def barred(self, rows: slice) -> Barred | None:
-        """Which stored texts mask and scope leave out, a row for each query; None: none of them."""
+        """Which stored texts mask and scope leave out, a row for each query; None if none."""
         found: Barred | None = None
         if self.mask:
             queries, stored = self._items
@@ -101,13 +101,9 @@ class Retriever(Protocol):
     def version(self) -> str:
         """Changes whenever its results may change: part of a run's identity and of cache keys."""
 
-    @property
-    def own_examples(self) -> OwnExamples:
-        """What happens to the task's own worked examples."""
-
     def prepare(self) -> None:
         """Download and load what a search needs, before the run file is created; raises an error
         that says what the user can do."""
 
     def search(self, wanted: Search) -> list[list[Neighbour]]:
-        """For each query at most k stored texts, nearest first, ties by their order."""
+        """For each query at most k stored texts, nearest first, ties in their stored order."""

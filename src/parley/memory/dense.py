@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parley import downloads
-from parley.memory import Neighbour, OwnExamples, Search
+from parley.memory import Neighbour, Search
 from parley.memory.embedding_cache import EmbeddingCache, hash_text
 from parley.memory.nearest import find_nearest
 
@@ -35,8 +35,6 @@ class Encoder(Protocol):
 
 class DenseRetriever:
     """Finds the nearest embeddings. Embeddings are cached on disk."""
-
-    own_examples: OwnExamples = "fill"
 
     def __init__(self, name: str, version: str, encoder: Encoder) -> None:
         self.name, self.version, self.encoder = name, version, encoder

@@ -13,9 +13,9 @@ from parley.rules.pool import Seat
 Critic = Literal["critic", "self"]
 CRITIC = "critic"  # another model judges
 SELF_CRITIC = "self_critic"  # the model that played judges itself
-LESSON_WRITER = "lesson_writer"  # the model that played writes down what it has learnt
+LESSON_WRITER = "lesson_writer"  # the model that played writes down what it has learned
 FEEDBACK_ROLES = (CRITIC, SELF_CRITIC, LESSON_WRITER)
-# who gives the feedback, where a model does
+# the role of the model that gives the feedback, where a model gives it
 CRITICS: dict[Critic, str] = {"critic": CRITIC, "self": SELF_CRITIC}
 LESSON_WORDS = 60  # the most words of a lesson
 # a character of Chinese, Japanese or Korean stands for a word
@@ -36,7 +36,7 @@ class CriticVerdict(Note, kind="evolve.verdict"):
 
 @dataclass(frozen=True)
 class Lesson(Note, kind="evolve.lesson"):
-    """What a player has written down after a match."""
+    """What a player wrote down after a match."""
 
     seat: Seat
     text: str  # cut to the most words that a lesson may have
@@ -51,7 +51,7 @@ class CutText(NamedTuple):
 
 
 def cut_words(text: str, most: int = LESSON_WORDS) -> CutText:
-    """Cut a text after so many words; the white space between them stays as it is."""
+    """Cut a text after `most` words, and keep the white space between them."""
     places = [found.end() for found in WORD.finditer(text)]
     kept = text if len(places) <= most else text[: places[most - 1]]
     return CutText(kept.strip(), len(places))

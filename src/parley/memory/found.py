@@ -1,4 +1,5 @@
-"""Checks what a retriever has found: a plugin may be wrong, and a run must not record it."""
+"""Checks what a retriever returns: a plug-in may have bugs, and a run must not record their
+results."""
 
 from __future__ import annotations
 
@@ -7,24 +8,33 @@ from collections.abc import Sequence
 
 from parley.errors import UsageError
 from parley.memory import Neighbour, Search
+from parley.tables import plural
 
 
 def check_found(name: str, wanted: Search, found: Sequence[Sequence[Neighbour]]) -> None:
-    """Refuse results that a search cannot have."""
+    """Raise an error if results break the contract of `Retriever.search`."""
     if len(found) != len(wanted.queries):
-        refuse(name, f"{len(found):,} results for {len(wanted.queries):,} queries")
+        results, queries = (
+            plural(len(found), "result"),
+            plural(len(wanted.queries), "query", "queries"),
+        )
+        refuse(name, f"{results} for {queries}")
     for query, near in enumerate(found):
         if len(near) > wanted.k:
-            refuse(name, f"{len(near):,} texts for one query, and {wanted.k:,} were wanted")
+            refuse(name, f"{len(near):,} texts for one query, more than k={wanted.k}")
         if len({each.stored for each in near}) < len(near):
             refuse(name, "the same text twice for one query")
         for each in near:
             if not 0 <= each.stored < len(wanted.stored):
-                refuse(name, f"text {each.stored}, and there are {len(wanted.stored):,} from 0 on")
+                stored = plural(len(wanted.stored), "stored text")
+                refuse(name, f"text number {each.stored}, but there are only {stored}, from 0")
             if not math.isfinite(each.distance):
-                refuse(name, f"a text at the distance {each.distance}")
+                refuse(name, f"a distance of {each.distance}")
             if is_barred(wanted, query, each.stored):
-                refuse(name, "a text that mask or scope leaves out")
+                refuse(name, "a text that mask or scope excludes")
+        distances = [each.distance for each in near]
+        if distances != sorted(distances):
+            refuse(name, "texts that are not sorted by distance")
 
 
 def is_barred(wanted: Search, query: int, stored: int) -> bool:
@@ -38,8 +48,7 @@ def is_barred(wanted: Search, query: int, stored: int) -> bool:
 
 
 def refuse(name: str, what: str) -> None:
-    """Say what a retriever found that it cannot have found."""
     raise UsageError(
-        f"retriever {name} found {what}: this is a fault of the retriever; use another one, or "
-        "mend it and resume the run"
+        f"retriever {name} returned {what}. This is a bug in the retriever: fix it and resume the "
+        "run, or start a new run with another retriever"
     )

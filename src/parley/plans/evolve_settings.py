@@ -1,4 +1,4 @@
-"""Settings of the plan `evolve`: what models may remember, and what they are shown of it."""
+"""Settings of the plan `evolve`: what models remember, and which memories they are shown."""
 
 from __future__ import annotations
 
@@ -9,19 +9,20 @@ from pathlib import PurePath
 from typing import Annotated, Any, Literal, NamedTuple
 
 from parley.errors import UsageError, unknown_name
+from parley.memory import OWN_EXAMPLES
 from parley.rules.parameters import build_dataclass
 from parley.rules.task import Metric
+from parley.tables import shorten
 
-FIRST_ARM = "evolve"  # the name of the only arm, where the user names none
+FIRST_ARM = "evolve"  # the name of the only arm, if the user names none
 PROBE = "/probe"  # ends the name of an arm whose last round is played once more, masked
-# the three controls: arms that differ from the first one in this
+# the three controls, and the settings in which they differ from the first arm
 CONTROLS: dict[str, dict[str, Any]] = {
     "unchanged": {"retriever": "fixed"},
     "masked": {"mask": True},
     "random": {"retriever": "random"},
 }
-WITHOUT_SEARCH = ("fixed", "none")  # retrievers that show the task's own examples
-KEYS = {"from": "source"}  # keys that Python reserves, and their fields
+KEYS = {"from": "source"}  # keys that are reserved words in Python, and their fields
 SUCCESS = re.compile(r"\s*([\w.-]+)\s*(>=|<=)\s*([-+.\deE]+)\s*")
 Share = Annotated[float, (0, 1)]
 
@@ -69,14 +70,14 @@ class EvolveArm:
 
     def __post_init__(self) -> None:
         if self.success and not SUCCESS.fullmatch(self.success):
-            raise ValueError(f"success wants METRIC>=X or METRIC<=X, got {self.success!r}")
+            raise ValueError(f"success must be METRIC>=X or METRIC<=X, not {self.success!r}")
         if self.held_out == 1:
-            raise ValueError("held_out=1 leaves no item to learn from")
+            raise ValueError("held_out must be less than 1, so that there are items to learn from")
 
     @property
     def searches(self) -> bool:
         """Whether experiences are retrieved at all."""
-        return self.retriever not in WITHOUT_SEARCH
+        return self.retriever not in OWN_EXAMPLES
 
     @property
     def has_probe(self) -> bool:
@@ -96,8 +97,8 @@ class EvolveSettings:
         for name in self.arms:
             if not re.fullmatch(r"[\w.-]+", name):
                 raise UsageError(
-                    f"evolve.arms: the name of an arm may have letters, digits, '_', '-' and "
-                    f"'.', found {name!r}"
+                    "evolve.arms: the name of an arm may contain only letters, digits, '_', '-' "
+                    f"and '.', not {name!r}"
                 )
 
     @property
@@ -117,7 +118,7 @@ class EvolveSettings:
 
     @classmethod
     def decoded(cls, found: Mapping[str, Any]) -> EvolveSettings:
-        """The settings as a record holds them; what they cannot be raises a UsageError."""
+        """Read the settings from a run file; raises a UsageError if they are not valid."""
         return cls(
             {
                 name: build_dataclass(EvolveArm, facts, "key of", f"evolve.arms.{name}")
@@ -132,12 +133,15 @@ def parse_evolve(given: Mapping[str, Any]) -> EvolveSettings:
     rest = dict(given)
     arms, controls = rest.pop("arms", None), rest.pop("controls", False)
     if not isinstance(controls, bool) and str(controls).lower() not in ("true", "false"):
-        raise UsageError(f"evolve.controls wants true or false, got {controls!r}")
+        raise UsageError(f"evolve.controls must be true or false, not {controls!r}")
     base = parse_arm(rest, "evolve")
     if arms is None:
         found = {FIRST_ARM: base}
     elif not isinstance(arms, Mapping) or not all(isinstance(v, Mapping) for v in arms.values()):
-        raise UsageError("evolve.arms wants names of arms, each with its settings: {NAME: {…}}")
+        raise UsageError(
+            "evolve.arms must give the settings of each arm under its name, like "
+            f"{{NAME: {{k: 3}}}}, not {shorten(arms)}"
+        )
     else:
         found = {
             str(name): parse_arm({**rest, **own}, f"evolve.arms.{name}")
@@ -163,8 +167,8 @@ def parse_arm(given: Mapping[str, Any], owner: str) -> EvolveArm:
     arm = build_dataclass(EvolveArm, named, "key of", owner)
     if arm.window is not None and "rounds" in given:
         raise UsageError(
-            f"{owner}: window plays every item once, rounds plays all items several times: "
-            "leave one of the two out"
+            f"{owner}: window and rounds exclude each other (window plays every item once, rounds "
+            "plays all items several times): leave one of them out"
         )
     return arm
 
@@ -181,7 +185,9 @@ def with_controls(settings: EvolveSettings) -> EvolveSettings:
     for name, changes in CONTROLS.items():
         arm = replace(own, probe=False, **changes)
         if name in settings.arms:
-            raise UsageError(f"evolve.arms: {name!r} is the name of a control: choose another")
+            raise UsageError(
+                f"evolve.arms: controls=true adds an arm {name!r} itself: rename yours"
+            )
         if arm != replace(own, probe=False):
             added[name] = arm
     return EvolveSettings({**settings.arms, **added})
@@ -204,7 +210,7 @@ class SuccessRule(NamedTuple):
 def find_success_rules(
     metrics: Sequence[Metric], roles: Sequence[str], arm: EvolveArm, task: str
 ) -> dict[str, SuccessRule]:
-    """What counts as a success, by role; roles without such a metric are left out."""
+    """What counts as a success, by role; roles without a metric for it are left out."""
 
     def metrics_of(role: str) -> list[Metric]:
         return [each for each in metrics if not each.roles or role in each.roles]
@@ -233,7 +239,7 @@ def find_success_rules(
     if not found:
         example = metrics[0]
         raise UsageError(
-            f"{task} has no metric that says what a success is: set one, like --evolve "
+            f"{task} does not define what counts as a success: set a threshold, like --evolve "
             f"'success={example.name}>={example.low + (example.high - example.low) / 2:g}'"
         )
     return found

@@ -21,7 +21,7 @@ from parley.rules.task import Metric, Role, Task
 
 @dataclass(frozen=True)
 class FeedbackWanted:
-    """What a run asks after its matches. Arms that recall nothing need nothing."""
+    """What a run asks after its matches. Arms that recall nothing need no feedback."""
 
     critic: bool = False
     self_critic: bool = False
@@ -30,11 +30,11 @@ class FeedbackWanted:
     lesson_success: str = ""  # the `success` of arms with lessons
     # the `success` of every arm that asks something
     success: tuple[str, ...] = ()
-    outcomes: bool = False  # experiences are shown with what became of them
+    outcomes: bool = False  # experiences are shown with their outcome
 
     @property
     def roles(self) -> tuple[str, ...]:
-        """The roles of those who are asked."""
+        """The roles that are asked."""
         wanted = {
             CRITIC: self.critic,
             SELF_CRITIC: self.self_critic,
@@ -50,14 +50,14 @@ def find_wanted_feedback(settings: EvolveSettings) -> FeedbackWanted:
     writing = [arm for arm in arms if arm.memory == "insights"]
     if len({(arm.feedback, arm.success) for arm in writing}) > 1:
         raise UsageError(
-            "evolve.arms: arms with memory=insights share the lessons of the standard round, "
-            "which depend on the outcome: give them the same feedback and success"
+            "evolve.arms: arms with memory=insights share the lessons from the standard round, "
+            "so they need the same feedback and success"
         )
     for arm in writing:
         if arm.poison:
             raise UsageError(
-                "evolve: memory=insights keeps every lesson, whatever the verdict, so poison "
-                "would change nothing: leave poison out"
+                "evolve: poison has no effect with memory=insights, which keeps every lesson "
+                "whatever the verdict: leave poison out"
             )
     return FeedbackWanted(
         any(arm.feedback == "critic" for arm in asking),
@@ -87,7 +87,7 @@ def list_judged_seats(
     wanted: FeedbackWanted, task: Task, metrics: Sequence[Metric], seats: Sequence[Seat]
 ) -> list[Seat]:
     """The contestants that are judged or write lessons, by role and number: those whose role has a
-    success."""
+    success rule."""
     roles = list(contestant_roles(task))
     judged = {
         role
@@ -113,12 +113,12 @@ class FeedbackSeats:
         self._wanted = find_wanted_feedback(settings)
         if self._wanted.critic and len(critics) != 1:
             raise UsageError(
-                f"evolve: feedback=critic needs one critic, found {len(critics)}: add "
+                f"evolve: feedback=critic needs exactly one critic, not {len(critics)}: set "
                 f"--role {CRITIC}=PROVIDER/NAME"
             )
         if critics and not self._wanted.critic:
             raise UsageError(
-                f"--role {CRITIC}={critics[0]}: this run asks no critic; set --evolve "
+                f"--role {CRITIC}={critics[0]}: this run does not use a critic; set --evolve "
                 f"feedback=critic, or leave --role {CRITIC} out"
             )
         self._critic = critics[0] if critics else ""

@@ -1,5 +1,5 @@
-"""Finds the experiences that the seats of a stage are shown. The search runs when the stage begins,
-and its results are on record before the first call."""
+"""Finds the experiences to show to each seat. The search runs when a stage begins, and its results
+are recorded before the first call."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from parley.config.prepare import Prepared, limit_of
 from parley.match.protocol import Participant
-from parley.memory import Neighbour, Retriever, Search
+from parley.memory import OWN_EXAMPLES, Neighbour, Retriever, Search
 from parley.memory.experiences import (
     Experience,
     MemoryOwner,
@@ -66,7 +66,7 @@ class Recaller:
         self._recalled: dict[tuple[int, str], Recalled] = {}
 
     async def begin_stage(self, batch: Sequence[MatchSpec], scores: Mapping[int, Marks]) -> None:
-        """Find and record what every seat of a stage is shown; a resumed stage keeps its record."""
+        """Find and record what to show every seat of a stage; a resumed stage keeps its record."""
         self._recalled.clear()
         if not batch:
             return
@@ -83,7 +83,7 @@ class Recaller:
             self._recalled.update({(row.match, row.seat): row for row in rows})
 
     def cautions(self) -> Iterator[str]:
-        """What a reader of the gains should know of the settings, once a stage has begun."""
+        """Warnings about settings that make gains hard to interpret, once a stage has begun."""
         assert self._rehearsal is not None
         for name, arm in self._settings.arms.items():
             if not arm.searches:
@@ -92,9 +92,9 @@ class Recaller:
                 own, k = self._rehearsal.own.get(role, 0), self._rehearsal.choose_k(role, arm.k)
                 if own and k != own and arm.memory == "demonstrations":
                     yield (
-                        f"the standard round shows {plural(own, 'example')}, later rounds "
-                        f"show {k}: a gain or a loss may come from their number alone. To show as "
-                        f"many, set --evolve k={own}"
+                        f"the standard round shows {plural(own, 'example')} and later rounds "
+                        f"show {k}, so a gain or a loss may come from the number of examples "
+                        f"alone; to show the same number, set --evolve k={own}"
                     )
 
     def _read_record(
@@ -127,15 +127,16 @@ class Recaller:
     def _search(
         self, owner: MemoryOwner, seats: Sequence[tuple[MatchSpec, Seat]]
     ) -> Iterator[Recalled]:
-        """What the seats of one owner are shown in one stage."""
+        """Find what to show the seats of one owner in one stage."""
         name, stage = owner.arm.removesuffix(PROBE), seats[0][0].stage
         arm, retriever = self._settings.arm(owner.arm), self._retrievers[name]
         where = f"{self._prepared.config.seed}|{owner.arm}|{stage}|{owner.series}"
         assert self._rehearsal is not None
         k = self._rehearsal.choose_k(owner.role, arm.k)
-        if retriever.own_examples == "keep":
+        own_examples = OWN_EXAMPLES.get(arm.retriever, "fill")
+        if own_examples == "keep":
             return
-        if retriever.own_examples == "shuffle":
+        if own_examples == "shuffle":
             for spec, seat in seats:
                 seed = f"{where}|{spec.block}|{seat.key}|{owner.alias}"
                 yield Recalled(spec.number, seat.key, "", (), k, shuffle=seed)
@@ -217,7 +218,7 @@ class Recaller:
         return shown[:count]
 
     def _tokens_left(self, arm: EvolveArm, spec: MatchSpec, seat: Seat) -> float | None:
-        """How many tokens experiences may have; None: no limit."""
+        """How many tokens experiences may have; None means no limit."""
         who = self._participants[spec.seats[seat]]
         context = getattr(getattr(who, "provider", None), "context", None)
         if not isinstance(context, int):

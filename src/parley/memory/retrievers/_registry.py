@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import pkgutil
+from collections.abc import Callable
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any, cast, get_args
+from typing import Any, TypeVar, cast
 
 from parley.errors import UsageError, describe_exception, unknown_name
-from parley.memory import Neighbour, OwnExamples, Retriever, Search, retrievers
+from parley.memory import Neighbour, Retriever, Search, retrievers
+
+T = TypeVar("T")
 
 GROUP = "parley.retrievers"
-PAGE = "docs/evolve.md shows one"
+PAGE = 'see the docs page "Learning from earlier rounds"'
 
 
 def builtin_retrievers() -> set[str]:
@@ -45,18 +48,19 @@ def refuse_name_after(family: str, rest: str) -> None:
 
 
 def load_retriever(name: str, entries: list[EntryPoint], taken: bool) -> Retriever:
-    """The retriever of another package; `taken`: Parley has a retriever of that name itself."""
+    """The retriever of another package; `taken`: Parley has its own retriever of that name."""
     packages = ", ".join(sorted({entry.dist.name if entry.dist else "?" for entry in entries}))
     if taken:
-        why = "Parley has a retriever of that name itself"
-        raise broken_retriever(name, packages, why, "give it another name there")
+        why = "Parley has its own retriever of that name"
+        raise broken_retriever(name, packages, why, "rename the retriever in the package")
     if len({entry.value for entry in entries}) > 1:
-        raise broken_retriever(name, packages, "several packages bring it", "uninstall all but one")
+        why = "several packages provide it"
+        raise broken_retriever(name, packages, why, "uninstall all but one")
     try:
         found = entries[0].load()(name)
-    except UsageError:  # the package says itself what is wrong
+    except UsageError:  # the package explains the problem itself
         raise
-    except Exception as wrong:  # whatever code of somebody else's does
+    except Exception as wrong:  # code of others may raise anything
         why = describe_exception(wrong)
         raise broken_retriever(name, packages, why, "fix the package or uninstall it") from wrong
     if lack := describe_missing_part(found):
@@ -71,66 +75,47 @@ def broken_retriever(name: str, packages: str, why: str, what_to_do: str) -> Usa
 def describe_missing_part(found: Any) -> str:
     """What an object lacks to be a retriever; empty if it is one."""
     if not isinstance(version := getattr(found, "version", None), str) or not version:
-        return "makes an object without `version: str`, which changes whenever its results may"
-    if getattr(found, "own_examples", "fill") not in get_args(OwnExamples):
-        return f"makes an object whose `own_examples` is none of {', '.join(get_args(OwnExamples))}"
+        return "must have `version: str`, which changes whenever its results may change"
     if not callable(getattr(found, "search", None)):
-        return "makes an object without the method `search(self, wanted: Search)`"
+        return "must have the method `search(self, wanted: Search)`"
     return ""
 
 
 class OtherRetriever:
-    """A retriever of another package. Its results are checked."""
+    """A retriever of another package; its errors name the package and the line."""
 
     def __init__(self, name: str, packages: str, found: Any) -> None:
         self.name, self.version = name, f"{packages} {found.version}"
-        self.own_examples: OwnExamples = getattr(found, "own_examples", "fill")
+
         self._packages, self._found = packages, found
 
     def prepare(self) -> None:
         if callable(prepare := getattr(self._found, "prepare", None)):
-            self._call(prepare)
+            self._call("prepare", prepare)
 
     def search(self, wanted: Search) -> list[list[Neighbour]]:
-        try:
-            rows = [
+        rows = self._call("search", lambda: self._found.search(wanted))
+        try:  # rows may be generators, whose code runs here
+            return [
                 [Neighbour(int(stored), float(distance)) for stored, distance in row]
-                for row in self._call(self._found.search, wanted)
+                for row in rows
             ]
-        except (TypeError, ValueError) as wrong:
-            raise self._fault(f"its search gives no rows of (stored, distance): {wrong}") from wrong
-        if len(rows) != len(wanted.queries):
-            raise self._fault(f"it gives {len(rows)} rows for {len(wanted.queries)} queries")
-        for number, row in enumerate(rows):
-            if why := describe_bad_row(row, wanted, number):
-                raise self._fault(f"row {number} {why}")
-        return rows
+        except Exception as wrong:  # code of others may raise anything
+            raise self._fault(
+                "`search` must return pairs (stored, distance) for each query; reading them "
+                f"raised {describe_exception(wrong)}"
+            ) from wrong
 
-    def _call(self, function: Any, *arguments: Any) -> Any:
+    def _call(self, method: str, function: Callable[[], T]) -> T:
         try:
-            return function(*arguments)
+            return function()
         except UsageError:
             raise
-        except Exception as wrong:  # whatever code of somebody else's does
-            raise self._fault(describe_exception(wrong)) from wrong
+        except Exception as wrong:  # code of others may raise anything
+            raise self._fault(f"`{method}` raised {describe_exception(wrong)}") from wrong
 
     def _fault(self, why: str) -> UsageError:
-        return broken_retriever(self.name, self._packages, why, "fix the package or uninstall it")
-
-
-def describe_bad_row(row: list[Neighbour], wanted: Search, number: int) -> str:
-    """What is wrong with the neighbours of one query; empty if nothing is."""
-    places = [each.stored for each in row]
-    if len(places) > wanted.k:
-        return f"has {len(places)} neighbours where at most {wanted.k} are wanted"
-    if len(set(places)) < len(places):
-        return "has a stored text twice"
-    if any(not 0 <= place < len(wanted.stored) for place in places):
-        return f"has a place outside of the {len(wanted.stored)} stored texts"
-    distances = [each.distance for each in row]
-    if distances != sorted(distances) or any(each != each for each in distances):
-        return "is not in the order of its distances"
-    barred = wanted.barred(slice(number, number + 1))
-    if barred is not None and barred[0][places].any():
-        return "has a stored text that is masked or outside of the scope"
-    return ""
+        return UsageError(
+            f"retriever {self.name} failed: {why} (package {self._packages}); fix the package, "
+            "then resume the run if it has started"
+        )

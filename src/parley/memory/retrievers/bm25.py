@@ -17,7 +17,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from parley.memory import Neighbour, OwnExamples, Search
+from parley.memory import Neighbour, Search
 from parley.memory.nearest import take_nearest
 from parley.memory.retrievers._registry import refuse_name_after
 
@@ -29,7 +29,6 @@ WORD = re.compile(rf"[{UNSPACED}]|[^\W{UNSPACED}]+")
 
 class BM25:
     name, version = "bm25", "1"
-    own_examples: OwnExamples = "fill"
 
     def prepare(self) -> None:
         pass

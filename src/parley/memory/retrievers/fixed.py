@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from parley.memory import Neighbour, OwnExamples, Search
+from parley.memory import Neighbour, Search
 from parley.memory.retrievers._registry import refuse_name_after
 
 
 class Fixed:
     name, version = "fixed", "1"
-    own_examples: OwnExamples = "keep"
 
     def prepare(self) -> None:
         pass

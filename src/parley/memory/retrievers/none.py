@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from parley.memory import Neighbour, OwnExamples, Search
+from parley.memory import Neighbour, Search
 from parley.memory.retrievers._registry import refuse_name_after
 
 
 class NoRetrieval:
     name, version = "none", "1"
-    own_examples: OwnExamples = "shuffle"
 
     def prepare(self) -> None:
         pass

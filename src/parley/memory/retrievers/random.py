@@ -7,7 +7,7 @@ from random import Random
 
 import numpy as np
 
-from parley.memory import Neighbour, OwnExamples, Search
+from parley.memory import Neighbour, Search
 from parley.memory.retrievers._registry import refuse_name_after
 
 
@@ -16,7 +16,6 @@ class RandomDraw:
     that of stored texts matters. Results keep the order in which they were drawn."""
 
     name, version = "random", "1"
-    own_examples: OwnExamples = "fill"
 
     def prepare(self) -> None:
         pass
