@@ -129,20 +129,34 @@ def run_line(line, place):
     return done
 
 
-@pytest.mark.parametrize(("page", "body"), blocks("console"))
-def test_console_blocks_run_and_print_what_they_show(place, page, body):
-    """With PARLEY_UPDATE=1 the page gets what the commands print now (without -n)."""
-    found = ""
-    for part in re.split(r"^\$ ", body, flags=re.MULTILINE)[1:]:
-        line, _, shown = part.partition("\n")
-        done = run_line(line, place)
-        assert done.returncode == 0, f"{line}\n{done.stderr}"
-        found += f"$ {line}\n{done.stdout if shown.strip() else shown}"
+CONSOLE = re.compile(r"(?<=```console\n).*?(?=```)", re.DOTALL)
+
+
+def pages_with_console_blocks():
+    for page in PAGES:
+        if CONSOLE.search(page.read_text(encoding="utf-8")):
+            yield pytest.param(page, id=str(page.relative_to(ROOT).with_suffix("")))
+
+
+@pytest.mark.parametrize("page", list(pages_with_console_blocks()))
+def test_console_blocks_run_and_print_what_they_show(place, page):
+    """The blocks of a page run in one folder, in order. With PARLEY_UPDATE=1 the page gets what the
+    commands print now."""
+
+    def run_block(block):
+        found = ""
+        for part in re.split(r"^\$ ", block[0], flags=re.MULTILINE)[1:]:
+            line, _, shown = part.partition("\n")
+            done = run_line(line, place)
+            assert done.returncode == 0, f"{line}\n{done.stderr}"
+            found += f"$ {line}\n{done.stdout if shown.strip() else shown}"
+        return found
+
+    text = page.read_text(encoding="utf-8")
+    found = CONSOLE.sub(run_block, text)
     if os.environ.get("PARLEY_UPDATE"):
-        text = page.read_text(encoding="utf-8")
-        page.write_text(text.replace(f"```console\n{body}", f"```console\n{found}"), "utf-8")
-    else:
-        assert found == body
+        page.write_text(found, encoding="utf-8")
+    assert page.read_text(encoding="utf-8") == found
 
 
 TEXTS = [
