@@ -109,7 +109,7 @@ def test_a_callback_gets_every_notice_once(tmp_path, monkeypatch):
     parley.run("public_goods", models, repeats=4, store=tmp_path, progress=events.append)
     notices = [event.text for event in events if event.kind == "notice"]
     assert {"of a provider", "of the summary"} < set(notices)
-    assert any("more repeats add nothing" in text for text in notices)
+    assert any("more repeats add no information" in text for text in notices)
     assert len(notices) == len(set(notices))
     assert (events[0].kind, events[-1].kind) == ("started", "ended")
 
@@ -209,4 +209,4 @@ def test_progress_is_shown_on_stderr_only_where_it_is_asked_for(tmp_path, capsys
     parley.run("public_goods", models, repeats=1, store=tmp_path, progress=True)
     out, err = capsys.readouterr()
     assert out == ""
-    assert err.split("\r")[-1].startswith("1 of 1 matches")
+    assert err.split("\r")[-1].startswith("1 of 1 match")

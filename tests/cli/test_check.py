@@ -59,7 +59,7 @@ def test_a_run_goes_on_after_its_bot_was_mended_and_not_under_another_rule(tmp_p
     game.write_text(source)
     cast = ("-m", "bot/half", "-m", "bot/null", "--repeats", 1, "--name", "first")
     done = parley("run", "./coin.py", *cast, cwd=tmp_path, code=3)
-    assert "fix the code, then go on with: parley resume" in done.err
+    assert "fix the code, then resume with: parley resume" in done.err
     assert "--task ./coin.py" in done.err
     game.write_text(source.replace("HALF", "'5'").replace("players, 1)", "players, 0)"))
     assert "under another rule start" in parley("resume", "first", cwd=tmp_path, code=2).err

@@ -527,7 +527,7 @@ def test_plain_progress_is_shown_for_what_takes_longer_than_two_seconds(tmp_path
         "rounds=6",
         cwd=tmp_path,
     )
-    assert re.search(r"\d+ of 1 matches, 1 in flight, \d+ of ~\d+ calls", done.err)
+    assert re.search(r"\d+ of 1 match, 1 in flight, \d+ of ~\d+ calls", done.err)
 
 
 def test_help_of_every_command_has_an_example_or_a_sentence(tmp_path):

@@ -71,7 +71,7 @@ def test_only_runs_are_deleted_and_none_that_is_played(tmp_path):
 def test_a_name_stands_for_one_run(tmp_path):
     play(tmp_path, "--name", "first")
     done = play(tmp_path, "--name", "first", code=2)
-    assert "there is a run called 'first' already" in done.err
+    assert "a run named 'first' already exists" in done.err
     assert "another name, like first-2, or delete" in done.err
     play(tmp_path, "--name", "first-2")
     assert "first-3" in play(tmp_path, "--name", "first", code=2).err

@@ -54,9 +54,9 @@ def test_a_dry_run_says_whether_the_bounds_are_enough(here, no_keys):  # noqa: F
             "run", "public_goods", *PAIR, "--repeats", 5, "--dry-run", *flags, cwd=here
         ).out
 
-    assert "--max-calls 3 cannot be enough: at least" in said("--max-calls", 3)
-    assert "--max-calls 9000 is enough for what is expected" in said("--max-calls", 9000)
-    assert "--budget-usd 0.0001 cannot be enough" in said("--budget-usd", 0.0001)
+    assert "--max-calls 3 is too low: the run will need at least" in said("--max-calls", 3)
+    assert "--max-calls 9000 is enough according to this forecast" in said("--max-calls", 9000)
+    assert "--budget-usd 0.0001 is too low" in said("--budget-usd", 0.0001)
     assert "--budget-usd 50 is enough" in said("--budget-usd", 50)
     assert "enough" not in said()
 
@@ -76,8 +76,8 @@ def test_between_the_least_and_the_most_a_bound_may_not_be_enough():
 
     config = Config("t", {}, {}, [], budget_usd=2.0, max_calls=5)
     assert compare_with_limits(Forecast(rows, 1, False), config) == [
-        "--budget-usd 2 may not be enough: up to 3.0000 USD may be needed",
-        "--max-calls 5 may not be enough: up to 6 calls may be needed",
+        "--budget-usd 2 may be too low: the run may need up to 3.0000 USD",
+        "--max-calls 5 may be too low: the run may need up to 6 calls",
     ]
 
 
@@ -132,8 +132,8 @@ def test_an_endpoint_that_counts_no_tokens_is_told_with_what_is_taken_as_spent(h
             )
 
     asyncio.run(main())
-    assert "the endpoint of a counted no tokens in" in (said := capsys.readouterr().err)
-    assert "is taken as spent" in said
+    assert "the endpoint of a reported no token counts for" in (said := capsys.readouterr().err)
+    assert "counts as spent" in said
 
 
 def test_where_a_price_is_unknown_the_question_names_another_bound(

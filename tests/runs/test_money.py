@@ -479,7 +479,8 @@ def test_no_call_more_than_allowed_leaves_with_many_in_flight(here, most):
     result, server = played(pause=0.002, repeats=40, concurrency=32, max_calls=most)
     run = result.data["run"]
     assert (run["state"], run["stop"]["status"]) == ("stopped", "budget")
-    assert f"{most} calls have left" in run["stop"]["reason"]
+    calls = "1 call" if most == 1 else f"{most} calls"
+    assert f"{calls} made, as many as --max-calls allows" in run["stop"]["reason"]
     assert sum(row["calls"] for row in result.data["cost"]) == most
     assert len(server.asked) <= most
     assert run["budget"] == {"usd": None, "calls": most}
@@ -528,7 +529,7 @@ def test_no_cent_more_than_allowed_is_spent_with_many_in_flight(here, bound):
     )
     run = result.data["run"]
     assert (run["state"], run["stop"]["status"]) == ("stopped", "budget")
-    assert "USD are spent, and the next call of a may cost up to" in run["stop"]["reason"]
+    assert "USD spent; the next call of a may cost up to" in run["stop"]["reason"]
     usd = next(row["usd"] for row in result.data["cost"] if row["alias"] == "a")
     assert usd == pytest.approx(spent(server))
     assert bound - 0.02 < usd <= bound  # what is set aside for a single call stays
@@ -778,7 +779,7 @@ def test_calls_that_wait_for_their_endpoint_have_not_left(here):
         for _ in range(2):
             await (await budget.reserve("b", a_view(), True)).before_request()
         assert budget.calls == 2
-        with pytest.raises(Halted, match="2 calls have left, and no more"):
+        with pytest.raises(Halted, match="2 calls made, as many as --max-calls allows"):
             await waiting[0].before_request()
 
     asyncio.run(main())
@@ -790,8 +791,8 @@ def test_where_calls_mostly_failed_a_bound_on_them_says_how(here, monkeypatch):
     stop = result.data["run"]["stop"]
     assert stop["status"] == "budget"
     assert 0 < len(server.asked) <= 12
-    assert stop["reason"].startswith("12 calls have left, and no more are allowed; ")
-    assert stop["reason"].endswith(" of 12 calls failed, at last a: HTTP 500: out of order")
+    assert stop["reason"].startswith("12 calls made, as many as --max-calls allows; ")
+    assert stop["reason"].endswith(" of 12 calls failed, most recently a: HTTP 500: out of order")
 
 
 def test_a_model_that_waits_for_its_first_reply_holds_up_no_other(here):
@@ -864,7 +865,7 @@ def test_a_run_without_an_end_of_replies_may_be_bounded_later_and_says_what_that
             return tally, server
 
     tally, _ = asyncio.run(main())
-    assert any("goes by the longest reply of a so far" in notice for notice in tally.notices)
+    assert any("replies of a have no length limit" in notice for notice in tally.notices)
 
 
 def test_what_an_endpoint_does_not_count_is_taken_at_its_most(here):
@@ -1096,7 +1097,7 @@ def test_a_dry_run_calls_nothing_and_says_what_to_expect(here):
     assert [row["alias"] for row in done["by_model"]] == ["a", "random"]
     assert done["by_model"][1]["usd"] == {"low": 0, "high": 0}
     assert "nothing was called" in text
-    assert "one of Chinese, Japanese or Korean" in text
+    assert "(1 for Chinese, Japanese and Korean)" in text
 
 
 def test_a_forecast_is_near_what_the_run_then_takes(here):
@@ -1144,7 +1145,7 @@ def test_the_blocks_of_a_plan_that_looks_are_a_forecast_too(here):
     stable = command("run", "public_goods", *pair, "--until-stable", cwd=here).json
     assert stable["blocks_are_forecast"]
     assert stable["range"]["calls"]["low"] < stable["calls"] < stable["range"]["calls"]["high"]
-    assert any("the number of blocks is a forecast" in note for note in stable["notes"])
+    assert any("the number of blocks is an estimate" in note for note in stable["notes"])
     race = command(
         "run", "public_goods", *pair, "--plan", "race", "--max-blocks", 50, cwd=here
     ).json

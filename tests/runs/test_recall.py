@@ -122,8 +122,8 @@ def test_another_number_of_examples_is_said_before_the_first_round(tmp_path):
         )
         return [text for kind, done, text in said if kind == "notice" and done == 0]
 
-    (found,) = [text for text in notices(k=2, controls=True) if "number alone" in text]
-    assert "the standard round shows 3 examples, later rounds show 2" in found
+    (found,) = [text for text in notices(k=2, controls=True) if "number of examples alone" in text]
+    assert "the standard round shows 3 examples and later rounds show 2" in found
     assert "set --evolve k=3" in found
     assert not [text for text in notices(k=3) if "alone" in text]
 
@@ -249,7 +249,7 @@ def test_a_run_can_begin_with_the_memory_of_another(tmp_path):
     assert any(number < 0 for number in used)
     assert all(matches[number].stage == 0 for number in used if number > 0)
     assert audit_run(second.ref).breaches == []
-    with pytest.raises(UsageError, match="has no model called other"):
+    with pytest.raises(UsageError, match="has no model with the alias other"):
         evolve(tmp_path, {"other": "bot/student"}, items=others, evolve=settings)
     assert first.ref != second.ref
 

@@ -254,8 +254,8 @@ def test_who_sits_in_the_record_keeps_its_alias_and_its_options(tmp_path):
         cwd=tmp_path,
     )
     wrong = command("rejudge", "last", "--role", "judge=b=bot/judge", cwd=tmp_path, code=2)
-    assert "'b' is another model" in wrong.err
-    assert "give who judges another alias" in wrong.err
+    assert "the alias 'b' belongs to another model" in wrong.err
+    assert "give the judge another alias" in wrong.err
 
 
 def test_wrong_wishes_are_said_before_anything_is_asked(tmp_path):
@@ -271,7 +271,7 @@ def test_wrong_wishes_are_said_before_anything_is_asked(tmp_path):
             task=Essay(),
             store=tmp_path,
         )
-    with pytest.raises(UsageError, match="name who judges: --role editor="):
+    with pytest.raises(UsageError, match="name a model that judges .*: --role editor="):
         rejudge(first.path, {}, task=Essay(), store=tmp_path)
     assert len(list(tmp_path.glob("*.parley"))) == 1
 
@@ -403,11 +403,11 @@ def test_another_seed_asks_judges_for_other_samples_or_says_that_it_cannot(tmp_p
     assert "seed" not in said
     before, now, said = judged_by(tmp_path, {"temperature": 1})
     assert now == before
-    assert "is sent the same seeds again" in said
+    assert "gets the same random seeds again" in said
     said = judged_by(tmp_path, {"temperature": "0"}, seed=2)[2]
-    assert "--seed 2 changes nothing for judge j: it is asked at temperature 0" in said
+    assert "--seed 2 has no effect on judge j: its temperature is 0; set -M j.temperature=1" in said
     said = judged_by(tmp_path, {"temperature": 1, "seed": 5}, seed=2)[2]
-    assert "--seed 2 changes nothing for judge j: it has a seed of its own (5)" in said
+    assert "--seed 2 has no effect on judge j: it has its own option seed=5" in said
     assert "seed" not in judged_by(tmp_path, {"temperature": 1, "seed": "none"}, seed=2)[2]
 
 

@@ -87,8 +87,8 @@ def test_resuming_is_not_offered_where_it_cannot_help(tmp_path):
     with endpoint(0) as served:
         done = with_a(served.url, tmp_path, "--repeats", 1)  # its paths begin with /v1
     assert (
-        "start a new run with the right one (did you leave out /v1 at the end of base_url?); if "
-        "only its base_url is wrong: parley resume runs/"
+        "start a new run with the right name (did you leave out /v1 at the end of base_url?); if "
+        "only its base_url is wrong, resume with: parley resume runs/"
     ) in done.err
     assert f".parley --task {EXAMPLE} -M ALIAS.base_url=URL" in done.err
 
@@ -115,10 +115,10 @@ def test_a_run_goes_on_where_its_server_has_moved(tmp_path):
         ([ParticipantError("w")], ""),
         ([ParticipantError("w", kind="unreachable")], "resume once the endpoint answers"),
         ([ParticipantError("w", kind="unreachable"), ParticipantError("v")], ""),
-        ([Refused("w", kind="key")], "until this is fixed; then resume with: {resume}"),
-        ([Refused("w"), ParticipantError("v", kind="unreachable")], "until this is fixed"),
-        ([Refused("w", kind="address")], "start a new run with the right one"),
-        ([Refused("w", kind="address", hint="so?")], "start a new run with the right one (so?)"),
+        ([Refused("w", kind="key")], "fix this first, then resume with: {resume}"),
+        ([Refused("w"), ParticipantError("v", kind="unreachable")], "fix this first"),
+        ([Refused("w", kind="address")], "start a new run with the right name"),
+        ([Refused("w", kind="address", hint="so?")], "start a new run with the right name (so?)"),
         ([Refused("w", kind="key"), Refused("v", kind="address")], "start a new run with"),
     ],
 )

@@ -99,7 +99,7 @@ def test_a_screening_in_which_nothing_was_right_is_asked_again(counted, tmp_path
     words = [*silent, "evaluator=e=scripted/no.txt", "--items", "1", "--dataset", str(hard)]
     Path("no.txt").write_text("I do not know.\n")
     for count in (1, 2):
-        with pytest.raises(UsageError, match="answered none of 1 questions right"):
+        with pytest.raises(UsageError, match="answered none of 1 screened questions correctly"):
             played("run", "kieval", *words)
         assert screenings() == count
 

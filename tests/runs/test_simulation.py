@@ -891,7 +891,7 @@ def test_a_run_says_what_to_assume(store):
     assert facts["noise"]["match"] > 1
     out = command_line("simulate", "dilemma", "--runs", 3, cwd=store).out
     assert "estimated from prisoners_dilemma-" in out
-    assert "cannot be told apart" not in out  # every model meets two others, twice
+    assert "cannot be separated" not in out  # every model meets two others, twice
 
 
 def test_options_override_what_a_run_says(store):
@@ -931,7 +931,7 @@ def test_options_override_what_a_run_says(store):
 
 def test_what_a_run_cannot_tell_is_said(store):
     out = command_line("simulate", "two", "--runs", 1, cwd=store).out
-    assert "every block has one match a model" in out
+    assert "every block has one match per model" in out
     assert "0 by model × item" in out
     once = ("simulate", "once", "--noise", "2,2,5", "--runs", 1)
     assert "estimated from public_goods-" in command_line(*once, cwd=store).out
@@ -968,54 +968,54 @@ WRONG = {
     "nothing": ((), "--abilities 9,8.8,8.5 or --models 10"),
     "no precision": (("--abilities", "9,8"), "--half-width X"),
     "no number": (("--abilities", "9,x", "--half-width", ".5"),
-                  "numbers like 9,8.8,8.5, got '9,x'"),
-    "empty": (("--abilities", "", "--half-width", ".5"), "got ''"),
+                  "numbers like 9,8.8,8.5, not '9,x'"),
+    "empty": (("--abilities", "", "--half-width", ".5"), "not ''"),
     "nan": (("--abilities", "9,nan", "--half-width", ".5"), "finite numbers"),
     "infinite": (("--models", "3", "--best", "inf", "--worst", "8", "--half-width", ".5"),
-                 "got inf and 8"),
-    "one ability": (("--abilities", "9", "--half-width", ".5"), "at least two models, got 1"),
+                 "they are inf and 8"),
+    "one ability": (("--abilities", "9", "--half-width", ".5"), "at least two models, not 1"),
     "too many": (("--abilities", ",".join(["9"] * 201), "--half-width", ".5"),
                  "at most 200 models"),
     "uneven roles": (("--abilities", "9,8", "--abilities", "9", "--half-width", ".5"),
-                     "a number for every model each time"),
+                     "each time with one number for every model"),
     "three roles": ((*["--abilities", "9,8"] * 3, "--half-width", ".5"), "twice for two roles"),
     "roles too few": ((*["--abilities", "9,8"] * 2, "--roles", "1", "--half-width", ".5"),
                       "2 roles, but only 1"),
     "roles too many": (("--abilities", "9,8", "--roles", "2", "--seats", "1", "--half-width", ".5"),
                        "2 roles need 2 seats"),
-    "both ways": (("--abilities", "9,8", "--models", "3", "--half-width", ".5"), "use one of both"),
+    "both ways": (("--abilities", "9,8", "--models", "3", "--half-width", ".5"), "use either --abilities"),
     "one model": (("--models", "1", "--best", "9", "--worst", "8", "--half-width", ".5"),
                   "--models"),
     "no ends": (("--models", "3", "--half-width", ".5"), "--best X and --worst X"),
-    "ends of nothing": (("--best", "9", "--half-width", ".5"), "belong to --models"),
+    "ends of nothing": (("--best", "9", "--half-width", ".5"), "need --models N"),
     "ends reversed": (("--models", "3", "--best", "8", "--worst", "9", "--half-width", ".5"),
-                      "the higher one first"),
+                      "at least --worst"),
     "top": (("--abilities", "9,8", "--top", "3", "--half-width", ".5"), "only 2 models"),
     "top zero": (("--abilities", "9,8", "--top", "0", "--half-width", ".5"), "--top"),
     "range reversed": (("--abilities", "9,8", "--range", "10,1", "--half-width", ".5"),
                        "the lowest and the highest score"),
     "range of one": (("--abilities", "9,8", "--range", "10", "--half-width", ".5"),
-                     "like 1,10, got '10'"),
+                     "like 1,10, not '10'"),
     "range endless": (("--abilities", "9,8", "--range", "-1e308,1e308", "--half-width", ".5"),
                       "the lowest and the highest"),
-    "outside": (("--abilities", "9,11", "--half-width", ".5"), "11 lies outside the range 1 to 10"),
+    "outside": (("--abilities", "9,11", "--half-width", ".5"), "11 is outside the range of the scores, 1 to 10"),
     "noise negative": (("--abilities", "9,8", "--noise", "1,-1,1", "--half-width", ".5"),
-                       "none below 0"),
+                       "of at least 0"),
     "noise of two": (("--abilities", "9,8", "--noise", "1,1", "--half-width", ".5"),
                      "three standard deviations"),
     "noise in words": (("--abilities", "9,8", "--noise", "little", "--half-width", ".5"),
                        "numbers like 0.5,0.4,1"),
     "noise unknown": (("--abilities", "3,4", "--range", "0,5", "--half-width", ".5"),
-                      "give --noise"),
-    "width zero": (("--abilities", "9,8", "--half-width", "0"), "above 0"),
-    "width nan": (("--abilities", "9,8", "--half-width", "nan"), "above 0"),
+                      "set --noise"),
+    "width zero": (("--abilities", "9,8", "--half-width", "0"), "more than 0"),
+    "width nan": (("--abilities", "9,8", "--half-width", "nan"), "more than 0"),
     "width wide": (("--abilities", "9,8", "--half-width", "9"),
-                   "below the range of the scores (9)"),
+                   "less than the range of the scores (9)"),
     "width in words": (("--abilities", "9,8", "--half-width", "thin"), "--half-width"),
-    "step": (("--abilities", "9,8", "--step", "-1", "--half-width", ".5"), "0 for nothing, got -1"),
-    "step nan": (("--abilities", "9,8", "--step", "nan", "--half-width", ".5"), "got nan"),
+    "step": (("--abilities", "9,8", "--step", "-1", "--half-width", ".5"), "to the range of the scores (9), not -1"),
+    "step nan": (("--abilities", "9,8", "--step", "nan", "--half-width", ".5"), "not nan"),
     "alpha": (("--abilities", "9,8", "--alpha", "1", "--half-width", ".5"),
-              "between 0 and 1, got 1"),
+              "between 0 and 1, not 1"),
     "alpha nan": (("--abilities", "9,8", "--alpha", "nan", "--half-width", ".5"),
                   "between 0 and 1"),
     "no runs": (("--abilities", "9,8", "--runs", "0", "--half-width", ".5"), "--runs"),
@@ -1023,21 +1023,21 @@ WRONG = {
                   "--max-blocks"),
     "seed": (("--abilities", "9,8", "--seed", "-1", "--half-width", ".5"), "--seed"),
     "money": (("--abilities", "9,8", "--usd-per-match", "-1", "--half-width", ".5"),
-              "0 or more, got -1"),
+              "at least 0, not -1"),
     "money nan": (("--abilities", "9,8", "--usd-per-match", "nan", "--half-width", ".5"),
-                  "0 or more, got nan"),
+                  "at least 0, not nan"),
     "three seats": (("--abilities", "9,8", "--seats", "3", "--half-width", ".5"), "--seats"),
     "unknown run": (("nothing",), "unknown run"),
     "run at a larger table": (("three",),
-                              "3 contestants in a match; only matches with 1 or 2 are simulated"),
-    "run of one block": (("once",), "from a single block: give --noise"),
+                              "had 3 contestants, but only matches with 1 or 2 can be simulated"),
+    "run of one block": (("once",), "from a single block: set --noise"),
     "run without scores": (("unscored",), "has no points in any match"),
     "run of one model": (("alone",), "one model (a)"),
     "run with uneven roles": (("uneven",),
                               "scores of different kinds (left: won 0 to 1, right: marks 1 to 10)"),
-    "run with an unscored role": (("unseen",), "right is not scored"),
+    "run with an unscored role": (("unseen",), "right has no score"),
     "run and a range that does not fit": (("dilemma", "--range", "0,2"),
-                                          "outside the range 0 to 2"),
+                                          "outside the range of the scores, 0 to 2"),
 }  # fmt: skip
 
 

@@ -329,7 +329,7 @@ def test_a_dry_run_plays_to_the_end_and_counts_the_judges(tmp_path):
     assert {row["alias"]: row["calls"] for row in done["by_model"] if row["role"] == "judge"} == {
         "judge": 6
     }
-    assert not [note for note in done["notes"] if "could not be played" in note]
+    assert not [note for note in done["notes"] if "could not be simulated" in note]
 
 
 def test_a_sandbox_that_does_not_hold_leaves_no_run_behind(tmp_path, monkeypatch):

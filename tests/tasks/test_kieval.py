@@ -649,7 +649,7 @@ def test_an_interviewer_cannot_be_replaced(tmp_path):
         "evaluator": {"e": lambda view: json.dumps(graded(3))},
     }
     first = run(PLAIN, models=CANDIDATES, roles=roles, items=LEAFS[:1], store=tmp_path)
-    with pytest.raises(UsageError, match="contestants of kieval hear the interactor"):
+    with pytest.raises(UsageError, match="contestants of kieval see what the interactor says"):
         rejudge(first, {"interactor": {"other": lambda view: "How?"}}, task=PLAIN, store=tmp_path)
 
 

@@ -14,20 +14,19 @@ from parley.rules.pool import View
 from parley.runs.progress import StopSignal
 from parley.runs.request_estimates import RequestEstimator
 from parley.store import Journal
-from parley.tables import shorten
+from parley.tables import plural, shorten
 
 SLACK = 1e-9  # USD, for sums of many small numbers
-FEW = 4  # a limit says how calls failed if at least one of so many did
+FEW = 4  # at a limit, failed calls are mentioned if at least one in FEW failed
 AHEAD_SHARE = 0.02  # the largest share of the budget that is saved as spent ahead
-# calls that are saved as spent ahead, so that a killed process has not spent more than the store
-# says
+# calls that are saved as spent ahead, so that a killed process has not spent more than was saved
 AHEAD = 16
 
 
 @dataclass(eq=False)
 class Reservation:
-    """One call in progress: the money reserved for a request of it, and whether a request that has
-    no answer yet may be billed."""
+    """One call in progress: the money reserved for its current request, and whether a request
+    without an answer may be billed."""
 
     budget: Budget
     alias: str
@@ -51,8 +50,8 @@ class Reservation:
         self.budget.record_failure(self, fault)
 
     def lost(self, fault: str) -> None:
-        """A request of this call broke off and may be billed. What is reserved now is for the next
-        one."""
+        """A request of this call broke off and may be billed, so what was reserved counts as spent;
+        the reservation now covers the next request."""
         self.refused(fault)
         self.budget.usd += self.usd
 
@@ -88,8 +87,9 @@ class Budget:
         if price is None or price.free or self.estimators[alias].limit:
             return ""
         return (
-            f"the bound in USD goes by the longest reply of {alias} so far, as nothing limits "
-            f"them: a much longer one may pass it"
+            f"replies of {alias} have no length limit, so Parley estimates the next one from the "
+            "longest so far, and a much longer reply may exceed --budget-usd; to prevent that, set "
+            f"-M {alias}.max_tokens=N"
         )
 
     async def reserve(self, alias: str, view: View, reports_requests: bool) -> Reservation:
@@ -159,9 +159,9 @@ class Budget:
         return None if self.most_usd is None else self.prices.of(alias, served)
 
     def _too_expensive(self, call: Reservation) -> Halted:
-        left = f"{format_usd(self.usd)} of {format_usd(self.most_usd or 0)} USD are spent"
+        spent = f"{format_usd(self.usd)} of {format_usd(self.most_usd or 0)} USD spent"
         return self._stop_at_limit(
-            f"{left}, and the next call of {call.alias} may cost up to {format_usd(call.usd)}",
+            f"{spent}; the next call of {call.alias} may cost up to {format_usd(call.usd)} USD",
             "--budget-usd",
             call.usd,
         )
@@ -174,7 +174,9 @@ class Budget:
     def _refuse_more_calls(self) -> None:
         if self.most_calls is not None and self.calls >= self.most_calls:
             raise self._stop_at_limit(
-                f"{self.calls} calls have left, and no more are allowed", "--max-calls", 1
+                f"{plural(self.calls, 'call')} made, as many as --max-calls allows",
+                "--max-calls",
+                1,
             )
 
     def record_failure(self, call: Reservation, fault: str) -> None:
@@ -188,8 +190,8 @@ class Budget:
         if self._faults * FEW < self.calls or not self._faults:
             return ""
         return (
-            f"; {min(self._faults, self.calls)} of {self.calls} calls failed, at last "
-            f"{shorten(self._fault, 300)}"
+            f"; {min(self._faults, self.calls)} of {plural(self.calls, 'call')} failed, most "
+            f"recently {shorten(self._fault, 300)}"
         )
 
     async def before_request(self, call: Reservation) -> None:

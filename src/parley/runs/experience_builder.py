@@ -114,8 +114,8 @@ class ExperienceBuilder:
                 self._load_match(match, self._specs[match.number], scores[match.number])
 
     def _with_twins(self, held_out: frozenset[str]) -> frozenset[str]:
-        """The same items with all that ask the same: what was held out would else be remembered
-        under another id."""
+        """Add all items with the same question: otherwise a held-out item would be remembered under
+        another id."""
         if not held_out:
             return held_out
         numbers = {
@@ -133,8 +133,8 @@ class ExperienceBuilder:
         return first == second
 
     def _own_name(self, brought: Experience) -> str:
-        """The item of this run that asks the same as one of another run. Where there is none, a
-        name that no item has: ids of another run mean nothing here."""
+        """The item of this run with the same question as an item of another run. If there is none,
+        a name that no item has: ids of another run mean nothing here."""
         if not self._names_by_number:
             for item in self._prepared.items:
                 number = self._item_numbers.number(item, self.own_cue(item))
@@ -161,7 +161,7 @@ class ExperienceBuilder:
                     said = self._feedback.verdict(
                         spec.number, seat, self._arms[arm].feedback, right
                     )
-                    if said is not None:  # without a readable verdict nothing is kept
+                    if said is not None:  # without a readable verdict, nothing is remembered
                         self._add(self._experience(spec, seat, interaction, arm, right, said), arm)
 
     def _experience(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
@@ -50,9 +50,9 @@ from parley.store import read_run
 from parley.store.config import Config
 from parley.tables import plural
 
-PREVIEW = 3  # matches that are played to tell how far a run has come
+PREVIEW = 3  # matches that are played to estimate the calls of a run
 SAMPLE = 40  # matches that are played; more are scaled up from these
-MOST_BLOCKS = 3000  # of a plan that looks at what is played; a forecast goes no farther
+MOST_BLOCKS = 3000  # of a sequential plan; a forecast stops there
 Cell = tuple[str, str]  # alias, role
 
 
@@ -126,7 +126,7 @@ def forecast_run(prepared: Prepared) -> Forecast:
         low, usual, high = (
             found[assumed].get((alias, role), Count()) for assumed in (LOW, USUAL, HIGH)
         )
-        if is_free(prepared.config.models[alias]):  # which is no model, and reads no tokens
+        if is_free(prepared.config.models[alias]):  # a bot, which reads no tokens
             low, usual, high = (Count(each.calls) for each in (low, usual, high))
         price, kept = prepared.prices.of(alias), writes_cache(prepared.config.models[alias])
 
@@ -160,32 +160,32 @@ def forecast_run(prepared: Prepared) -> Forecast:
             }
         )
     notes = [
-        f"tokens are guessed from characters: {LATIN} to a token, one of Chinese, "
-        f"Japanese or Korean; a reply is taken to have {LOW.text} to {HIGH.text} tokens, "
-        f"{LOW.form} to {HIGH.form} in a form"
+        f"token counts are estimates: {LATIN} characters per token (1 for Chinese, Japanese and "
+        f"Korean), {LOW.text} to {HIGH.text} tokens per reply in plain text, {LOW.form} to "
+        f"{HIGH.form} per reply in JSON"
     ]
     if sequential:
         least, most = (plans[assumed][1] for assumed in (LOW, HIGH))
         notes.append(
-            f"the number of blocks is a forecast, too: {least:,} to {most:,}; "
-            f"the run stops by what it sees"
+            f"the number of blocks is an estimate, too ({least:,} to {most:,}): "
+            "the run stops when its stopping rule is met"
         )
     if unpriced := [
         alias for alias in prepared.config.live_models if prepared.prices.of(alias) is None
     ]:
         notes.append(
-            f"no price is known for {', '.join(unpriced)}: "
-            f"their cost is missing here (see docs/money.md)"
+            f"no price is known for {', '.join(unpriced)}, so the cost is incomplete; see the "
+            'docs page "Budgets and prices"'
         )
     notes += [
-        f"a match could not be played to its end by guesses: {fault}"
+        f"a match could not be simulated to its end, so the estimate is too low: {fault}"
         for fault in sorted(faults)[:3]
     ]
     growth = forecast_growth(prepared, plans[USUAL][0], rows)
     notes += describe_growth(growth)
     notes += [
         f"grading {plural(int(row['models']), 'model')} one by one would cost about "
-        f"{row['single']:,.2f} USD, comparing all pairs of them {row['pairwise']:,.2f}"
+        f"{row['single']:,.2f} USD; comparing all pairs, about {row['pairwise']:,.2f} USD"
         for row in grown
         if row["models"] > 1
     ]
@@ -216,11 +216,11 @@ def estimate_run_time(
 def compare_with_pairs(
     prepared: Prepared, found: Mapping[Cell, Count], cast: Mapping[str, StandIn], matches: int
 ) -> list[dict[str, float]]:
-    """Where instruments grade contestants one by one: what that costs for more models, and what
-    pairs would (KIEval §F).
+    """The cost of grading more models one by one, and of comparing all pairs (KIEval §F); empty
+    unless instruments grade contestants one by one.
 
-    A pair is taken to cost, on every item, one reply of the instrument that reads most, to both
-    conversations in full.
+    A pair is assumed to cost, on every item, one reply of the instrument that reads most, which
+    reads both conversations in full.
     """
     roles = prepared.task.roles
     instruments = {
@@ -270,8 +270,8 @@ def count_usage(
 
 
 async def estimate_calls(prepared: Prepared, specs: Sequence[MatchSpec]) -> float | None:
-    """How many calls a match takes, by a few matches played with stand-ins; None where they cannot
-    play."""
+    """How many calls a match takes, from a few matches played with stand-ins; None if they
+    cannot play."""
     config, sample = prepared.config, specs[:: max(1, len(specs) // PREVIEW)][:PREVIEW]
     cast = {
         alias: StandIn(alias, options, type(prepared.task), USUAL)
@@ -361,7 +361,7 @@ def expect_matches(prepared: Prepared, assumed: ReplyAssumption) -> tuple[list[M
             break
         specs |= {spec.number: spec for spec in batch}
         blocks |= {spec.block for spec in batch}
-        if isinstance(plan, EvolvePlan):  # all is known beforehand
+        if isinstance(plan, EvolvePlan):  # all its matches are known beforehand
             specs = {spec.number: spec for stage in plan.stages for spec in stage}
             break
         if prepared.config.stop is None or len(blocks) >= MOST_BLOCKS:
@@ -389,44 +389,44 @@ def draw_score(metric: Metric, assumed: ReplyAssumption, place: float, rng: Rand
 def scale_costs(
     single: float, pair: float, models: Sequence[int] = (1, 10, 100)
 ) -> list[dict[str, float]]:
-    """What grading costs for so many models: each by itself, which is linear, or every pair of them
-    (KIEval, table 15)."""
+    """The cost of grading for each number of models: one by one, which is linear, or by comparing
+    every pair (KIEval, table 15)."""
     return [{"models": n, "single": single * n, "pairwise": pair * n * (n - 1) / 2} for n in models]
 
 
 def evaluation_cost(tokens_in: float, tokens_out: float, input: float, output: float) -> float:
-    """What one evaluation costs, at prices per million tokens (KIEval, tables 14 and 15)."""
+    """The cost of one evaluation, at prices per million tokens (KIEval, tables 14 and 15)."""
     return (tokens_in * input + tokens_out * output) / 1_000_000
 
 
 def compare_with_limits(found: Forecast, config: Config) -> list[str]:
     """Say whether the limits of a run are enough for its forecast."""
     calls, said = found.data["range"]["calls"], []
-    bounds: list[tuple[str, float | None, float | None, float | None, str]] = [
+    limits: list[tuple[str, float | None, float | None, float | None, Callable[[float], str]]] = [
         (
             f"--budget-usd {config.budget_usd or 0:g}",
             config.budget_usd,
             found.usd["low"],
             found.usd["high"],
-            "{:,.4f} USD",
+            lambda usd: f"{usd:,.4f} USD",
         ),
         (
             f"--max-calls {config.max_calls}",
             config.max_calls,
             calls["low"],
             calls["high"],
-            "{:,} calls",
+            lambda count: plural(int(count), "call"),
         ),
     ]
-    for flag, bound, low, high, form in bounds:
-        if bound is None or low is None or high is None:
+    for flag, limit, low, high, write in limits:
+        if limit is None or low is None or high is None:
             continue
-        if bound < low:
-            said.append(f"{flag} cannot be enough: at least {form.format(low)} are expected")
-        elif bound < high:
-            said.append(f"{flag} may not be enough: up to {form.format(high)} may be needed")
+        if limit < low:
+            said.append(f"{flag} is too low: the run will need at least {write(low)}")
+        elif limit < high:
+            said.append(f"{flag} may be too low: the run may need up to {write(high)}")
         else:
-            said.append(f"{flag} is enough for what is expected")
+            said.append(f"{flag} is enough according to this forecast")
     return said
 
 

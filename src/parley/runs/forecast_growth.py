@@ -1,4 +1,4 @@
-"""What the same run would take with more models."""
+"""Forecasts the same run with other numbers of models."""
 
 from __future__ import annotations
 
@@ -21,11 +21,12 @@ MOST_MATCHES = 100_000  # of a block; more are not counted
 def forecast_growth(
     prepared: Prepared, specs: Sequence[MatchSpec], rows: Sequence[Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
-    """Matches, calls and cost for other numbers of models like these, on as many blocks.
+    """Matches, calls and cost for other numbers of models like these, with the same number of
+    blocks.
 
-    A further contestant is taken to cost as much a seat as those of now on average; judges and
-    other instruments, and an adversary, as much a match as now. Numbers that the plan cannot seat
-    are left out, and so is a race, whose matches depend on what it sees.
+    Each further contestant is assumed to cost as much per seat as the present ones do on average.
+    Judges, other instruments and an adversary cost as much per match as now. Numbers of models that
+    the plan cannot seat are left out, and so is a race, whose matches depend on its scores.
     """
     config = prepared.config
     models = list(config.contestants)
@@ -73,8 +74,8 @@ def forecast_growth(
 
 
 def count_seats(prepared: Prepared, models: int) -> tuple[int, int] | None:
-    """The matches of a block for so many models, and the seats that they take there; None where
-    the plan cannot seat them, or there are too many matches."""
+    """The matches of a block for a number of models, and the seats that they take there; None if
+    the plan cannot seat them or there are too many matches."""
     config = prepared.config
     if config.plan not in ARRANGEMENTS:
         return None

@@ -1,5 +1,5 @@
-"""Forecasts of runs that evolve: in later rounds, stand-ins are shown demonstrations that are as
-long as what was said in the standard round."""
+"""Forecasts of runs that evolve: in later rounds, stand-ins are shown demonstrations as long as
+their conversations in the standard round."""
 
 from __future__ import annotations
 
@@ -62,4 +62,4 @@ class Rehearsing:
         return given
 
     async def close(self) -> None:
-        """Nothing: the stand-in is used again."""
+        """Does nothing: the stand-in is used again."""

@@ -1,4 +1,4 @@
-"""How long a run will take at the limits that were given."""
+"""Forecasts how long a run will take with its limits."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ MINUTE = 60.0
 
 
 class CallSpeed(NamedTuple):
-    """How fast an endpoint is taken to answer."""
+    """How fast an endpoint is assumed to answer."""
 
-    wait: float  # seconds until the reply begins
-    tokens: float  # of the reply, a second
+    wait: float  # seconds until the first token
+    tokens: float  # per second
 
     def seconds(self, count: Count) -> float:
-        """How long so many calls take, one after the other."""
+        """How long the calls take, one after the other."""
         return count.calls * self.wait + count.tokens_out / self.tokens
 
 
@@ -27,7 +27,7 @@ FAST, SLOW = CallSpeed(0.5, 100.0), CallSpeed(3.0, 25.0)
 
 
 class RunTime(NamedTuple):
-    """How many seconds a run takes, and what makes it take so long."""
+    """How many seconds a run takes, and which limit determines that."""
 
     seconds: float
     limited_by: str
@@ -41,7 +41,7 @@ def estimate_time(
     concurrency: int,
     speed: CallSpeed,
 ) -> RunTime:
-    """The time of a run: as long as its tightest limit takes.
+    """The time of a run, which its tightest limit determines.
 
     `loads` has the calls of every model that takes time; bots do not. In a round all seats are
     asked at the same time, so a match takes as many replies as it has rounds. `rounds` is the
@@ -78,6 +78,6 @@ def describe_time(low: RunTime, high: RunTime) -> str:
     """The time of a run in a line, with what it assumes."""
     return (
         f"time: {format_seconds(low.seconds)} to {format_seconds(high.seconds)}, limited by "
-        f"{high.limited_by}; a reply is taken to begin after {FAST.wait:g} to {SLOW.wait:g} s and "
-        f"to bring {SLOW.tokens:g} to {FAST.tokens:g} tokens a second"
+        f"{high.limited_by} (assuming {FAST.wait:g} to {SLOW.wait:g} s to the first token, then "
+        f"{SLOW.tokens:g} to {FAST.tokens:g} tokens per second)"
     )

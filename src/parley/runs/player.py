@@ -91,7 +91,8 @@ def new_id(task: str) -> str:
 
 
 def refuse_taken_name(config: Config, store: Store) -> None:
-    """A name stands for one run of a store. Runs that only look for items may share one."""
+    """Raise an error if another run of the store has the same name. Runs that only screen items may
+    share one."""
     if not config.name or config.verify is not None:
         return
     infos = [run for run in store.runs() if isinstance(run, RunInfo)]
@@ -99,7 +100,7 @@ def refuse_taken_name(config: Config, store: Store) -> None:
     if config.name in names:
         free = next(name for n in count(2) if (name := f"{config.name}-{n}") not in names)
         raise UsageError(
-            f"there is a run called {config.name!r} already ({names[config.name]}): choose another "
+            f"a run named {config.name!r} already exists ({names[config.name]}): choose another "
             f"name, like {free}, or delete that run (`parley rm {names[config.name]}`)"
         )
 
@@ -234,7 +235,7 @@ async def play_run(
         with suppress(StoreError):
             if player is not None:
                 await player.recorder.save_final(player.participants)
-            await journal.set_state("stopped", "interrupted", "stopped at once")
+            await journal.set_state("stopped", "interrupted", "stopped immediately")
         raise
     finally:
         if heartbeat is not None:
@@ -314,15 +315,15 @@ class Player:
         notices += [*prepared.cautions, journal.notice]
         if sandbox is not None and prepared.config.sandbox == "none":
             notices.append(
-                "code that models write runs on this machine WITHOUT isolation, as you asked"
+                "model-written code runs on this machine WITHOUT a sandbox, as you requested"
             )
         for notice in notices:
             progress.notify(notice)
 
     @property
     def first_fault(self) -> ParleyError | None:
-        """What stopped the run: an error that hit every match, else the first that a bot or
-        function has raised, else the first of a participant."""
+        """What stopped the run: an error that affects every match, else the first error raised by a
+        bot or function, else the first of a participant."""
         code = [fault for fault in self.faults.values() if raised_by_code(fault)]
         return self.fatal or next(iter([*code, *self.faults.values()]), None)
 
@@ -353,7 +354,7 @@ class Player:
                 )
             specs |= {spec.number: spec for spec in batch}
             if specs.keys() <= self.scores.keys():
-                continue  # all of it was played before this process began
+                continue  # everything was played before this process began
             plan = self.prepared.plan
             self.progress.planned = plan.matches if isinstance(plan, EvolvePlan) else len(specs)
             if self.progress.estimates_calls and self.progress.calls_per_match is None:
@@ -474,12 +475,12 @@ class Player:
         return who if self.recaller is None else self.recaller.wrap(spec, seat, who)
 
     def stop_for_callback(self, fault: Exception) -> None:
-        """Stop the run because the callback that watches it has failed. Nothing is wrong with the
-        run itself: it can go on later."""
+        """Stop the run because the callback that watches it failed. The run itself is intact and
+        can be resumed."""
         self.stop_signal.stop(f"the progress callback raised {describe_exception(fault)}")
 
     def stop_for(self, fault: Exception) -> None:
-        """Stop the run because of an error that would hit every further match."""
+        """Stop the run because of an error that would affect every further match."""
         if not isinstance(fault, ParleyError):
             unexpected, fault = fault, ParleyError(f"unexpected {describe_exception(fault)}")
             fault.__cause__ = unexpected

@@ -42,14 +42,14 @@ class Progress:
     failed: int = 0
     in_flight: int = 0
     calls: int = 0
-    # what was there before this process began to play: finished matches; calls of a screening
+    # before this process began to play: finished matches, and calls of a screening
     done_before: int = 0
     calls_before: int = 0
-    calls_per_match: float | None = None  # as far as stand-ins can tell
-    estimates_calls: bool = False  # whether that is wanted
+    calls_per_match: float | None = None  # estimated with stand-ins
+    estimates_calls: bool = False  # whether to estimate it
     location: str = ""  # the run's file, once there is one
-    status_line: str = ""  # what the plan says about how far it has come
-    activity: str = ""  # what goes on besides calls, such as a download
+    status_line: str = ""  # the plan's own description of its progress
+    activity: str = ""  # other work in progress, such as a download
     began: float = field(default_factory=time.monotonic)
     notices: list[str] = field(default_factory=list)
     # by alias, or for the sandbox: when the calls in progress began
@@ -61,17 +61,17 @@ class Progress:
     _notified: set[str] = field(default_factory=set)
 
     def begin(self, finished: int) -> None:
-        """A run begins to play, with so many matches finished before."""
+        """Begin to play a run that has some finished matches."""
         self.done = self.done_before = finished
         self.calls_before, self.began = self.calls, time.monotonic()
 
     @property
     def expected_calls(self) -> float | None:
-        """How many calls there will have been at the end; None while nothing is known.
+        """How many calls the whole run will make; None if unknown.
 
-        The forecast of a match counts as one match that was played. What really is played outweighs
-        it: finished matches, and half of each one in flight. Every call in progress and every match
-        that has not begun brings at least one more.
+        The forecast for a match weighs as much as one match that was played. Real matches outweigh
+        it: finished ones, and half of each one in flight. Every call in progress and every match
+        that has not begun adds at least one more.
         """
         finished, matches = self.done - self.done_before, self.planned - self.done_before
         made, played = self.calls - self.calls_before, finished + self.in_flight / 2
@@ -85,7 +85,7 @@ class Progress:
         return self.calls_before + max(float(least), per_match * matches)
 
     def seconds_left(self) -> float | None:
-        """How long the rest will take at the pace so far; None while that cannot be told."""
+        """How long the rest will take at the pace so far; None if unknown."""
         expected, made = self.expected_calls, self.calls - self.calls_before
         if expected is None or not made:
             return None
@@ -126,7 +126,7 @@ class StopSignal:
     def __init__(self) -> None:
         self.reason, self.status = "", "interrupted"
         self.limit = ""  # the option whose limit was reached
-        self.needed = 0.0  # what the next request takes of it
+        self.needed = 0.0  # how much of it the next request needs
 
     def stop(
         self, reason: str, status: str = "interrupted", limit: str = "", needed: float = 0.0

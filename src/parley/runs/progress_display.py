@@ -1,5 +1,5 @@
-"""Shows on stderr how a run stands while it is played: a bar at a terminal, a line that changes in
-a notebook, plain lines elsewhere."""
+"""Shows the progress of a run on stderr: a bar in a terminal, a line that changes in a notebook,
+plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from parley.tables import make_visible, plural
 
 Say: TypeAlias = Callable[[str], None]
 EVERY = 5.0  # seconds between plain lines
-SOON = 2.0  # what takes less needs no progress
+SOON = 2.0  # a shorter run needs no progress lines
 LONG = 10.0  # a call that takes longer is named
 
 
 @asynccontextmanager
 async def show_progress(progress: Progress, say: Say, quiet: bool = False) -> AsyncIterator[None]:
-    """Show how a run stands while it is played; `say` prints a message to the person."""
+    """Show the progress of a run while it is played; `say` prints a message to the user."""
     showing = asyncio.create_task(choose_display(quiet)(progress, say))
     try:
         with downloads.watch_downloads(partial(setattr, progress, "activity")):
@@ -36,7 +36,7 @@ async def show_progress(progress: Progress, say: Say, quiet: bool = False) -> As
 
 
 def choose_display(quiet: bool) -> Callable[[Progress, Say], Coroutine[Any, Any, None]]:
-    """A bar at a terminal, a line that changes in a notebook, lines from time to time elsewhere."""
+    """A bar in a terminal, a line that changes in a notebook, lines from time to time elsewhere."""
     if quiet:
         return show_nothing
     if sys.stderr.isatty():
@@ -45,13 +45,13 @@ def choose_display(quiet: bool) -> Callable[[Progress, Say], Coroutine[Any, Any,
 
 
 def print_notices(progress: Progress, say: Say) -> None:
-    """Say what the run has to say, once."""
+    """Print each notice once."""
     while progress.notices:
         say(progress.notices.pop(0))
 
 
 def describe_wait(progress: Progress) -> str:
-    """Who keeps everybody waiting, once it is long enough to wonder."""
+    """The model with the slowest call, if it takes long."""
     slowest = progress.slowest()
     return (
         f"waiting for {slowest[0]} for {slowest[1]:.0f} s" if slowest and slowest[1] > LONG else ""
@@ -59,7 +59,7 @@ def describe_wait(progress: Progress) -> str:
 
 
 def describe_calls(progress: Progress) -> str:
-    """How many calls were made, and of how many."""
+    """The calls made so far, and how many are expected."""
     expected = progress.expected_calls
     if expected is None:
         return plural(progress.calls, "call")
@@ -67,7 +67,7 @@ def describe_calls(progress: Progress) -> str:
 
 
 def describe_time_left(progress: Progress) -> str:
-    """How long it will take, as long as that can be told."""
+    """The time left; empty if unknown."""
     left = progress.seconds_left()
     if left is None:
         return ""
@@ -91,7 +91,7 @@ async def show_lines(progress: Progress, say: Say) -> None:
 
 
 async def show_changing_line(progress: Progress, say: Say) -> None:
-    """One line that is written anew, for a notebook."""
+    """One line that is overwritten, for a notebook."""
     width = 0
     try:
         while True:
@@ -108,10 +108,10 @@ async def show_changing_line(progress: Progress, say: Say) -> None:
 
 
 def describe_progress(progress: Progress) -> str:
-    """How a run stands, in one line."""
+    """The progress of a run in one line."""
     rate = progress.calls / max(time.monotonic() - progress.began, 1e-9)
     parts = [
-        f"{progress.done} of {progress.planned} matches",
+        f"{progress.done} of {plural(progress.planned, 'match', 'matches')}",
         f"{progress.in_flight} in flight",
         describe_calls(progress),
         f"{rate:.1f} calls/s",

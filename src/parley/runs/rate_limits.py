@@ -17,7 +17,7 @@ MINUTE = 60.0
 
 
 class Bucket:
-    """A token bucket. It fills at an even rate and holds what one second brings, at least one."""
+    """A token bucket. It fills at an even rate and holds as much as one second adds, at least 1."""
 
     def __init__(self, a_minute: float) -> None:
         self.rate = a_minute / MINUTE
@@ -33,8 +33,8 @@ class Bucket:
         return max(0.0, (min(amount, self.most) - self.level) / self.rate)
 
     def take(self, amount: float) -> None:
-        """Take an amount, at most what one minute brings: an endpoint that miscounts tokens must
-        not block a model for ever."""
+        """Take an amount, at most what one minute adds: an endpoint that miscounts tokens must not
+        block a model for ever."""
         self.level -= min(amount, self.rate * MINUTE)
 
 
@@ -58,7 +58,8 @@ class RateLimiter:
         )
 
     async def acquire(self, tokens: float, call: Call) -> None:
-        """Wait until one more request of so many tokens may be sent; first come, first served."""
+        """Wait until one more request with this many tokens may be sent; first come, first
+        served."""
         wanted = [
             (bucket, amount)
             for bucket, amount in ((self._requests, 1.0), (self._tokens, tokens))

@@ -1,9 +1,9 @@
-"""`parley rejudge`: recorded matches scored again by other judges; no contestant is called.
+"""`parley rejudge`: lets other judges score recorded matches again; no contestant is called.
 
-What is judged again is a run of its own, in a file of its own, with the replies of the run that was
-played: it can be stopped and resumed, shown, audited and judged again like any other, and says what
-it has cost by itself. Contestants never see a word of their judges, so that all they were shown
-must be, word by word, what the record says; where it is not, nothing is judged.
+The result is a new run in its own file, with the replies of the original run. You can stop, resume,
+show, audit and rejudge it like any other, and it has its own cost. Contestants never see what their
+judges say, so everything that they were shown must equal the record word by word; otherwise nothing
+is judged.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ from parley.tables import plural
 
 
 def experiment_for_judges(ref: RunRef) -> Experiment:
-    """What may be asked for: judges, their options and prompts; all else is as the run was
-    played."""
+    """An experiment with the models of a run, for which you may choose judges, their options and
+    prompts; everything else stays as it was played."""
     with read_run(ref) as reader:
         return Experiment(
             reader.info.config.task,
@@ -71,7 +71,7 @@ def prepare_judging(
         matches = [match.spec for match in reader.matches() if match.has_ended]
         if not matches:
             raise UsageError(
-                f"{reader.info.id} has no match that has ended: there is nothing to judge"
+                f"{reader.info.id} has no finished match, so there is nothing to judge"
             )
         plan = FixedPlan(
             [
@@ -93,7 +93,7 @@ def prepare_judging(
 
 
 def contestants_of(spec: MatchSpec, task: Task) -> dict[Seat, str]:
-    """Who was judged."""
+    """The seats that were judged, with their aliases."""
     return {
         seat: alias for seat, alias in spec.seats.items() if not task.roles[seat.role].instrument
     }
@@ -107,7 +107,7 @@ def instruments_of_task(config: Config) -> dict[str, list[str]]:
 
 
 def critics_of(spec: MatchSpec, config: Config) -> dict[Seat, str]:
-    """Who is asked after a match of the plan `evolve`, with the new critic."""
+    """The seats that are asked after a match of the plan `evolve`, with the new critic."""
     if config.evolve is None:
         return {}
     roles = find_wanted_feedback(config.evolve).roles
@@ -129,18 +129,17 @@ def config_with_judges(
     )
     if not panels:
         roles = [name for name, role in task.roles.items() if role.instrument]
-        wanted = (
-            f"name who judges: --role {roles[0]}=[ALIAS=]PROVIDER/NAME"
+        raise UsageError(
+            f"name a model that judges {reader.info.id}: --role {roles[0]}=[ALIAS=]PROVIDER/NAME"
             if roles
-            else "it has nobody who judges"
+            else f"{reader.info.id} cannot be judged: {task.name} has no judge"
         )
-        raise UsageError(f"{reader.info.id} is a run of {task.name}: {wanted}")
     if heard := [
         role for role in panels if role in task.roles and task.roles[role].heard_by_contestants
     ]:
         raise UsageError(
-            f"contestants of {task.name} hear the {heard[0]}: to replace it is to play anew, "
-            f"not to judge again"
+            f"--role {heard[0]}: contestants of {task.name} see what the {heard[0]} says, so it "
+            "cannot be replaced in recorded matches: start a new run"
         )
     refuse_lessons(reader, panels)
     instruments = {**config.instruments, **{role: list(panel) for role, panel in panels.items()}}
@@ -151,8 +150,8 @@ def config_with_judges(
     for alias in kept:
         if experiment.models[alias] != config.models[alias]:
             raise UsageError(
-                f"{alias!r} is another model in {reader.info.id}, and sits there: "
-                f"give who judges another alias, --role {next(iter(panels))}=ALIAS=PROVIDER/NAME"
+                f"the alias {alias!r} belongs to another model in {reader.info.id}: give the judge "
+                f"another alias, --role {next(iter(panels))}=ALIAS=PROVIDER/NAME"
             )
     seated = dict.fromkeys(
         [*config.players, *(alias for panel in instruments.values() for alias in panel)]
@@ -172,7 +171,7 @@ def config_with_judges(
             for alias, model in models.items()
         },
         instruments=instruments,
-        stop=None,  # what was played is played
+        stop=None,  # all matches are played already
         max_blocks=None,
         prompts={**config.prompts, **experiment.prompts},
         budget_usd=options.budget_usd,
@@ -204,33 +203,33 @@ def refuse_lessons(reader: RunReader, panels: Mapping[str, Sequence[str]]) -> No
     wanted = FeedbackWanted() if evolve is None else find_wanted_feedback(evolve)
     if wanted.lessons:
         raise UsageError(
-            f"{reader.info.id} cannot be judged again: its players wrote lessons after they saw "
-            f"the outcome, which other judges would change; start a new run"
+            f"{reader.info.id} cannot be judged again: its players saw the outcomes and wrote "
+            "lessons from them, and other judges would change the outcomes; start a new run"
         )
     for role in panels:
         if role == SELF_CRITIC and role in wanted.roles:
             raise UsageError(
-                f"--role {role}: players of {reader.info.id} judged themselves; for a critic, "
+                f"--role {role}: players of {reader.info.id} judged themselves; to use a critic, "
                 f"start a new run with --evolve feedback=critic --role {CRITIC}=PROVIDER/NAME"
             )
     if wanted.critic and len(panels.get(CRITIC, "1")) != 1:
-        raise UsageError(f"--role {CRITIC}: the plan evolve has one critic: name one model")
+        raise UsageError(
+            f"--role {CRITIC}: the plan evolve needs exactly one critic, not {len(panels[CRITIC])}"
+        )
 
 
 def rejudge_cautions(reader: RunReader, prepared: Prepared, matches: int) -> list[str]:
-    """What the person should know before judges are asked."""
+    """What the user should know before judges are called."""
     found = [
-        f"{plural(matches, 'match', 'matches')} of {reader.info.id} judged again: "
-        f"no contestant is called"
+        f"judging {plural(matches, 'match', 'matches')} of {reader.info.id} again; contestants are "
+        "not called"
     ]
     if left := sum(reader.counts().values()) - matches:
-        found.append(
-            f"{plural(left, 'match', 'matches')} of it had not ended, and cannot be judged"
-        )
+        found.append(f"{plural(left, 'match', 'matches')} had not finished and cannot be judged")
     if reader.info.config.stop is not None:
         found.append(
-            "it stopped by what it saw then: intervals here are those of a run of fixed length, "
-            "and may be too narrow"
+            f"{reader.info.id} stopped depending on its scores, but the intervals here assume a "
+            "fixed number of matches, so they may be too narrow"
         )
     found += seed_cautions(reader.info.config, prepared.config)
     now = prepared.identity["prompts"]
@@ -240,13 +239,16 @@ def rejudge_cautions(reader: RunReader, prepared: Prepared, matches: int) -> lis
     }
     try:
         refuse_changes({**reader.info.identity, "prompts": then}, prepared.identity, reader.info.id)
-    except ReplayError as changed:
-        found.append(f"{str(changed).partition(':')[0]}: scores come from the rule as it is now")
+    except ReplayError:
+        found.append(
+            f"the rule, prompts or data of {prepared.task.name} have changed since "
+            f"{reader.info.id} was played: scores are computed with the current ones"
+        )
     return found
 
 
 def seed_cautions(before: Config, config: Config) -> Iterator[str]:
-    """What `--seed` cannot change, and what stays the same without it."""
+    """Judges on which `--seed` has no effect, and judges that repeat themselves without it."""
     if config.rejudged is None:
         return
     seed = config.rejudged.seed
@@ -254,17 +256,18 @@ def seed_cautions(before: Config, config: Config) -> Iterator[str]:
         known = [before.models[alias] for alias in before.instruments.get(role, [])]
         for alias in config.instruments[role]:
             model = config.models[alias]
-            if seed is not None and (fixed := why_seed_is_idle(model)):
-                yield f"--seed {seed} changes nothing for {role} {alias}: {fixed}"
+            if seed is not None and (fixed := why_seed_is_idle(alias, model)):
+                yield f"--seed {seed} has no effect on {role} {alias}: {fixed}"
             elif seed is None and model in known and takes_derived_seed(model):
                 yield (
-                    f"{role} {alias} has judged before, and is sent the same seeds again: where "
-                    "its endpoint keeps to them, it says the same; --seed N asks for other samples"
+                    f"{role} {alias} has judged these matches before and gets the same random "
+                    "seeds again: if its endpoint honours them, it repeats its replies; set "
+                    "--seed N for new samples"
                 )
 
 
-def why_seed_is_idle(model: Mapping[str, Any]) -> str:
-    """Why a model gives the same answer whatever the seed of the run, as far as that is known."""
+def why_seed_is_idle(alias: str, model: Mapping[str, Any]) -> str:
+    """Why the seed of the run does not change the replies of a model, as far as that is known."""
     family = str(model["model"]).partition("/")[0]
     if not providers.is_provider(family):
         return ""
@@ -272,15 +275,16 @@ def why_seed_is_idle(model: Mapping[str, Any]) -> str:
     options = getattr(kind, "__dataclass_fields__", {})
     usual = options["temperature"].default if "temperature" in options else None
     if is_zero(model.get("temperature", usual)):
-        return "it is asked at temperature 0; -M ALIAS.temperature=1 would draw anew"
+        return f"its temperature is 0; set -M {alias}.temperature=1 for new samples"
     own = str(model.get("seed", "none")).lower()
     if own not in ("none", DERIVED) and not traits_of(kind).seed_per_call:
-        return f"it has a seed of its own ({own}); leave that out"
+        return f"it has its own option seed={own}; leave that out"
     return ""
 
 
 def takes_derived_seed(model: Mapping[str, Any]) -> bool:
-    """Whether calls of a model are sent seeds that are derived from the run's, and these count."""
+    """Whether calls of a model get seeds derived from the run's seed, and its replies depend on
+    them."""
     family = str(model["model"]).partition("/")[0]
     if not providers.is_provider(family) or "seed" in model:
         return False

@@ -1,4 +1,4 @@
-"""Watches a run for models that answer the same to the same words, and says so once."""
+"""Notices when all models of a run are deterministic, so that repeats add no information."""
 
 from __future__ import annotations
 
@@ -19,12 +19,11 @@ from parley.store import MatchRow, RunReader
 
 
 class RepeatNotice:
-    """Tells the user, while a run is played, that more repeats add nothing: contestants and
-    judges alike answer the same to the same words."""
+    """Notifies the user once, while a run is played, that contestants and judges give the same
+    replies to the same prompts. Matches that were played before count."""
 
     def __init__(self, reader: RunReader, progress: Progress) -> None:
-        """What was played before counts."""
-        self._progress, self._tracker, self._told = progress, RepeatTracker(), False
+        self._progress, self._tracker, self._notified = progress, RepeatTracker(), False
         for match in reader.matches():
             if match.has_ended and self.is_watching:
                 self.add_match(
@@ -39,18 +38,18 @@ class RepeatNotice:
     @property
     def is_watching(self) -> bool:
         """Whether there is still something to find out."""
-        return not self._told and not self._tracker.differs
+        return not self._notified and not self._tracker.differs
 
     def add_match(self, match: MatchSpec | MatchRow, lines: Iterable[Line]) -> None:
-        """Take in a match that has ended."""
+        """Add a match that has ended."""
         seats = {seat.key: (seat.role, alias) for seat, alias in match.seats.items()}
         self._tracker.add(match.block, match.repeat, collect_exchanges(lines, seats))
-        if self._tracker.is_deterministic and not self._told:
-            self._told = True
+        if self._tracker.is_deterministic and not self._notified:
+            self._notified = True
             self._progress.notify(
-                f"a match was played {self._tracker.most_plays} times with the same prompts and "
-                "the same replies: these models answer the same to the same words, so more "
-                f"repeats add nothing. What would help: {WHAT_HELPS}"
+                f"{self._tracker.most_plays} repeats of a match have identical prompts and "
+                "replies: these models are deterministic, so more repeats add no information; "
+                f"use {WHAT_HELPS} instead"
             )
 
 

@@ -13,7 +13,7 @@ from parley.config.prepare import LONGEST_REPLY, REQUEST, SHORTEST_REPLY, TURN
 from parley.match.protocol import Reply
 from parley.rules.pool import View
 
-ENOUGH_REPLIES = 8  # after so many the longest one says something about the next
+ENOUGH_REPLIES = 8  # after this many, the longest one predicts the next
 # how much longer a reply may be than the longest so far if max_tokens sets no limit
 LONGER = 4
 # how many more tokens a byte may give than the most so far, for endpoints that count more than one

@@ -30,17 +30,17 @@ class RunOutcome:
     status: str | None
     reason: str
     flag: str = ""  # the option whose limit was reached
-    minimum_to_resume: str = ""  # the smallest value of that option with which resuming is of use
+    minimum_to_resume: str = ""  # the smallest value of that option with which a run can go on
     # what to change before you resume; {resume} stands for the command
     advice: str = ""
     during_screening: bool = False  # it ended while items were screened
     task: type[Task] | None = None  # the class that was played
-    # what stopped it: with its traceback, for whoever wrote the code that raised
+    # what stopped it, with its traceback for the author of the code that raised it
     fault: ParleyError | None = None
 
 
 def raised_by_code(fault: BaseException | None) -> bool:
-    """Whether a bot or a function raised an exception of its own, for its author to mend."""
+    """Whether a bot or a function raised an exception of its own, which its author must fix."""
     return isinstance(fault, ParticipantError) and fault.kind == "code"
 
 
@@ -56,7 +56,7 @@ def format_reasons(faults: Counter[str]) -> str:
         for fault, count in faults.most_common(3)
     ]
     rest = len(faults) - len(shown)
-    return "; ".join(shown) + (f"; and {plural(rest, 'more kind')} of fault" if rest else "")
+    return "; ".join(shown) + (f"; and {plural(rest, 'other error')}" if rest else "")
 
 
 def find_advice(faults: Collection[ParticipantError], task_file: str = "") -> str:
@@ -65,23 +65,23 @@ def find_advice(faults: Collection[ParticipantError], task_file: str = "") -> st
     if any(raised_by_code(fault) for fault in faults):
         named = f" --task {shlex.quote(task_file)}" if task_file else ""
         return (
-            f"fix the code, then go on with: {{resume}}{named} (if the rule of the task changes, "
-            "start a new run; what was played stays in the file)"
+            f"fix the code, then resume with: {{resume}}{named} (if you change the rule of the "
+            "task, start a new run instead; this file keeps what was played)"
         )
     lasting = [fault for fault in faults if is_permanent(fault)]
     if not lasting:
         if not faults or any(fault.kind != "unreachable" for fault in faults):
             return ""
         return (
-            "resume once the endpoint answers: {resume}; if it has moved: {resume} -M "
+            "resume once the endpoint answers: {resume}; if its address has changed: {resume} -M "
             "ALIAS.base_url=URL"
         )
     if all(fault.kind != "address" for fault in lasting):
-        return "asking again will not help until this is fixed; then resume with: {resume}"
+        return "a retry cannot help: fix this first, then resume with: {resume}"
     hint = next((f" ({fault.hint})" for fault in lasting if fault.hint), "")
     return (
-        f"a model's name is part of the run: start a new run with the right one{hint}; if only its "
-        "base_url is wrong: {resume} -M ALIAS.base_url=URL"
+        f"a run cannot change the name of a model: start a new run with the right name{hint}; if "
+        "only its base_url is wrong, resume with: {resume} -M ALIAS.base_url=URL"
     )
 
 
@@ -112,6 +112,6 @@ def describe_uncounted(reader: RunReader, prices: Prices, spent: float) -> str:
     )
     aside = max(0.0, spent - (total_cost(cost_rows(reader, prices)).at_least or 0.0))
     return (
-        f"the endpoint of {names} counted no tokens in {plural(calls, 'call')}: what was set aside "
-        f"for them at the most, {format_usd(aside)} USD, is taken as spent"
+        f"the endpoint of {names} reported no token counts for {plural(calls, 'call')}, so the "
+        f"amount reserved for them, {format_usd(aside)} USD, counts as spent"
     )

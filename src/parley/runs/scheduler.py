@@ -101,7 +101,7 @@ class Scheduler:
                 self._playing -= 1
 
     def _count_waiting(self, more: int) -> None:
-        """Count a match that begins or ends to wait for an endpoint; its slot may go to another."""
+        """Count a match that starts or stops waiting for an endpoint; another may use its slot."""
         self._on_hold += more
         if more > 0 and self._give_up_slots and (self._queue or self._postponed):
             self._start_worker()

@@ -1,8 +1,7 @@
-"""Items that instruments are sure of (KIEval §3.2): before a run they are put to interactor and
-evaluator, in a run of its own.
+"""Screens items before a run (KIEval §3.2): interactor and evaluator answer them in a separate run,
+and the items that they answer correctly are used.
 
-What was found is kept and used again: by the same models, on the same dataset, with the same
-settings.
+The result is kept, and used again with the same models, dataset and settings.
 """
 
 from __future__ import annotations
@@ -36,16 +35,16 @@ async def start_run(
     fresh: bool = False,
     **watching: Any,
 ) -> RunOutcome:
-    """Play a new run; where its task wants that, on items that its instruments are sure of.
+    """Play a new run; if its task asks for it, screen its items first.
 
-    `fresh`: these are looked for anew, also where it was done before.
+    `fresh`: repeat the screening even if there is an earlier one.
     """
     screening = prepared.screening
     if screening is None:
         if fresh:
             raise UsageError(
-                f"{prepared.task.name} as it is set screens no questions, so that there is "
-                "nothing to repeat: leave --fresh out"
+                f"--fresh repeats the screening of questions, but {prepared.task.name} with these "
+                "parameters has none: leave --fresh out"
             )
         return await play_new_run(prepared, store, concurrency=concurrency, **watching)
     refuse_taken_name(prepared.config, store)
@@ -66,7 +65,7 @@ async def start_run(
 
 
 def spent_by(reader: RunReader) -> tuple[int, float]:
-    """The calls and the money that a run has taken so far."""
+    """The calls and the money that a run has spent so far."""
     calls, usd = reader.spent_at_most()
     return calls, max(
         usd or 0.0,
@@ -75,22 +74,22 @@ def spent_by(reader: RunReader) -> tuple[int, float]:
 
 
 def forecast_with_screening(prepared: Prepared) -> Forecast:
-    """What a run will take, with what it takes to find its items."""
+    """Forecast a run together with the screening of its items."""
     found = forecast_run(prepared)
     if prepared.screening is not None:
         asking = forecast_run(prepared.screening)
         found.rows += asking.rows
         found.notes.append(
-            f"before that the items are put to "
-            f"{' and '.join(row['alias'] for row in asking.rows)}, as {asking.rows[0]['role']}: "
-            "as many as are wanted, and more for every one that is not answered right"
+            f"before that, {' and '.join(row['alias'] for row in asking.rows)} answer the items as "
+            f"{asking.rows[0]['role']}; each item that is not answered correctly is replaced by "
+            "another one, which takes more calls"
         )
     return found
 
 
 def continued_config(config: Config, before: Config, spent: tuple[int, float]) -> Config:
-    """A screening that goes on: its own models, as many items as it has looked for or more, and
-    limits on what it takes from now on, besides what it had `spent` before."""
+    """The configuration to continue a screening: with its own models, with at least as many items
+    as it wanted, and with limits that leave out what it had `spent` before."""
     assert config.verify is not None
     assert before.verify is not None
     wanted = max(config.verify.wanted, before.verify.wanted)
@@ -105,10 +104,10 @@ def continued_config(config: Config, before: Config, spent: tuple[int, float]) -
 
 
 def find_earlier(asking: Prepared, store: Store) -> RunRef | None:
-    """A run that has looked for the same items in the same way, or has begun to; what a function
-    answers nobody knows before.
+    """An earlier screening of the same items in the same way, finished or not. There is none for
+    functions, whose answers may change.
 
-    One that ended without a single right answer is not used again: the questions, the key or the
+    A screening without a single right answer is not used again: the questions, the key or the
     endpoint may have been wrong.
     """
     if asking.config.models.keys() & asking.functions.keys():
@@ -126,8 +125,8 @@ def find_earlier(asking: Prepared, store: Store) -> RunRef | None:
 
 
 def screening_key(config: Config, identity: Mapping[str, Any]) -> bytes:
-    """All that decides how models answer; how many items are wanted, and how sure, is seen from the
-    answers."""
+    """Everything that determines how models answer. The number of items and the threshold do not:
+    they are applied to the answers."""
     asked = {
         name: value
         for name, value in asdict(config).items()
@@ -143,14 +142,14 @@ def screening_key(config: Config, identity: Mapping[str, Any]) -> bytes:
 
 
 def any_right(ref: RunRef, verify: ScreeningTarget | None) -> bool:
-    """Whether a screening that ended has found an item."""
+    """Whether a finished screening has found an item."""
     assert verify is not None
     with read_run(ref) as reader:
         return bool(items_answered_right(reader, verify.metric, verify.theta)[1])
 
 
 def items_answered_right(reader: RunReader, metric: str, theta: float) -> tuple[int, list[str]]:
-    """How many items a screening has looked at, and those that all of its models answered right."""
+    """How many items were screened, and those that all models answered correctly."""
     matches = [match.spec for match in reader.matches()]
     blocks = finished_blocks({spec.number: spec for spec in matches}, reader.scores_by_match())
     specs = {block.name: [spec for spec in matches if spec.block == block.name] for block in blocks}
@@ -160,7 +159,7 @@ def items_answered_right(reader: RunReader, metric: str, theta: float) -> tuple[
 
 
 def run_on_found_items(prepared: Prepared, ref: RunRef, before: tuple[int, float]) -> Prepared:
-    """The run on the items that were found, within what looking for them has left of its bounds."""
+    """The run on the items that were found; its limits are reduced by what the screening spent."""
     screening, config = prepared.task.screening(), prepared.config
     assert screening is not None
     with read_run(ref) as reader:
@@ -170,8 +169,8 @@ def run_on_found_items(prepared: Prepared, ref: RunRef, before: tuple[int, float
     wanted, names = config.items or len(prepared.pool), " and ".join(asked)
     if not sure:
         raise UsageError(
-            f"{names} answered none of {looked_at} questions right ({run}): there is nothing "
-            f"to interview about; the next run asks them again"
+            f"{names} answered none of {looked_at} screened questions correctly ({run}), so there "
+            "is nothing to interview about; the next run will ask them again"
         )
     items = {name: prepared.pool[name] for name in sure[:wanted]}
     left: dict[str, Any] = {
@@ -186,9 +185,9 @@ def run_on_found_items(prepared: Prepared, ref: RunRef, before: tuple[int, float
     again = replan(prepared, own, items)
     if own.budget_usd is not None:
         refuse_too_little(own, again.check_participants(), again.prices)
-    few = f"; {wanted} were wanted" if len(items) < wanted else ""
-    told = (
-        f"{format_item_count(len(items))} that {names} answered right, "
-        f"of {looked_at} looked at ({run}){few}"
+    few = f"; {wanted} were requested" if len(items) < wanted else ""
+    notice = (
+        f"using {format_item_count(len(items))} that {names} answered correctly, "
+        f"of {looked_at} screened ({run}){few}"
     )
-    return replace(again, cautions=[told, *again.cautions])
+    return replace(again, cautions=[notice, *again.cautions])

@@ -12,20 +12,21 @@ from numpy.typing import NDArray
 
 from parley.errors import UsageError
 from parley.statistics.confidence_sequences import Numbers
+from parley.tables import plural
 
 Design = Literal["round_robin", "cycles"]
 Flags = NDArray[np.bool_]
 Counts = NDArray[np.int64]
-FINE = 200  # steps of the range, where scores are hardly rounded
+FINE = 200  # the most steps of the range; finer rounding is treated as none
 
 
 @dataclass(frozen=True, eq=False)
 class SimulatedModels:
-    """Models with known abilities, and how much items, models on items and single matches scatter
+    """Models with known abilities, and the noise of items, of models on items and of single matches
     (standard deviations).
 
-    Abilities are by role and model, or by role, model and partner. Scores are kept within their
-    range, and rounded where judges give whole marks.
+    Abilities are by role and model, or by role, model and partner. Scores are clipped to their
+    range, and rounded to `step`.
     """
 
     abilities: Numbers
@@ -40,20 +41,20 @@ class SimulatedModels:
     def __post_init__(self) -> None:
         if not self.low < self.high:
             raise UsageError(
-                f"a range wants its lower end first, not {self.low:g} to {self.high:g}"
+                f"the range must go from low to high, not from {self.low:g} to {self.high:g}"
             )
-        if min(self.item, self.model_item, self.match) < 0:
-            raise UsageError("noise is given as standard deviations: not below 0")
+        if (least := min(self.item, self.model_item, self.match)) < 0:
+            raise UsageError(f"noise (standard deviations) must be at least 0, not {least:g}")
         if self.abilities.ndim not in (2, 3) or self.models < 2:
-            raise UsageError("abilities are wanted for at least two models")
+            raise UsageError("a simulation needs the abilities of at least two models")
         if self.seats not in (1, 2) or self.roles > self.seats:
             raise UsageError(
-                f"matches with 1 or 2 contestants are simulated, in as many roles or "
-                f"fewer, not {self.seats}"
+                "a simulated match must have 1 or 2 contestants and at most as many roles, not "
+                f"{plural(self.seats, 'contestant')} and {plural(self.roles, 'role')}"
             )
         if self.seats == 1 and self.abilities.ndim == 3:
             raise UsageError(
-                "who plays alone has no partner: abilities by role and model are wanted"
+                "a contestant that plays alone has no partner: give abilities by role and model"
             )
 
     @property
@@ -97,8 +98,8 @@ class SimulatedModels:
         )
 
     def blocks(self, design: Design, runs: int, rng: np.random.Generator) -> tuple[Numbers, Counts]:
-        """One item for each of so many runs: mean scores by run, role and model, and in cycles who
-        comes after whom."""
+        """One item for each of `runs` runs: mean scores by run, role and model, and in cycles the
+        model after each one."""
         shape, everybody = (runs, self.roles, self.models), np.arange(self.models)
         base = self.item * rng.standard_normal(
             (runs, 1, 1)
@@ -126,7 +127,7 @@ class SimulatedModels:
         return (scores if self.roles == 2 else scores.mean(axis=1, keepdims=True)), after
 
     def matches(self, design: Design, wanted: Flags, after: Counts) -> Counts:
-        """How many matches a block takes in each run, if only so many results are wanted."""
+        """How many matches a block takes in each run, if only the wanted results are played."""
         if self.seats == 1:
             return np.asarray(wanted[:, 0].sum(axis=1))
         if design == "round_robin":

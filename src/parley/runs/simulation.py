@@ -1,5 +1,5 @@
-"""Simulates how many matches a plan would need: models with known abilities, the plans' own
-rules."""
+"""Simulates how many matches a plan would need, with models of known ability and the plan's own
+stopping rules."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from parley.statistics.duels import Duels
 from parley.statistics.stopping_rules import LEAST
 
 Watch = Callable[[int, int], None]  # called with how many runs have ended, after how many blocks
-PAIRS = 4000  # of models in one role that move on together: more of them are no faster
-CELLS = 400  # results that move on together
+PAIRS = 4000  # pairs of models in one role that are computed together: more are no faster
+CELLS = 400  # results that are computed together
 
 
 class SimulatedRun(NamedTuple):
@@ -30,8 +30,8 @@ class SimulatedRun(NamedTuple):
 
 
 class Simulation(ABC):
-    """Simulated runs of one plan, computed together block by block; each has batches of its own, as
-    plans have them."""
+    """Simulated runs of one plan, computed together block by block; each has its own batches, like
+    a real run."""
 
     def __init__(
         self,
@@ -50,16 +50,16 @@ class Simulation(ABC):
 
     @abstractmethod
     def take(self, scores: Numbers) -> None:
-        """One block of every run: scores between 0 and 1 by run, role and model, nan where none was
-        wanted."""
+        """Add one block of every run: scores between 0 and 1 by run, role and model, nan where none
+        was played."""
 
     @abstractmethod
     def judge(self, runs: Counts) -> None:
-        """End these runs, if they can end now."""
+        """End those of these runs that can end now."""
 
     def play(self, watch: Watch | None, before: int) -> list[SimulatedRun]:
-        """Block after block until every run has ended; `before` counts the runs that others have
-        brought to an end."""
+        """Play block after block until every run has ended; `before` counts the runs of earlier
+        chunks, for `watch`."""
         while len(self.live):
             self.take(self._block())
             if len(due := self._due()):
@@ -80,7 +80,7 @@ class Simulation(ABC):
         return found
 
     def _due(self) -> Counts:
-        """Runs whose batch is complete, so that they look at what was played."""
+        """Runs whose batch is complete, so that they check their stopping rule."""
         whole = (self.matches - self._began >= BUSY) & (self.block >= self._look)
         due = self.live[whole[self.live] | (self.block >= self.most)]
         self._began[due] = self.matches[due]
@@ -95,8 +95,8 @@ class Simulation(ABC):
 
 
 class Ranking(Simulation):
-    """Until the ranking, or its top, is decided; with racing, only what can still change it is
-    played."""
+    """Runs until the ranking, or its top, is decided; with racing, only models that can still
+    change it play on."""
 
     def __init__(
         self, *course: Any, racing: bool, epsilon: float, alpha: float, top: int | None
@@ -104,8 +104,8 @@ class Ranking(Simulation):
         super().__init__(*course)
         self._racing, self._epsilon, self._top = racing, epsilon, top
         runs, roles, models = self.wanted.shape
-        # Every role of every run is a role here; with so many times α each of them has the level
-        # that it has in a run.
+        # Every role of every run is a role here. The level is multiplied by the number of runs, so
+        # that each role keeps the level that it has in a single run.
         self._duels = Duels(
             runs * roles,
             models,
@@ -137,7 +137,7 @@ class Ranking(Simulation):
                 self.wanted[run] = undecided[run].any(axis=2)
 
     def _wrong(self, run: int, top: int | None, means: Numbers) -> bool:
-        """Whether anything that was certified is not so."""
+        """Whether any decision is wrong."""
         truth = self.simulated.truth
         if top is not None:
             leading = np.argsort(-means, axis=1, kind="stable")[:, :top]
@@ -155,7 +155,7 @@ class Ranking(Simulation):
 
 
 class Precision(Simulation):
-    """Until every result has the half-width that is wanted, for new items."""
+    """Runs until every result has the requested half-width, for new items."""
 
     def __init__(self, *course: Any, epsilon: float, alpha: float) -> None:
         super().__init__(*course)
@@ -219,7 +219,7 @@ def simulate_precision(
     rng: np.random.Generator,
     watch: Watch | None = None,
 ) -> list[SimulatedRun]:
-    """Simulate runs until every result has its half-width."""
+    """Simulate runs until every result has the requested half-width."""
 
     def course(count: int) -> Simulation:
         return Precision(simulated, design, count, most, rng, epsilon=epsilon, alpha=alpha)
@@ -230,7 +230,7 @@ def simulate_precision(
 def simulate_in_chunks(
     course: Callable[[int], Simulation], runs: int, most: int, watch: Watch | None
 ) -> list[SimulatedRun]:
-    """Simulate all runs, only so many at a time."""
+    """Simulate all runs, at most `most` at a time."""
     found: list[SimulatedRun] = []
     while len(found) < runs:
         found += course(min(runs - len(found), max(1, most))).play(watch, len(found))

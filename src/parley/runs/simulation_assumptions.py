@@ -11,12 +11,13 @@ from typing import Any
 from parley.errors import UsageError
 from parley.statistics.variance_components import Components, Scores, estimate_components
 from parley.store import RunReader, find_run, read_run
+from parley.tables import plural
 
 # noise of judge scores, by their range
 USUAL = {(1.0, 10.0): (0.5, 0.4, 1.0), (0.0, 100.0): (8.0, 8.0, 18.0)}
-MOST = 200  # models: what is simulated grows with their square
+MOST = 200  # models: the work grows with their square
 ROUGH = 10  # blocks; fewer say little about noise
-STEPS = (1.0, 0.5)  # what scores may be seen to be rounded to
+STEPS = (1.0, 0.5)  # the roundings of scores that are detected
 
 
 @dataclass(frozen=True)
@@ -30,8 +31,8 @@ class Assumptions:
     step: float | None = 1.0
     seats: int = 2
     half_width: float | None = None
-    run: str | None = None  # what was estimated comes from here
-    # the means are those of scores as they were shown, not abilities before noise
+    run: str | None = None  # the run that the estimates come from
+    # whether the means are those of recorded scores, not abilities before noise
     fitted: bool = False
     remarks: tuple[str, ...] = ()
 
@@ -49,45 +50,44 @@ def parse_numbers(text: str, what: str, form: str) -> list[float]:
     try:
         found = [float(part) for part in text.split(",")]
     except ValueError:
-        raise UsageError(f"{what} wants numbers like {form}, got {text!r}") from None
+        raise UsageError(f"{what} must be numbers like {form}, not {text!r}") from None
     if not all(map(math.isfinite, found)):
-        raise UsageError(f"{what} wants finite numbers like {form}, got {text!r}")
+        raise UsageError(f"{what} must be finite numbers like {form}, not {text!r}")
     return found
 
 
 def with_scores(
     assumed: Assumptions, bounds: str | None, step: float | None, noise: str | None
 ) -> Assumptions:
-    """What scores look like: their range, their rounding, their noise."""
+    """Set the range, the rounding and the noise of scores."""
     if bounds is not None:
         ends = parse_numbers(bounds, "--range", "1,10")
         if len(ends) != 2 or not 0 < ends[1] - ends[0] < math.inf:
             raise UsageError(
-                f"--range wants the lowest and the highest score, like 1,10, got {bounds!r}"
+                f"--range must be the lowest and the highest score, like 1,10, not {bounds!r}"
             )
         assumed = replace(assumed, low=ends[0], high=ends[1])
     if step is not None:
         if not 0 <= step <= assumed.high - assumed.low:
             raise UsageError(
-                f"--step wants what scores are rounded to, at most their range, or 0 for "
-                f"nothing, got {step:g}"
+                "--step must be from 0 (no rounding) to the range of the scores "
+                f"({assumed.high - assumed.low:g}), not {step:g}"
             )
         assumed = replace(assumed, step=step or None)
     if noise is not None:
         parts = parse_numbers(noise, "--noise", "0.5,0.4,1")
         if len(parts) != 3 or min(parts) < 0:
             raise UsageError(
-                f"--noise wants three standard deviations, none below 0: by item, by model × "
-                f"item, by match, got {noise!r}"
+                "--noise must be three standard deviations of at least 0 (by item, by model × "
+                f"item, by match), not {noise!r}"
             )
         return replace(assumed, noise=(parts[0], parts[1], parts[2]))
     if assumed.noise is None and assumed.run is None:
         usual = USUAL.get((assumed.low, assumed.high))
         if usual is None:
             raise UsageError(
-                f"how much scores from {assumed.low:g} to {assumed.high:g} scatter "
-                f"is not known here: "
-                "give --noise ITEM,MODEL_ITEM,MATCH (standard deviations)"
+                f"there is no default noise for scores from {assumed.low:g} to {assumed.high:g}: "
+                "set --noise ITEM,MODEL_ITEM,MATCH (standard deviations)"
             )
         return replace(assumed, noise=usual)
     return assumed
@@ -100,28 +100,28 @@ def with_models(
     best: float | None,
     worst: float | None,
 ) -> Assumptions:
-    """Who plays: a list of abilities, evenly spread ones, or the models of the run."""
+    """Set the models: a list of abilities, evenly spread ones, or the models of the run."""
     if abilities:
         if models is not None or best is not None or worst is not None:
             raise UsageError(
-                "--abilities names every model; --models, --best and --worst spread them "
-                "evenly: use one of both"
+                "use either --abilities, which lists the ability of every model, or --models, "
+                "--best and --worst, which spread abilities evenly"
             )
         rows = [parse_numbers(text, "--abilities", "9,8.8,8.5") for text in abilities]
         if len(rows) > 2 or len({len(row) for row in rows}) > 1:
             raise UsageError(
-                "--abilities is given once, or twice for two roles, "
-                "with a number for every model each time"
+                "--abilities may be given once, or twice for two roles, each time with one number "
+                "for every model"
             )
         return replace(assumed, means=rows, fitted=False)
     if models is None:
         if best is not None or worst is not None:
-            raise UsageError("--best and --worst belong to --models N")
+            raise UsageError("--best and --worst need --models N")
         return assumed
     if assumed.run is None and (best is None or worst is None):
         raise UsageError(
-            f"--models {models} wants --best X and --worst X, "
-            f"the abilities between which they are spread"
+            f"--models {models} needs --best X and --worst X: abilities are spread evenly between "
+            "them"
         )
     ends = [
         (max(row) if best is None else best, min(row) if worst is None else worst)
@@ -130,7 +130,8 @@ def with_models(
     for first, last in ends:
         if not math.inf > first >= last > -math.inf:
             raise UsageError(
-                f"--best and --worst want numbers, the higher one first, got {first:g} and {last:g}"
+                f"--best must be a number that is at least --worst, but they are {first:g} and "
+                f"{last:g}"
             )
     rows = [
         [first + (last - first) * at / (models - 1) for at in range(models)] for first, last in ends
@@ -141,16 +142,18 @@ def with_models(
 def with_seats(
     assumed: Assumptions, seats: int | None, roles: int | None, usual: int | None
 ) -> Assumptions:
-    """How many sit in a match, and in how many roles; `usual` is what the run has."""
+    """Set the contestants of a match and their roles; `usual` is the number of roles of the run."""
     seats = seats or (2 if roles == 2 else assumed.seats)
     rows = assumed.means
     wanted = roles or (len(rows) if len(rows) == 2 else min(seats, usual or seats))
     if wanted > seats:
-        raise UsageError(f"{wanted} roles need {wanted} seats: a match with {seats} has only one")
+        raise UsageError(
+            f"{wanted} roles need {wanted} seats, but a match has {seats}: set --seats 2"
+        )
     if rows and len(rows) > wanted:
         raise UsageError(
-            f"abilities are known for {len(rows)} roles, but only {wanted} would be simulated: "
-            f"give --abilities once"
+            f"abilities are given for {len(rows)} roles, but only {wanted} would be simulated: "
+            "give --abilities once"
         )
     return replace(assumed, seats=seats, means=rows * wanted if len(rows) == 1 else rows)
 
@@ -158,44 +161,47 @@ def with_seats(
 def check_assumptions(
     assumed: Assumptions, alpha: float, top: int | None, usd: float | None
 ) -> None:
-    """Say what is missing or cannot be."""
+    """Raise an error if an assumption is missing or impossible."""
     if not assumed.means:
         raise UsageError(
-            "whom shall it be about? Give --abilities 9,8.8,8.5 or --models 10 --best 9 --worst "
-            "8.5, or name a run"
+            "no models to simulate: set --abilities 9,8.8,8.5 or --models 10 --best 9 --worst 8.5, "
+            "or name a run"
         )
     if assumed.models < 2:
-        raise UsageError(f"plans are compared for at least two models, got {assumed.models}")
+        raise UsageError(f"a simulation needs at least two models, not {assumed.models}")
     if assumed.models > MOST:
-        raise UsageError(f"at most {MOST} models are simulated, got {assumed.models}")
+        raise UsageError(f"a simulation takes at most {MOST} models, not {assumed.models}")
     if assumed.half_width is None:
-        raise UsageError("how precise shall it be? Give --half-width X, in the units of the scores")
+        raise UsageError(
+            "no precision given: set --half-width X, the half-width of the interval that you want, "
+            "in units of the score"
+        )
     if not 0 < assumed.half_width < assumed.high - assumed.low:
         raise UsageError(
-            f"--half-width wants a number above 0 and below the range of the scores "
-            f"({assumed.high - assumed.low:g}), got {assumed.half_width:g}"
+            f"--half-width must be more than 0 and less than the range of the scores "
+            f"({assumed.high - assumed.low:g}), not {assumed.half_width:g}"
         )
     for value in (value for row in assumed.means for value in row):
         if not assumed.low <= value <= assumed.high:
             raise UsageError(
-                f"an ability of {value:g} lies outside the range {assumed.low:g} to "
-                f"{assumed.high:g}: see --range"
+                f"an ability of {value:g} is outside the range of the scores, {assumed.low:g} to "
+                f"{assumed.high:g}: change it, or set --range"
             )
     if assumed.noise is None:
         raise UsageError(
-            "noise cannot be estimated from a single block: give --noise "
-            "ITEM,MODEL_ITEM,MATCH, or play more"
+            "noise cannot be estimated from a single block: set --noise "
+            "ITEM,MODEL_ITEM,MATCH, or play more blocks"
         )
     if not 0 < alpha < 1:
-        raise UsageError(f"--alpha wants a chance between 0 and 1, got {alpha:g}")
+        raise UsageError(f"--alpha must be between 0 and 1, not {alpha:g}")
     if top is not None and top > assumed.models:
         raise UsageError(f"--top {top}: there are only {assumed.models} models")
     if usd is not None and not 0 <= usd < math.inf:
-        raise UsageError(f"--usd-per-match wants an amount, 0 or more, got {usd:g}")
+        raise UsageError(f"--usd-per-match must be at least 0, not {usd:g}")
 
 
 def estimate_from_run(name: str, store: str | None, seats: int | None) -> Assumptions:
-    """Means, range, noise, rounding, roles and seats of a run, from what was played so far."""
+    """Estimate means, range, noise, rounding, roles and seats from the matches of a run so far."""
     with read_run(find_run(name, store)) as reader:
         identity, aliases = reader.info.identity, reader.info.config.contestants
         here = sum(
@@ -205,14 +211,13 @@ def estimate_from_run(name: str, store: str | None, seats: int | None) -> Assump
         )
         if here > 2 and seats is None:
             raise UsageError(
-                f"{reader.info.id}: {identity['task']} was played by {here} contestants in a "
-                f"match; only matches with 1 or 2 are "
-                "simulated, not larger tables (--seats 2 simulates it as if there were two)"
+                f"{reader.info.id}: matches of {identity['task']} had {here} contestants, but only "
+                "matches with 1 or 2 can be simulated; --seats 2 simulates them as if they had two"
             )
         if len(aliases) < 2:
             raise UsageError(
-                f"{reader.info.id} has one model ({aliases[0]}): "
-                "plans are compared for at least two"
+                f"{reader.info.id} has one model ({aliases[0]}), but a simulation needs at least "
+                "two"
             )
         metrics = find_ranked_metrics(identity, reader.info.id)
         scores = collect_scores(reader, metrics)
@@ -221,7 +226,7 @@ def estimate_from_run(name: str, store: str | None, seats: int | None) -> Assump
                 if not scores.get((role, alias)):
                     raise UsageError(
                         f"{reader.info.id}: {alias} as {role} has no {metrics[role]['name']} "
-                        f"in any match: nothing can be estimated"
+                        "in any match, so nothing can be estimated"
                     )
         first = next(iter(metrics.values()))
         single = [
@@ -251,7 +256,7 @@ def estimate_from_run(name: str, store: str | None, seats: int | None) -> Assump
 
 
 def find_ranked_metrics(identity: Mapping[str, Any], run: str) -> dict[str, dict[str, Any]]:
-    """By contestant role, the metric that plans go by: the first that it is given."""
+    """By contestant role, the metric that plans use: the first one that the role has."""
     found: dict[str, dict[str, Any]] = {}
     roles = [role for role, kind in identity["roles"].items() if kind == "contestant"]
     for role in roles:
@@ -263,8 +268,8 @@ def find_ranked_metrics(identity: Mapping[str, Any], run: str) -> dict[str, dict
             found[role] = metric
     if len(found) < len(roles):
         raise UsageError(
-            f"{run}: {', '.join(set(roles) - set(found))} is not scored; only tasks that score "
-            f"all roles are simulated"
+            f"{run}: {', '.join(sorted(set(roles) - set(found)))} has no score, but a simulation "
+            "needs a score for every role"
         )
     if len({(metric["low"], metric["high"], metric["better"]) for metric in found.values()}) > 1:
         said = ", ".join(
@@ -272,15 +277,15 @@ def find_ranked_metrics(identity: Mapping[str, Any], run: str) -> dict[str, dict
             for role, each in found.items()
         )
         raise UsageError(
-            f"{run}: its roles have scores of different kinds ({said}), which is not simulated; "
-            f"give --abilities, …"
+            f"{run}: its roles have scores of different kinds ({said}), which cannot be simulated; "
+            "set --abilities instead of naming a run"
         )
     return found
 
 
 def collect_scores(reader: RunReader, metrics: Mapping[str, Mapping[str, Any]]) -> Scores:
-    """Scores by role and model, block and match; seats that only filled a table are left out, and
-    more is better."""
+    """Scores by role and model, block and match. Seats that only complete a match are left out, and
+    scores are mirrored so that higher is better."""
     found: dict[tuple[str, str], dict[str, dict[int, list[float]]]] = {}
     for score in reader.scores():
         metric = metrics.get(score.seat.role)
@@ -303,21 +308,20 @@ def collect_scores(reader: RunReader, metrics: Mapping[str, Mapping[str, Any]]) 
 
 
 def describe_caveats(found: Components | None, lower: bool) -> list[str]:
-    """What to keep in mind about an estimate."""
-    said = ["less is better there: scores are mirrored here"] if lower else []
+    """Warnings about an estimate."""
+    said = ["lower scores are better in this run: they are mirrored here"] if lower else []
     if found is None:
         return said
     if not found.separable:
         said.append(
-            "every block has one match a model, "
-            "so noise by model × item and by match cannot be told apart: "
-            "all of it is taken for match noise"
+            "every block has one match per model, so noise by model × item and noise by match "
+            "cannot be separated: all of it counts as match noise"
         )
     if found.opposed > 1:
         said.append(
-            f"one model's gain is another's loss there, which is not simulated: rankings may "
-            f"take {found.opposed:.1f} times more"
+            "in this run one model's gain is another's loss, which is not simulated: rankings may "
+            f"take {found.opposed:.1f} times as many matches"
         )
     if found.blocks < ROUGH:
-        said.append(f"{found.blocks} blocks say little about noise: a rough estimate")
+        said.append(f"noise is a rough estimate: the run has only {plural(found.blocks, 'block')}")
     return said

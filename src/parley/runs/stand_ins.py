@@ -37,7 +37,7 @@ class ReplyAssumption:
     # of a block's score, for sequential plans, as a multiple of what the task declares
     spread: float
     apart: float  # how far apart models are, in such spreads
-    cached: bool = False  # what was sent before in a match is read from a cache if there is one
+    cached: bool = False  # whether endpoints with a prompt cache read earlier messages from it
 
 
 LOW = ReplyAssumption(
@@ -130,7 +130,7 @@ class StandIn:
                 kind(f"{self._seed}|{view.seat.key}|{view.round}|{view.attempt}"),
                 assumed,
             )
-        # the bot says less than a model may
+        # a bot may write less than a model
         least = 0 if self._bot or by is None else assumed.form
         out = max(least, estimate_text_tokens(words)) + (assumed.thought if self._thinks else 0)
         out = out if self._most is None else min(out, self._most)
@@ -182,7 +182,7 @@ def write_reply(expect: Reader[Any], rng: Random, assumed: ReplyAssumption) -> s
 
 
 def write_filler(length: int) -> str:
-    """Write a text of so many tokens."""
+    """Write a text of about `length` tokens."""
     size = LATIN * max(1, length)
     return (SAYS * (size // len(SAYS) + 1))[:size].strip()
 
@@ -200,8 +200,8 @@ def estimate_text_tokens(text: str) -> float:
 
 
 async def fake_verdict(program: Mapping[str, Any]) -> dict[str, Any]:
-    """The verdict on a program that is not run because no real model wrote it: no test passed. A
-    shell gives no output, and no check passes."""
+    """The verdict on a program of a stand-in, which is not run: no test passed. A shell gives no
+    output, and no check passes."""
     if program.get("kind") == "shell":
         status = int(program["do"] == "check")
         result = {"output": "", "cut": False, "status": status, "timed_out": False}

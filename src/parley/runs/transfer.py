@@ -1,4 +1,4 @@
-"""Brings the memory of another run into a new one (`evolve.from`)."""
+"""Transfers the memory of another run to a new one (`evolve.from`)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def memory_at_end(source: str, store: Store, prepared: Prepared, setting: str) -
     for alias in wanted:
         if alias not in other.config.contestants:
             raise UsageError(
-                f"{setting} has no model called {alias}; it has "
+                f"{setting} has no model with the alias {alias}; it has "
                 f"{', '.join(other.config.contestants)}: give your model one of these aliases"
             )
     builder = ExperienceBuilder(other, {name: arm})
@@ -43,7 +43,10 @@ def memory_at_end(source: str, store: Store, prepared: Prepared, setting: str) -
         builder.load(reader, reader.scores_by_match())
     roles = set(contestant_roles(prepared.task)) & set(builder.rules[name])
     if not roles:
-        raise UsageError(f"{setting} has no experiences in a role of {prepared.task.name}")
+        raise UsageError(
+            f"{setting} has no experiences for any role of {prepared.task.name}: choose a run of "
+            "the same task"
+        )
     series = range(1, other.config.repeats + 1)
     return [
         each
