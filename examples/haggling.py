@@ -24,7 +24,7 @@ from parley import (
 
 @dataclass(frozen=True)
 class Deal:
-    """Something for sale. Each side knows its own limit only."""
+    """Something for sale. Each side knows only its own limit."""
 
     id: str
     thing: str
@@ -44,16 +44,16 @@ DEALS = (
 class Haggling(Task):
     """A seller and a buyer name prices at the same time, until the bid reaches the demand.
 
-    thing   what is for sale
-    limit   what this seat must not go beyond
-    number  which round this is
-    price   what the other side has named
-    talk    what was said, for the judge
+    thing   the thing for sale
+    limit   the seat's limit: a deal beyond it is a loss
+    number  number of the current round
+    price   the other side's last price
+    talk    everything that was said, for the judge
     """
 
     rounds: int = 4
 
-    # Role() is one seat, which play gets as such; Role(0, 3) may have more: play gets a list.
+    # Role() has one seat: `play` gets a Seat. Role(0, 3) may have more: `play` gets a list.
     roles = {"seller": Role(), "buyer": Role(), "judge": Role(0, 3, instrument=True)}
     items = Items(Deal, bundled=DEALS)
 
@@ -78,7 +78,7 @@ class Haggling(Task):
                 named = "nothing" if other is None else other
                 referee.tell(me, referee.render(NEWS, price=named))
         referee.note(price=price)
-        # {seat: {"judge": mean of the votes}}; {seat: {}} where nobody judges
+        # {seat: {"judge": mean of the votes}}; {seat: {}} without judges
         manners = await ask_judges(
             referee, judge, JUDGE, {seller: MANNERS, buyer: MANNERS}, talk="\n".join(talk)
         )
@@ -86,14 +86,14 @@ class Haggling(Task):
         gains = {seller: 0.0, buyer: 0.0}  # without a deal nobody gains
         if price is not None:
             gains = {seller: (price - deal.cost) / room, buyer: (deal.worth - price) / room}
-        # Several metrics: for every contestant, a value by the name of each.
+        # With several metrics, return a mapping of metric names to values for every contestant.
         return {
             seat: {"gain": min(1.0, max(-1.0, gain)), **manners[seat]}
             for seat, gain in gains.items()
         }
 
     def metrics(self, seats: Mapping[str, int]) -> list[Metric]:
-        gain = Metric("gain", -1, 1, epsilon=0.05)  # a share of what there is to gain
+        gain = Metric("gain", -1, 1, epsilon=0.05)  # as a share of worth - cost
         judged = Metric("judge", 1, 10, epsilon=0.25, judged=True)
         return [gain, judged] if seats["judge"] else [gain]
 
@@ -117,17 +117,17 @@ MANNERS = Prompt("manners", "was it polite, and did it give reasons?")
 
 
 def firm(bot: BotView) -> dict[str, object]:
-    """Begins far from its limit and gives way slowly."""
+    """Starts far from its limit and concedes slowly."""
     return offer(bot, start=0.8, step=0.1)
 
 
 def soft(bot: BotView) -> dict[str, object]:
-    """Begins near its limit and gives way at once."""
+    """Starts near its limit and concedes fast."""
     return offer(bot, start=0.3, step=0.3)
 
 
 def offer(bot: BotView, start: float, step: float) -> dict[str, object]:
-    """A bot may look at the item, which no model sees: that is how an ability is planted."""
+    """Bots can read the item, which models never see. This plants a known ability."""
     deal, wants = bot.item, max(0.0, start - step * (bot.view.round - 1))
     room = deal.worth - deal.cost
     sells = bot.view.seat.role == "seller"

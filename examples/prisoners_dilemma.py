@@ -1,4 +1,4 @@
-"""Prisoner's dilemma: a task of your own in one file.
+"""Prisoner's dilemma: your own task in one file.
 
 parley run examples/prisoners_dilemma.py -m bot/tit-for-tat -m bot/defector -m bot/random
 """
@@ -52,7 +52,7 @@ NEWS = Prompt("news", "The other player's move was: {move}.")
 
 
 def tit_for_tat(bot: BotView) -> str:
-    """Opens kindly, then does what the other did."""
+    """Cooperates in the first round, then copies the other player's last move."""
     return "defect" if "move was: defect" in bot.view.text else "cooperate"
 
 

@@ -1,4 +1,4 @@
-"""The stag hunt: a task of your own in one file, with an analysis, a table and a figure.
+"""The stag hunt: your own task in one file, with an analysis, a table and a figure.
 
 parley run examples/stag_hunt.py -m bot/trusting -m bot/careful -m bot/random
 parley show last --part trust --task examples/stag_hunt.py
@@ -33,7 +33,7 @@ CAUGHT = {("stag", "stag"): 4, ("stag", "hare"): 0, ("hare", "stag"): 3, ("hare"
 
 @dataclass(frozen=True)
 class Hunt(Note, kind="stag_hunt.hunt"):
-    """What both hunted in one round; the analysis below reads it."""
+    """What both players hunted in one round; the analysis below reads it."""
 
     number: int
     hunted: Mapping[Seat, str]
@@ -73,10 +73,10 @@ def trust_lines(found: tuple[TrustRow, ...], style: Style) -> list[Lines]:
 
 @dataclass(frozen=True)
 class StagHunt(Task):
-    """Two hunters choose between a stag, which takes both, and a hare, which takes one.
+    """Two hunters each choose a stag, which needs both of them, or a hare, which needs one.
 
-    rounds  how often they hunt
-    number  the round
+    rounds  number of rounds in a match
+    number  number of the current round
     """
 
     rounds: int = 5

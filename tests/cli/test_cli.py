@@ -505,8 +505,7 @@ def test_a_prompt_can_be_replaced_by_a_file(tmp_path):
         "run", "public_goods", *PAIR, "--prompt", "public_goods.turn=bad.txt", cwd=tmp_path, code=2
     )
     assert (
-        "unknown variable in the replacement of prompt 'turn': 'who'; there are: endowment"
-        in done.err
+        "unknown variable in your text for prompt 'turn': 'who'; there are: endowment" in done.err
     )
 
 

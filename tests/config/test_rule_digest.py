@@ -38,7 +38,8 @@ POEM = str(Path(__file__).parents[2] / "examples" / "poem.yaml")
     ],
 )
 def test_shared_rules_are_found_through_what_is_imported(source, names):
-    wanted = {rule.without_imports(each) for each in (source, *map(rule.module_source, names))}
+    sources = (source, *map(rule.module_source, names))
+    wanted = {rule.without_error_texts(rule.without_imports(each)) for each in sources}
     assert rule.with_shared([source]) == wanted
     assert all(wanted - {""})
     assert all(rule.module_source(name) for name in names)
@@ -63,6 +64,22 @@ def test_moving_a_module_changes_no_digest(monkeypatch):
         (Path(parley.__file__).parent / "tasks/_common/plurals.py").read_bytes()
     )
     assert rule.with_shared(["from parley.rules import plurals\nx = 1"]) == before
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "same"),
+    [
+        ('raise UsageError("a")', 'raise UsageError(f"b {name}") from None', False),
+        ('raise UsageError("a") from None', 'raise UsageError(f"b {name}") from None', True),
+        ('raise TaskError("a")', 'raise TaskError("b", "c")', True),
+        ('raise TaskError("a")', 'raise UsageError("a")', False),
+        ('raise Unreadable("a")', 'raise Unreadable("b")', False),  # models read it
+        ('raise ValueError("a")', 'raise ValueError("b")', False),  # a rule may catch it
+        ('x = "a"', 'x = "b"', False),
+    ],
+)
+def test_rewording_an_error_that_no_model_sees_changes_no_digest(before, after, same):
+    assert (rule.with_shared([before]) == rule.with_shared([after])) is same
 
 
 OWN_PARTS = """
@@ -209,7 +226,7 @@ def test_a_class_beside_the_task_is_its_rule_too_but_none_of_python(tmp_path, mo
 @pytest.mark.parametrize("start", [b"\xef\xbb\xbf", b"# -*- coding: latin-1 -*-\nNAME = '\xe9'\n"])
 def test_a_file_in_any_encoding_that_python_reads_has_a_digest(tmp_path, start):
     (tmp_path / "own.py").write_bytes(start + Path(games.__file__).read_bytes())
-    assert re.fullmatch(r"2:[0-9a-f]{16}", rule_digest(task_class(f"{tmp_path / 'own.py'}:Echo")))
+    assert re.fullmatch(r"3:[0-9a-f]{16}", rule_digest(task_class(f"{tmp_path / 'own.py'}:Echo")))
 
 
 def test_a_run_is_not_continued_under_other_shared_rules(changed, tmp_path):

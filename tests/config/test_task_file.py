@@ -242,7 +242,7 @@ def test_a_replacement_may_say_what_the_file_may_say(file, tmp_path, name, words
     assert "variable of prompt" in command(*bad, cwd=tmp_path, code=2).err
     prompt.write_text("{writer}")
     if name not in ("write", "rate_poet"):
-        assert "lacks {" in command(*bad, cwd=tmp_path, code=2).err
+        assert "must contain {" in command(*bad, cwd=tmp_path, code=2).err
 
 
 def test_an_own_prompt_is_not_called_a_replacement(file):

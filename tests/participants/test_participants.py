@@ -141,7 +141,7 @@ def test_options_of_a_bot_have_the_types_of_its_function():
     assert said(make({"coins": "4", "loud": "yes"})) == ["5 True"]
     with pytest.raises(UsageError, match="did you mean 'coins'"):
         make({"coin": "4"})
-    with pytest.raises(UsageError, match="wants a whole number, got 'four'"):
+    with pytest.raises(UsageError, match="must be a whole number, not 'four'"):
         make({"coins": "four"})
     with pytest.raises(UsageError, match="did you mean 'stubborn'"):
         participants.make_participant("bot/stuborn", {}, Game, "a")

@@ -308,7 +308,7 @@ def test_a_note_is_read_back_as_the_type_that_was_written():
 
 
 def test_a_note_without_a_kind_is_refused_when_its_class_is_made():
-    with pytest.raises(TaskError, match="a note has a kind"):
+    with pytest.raises(TaskError, match="a note needs a kind"):
 
         class Nameless(Note):
             pass

@@ -49,7 +49,7 @@ def test_a_misspelt_variable_is_named_before_anything_else_with_the_nearest_one(
     with pytest.raises(
         UsageError,
         match=(
-            r"^unknown variable in the replacement of prompt 'turn': 'numbr'; "
+            r"^unknown variable in your text for prompt 'turn': 'numbr'; "
             r"did you mean 'number'"
         ),
     ):
@@ -184,10 +184,10 @@ def test_tasks_tells_what_everything_means(tmp_path):
     for line in (
         "role programmer: 1 seat\n",
         "role judge: 0 to 9 seats, an instrument, optional\n",
-        "--set rounds=…  (int, default 3): versions of the program, each with its review\n",
+        "--set rounds=…  (int, default 3): number of versions of the program, each with a review\n",
         "metric pass, of programmer: 0 to 1",
         "(-M ALIAS.strength=0.5, -M ALIAS.review=0.5)\n",
-        "    {conversation}: all that both said, quoted\n",
+        "    {conversation}: everything both roles said, quoted\n",
         "prompt code_review.judge (not heard with the defaults):",
     ):
         assert line in said

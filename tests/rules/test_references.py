@@ -78,7 +78,7 @@ def test_a_record_of_another_question_is_refused():
     other.effects = tape.effects
     with pytest.raises(
         ReplayError,
-        match="after round 1: the record was made with another question to the dictionary",
+        match="after round 1: the record was made with another question to dictionary",
     ):
         play(Naming(), says("cow", "dog"), record=other, works=WORKS)
 
@@ -89,7 +89,7 @@ def test_questions_that_nothing_answers_are_the_tasks_fault():
     ):
         play(Naming(work="atlas"), says("cat"), works=WORKS)
     with pytest.raises(
-        TaskError, match=r"unknown question to the dictionary: 'entri'; did you mean 'entry'\?"
+        TaskError, match=r"unknown question to dictionary: 'entri'; did you mean 'entry'\?"
     ):
         play(Naming(question="entri"), says("cat"), works=WORKS)
     for attribute in ("plain", "words", "__class__"):  # what a work has besides is no question

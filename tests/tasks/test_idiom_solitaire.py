@@ -220,7 +220,7 @@ def test_the_rule_can_be_fed_by_hand():
 def test_parameters_are_looked_at():
     with pytest.raises(ValueError, match="rounds must be at least 1"):
         IdiomSolitaire(rounds=0)
-    with pytest.raises(ParleyError, match="at least one list"):
+    with pytest.raises(ParleyError, match="at least one word list"):
         IdiomSolitaire(dictionary=()).works()
 
 

@@ -273,11 +273,11 @@ def test_the_order_of_roles_before_a_judge_is_balanced_over_matches(task, item):
 def test_wrong_parameters_are_refused_at_once():
     for wrong, words in (
         ({"rounds": 0}, "at least 1"),
-        ({"pair": "chinese"}, "pair: wanted two languages, like en-zh"),
+        ({"pair": "chinese"}, "pair: wanted a pair of languages like en-zh"),
         ({"pair": "en-chinse"}, "pair: unknown language 'chinse'; did you mean 'chinese'"),
         ({"pair": "en-"}, "unknown language ''"),
         ({"pair": "en-eng"}, "found English twice"),
-        ({"pair": "de-en-fr"}, "several ways: write a region with an underscore"),
+        ({"pair": "de-en-fr"}, "ambiguous: write a region with an underscore"),
     ):
         with pytest.raises(ValueError, match=words):
             Translation(**wrong)
@@ -631,11 +631,11 @@ def test_the_command_on_a_fresh_machine(tmp_path):
         code=2,
     )
     assert (
-        "none of the 36 items is for translation as it is set: 12 items of en-zh, and pair "
-        "is fr-en; 12 items"
+        "none of the 36 items is for translation as it is set: 12 items of the pair en-zh, not "
+        "fr-en; 12 items"
     ) in done.err
-    assert "12 items of en-fr, and" in done.err
-    assert "12 items of de-en, and" in done.err
+    assert "12 items of the pair en-fr, not" in done.err
+    assert "12 items of the pair de-en, not" in done.err
     done = command(
         "run",
         "translation",
@@ -652,7 +652,7 @@ def test_the_command_on_a_fresh_machine(tmp_path):
 
 
 def test_items_of_another_pair_are_refused_and_mixed_ones_left_out(tmp_path):
-    with pytest.raises(UsageError, match="1 item of fr-en, and pair is en-zh"):
+    with pytest.raises(UsageError, match="1 item of the pair fr-en, not en-zh"):
         run(Translation(), ["bot/null", "bot/translator"], items=[CAT], store=tmp_path)
     result = run(Translation(), ["bot/null", "bot/translator"], items=[CAT, SEA], store=tmp_path)
     assert {row["item"] for row in result.matches} == {"sea"}

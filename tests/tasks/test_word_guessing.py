@@ -207,7 +207,7 @@ def test_three_and_five_play_at_one_table(tmp_path):
 
 
 def test_a_minority_is_at_most_half(tmp_path):
-    with pytest.raises(UsageError, match="minority=3 wants at least 6 players, got 4"):
+    with pytest.raises(UsageError, match="minority=3 needs at least 6 players, but there are 4"):
         parley.run(
             "word_guessing",
             models=dict.fromkeys("abcd", "bot/guesser"),

@@ -4,7 +4,8 @@ others.
 It covers every module below `parley.tasks` and `parley.rules` that a task imports by its own path,
 directly or through others, or by a name of `parley` that is defined there. Other names of `parley`
 are the API, which has a version.
-Import lines, comments and docstrings are left out, so moving a module changes no digest.
+Import lines, comments, docstrings and the texts of errors that no model sees are left out. So
+moving a module or rewording an error changes no digest.
 """
 
 from __future__ import annotations
@@ -21,8 +22,10 @@ import parley
 from parley.rules.task import Task
 from parley.store.config import text_digest
 
-SCHEME = "2"  # how a digest is made; digests of different schemes do not compare
+SCHEME = "3"  # how a digest is made; digests of different schemes do not compare
 SHARED = ("parley.tasks.", "parley.rules.")
+# These end a match or refuse a configuration, so their texts never reach a model.
+UNSEEN_ERRORS = {"TaskError", "UsageError"}
 # Where names of `parley` are defined that tasks share; those of `rules` are the API.
 HOME = {
     name: f"parley.{module}"
@@ -79,7 +82,7 @@ def with_shared(sources: Iterable[str]) -> set[str]:
     found, seen, waiting = set[str](), set[str](), [source for source in sources if source]
     while waiting:
         source = waiting.pop()
-        found.add(without_imports(source))
+        found.add(without_error_texts(without_imports(source)))
         for name in imported_modules(source):
             if name.startswith(SHARED) and name not in seen:
                 seen.add(name)
@@ -172,6 +175,25 @@ def without_imports(source: str) -> str:
                     kept
                     or ([] if isinstance(node, ast.Module) or field != "body" else [ast.Pass()]),
                 )
+    return ast.unparse(tree)
+
+
+@lru_cache(maxsize=256)
+def without_error_texts(source: str) -> str:
+    """A source in which `raise TaskError(…)` and `raise UsageError(…)` have no arguments; text that
+    is not Python stays as it is."""
+    try:
+        tree = ast.parse(source)
+    except SyntaxError:
+        return source
+    for node in ast.walk(tree):
+        if (
+            isinstance(node, ast.Raise)
+            and isinstance(node.exc, ast.Call)
+            and isinstance(node.exc.func, ast.Name)
+            and node.exc.func.id in UNSEEN_ERRORS
+        ):
+            node.exc.args, node.exc.keywords = [], []
     return ast.unparse(tree)
 
 

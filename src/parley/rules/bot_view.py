@@ -1,4 +1,4 @@
-"""What a bot sees when it is asked."""
+"""The argument that a bot is called with."""
 
 from __future__ import annotations
 
@@ -11,13 +11,12 @@ from typing import Any, NamedTuple
 from parley.rules.pool import View
 from parley.rules.readers import ReplyText
 
-# as a referee quotes
+# the format of `Referee.quote`
 QUOTED = re.compile(r"\[([0-9a-f]{12}): ([\w ]+) said[^]]*\]\n(.*?)\n\[/\1\]", re.DOTALL)
 
 
 class BotView(NamedTuple):
-    """What a bot decides by: its view, and the item, which only bots may see. That is how a test
-    plants abilities."""
+    """A seat's view and, for bots only, the item. Tests use it to plant abilities."""
 
     view: View
     task: Any
@@ -26,17 +25,17 @@ class BotView(NamedTuple):
     works: Mapping[str, Any] = {}
 
     def fate(self, *what: object) -> float:
-        """A number between 0 and 1 that is always the same for this item and these values; bots use
-        it to have an ability."""
+        """A random number between 0 and 1 that is fixed for this item and these values. Bots
+        compare it with their ability."""
         text = "|".join(map(str, (*what, getattr(self.item, "id", ""))))
         return int.from_bytes(blake2b(text.encode(), digest_size=4).digest()) / 2**32
 
     def explain(self, value: Any, reason: str) -> ReplyText:
-        """The reply that reads as this value, with a reason where the form has room for one."""
+        """A reply that reads as this value, with a reason if the form has room for one."""
         return ReplyText(self.view.expect.write(value, reason))
 
     @property
     def quoted(self) -> list[tuple[str, str]]:
-        """Whom the referee has quoted to this seat so far, and with what, in order."""
+        """The quotations shown to this seat so far: speaker and text, in order."""
         told = "\n".join(turn["content"] for turn in self.view if turn["role"] == "user")
         return [(who, said) for _, who, said in QUOTED.findall(told)]

@@ -1,5 +1,5 @@
-"""What tasks are played on: how a task describes its items, and the types of items that several
-tasks and datasets share."""
+"""Items: how a task declares what it is played on, and the item types that several tasks and
+datasets share."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ ItemType: TypeAlias = type[Any]
 
 @dataclass(frozen=True)
 class Items:
-    """What a task is played on: the type of its items, and how a run chooses among them."""
+    """The items a task is played on: their type, and how a run chooses among them."""
 
     type: ItemType  # a frozen dataclass with a field `id`
     _: KW_ONLY
     sample: int | None = None  # how many items a run draws by default; None: all
     bundled: Sequence[Any] = ()  # items that the task brings along, played by default
-    # a field of items: a sample has each of its values in its share. None: the first are taken
+    # a field of items: a sample keeps the proportions of its values. None: take the first items
     stratum: str | None = None
     # parameters of the task that name what is played, each with the field that holds such names
     picks: Mapping[str, str] = field(default_factory=dict)
@@ -41,13 +41,13 @@ class Items:
             if name not in known:
                 raise TaskError(
                     f"items: {self.type.__name__} has no field {name!r}; "
-                    f"there are: {', '.join(sorted(known))}"
+                    f"its fields are: {', '.join(sorted(known))}"
                 )
 
 
 @lru_cache(256)
 def find_classes(code: str) -> frozenset[str]:
-    """The classes that a program defines at its top; none in what is no Python."""
+    """The classes that a program defines at its top level; none if it is not valid Python."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -59,19 +59,19 @@ def find_classes(code: str) -> frozenset[str]:
 
 @dataclass(frozen=True)
 class Problem:
-    """A programming problem: what is asked for, and the hidden tests or cases that decide whether a
-    program does it."""
+    """A programming problem with the hidden tests or cases that decide whether a program solves
+    it."""
 
     id: str
     text: str
     tests: tuple[str, ...] = ()  # Python; each is one test
-    signature: str = ""  # what the programmer is told besides the text, like `def f(a, b)`
-    names: tuple[str, ...] = ()  # what the tests call, and the program defines
+    signature: str = ""  # shown to the programmer besides the text, like `def f(a, b)`
+    names: tuple[str, ...] = ()  # what the tests call and the program must define
     setup: str = ""  # run after the program, before the tests
-    prelude: str = ""  # what only the tests know
-    reference: str = ""  # a program that is right
-    challenge: tuple[str, ...] = ()  # further tests, harder ones
-    cases: tuple[tuple[str, str], ...] = ()  # standard input and the standard output that is wanted
+    prelude: str = ""  # code that only the tests can see
+    reference: str = ""  # a correct program
+    challenge: tuple[str, ...] = ()  # further, harder tests
+    cases: tuple[tuple[str, str], ...] = ()  # standard input and the expected standard output
 
     def program(self, code: str) -> dict[str, Any]:
         """A program for this problem, as a sandbox takes it."""
@@ -91,10 +91,9 @@ class Problem:
 
 @dataclass(frozen=True)
 class Paragraph:
-    """A piece of text to be translated, with a translation that is taken for right.
+    """A text to translate, with a reference translation.
 
-    Languages are codes as `parley.rules.languages` has them, whatever they were called; nothing
-    where they are not known.
+    Languages are stored as the codes of `parley.rules.languages`; empty if unknown.
     """
 
     id: str
@@ -102,7 +101,7 @@ class Paragraph:
     reference: str
     source_language: str = ""
     target_language: str = ""
-    document: str = ""  # what it is a part of
+    document: str = ""  # the document it is part of
 
     def __post_init__(self) -> None:
         for side in ("source_language", "target_language"):
@@ -110,8 +109,7 @@ class Paragraph:
                 object.__setattr__(self, side, parse_language(said).code)
         if self.source_language and self.source_language == self.target_language:
             raise ValueError(
-                f"a paragraph is translated into another language, not from "
-                f"{self.source_language} into the same"
+                f"source and target language must differ, but both are {self.source_language}"
             )
 
     @property
@@ -124,8 +122,8 @@ LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 @dataclass(frozen=True)
 class Question:
-    """A question with a right answer: one of several choices, known by its letter, or a text or
-    number where there are none."""
+    """A question with its right answer: the letter of a choice, or a text or number if there are
+    no choices."""
 
     id: str
     question: str
@@ -142,7 +140,7 @@ class Question:
             raise ValueError("the answer is empty")
         if len(self.choices) == 1 or len(self.choices) > len(LETTERS):
             raise ValueError(
-                f"a question has 2 to {len(LETTERS)} choices, or none, not {len(self.choices)}"
+                f"a question must have no choices or 2 to {len(LETTERS)}, not {len(self.choices)}"
             )
         if empty := [
             letter for letter, text in zip(LETTERS, self.choices, strict=False) if not text.strip()
@@ -150,13 +148,12 @@ class Question:
             raise ValueError(f"choice {empty[0]} is empty")
         if self.choices and self.answer not in self.letters:
             raise ValueError(
-                f"the answer {self.answer[:40]!r} is none of the letters {self.letters[0]} to "
-                f"{self.letters[-1]}"
+                f"the answer must be a letter from {self.letters[0]} to {self.letters[-1]}, "
+                f"not {self.answer[:40]!r}"
             )
 
     @property
     def letters(self) -> tuple[str, ...]:
-        """The letters of the choices."""
         return tuple(LETTERS[: len(self.choices)])
 
     @property
@@ -166,7 +163,7 @@ class Question:
 
     @property
     def lettered(self) -> str:
-        """The choices, a line each, as they are shown."""
+        """The choices as they are shown, one per line."""
         return "\n".join(
             f"{letter}. {text}" for letter, text in zip(self.letters, self.choices, strict=True)
         )
@@ -174,7 +171,7 @@ class Question:
 
 @dataclass(frozen=True)
 class WordPair:
-    """Two words that are alike and yet not the same, with other names of each that count as it."""
+    """Two similar words, with synonyms of each that count as the same word."""
 
     id: str
     a: str
@@ -184,11 +181,11 @@ class WordPair:
     synonyms_b: tuple[str, ...] = ()
 
     def names(self, word: str) -> tuple[str, ...]:
-        """One of the two words, and all that counts as it."""
+        """One of the two words and its synonyms."""
         return (self.a, *self.synonyms_a) if word == self.a else (self.b, *self.synonyms_b)
 
 
-# Commands that only make sense, or only work, where there are several users.
+# Commands that only make sense, or only work, on a machine with several users.
 OF_USERS = re.compile(
     r"(?:^|[\s;&|(`])(?:useradd|adduser|usermod|userdel|groupadd|addgroup|groupmod|gpasswd|passwd|"
     r"chpasswd|chown|chgrp|su|sudo|runuser)\s"
@@ -201,59 +198,64 @@ class ShellScript:
 
     code: str
     language: str = "bash"
-    missing: str = ""  # the file that should hold it and is not there; then there is no code
+    missing: str = ""  # the missing file that should hold the code; then `code` is empty
 
 
 @dataclass(frozen=True)
 class OSEntry:
-    """A task at the command line of a machine: what is to be done or found out, how the machine is
-    prepared, and what decides whether it was done.
+    """A command-line task: its description, how the machine is prepared, and how the outcome is
+    checked.
 
-    Decisive is the right answer, a pattern that is found in the answer, or scripts that look at the
-    machine. Among these scripts None stands for the example.
+    The outcome is checked by the right answer, by a pattern that must occur in the answer, or by
+    scripts that inspect the machine. In `checks`, None stands for the example.
     """
 
     id: str
     description: str
     subject: str = ""
-    init: tuple[ShellScript, ...] = ()  # run before the model is there
+    init: tuple[ShellScript, ...] = ()  # run before the model gets access
     start: ShellScript | None = None  # run in the model's own shell before its first turn
     answer: str | None = None
-    strip: bool = True  # whether white space around an answer does not matter
+    strip: bool = True  # ignore white space around an answer
     regex: str = ""
     checks: tuple[ShellScript | None, ...] = ()
-    example: ShellScript | None = None  # a script that does it, or prints the answer
+    example: ShellScript | None = None  # a script that solves the task or prints the answer
     home: str = "/root"
-    folder: str = "/"  # where the shell and all scripts begin
+    folder: str = "/"  # working directory in which the shell and all scripts start
 
     def __post_init__(self) -> None:
         if not self.description.strip():
             raise ValueError("the description is empty")
         if self.answer is None and not self.regex and not self.checks:
-            raise ValueError("nothing decides: wanted a check, or an answer or regex to match")
+            raise ValueError(
+                "nothing to check the outcome with: add a check, or an answer or regex to match"
+            )
         if None in self.checks and self.example is None:
-            raise ValueError("a check stands for the example (null), and there is no example")
+            raise ValueError("a check is null, which stands for the example, but there is none")
         for place in (self.home, self.folder):
             if not place.startswith("/") or ".." in place.split("/"):
-                raise ValueError(f"home and folder are whole paths, not {place[:80]!r}")
+                raise ValueError(
+                    f"home and folder must be absolute paths without '..', not {place[:80]!r}"
+                )
         if self.regex:
             try:
                 re.compile(self.regex)
             except re.error as wrong:
-                raise ValueError(f"regex {self.regex[:80]!r} is no pattern: {wrong}") from None
+                raise ValueError(
+                    f"regex {self.regex[:80]!r} is not a valid pattern: {wrong}"
+                ) from None
 
     @property
     def scripts(self) -> tuple[ShellScript, ...]:
-        """All its scripts."""
         every = (*self.init, self.start, *self.checks, self.example)
         return tuple(script for script in every if script is not None)
 
     @property
     def is_judged_by_state(self) -> bool:
-        """Whether only scripts decide that look at the machine, and no right answer."""
+        """Whether the outcome is checked only by scripts that inspect the machine."""
         return bool(self.checks) and None not in self.checks
 
     @property
     def needs_users(self) -> bool:
-        """Whether it makes, becomes or deals with other users, by the commands that it uses."""
+        """Whether its scripts use commands that create, become or manage other users."""
         return any(OF_USERS.search(f"\n{script.code}\n") for script in self.scripts)

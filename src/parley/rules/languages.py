@@ -1,5 +1,4 @@
-"""Languages: their codes, names and other codes, how BLEU cuts their texts, and what stands between
-two sentences."""
+"""Languages: codes, names, the BLEU tokenizer, and the separator between sentences."""
 
 from __future__ import annotations
 
@@ -12,8 +11,8 @@ from parley.errors import UsageError, unknown_name
 
 @dataclass(frozen=True)
 class Language:
-    """A language as it is known here. Its code has no hyphen: that stands between the two languages
-    of a pair."""
+    """A language. Its code has no hyphen, because a hyphen separates the two languages of a
+    pair."""
 
     code: str
     name: str
@@ -57,15 +56,15 @@ TAGGED = re.compile(r"([a-z]{2,3})(_[a-z]{4})?(_(?:[a-z]{2}|\d{3}))?")  # langua
 
 @cache
 def languages_by_name() -> dict[str, Language]:
-    """Every language by all its codes and names."""
+    """Every language under each of its codes and names."""
     return {
         name: each for each in LANGUAGES for name in (each.code, each.name.casefold(), *each.also)
     }
 
 
 def parse_language(said: str) -> Language:
-    """Parse a code or an English name; a script or region is ignored unless it makes a language of
-    its own."""
+    """Parse a code or an English name. A script or region is ignored unless the table has a
+    separate language for it."""
     found = find_language(said)
     if found is None:
         codes = ", ".join(sorted(each.code for each in LANGUAGES))
@@ -73,13 +72,13 @@ def parse_language(said: str) -> Language:
             "language",
             said,
             languages_by_name(),
-            f"wanted a code like {codes}, or its name in English",
+            f"write an English name or one of these codes: {codes}",
         )
     return found
 
 
 def find_language(said: str) -> Language | None:
-    """Find a language by its code or name; None if it is not known."""
+    """Find a language by its code or name; None if it is unknown."""
     name = said.strip().casefold().replace("-", "_")
     tagged = TAGGED.fullmatch(name)
     if name in languages_by_name() or not tagged or tagged[1] not in languages_by_name():
@@ -103,15 +102,15 @@ def parse_language_pair(said: str) -> tuple[Language, Language]:
     }
     if len(found) != 1:
         why = (
-            "can be read in several ways: write a region with an underscore, like en-pt_BR"
+            f"{said!r} is ambiguous: write a region with an underscore, like en-pt_BR"
             if found
-            else "is none"
+            else f"found {said!r}"
         )
-        raise UsageError(f"wanted two languages, like en-zh; {said!r} {why}")
+        raise UsageError(f"wanted a pair of languages like en-zh; {why}")
     return check_different(*found.pop())
 
 
 def check_different(source: Language, target: Language) -> tuple[Language, Language]:
     if source == target:
-        raise UsageError(f"wanted two languages, found {source.name} twice")
+        raise UsageError(f"wanted two different languages, found {source.name} twice")
     return source, target

@@ -1,8 +1,7 @@
-"""Notes: facts that a rule writes into the record, and that an analysis reads back as the same
-type.
+"""Notes: facts that a rule writes into the record and an analysis reads back as the same type.
 
 `referee.note(Round(3, cooperated))` writes a declared note, `referee.note(fact=value)` a free one.
-Only declared notes are read by analyses; free ones are for people who read a match.
+Analyses read only declared notes; free notes are for people who read a match.
 """
 
 from __future__ import annotations
@@ -40,20 +39,21 @@ class Note:
         cls.kind, cls.legacy_keys = kind or cls.kind, frozenset(legacy_keys) or cls.legacy_keys
         if not cls.kind:
             raise TaskError(
-                f"{cls.__name__}: a note has a kind: class {cls.__name__}(Note, kind=…)"
+                f"{cls.__name__}: a note needs a kind: write "
+                f'class {cls.__name__}(Note, kind="TASK.NAME")'
             )
 
     @classmethod
     def from_facts(cls, facts: Mapping[str, Any]) -> Self:
-        """The note that was recorded as these facts; a ValueError says which fact does not fit."""
+        """The note recorded as these facts. Raises ValueError, naming the fact that does not
+        fit."""
         found: Self = decode(facts, cls, cls.__name__)
         return found
 
 
 @dataclass(frozen=True)
 class Vote:
-    """What a judge gave a seat: a score, and the mark it stands for where that is something
-    else."""
+    """A judge's score for a seat, and the mark behind it if that is a different number."""
 
     score: float | None
     mark: float | None = None
@@ -61,8 +61,8 @@ class Vote:
 
 @dataclass(frozen=True)
 class Votes(Note, kind="votes", legacy_keys={"votes"}):
-    """The votes of a panel: by judge, what it gave each seat; None where its reply could not be
-    read.
+    """The votes of a panel: each judge's votes by seat; None if the judge's reply was
+    unreadable.
 
     Every task that writes this note gets the part `judges`.
     """
@@ -72,14 +72,15 @@ class Votes(Note, kind="votes", legacy_keys={"votes"}):
 
 @dataclass(frozen=True)
 class Ended(Note, kind="ended", legacy_keys={"chain", "end"}):
-    """Why a match of two was lost. Every task that writes this note gets reasons in `outcomes`."""
+    """Why a two-player match was lost. Every task that writes this note gets reasons in
+    `outcomes`."""
 
     end: str
 
 
 @dataclass(frozen=True)
 class WrittenNote:
-    """A note as the record keeps it: its kind (None: free), its round, and plain facts."""
+    """A note as it is recorded: its kind (None: free), its round, and plain facts."""
 
     round: int
     facts: Mapping[str, Any]
@@ -91,16 +92,16 @@ class WrittenNote:
 
 
 def facts_of(note: Note) -> dict[str, Any]:
-    """The fields of a declared note."""
     if not is_dataclass(note):
         raise TaskError(
-            f"{type(note).__name__}: a note is a dataclass: add @dataclass(frozen=True)"
+            f"{type(note).__name__}: a note must be a dataclass: add @dataclass(frozen=True)"
         )
     return {each.name: as_plain(getattr(note, each.name)) for each in fields(note)}
 
 
 def as_plain(value: Any) -> Any:
-    """A value with dataclasses in it as mappings; fields that are None by default are left out."""
+    """Convert dataclasses inside a value to mappings; fields that are None by default are left
+    out."""
     if is_dataclass(value) and not isinstance(value, type):
         return {
             each.name: as_plain(found)
@@ -116,13 +117,13 @@ def as_plain(value: Any) -> Any:
 
 @cache
 def field_types(kind: type) -> dict[str, Any]:
-    """The types of a dataclass's fields by name."""
     hints = get_type_hints(kind)
     return {each.name: hints[each.name] for each in fields(kind)}
 
 
 def decode(value: Any, kind: Any, where: str) -> Any:
-    """A plain value as a type that a note may have; a ValueError says what does not fit."""
+    """Convert a plain value to a type that a note may have. Raises ValueError if it does not
+    fit."""
     if kind is Any:
         return value
     if kind is Seat:
@@ -151,7 +152,7 @@ def decode(value: Any, kind: Any, where: str) -> Any:
             and each.default_factory is MISSING
         ]
         if missing:
-            raise ValueError(f"{where}: {', '.join(missing)} is missing")
+            raise ValueError(f"{where}: missing {', '.join(missing)}")
         types = field_types(kind)
         known = {name: each for name, each in value.items() if name in types}
         return kind(
@@ -169,11 +170,14 @@ def decode(value: Any, kind: Any, where: str) -> Any:
             raise ValueError(f"{where}: wanted a list, found {value!r:.80}")
         found = [decode(each, inner[0], f"{where}[{n}]") for n, each in enumerate(value)]
         return found if origin is list else tuple(found)
-    raise TaskError(f"{where}: a note cannot hold {kind}")
+    raise TaskError(
+        f"{where}: a note cannot hold {kind}: use text, numbers, None, seats, dataclasses, "
+        "sequences or mappings"
+    )
 
 
 def decode_union(value: Any, kinds: tuple[Any, ...], where: str) -> Any:
-    """A value as the first of several types that fits it."""
+    """Convert a value to the first of several types that fits."""
     faults = []
     for kind in kinds:
         try:

@@ -1,5 +1,5 @@
-"""Numbers and words as people write them, and whether two say the same; a number that is not
-understood is none."""
+"""Parse numbers as people write them, and compare answers. A number that is not understood does not
+count as one."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NUMERAL = re.compile(
     r"(?![\d^!]|/(?![A-Za-z]{2})|[.,:]\d|[eE][-+]?\d|[xyznkipqrtKMBT](?![A-Za-z])|[十百万亿]|千(?![克米瓦卡]))"
     r"(?!\s?(?:dozen|hundred|thousand|million|billion|trillion)\b)"
 )
-# How LaTeX and print set numbers, and the plain spelling of it.
+# Numbers as typeset in LaTeX and print, to be rewritten in plain characters.
 FRACTION = re.compile(
     r"(\d?)\\[dt]?frac\s?(?:\{\s?(\d{1,20})\s?\}\s?\{\s?([1-9]\d{0,9})\s?\}|(\d)([1-9])(?!\d))"
 )
@@ -48,7 +48,7 @@ DENIED = re.compile(
 PAIRS = {"**", "__", "``", "$$", '""', "“”", "‘’", "''", "「」"}
 WORDS_INSIDE = re.compile(r"[(\[]([^\W\d_][\w\s'’-]+)[)\]]")
 ARTICLE = re.compile(r"(?:an?|the)\s+(?=\w\w)")
-# characters of a number's words, and signs around words, that are looked at
+# limits: characters of an answer, and signs around words
 LONGEST_ANSWER, LAYERS = 500, 8
 
 
@@ -59,8 +59,8 @@ def fold_widths(text: str) -> str:
 
 
 def parse_number(text: str) -> Fraction | None:
-    """The number that a text is: with thousands, a currency, per cent, a power of ten, or as a
-    fraction in LaTeX."""
+    """Parse a text as one number: with thousands separators, a currency, per cent, a power of ten,
+    or as a LaTeX fraction."""
     words = (
         normalise_notation(text[: LONGEST_ANSWER + 1]).strip("$€£¥*_` ").removesuffix(".").strip()
     )
@@ -77,7 +77,7 @@ def numeral_value(found: re.Match[str]) -> Fraction:
 
 
 def normalise_notation(text: str) -> str:
-    """Rewrite how LaTeX and print set numbers into plain characters."""
+    """Rewrite numbers as typeset in LaTeX and print in plain characters."""
     words = EMPHASIS.sub("", fold_widths(text))
     words = ESCAPED.sub(r"\1", MATHS.sub(" ", TEXT.sub(r" \1 ", GROUPED.sub(",", words))))
     words = FRACTION.sub(
@@ -87,7 +87,7 @@ def normalise_notation(text: str) -> str:
 
 
 def normalise_numeral(text: str) -> str:
-    """A number in its plain spelling, nothing where it is none: 1,234.50 is 1234.5."""
+    """A number in plain spelling, so 1,234.50 is 1234.5; empty if it is not a number."""
     found = parse_number(text)
     return "" if found is None else format_fraction(found)
 
@@ -102,8 +102,8 @@ def format_fraction(found: Fraction) -> str:
 
 
 def find_only_number(words: str) -> str:
-    """Find the only number in some words, or the result of a sum; empty where there is none, where
-    there are several, or where it is denied."""
+    """Find the only number in a text, or the result of a sum; empty if there is none, if there are
+    several, or if it is denied."""
     if len(words) > LONGEST_ANSWER or DENIED.search(words):
         return ""
     sides = normalise_notation(words).split("=")
@@ -114,8 +114,7 @@ def find_only_number(words: str) -> str:
 
 
 def find_single_number(words: str) -> Fraction | None:
-    """The number that some words hold, unless there is another in them, or it is a part of a
-    term."""
+    """The number in a text, unless there is another one or it is part of a term."""
     words = AREA.sub("", words)
     found = NUMERAL.search(words)
     if found is None:
@@ -130,8 +129,7 @@ def find_single_number(words: str) -> Fraction | None:
 
 
 def normalise_words(text: str) -> str:
-    """Remove case, a leading article and the signs around some words; signs that mean something
-    stay."""
+    """Remove case, a leading article and punctuation around a text; signs with a meaning stay."""
     words = fold_widths(text).strip()
     for _ in range(LAYERS):
         bare = words.rstrip(".。,;，； ")
@@ -148,8 +146,8 @@ def normalise_words(text: str) -> str:
 
 
 def is_same_answer(said: str, answer: str) -> bool:
-    """Whether an answer is the right one: the same number and no other, or the same words; 50% is
-    50, and not 0.5."""
+    """Whether an answer is right: the same number and no other, or the same words. 50% equals 50,
+    not 0.5."""
     wanted = parse_number(answer)
     if wanted is None:
         return normalise_words(said) == normalise_words(answer)

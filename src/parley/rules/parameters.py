@@ -1,4 +1,4 @@
-"""Values that people write, made to fit the types that dataclasses declare."""
+"""Parse values that users type into the types that dataclasses and functions declare."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 def build_dataclass(cls: type[T], given: Mapping[str, Any], what: str, owner: str) -> T:
-    """Make a dataclass from these values, which may be texts from a command line."""
+    """Make a dataclass from these values, which may be strings from a command line."""
     known = {field.name for field in fields(cls) if field.init}  # type: ignore[arg-type]
     values = parse_values(get_type_hints(cls, include_extras=True), known, given, what, owner)
     try:
@@ -25,10 +25,10 @@ def build_dataclass(cls: type[T], given: Mapping[str, Any], what: str, owner: st
 
 
 def literal_options(cls: type) -> dict[str, frozenset[Any]]:
-    """The options of those fields that have some to choose from."""
+    """The options of every field declared as a Literal."""
     try:
         hints = get_type_hints(cls)
-    except (TypeError, NameError):  # annotations that name what is not there
+    except (TypeError, NameError):  # annotations with undefined names
         return {}
     return {
         name: frozenset(get_args(hint))
@@ -40,8 +40,8 @@ def literal_options(cls: type) -> dict[str, frozenset[Any]]:
 def parse_keywords(
     function: Callable[..., Any], given: Mapping[str, Any], what: str, owner: str
 ) -> dict[str, Any]:
-    """Parse values as keyword arguments of a function, by its annotations; its first parameter is
-    not among them."""
+    """Parse values as keyword arguments of a function, by its annotations. Its first parameter is
+    excluded."""
     known = {
         name
         for name, at in list(signature(function).parameters.items())[1:]
@@ -49,7 +49,7 @@ def parse_keywords(
     }
     try:
         hints = get_type_hints(function, include_extras=True)
-    # a partial, or annotations that name what is not there: values stay as given
+    # a partial, or annotations with undefined names: values stay as given
     except (TypeError, NameError):
         hints = {}
     return parse_values(hints, known, given, what, owner)
@@ -58,7 +58,7 @@ def parse_keywords(
 def parse_values(
     hints: Mapping[str, Any], known: set[str], given: Mapping[str, Any], what: str, owner: str
 ) -> dict[str, Any]:
-    """Parse values by the types that their names declare; the error for an unknown name suggests
+    """Parse values by the declared types of their names. The error for an unknown name suggests
     the nearest one."""
     for name in given:
         if name not in known:
@@ -70,9 +70,9 @@ def parse_values(
 
 
 def parse_value(value: Any, kind: Any, where: str) -> Any:
-    """Parse a value, or a text that stands for it, as the type that a parameter declares.
+    """Parse a value, or a string that stands for it, as the declared type of a parameter.
 
-    `Annotated[float, (0, 1)]` has limits.
+    `Annotated[float, (0, 1)]` sets limits.
     """
     origin, options = get_origin(kind), get_args(kind)
     if origin is Annotated:
@@ -97,10 +97,10 @@ def parse_value(value: Any, kind: Any, where: str) -> Any:
     if origin in (tuple, list):
         parts = value.split(",") if isinstance(value, str) else value
         if not isinstance(parts, list | tuple):
-            raise UsageError(f"{where} wants a list, got {value!r}")
+            raise UsageError(f"{where} must be a list, not {value!r}")
         kinds = (options[0],) * len(parts) if origin is list or ... in options else options
         if len(kinds) != len(parts):
-            raise UsageError(f"{where} wants a list of {len(kinds)}, got {value!r}")
+            raise UsageError(f"{where} must be a list of {len(kinds)} values, not {value!r}")
         return tuple(
             parse_value(part, each, where) for part, each in zip(parts, kinds, strict=True)
         )
@@ -108,8 +108,7 @@ def parse_value(value: Any, kind: Any, where: str) -> Any:
 
 
 def parse_scalar(value: Any, kind: Any, where: str) -> Any:
-    """Parse a value as a bool, whole number, number or text."""
-    wanted = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}.get(
+    wanted = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}.get(
         kind, str(kind)
     )
     if kind is bool:
@@ -125,4 +124,4 @@ def parse_scalar(value: Any, kind: Any, where: str) -> Any:
                 return number
         except (TypeError, ValueError, OverflowError):
             pass
-    raise UsageError(f"{where} wants {wanted}, got {value!r}")
+    raise UsageError(f"{where} must be {wanted}, not {value!r}")

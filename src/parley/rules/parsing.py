@@ -1,5 +1,4 @@
-"""What models write, taken apart: numbers, JSON objects and fenced blocks in the midst of words.
-All in bounded time."""
+"""Parse replies: find numbers, JSON objects and fenced blocks within prose, in bounded time."""
 
 from __future__ import annotations
 
@@ -14,22 +13,22 @@ import orjson
 from parley.errors import Unreadable
 
 DEEPEST = 50
-# of a whole number; one that is longer is no finite number to whoever computes with it
+# of a whole number; a longer one would overflow a float
 DIGITS = 300
 SIGNS = "{}[]\":,'\\`"
-# characters of a broken object that are looked at, brackets of a kind in it
+# limits for repairing a broken object: its characters, and brackets of one kind
 MENDABLE, TANGLED = 2_000, 64
 OPENED = re.compile(r'\{(?=\s*+["}])')
 SHORT = 2_000  # characters
-# characters: an error of the decoder counts the lines before it, so it is given none that lie far
-# back
+# characters: a decoder error counts all lines before it, so the text is cut from time to time
 NEAR = 4_096
 TOO_DEEP = f"the JSON object is nested more than {DEEPEST} levels deep"
 BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)|[{}\[\]]', re.DOTALL)
 
 
 def find_fenced_blocks(text: str) -> list[tuple[str, str]]:
-    """Find the fenced blocks of a text and their tags, in one pass; the last may be left open."""
+    """Find the fenced blocks of a text and their tags, in one pass; the last one need not be
+    closed."""
     blocks: list[tuple[str, str]] = []
     tag: str | None = None
     body: list[str] = []
@@ -51,7 +50,7 @@ def is_single_word(text: str) -> bool:
 
 
 def finite_number(value: Any) -> float | None:
-    """A finite number, given as such or as its numeral."""
+    """A finite number, given as a number or as a numeral; None for anything else."""
     if isinstance(value, str):
         try:
             value = float(value.strip().rstrip("."))
@@ -63,12 +62,11 @@ def finite_number(value: Any) -> float | None:
 
 
 def find_object(text: str, names: set[str]) -> dict[str, Any]:
-    """The JSON object in a reply that has these names: the only one, since another one may be
-    quoted from somebody else.
+    """Find the one JSON object in a reply that has these names.
 
-    Whatever has one of the names counts as an answer, also where it is not whole or stands in a
-    fenced block. Several answers are refused unless they say the same, so that words which a judge
-    only quotes are never read as its own.
+    Any object with one of the names counts as an answer, even if it is incomplete or inside a
+    fenced block. Several different answers are refused, so that an object that a judge only quotes
+    is never read as its own.
     """
     if (simple := parse_simple_object(text, names)) is not None:
         return simple
@@ -98,8 +96,8 @@ def find_object(text: str, names: set[str]) -> dict[str, Any]:
 
 
 def parse_simple_object(text: str, names: set[str]) -> dict[str, Any] | None:
-    """A reply that is one short flat object with these names, each once, and nothing else: the
-    usual case, at little cost."""
+    """Parse a reply that is one short flat object with each of these names once, and nothing else:
+    the usual case, done fast."""
     if len(text) > SHORT or text[:1] != "{" or text[-1:] != "}" or "\\" in text:
         return None
     try:
@@ -112,7 +110,7 @@ def parse_simple_object(text: str, names: set[str]) -> dict[str, Any] | None:
 
 
 def find_answers(found: dict[str, Any], names: set[str]) -> Iterator[dict[str, Any]]:
-    """The object itself if it has one of the names, otherwise those inside it that have."""
+    """The object itself if it has one of the names, otherwise the objects inside it that do."""
     waiting: list[Any] = [found]
     while waiting:
         value = waiting.pop()
@@ -123,17 +121,16 @@ def find_answers(found: dict[str, Any], names: set[str]) -> Iterator[dict[str, A
 
 
 def begins_object(text: str, names: set[str]) -> bool:
-    """Whether an object with one of these names was begun here, however badly."""
+    """Whether an object with one of these names begins here, even if it is malformed."""
     key = rf"[{{,]\s*+[\"'`]?(?:{'|'.join(map(re.escape, names))})[\"'`]?\s*+:"
     return (brace := text.find("{")) >= 0 and re.compile(key).search(text, brace) is not None
 
 
 def repair_object(text: str) -> str | None:
-    """The object that a reply was meant to hold, where only the signs of its JSON are broken:
-    quotes, commas, brackets.
+    """Repair an object in which only the JSON syntax is broken: quotes, commas, brackets.
 
-    Every letter and digit must be in what comes out, so that `10 - 3` is not read as 10; and an end
-    that is missing must follow a closed text or list, since a number may have been cut.
+    The repaired object must contain every letter and digit, so that `10 - 3` is not read as 10. A
+    missing end must follow a closed string or list, since a number may have been cut.
     """
     start, end = text.find("{"), text.rfind("}")
     broken = text[start : end + 1 if end > start else len(text)].rstrip()
@@ -145,7 +142,7 @@ def repair_object(text: str) -> str | None:
 
     try:
         if any(True for _ in find_objects(text)):
-            return None  # an object that can be read, and is not the one that was asked for
+            return None  # the reply has a readable object, which is not the requested one
         found = repair_json(broken, ensure_ascii=False)
     except (Unreadable, ValueError, RecursionError):
         return None
@@ -158,7 +155,7 @@ def repair_object(text: str) -> str | None:
 
 
 def strip_json_signs(text: str) -> str:
-    """Remove the signs of JSON and all spaces, to compare what two texts say."""
+    """Remove JSON punctuation and all spaces, to compare the content of two texts."""
     return "".join(mark for mark in text if mark not in SIGNS and not mark.isspace())
 
 
@@ -178,10 +175,10 @@ def check_object(found: dict[str, Any]) -> dict[str, Any]:
 
 
 def find_objects(text: str) -> Iterator[tuple[int, int, dict[str, Any]]]:
-    """The outermost JSON objects in a reply with their places, in order.
+    """The outermost JSON objects in a reply with their positions, in order.
 
-    Where reading fails, all objects that were open fail with it and are not tried again: so no
-    character is read more often than a few times, whatever the reply is.
+    When decoding fails, all objects that were open fail with it and are not tried again. So every
+    character is read only a few times, whatever the reply is.
     """
     failed: set[int] = set()
     rest, base = text, 0
@@ -203,7 +200,7 @@ def find_objects(text: str) -> Iterator[tuple[int, int, dict[str, Any]]]:
 
 
 def find_open_objects(text: str, start: int, end: int) -> list[int]:
-    """Find where the objects begin that are still open at the end of a piece of JSON."""
+    """Find the positions of all brackets that are still open at the end of a piece of JSON."""
     stack: list[int] = []
     for mark in BRACKETS.finditer(text, start, end):
         if mark[0] in "{[":
@@ -214,8 +211,7 @@ def find_open_objects(text: str, start: int, end: int) -> list[int]:
 
 
 def refuse_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Make an object, but refuse a name with two values: one may be quoted from somebody
-    else."""
+    """Make an object, but refuse a name with two different values."""
     found = dict(pairs)
     if len(found) < len(pairs) and any(found[name] != value for name, value in pairs):
         raise Unreadable("a name stands twice in the JSON object, with different values")

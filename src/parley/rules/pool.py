@@ -16,7 +16,7 @@ Speaker: TypeAlias = Literal["system", "user", "assistant"]
 
 
 class Seat(NamedTuple):
-    """An anonymous place at the table; a role that has one seat only numbers it 0."""
+    """An anonymous place in a match. The only seat of a role has the number 0."""
 
     role: str
     number: int = 0
@@ -31,18 +31,18 @@ class Seat(NamedTuple):
 
     @property
     def key(self) -> str:
-        """How records name this seat."""
+        """The name of this seat in records."""
         return f"{self.role}.{self.number}" if self.number else self.role
 
     @classmethod
     def of(cls, key: str) -> Seat:
-        """The seat that a record names."""
+        """The seat with this name in records."""
         role, dot, number = key.rpartition(".")
         return cls(role, int(number)) if dot else cls(number)
 
 
 def to_plain_data(value: Any) -> Any:
-    """A value as data that any record can hold: seats by their keys, tuples as lists."""
+    """Convert a value to plain data for a record: seats to their keys, tuples to lists."""
     if isinstance(value, Seat):
         return value.key
     if isinstance(value, dict):
@@ -65,19 +65,18 @@ Content: TypeAlias = str | tuple[ContentPart, ...]
 
 
 def text_of(content: Content) -> str:
-    """The words of a message, whatever else it holds."""
+    """The text of a message without its other content."""
     return content if isinstance(content, str) else "".join(part.text for part in content)
 
 
 class Turn:
-    """What stands in a view: one speaker's uninterrupted words, encoded to JSON once."""
+    """One turn of a conversation, encoded to JSON once."""
 
     __slots__ = ("content", "encoded", "provider_state", "role")
 
     def __init__(self, role: Speaker, content: Content, provider_state: Any = None) -> None:
         self.role, self.content, self.provider_state = role, content, provider_state
-        # Put together by hand: orjson gives out buffers of 4 kB and more, which a long match would
-        # keep.
+        # Built by hand: orjson returns buffers of 4 kB and more, which a long match would keep.
         self.encoded = b'{"role":"%b","content":%b}' % (role.encode(), orjson.dumps(content))
 
     def __repr__(self) -> str:
@@ -85,10 +84,11 @@ class Turn:
 
 
 class Example(NamedTuple):
-    """A demonstration: what was put to somebody, and a good answer.
+    """One turn of a demonstration: a question and a good answer.
 
-    `hint` says in what form to answer. The seat sees it below the question, unless the first reply
-    is free. A demonstration of several turns is several of these, of which the later ones continue.
+    `hint` describes the form of the answer. The seat sees it below the question, unless the first
+    reply is free. A demonstration of several turns is several of these; all but the first have
+    `continues` set.
     """
 
     question: str
@@ -98,7 +98,7 @@ class Example(NamedTuple):
 
 
 def split_demonstrations(examples: Sequence[Example]) -> list[tuple[Example, ...]]:
-    """Examples by demonstration: each from its first turn to its last."""
+    """Group examples into demonstrations, each from its first turn to its last."""
     found: list[list[Example]] = []
     for example in examples:
         if example.continues and found:
@@ -118,7 +118,7 @@ class BotKnowledge(NamedTuple):
 
 
 class View(Sequence[dict[str, str]]):
-    """All that a seat can see when it is asked: its own conversation, frozen.
+    """Everything a seat can see when it is asked: its own conversation, frozen.
 
     It reads as a list of {"role", "content"} messages; `text` is the last thing said to the seat.
     """
@@ -155,8 +155,8 @@ class View(Sequence[dict[str, str]]):
         self.seat, self.round, self.attempt, self.expect = seat, round, attempt, expect
         # Turns are only ever added at the end, so a length freezes them without a copy.
         self._turns, self._length, self.digest = turns, len(turns), digest
-        # Where chance begins for a model: the same whenever the match is played, and nothing can be
-        # read from it.
+        # The random seed sent to a model: the same whenever the match is played, and it reveals
+        # nothing.
         self.examples, self.bot_knowledge, self.sampling_seed = (
             examples,
             bot_knowledge,
@@ -168,8 +168,8 @@ class View(Sequence[dict[str, str]]):
         self.told = told
 
     def with_examples(self, examples: Sequence[Example], lessons: str = "") -> View:
-        """The same view with other demonstrations. What was told before the question stands once,
-        before the first of them; `lessons` stand before the question itself."""
+        """The same view with other demonstrations. What the seat was told before the question
+        appears once, before the first demonstration; `lessons` appear before the question."""
         at = 0 if self.examples is None else self.examples[0]
         turns, shown = self.turns, tuple(examples)
         words = asked = text_of(turns[at].content)
@@ -196,7 +196,7 @@ class View(Sequence[dict[str, str]]):
 
     @property
     def schema(self) -> Mapping[str, Any] | None:
-        """The schema of the reply, where this request asks for one."""
+        """The schema of the reply, if this request asks for one."""
         return None if self.free else self.expect.schema
 
     @property
@@ -206,12 +206,12 @@ class View(Sequence[dict[str, str]]):
 
     @property
     def text(self) -> str:
-        """What was said to the seat last."""
+        """The last thing said to the seat."""
         return text_of(self._turns[self._length - 1].content)
 
     @property
     def reply_count(self) -> int:
-        """How many replies the seat has given so far."""
+        """The number of replies that the seat has given so far."""
         return sum(turn.role == "assistant" for turn in self.turns)
 
     def __len__(self) -> int:
@@ -232,7 +232,7 @@ class View(Sequence[dict[str, str]]):
 
 
 def as_message(turn: Turn) -> dict[str, str]:
-    """A turn in the form that most interfaces speak."""
+    """A turn in the format of chat APIs."""
     return {"role": turn.role, "content": text_of(turn.content)}
 
 
@@ -240,8 +240,7 @@ Kind: TypeAlias = Literal["tell", "ask", "again", "reply"]
 
 
 class Message(NamedTuple):
-    """One entry of the record. A reply's words stand with its call; nobody else can read them
-    here."""
+    """One entry of the record. The text of a reply is stored with its call, not here."""
 
     round: int
     kind: Kind
@@ -252,8 +251,7 @@ class Message(NamedTuple):
 
 
 class SeatHistory:
-    """One seat's view as it grows: turns, what waits to be shown, and a digest chained over
-    both."""
+    """One seat's conversation as it grows: turns, messages not yet shown, and a running digest."""
 
     __slots__ = ("digest", "examples", "told", "turns", "waiting")
 
@@ -269,8 +267,7 @@ class SeatHistory:
         self.digest = blake2b(self.digest + turn.encoded, digest_size=16).digest()
 
     def put(self, question: str) -> None:
-        """Close what waits, and this question, into one turn of the user: roles alternate
-        strictly."""
+        """Put waiting messages and this question into one user turn, so that roles alternate."""
         if not self.turns and self.waiting:
             self.told = "\n\n".join(filter(None, self.waiting))
         self.waiting.append(question)
@@ -278,16 +275,15 @@ class SeatHistory:
         self.waiting.clear()
 
     def answer(self, content: Content, provider_state: Any = None) -> None:
-        """The seat's own words."""
         self.add(Turn("assistant", content, provider_state))
 
 
-# Which seats read which words of the referee; all read the same unless something is masked.
+# Which seats read which text of the referee; all read the same unless something is masked.
 Delivery: TypeAlias = Callable[[tuple[Seat, ...], str], list[tuple[tuple[Seat, ...], str]]]
 
 
 def deliver_unchanged(seats: tuple[Seat, ...], text: str) -> list[tuple[tuple[Seat, ...], str]]:
-    """Everybody reads the words as they are."""
+    """All seats read the same text."""
     return [(seats, text)]
 
 
@@ -302,7 +298,7 @@ class Pool:
         self.deliver = deliver
 
     def tell(self, round: int, seats: tuple[Seat, ...], text: str) -> None:
-        """Put the referee's words where these seats, and only these, will see them."""
+        """Show a text of the referee to these seats only."""
         for group, words in self.deliver(seats, text):
             self.messages.append(Message(round, "tell", None, group, words))
             for seat in group:

@@ -1,4 +1,4 @@
-"""Prompts: texts with a name, whose variables are known and checked."""
+"""Prompts: named texts whose variables are checked."""
 
 from __future__ import annotations
 
@@ -42,19 +42,17 @@ class Prompt:
             near = get_close_matches(name, values, n=1)
             hint = f"did you mean {{{near[0]}}}? " if near else ""
             raise TaskError(
-                f"prompt {self.name!r} has the variable {{{name}}}, which is not given; "
-                f"{hint}there are: {', '.join(f'{{{each}}}' for each in sorted(values)) or 'none'}"
+                f"prompt {self.name!r} uses {{{name}}}, but the script gives no such value; "
+                f"{hint}it gives: {', '.join(f'{{{each}}}' for each in sorted(values)) or 'none'}"
             ) from None
         return "".join(filled)
 
     def replaced(self, text: str, also: Iterable[str]) -> Prompt:
-        """This prompt in other words, which may use its variables and a task's parameters."""
+        """This prompt with another text, which may use its variables and the task's parameters."""
         other, known = Prompt(self.name, text), {*self.variables, *also}
         for name in other.variables:
             if name not in known:
-                raise unknown_name(
-                    f"variable in the replacement of prompt {self.name!r}:", name, known
-                )
+                raise unknown_name(f"variable in your text for prompt {self.name!r}:", name, known)
         return other
 
     def without(self, other: Prompt) -> str:
@@ -63,11 +61,11 @@ class Prompt:
 
 
 def prompt_address(task: str, name: str) -> str:
-    """The name by which users replace a prompt: TASK.NAME, unless it has a dot already."""
+    """The name under which users replace a prompt: TASK.NAME, unless it already has a dot."""
     return name if "." in name else f"{task}.{name}"
 
 
-# What every referee says when a reply has the wrong form; a configuration may replace these too.
+# Every referee uses these when a reply has the wrong form; a configuration may replace them too.
 AGAIN = Prompt("again", "Your reply could not be read: {fault}. {hint}")
 SHORTER = Prompt(
     "shorter", "Your reply was cut off by the length limit. Give it again, shorter. {hint}"
@@ -77,7 +75,7 @@ COMMON = {prompt.name: prompt for prompt in (AGAIN, SHORTER, FORM)}
 
 
 def round_numbers(value: Any) -> Any:
-    """A number, or a list with numbers, with as many digits as a reader needs."""
+    """Round a number, or the numbers in a list, for display."""
     if isinstance(value, float):
         return float(f"{value:.3g}") if abs(value) < 1 else round(value, 2)
     if isinstance(value, list | tuple):
@@ -86,7 +84,7 @@ def round_numbers(value: Any) -> Any:
 
 
 def format_value(value: Any) -> str:
-    """A value as it stands in a prompt: numbers without noise, lists in brackets."""
+    """Format a value for a prompt: numbers without floating-point noise, lists in brackets."""
     if isinstance(value, str):
         return value
     if isinstance(value, float):

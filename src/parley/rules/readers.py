@@ -1,4 +1,4 @@
-"""How a reply is read: each reader states its form, reads it, and can write it."""
+"""Readers: each describes one form of reply, parses it, and can write it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from parley.rules.prompts import Prompt
 from parley.tables import shorten
 
 T_co = TypeVar("T_co", covariant=True)
-LONGEST = 200_000  # characters of one reply that are looked at and kept
+LONGEST = 200_000  # characters of one reply that are read and kept
 
 
 class Reader(Protocol[T_co]):
@@ -34,15 +34,15 @@ class Reader(Protocol[T_co]):
     def read(self, text: str) -> T_co: ...
 
     def write(self, value: Any, reason: str = "") -> str:
-        """The reply that reads as this value; bots speak through it."""
+        """Write a reply that reads as this value; bots use it to answer."""
 
     def sample(self, rng: Random) -> T_co:
-        """Any value that this form allows."""
+        """Draw any value that this form allows."""
 
 
 class ReplyText(str):
-    """The text of a reply, or what was read from one; `cut` is true if the token limit ended it
-    early, `said` is the whole reply where only a part of it was read."""
+    """The text of a reply, or the part that was read. `cut` is true if the token limit ended the
+    reply early; `said` is the whole reply if only a part of it was read."""
 
     cut: bool = False
     said: str = ""
@@ -50,7 +50,7 @@ class ReplyText(str):
 
 @dataclass(frozen=True)
 class Text:
-    """Free text; only silence is unreadable."""
+    """Free text; only an empty reply is unreadable."""
 
     hint: str = ""
     schema: None = None
@@ -72,14 +72,14 @@ class Text:
 
 @dataclass(frozen=True)
 class Word:
-    """One word and nothing else, of so many letters at the most; marks and spaces around it do not
-    count."""
+    """One word and nothing else, of at most `longest` letters. Punctuation and spaces around it
+    are ignored."""
 
     hint: str = "Answer with one word and nothing else."
     longest: int | None = None
-    # how it is asked for again, where the words of every referee will not do
+    # replaces the common prompt `again` for a second attempt
     again: Prompt | None = None
-    letters: str = "aeilnorst"  # of any word that a bot may draw
+    letters: str = "aeilnorst"  # `sample` makes words of these
     schema: None = None
 
     def read(self, text: str) -> ReplyText:
@@ -101,8 +101,8 @@ class Word:
 
 @dataclass(frozen=True)
 class Amount:
-    """A number between two limits, under a name in a JSON object with a reason; whole if so
-    wanted."""
+    """A number between two limits, under a name in a JSON object with a reason. `whole`: only
+    whole numbers."""
 
     name: str
     least: float
@@ -113,7 +113,10 @@ class Amount:
         if not self.least <= self.most or (
             self.whole and math.ceil(self.least) > math.floor(self.most)
         ):
-            raise TaskError(f"Amount {self.name!r}: nothing lies from {self.least} to {self.most}")
+            raise TaskError(
+                f"Amount {self.name!r}: there is no {'whole ' * self.whole}number from "
+                f"{self.least} to {self.most}"
+            )
 
     @cached_property
     def hint(self) -> str:
@@ -170,8 +173,8 @@ class Choice:
 
     name: str
     options: tuple[str, ...]
-    hint: str = ""  # the form in other words, in another language say
-    # how it is asked for again, where the words of every referee will not do
+    hint: str = ""  # replaces the generated description of the form, in another language say
+    # replaces the common prompt `again` for a second attempt
     again: Prompt | None = None
 
     def __post_init__(self) -> None:
@@ -179,7 +182,10 @@ class Choice:
             len({option.casefold() for option in self.options}) != len(self.options)
             or not self.options
         ):
-            raise TaskError(f"Choice {self.name!r} wants different options, got {self.options!r}")
+            raise TaskError(
+                f"Choice {self.name!r} needs at least one option and no duplicates, "
+                f"not {self.options!r}"
+            )
         if not self.hint:
             object.__setattr__(
                 self, "hint", json_hint({"reason": "why", self.name: " or ".join(self.options)})
@@ -212,13 +218,13 @@ class Choice:
 
 @dataclass(frozen=True, eq=False)
 class Fields:
-    """A JSON object whose fields are described by a JSON schema each; all are required."""
+    """A JSON object in which every field has a JSON schema; all fields are required."""
 
     fields: Mapping[str, Mapping[str, Any]]
 
     def __post_init__(self) -> None:
         if not self.fields:
-            raise TaskError("Fields wants at least one field")
+            raise TaskError("Fields needs at least one field")
 
     @cached_property
     def hint(self) -> str:
@@ -230,7 +236,7 @@ class Fields:
 
     @cached_property
     def fault_of(self) -> Callable[[Any], str | None]:
-        """What the schema holds against an object; the check is compiled at its first use."""
+        """A check of an object against the schema, compiled at its first use."""
         from fastjsonschema import JsonSchemaValueException, compile
 
         check = compile({**self.schema, "additionalProperties": True})
@@ -259,7 +265,7 @@ class Fields:
 
 @dataclass(frozen=True)
 class Code:
-    """A program: the longest fenced block of the reply, or all of it where there is none."""
+    """A program: the longest fenced block of the reply, or the whole reply if there is none."""
 
     language: str = "python"
     schema: None = None

@@ -1,5 +1,5 @@
-"""What a rule may do: tell, ask, look things up, run code, note, quote and draw lots. Nothing here
-performs I/O."""
+"""What a rule can do: tell, ask, look things up, run code, note, quote and draw random numbers.
+Nothing here performs I/O."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MARKS = re.compile(r"\[(?=[0-9a-f]{12}: |/[0-9a-f]{12}\])")  # as they stand aro
 
 @dataclass(slots=True, eq=False)
 class Ask(Generic[T]):
-    """One synchronous round. Awaiting it hands the round to whoever drives the script."""
+    """One synchronous round. Awaiting it hands the round to the match that runs the script."""
 
     seats: tuple[Seat, ...]
     text: str
@@ -75,8 +75,8 @@ class RunProgram:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LookUp:
-    """A question to a work of reference; its answer is data, recorded like a reply, so that a
-    replay does not need the work."""
+    """A question to a work of reference. Its answer is data and recorded like a reply, so a replay
+    does not need the work."""
 
     work: str
     question: str
@@ -92,7 +92,7 @@ Effect = Ask[Any] | AskTogether | RunProgram | LookUp
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """Something a seat did that it should not have, and what followed."""
+    """A reply that breaks the format or the rule, and what followed."""
 
     round: int
     seat: Seat
@@ -103,7 +103,7 @@ class Violation:
 
 
 class Referee:
-    """The rule's hands: it knows seats, never who sits there."""
+    """Acts for the rule: it knows seats, never the participants in them."""
 
     def __init__(
         self,
@@ -125,11 +125,11 @@ class Referee:
 
     @cached_property
     def rng(self) -> Random:
-        """The only chance there is."""
+        """The only source of random numbers in a rule; seeded per match."""
         return Random(self._seed)
 
     def tell(self, to: Seat | Sequence[Seat], text: str) -> None:
-        """Put a message where these seats, and only these, will see it when they are asked next."""
+        """Show a message to these seats only, together with their next question."""
         self._pool.tell(self.round, self._seats(to), self._words(text))
 
     @overload
@@ -200,11 +200,12 @@ class Referee:
     ) -> Ask[Any]:
         """Ask these seats at once; nobody sees a reply before all have replied.
 
-        An unreadable reply is asked for again, `attempts` times in all. Then `default` is the
-        seat's value; without one the match is aborted, unless the script catches `Forfeit`.
+        After an unreadable reply the seat is asked again, up to `attempts` times in all. Then
+        `default` is the seat's value. Without a default the match is aborted, unless the script
+        catches `Forfeit`.
         """
         if attempts < 1:
-            raise TaskError(f"a question needs at least one attempt, not {attempts}")
+            raise TaskError(f"attempts must be at least 1, not {attempts}")
         ask: Ask[Any] = Ask(
             self._seats(to),
             self._words(text),
@@ -218,21 +219,23 @@ class Referee:
         return ask
 
     def together(self, *asks: Ask[Any]) -> AskTogether:
-        """Put different questions in one round."""
+        """Ask different questions in one round."""
         seats = [seat for ask in asks for seat in ask.seats]
         if len(set(seats)) != len(seats):
-            raise TaskError("a seat can be asked only once in a round")
+            raise TaskError(
+                "a seat can be asked only once per round, but `together` was given two questions "
+                "for the same seat"
+            )
         return AskTogether(asks)
 
     def run(self, program: Mapping[str, Any]) -> RunProgram:
-        """Run a program in the sandbox; what comes back is data."""
+        """Run a program in the sandbox; the result is data."""
         run = RunProgram(program)
         self.unawaited[id(run)] = run
         return run
 
     def consult(self, work: str, question: str, *given: Any) -> LookUp:
-        """Look something up in a work that the task names in `works()`; what comes back is
-        data."""
+        """Look something up in a work that the task names in `works()`; the answer is data."""
         consult = LookUp(work, question, given)
         self.unawaited[id(consult)] = consult
         return consult
@@ -244,26 +247,33 @@ class Referee:
         """
         if note is not None:
             if facts or not isinstance(note, Note):
-                raise TaskError("a note is one `Note`, or facts by name: referee.note(coins=3)")
+                raise TaskError(
+                    "referee.note takes either one `Note` or facts by name, "
+                    "like referee.note(coins=3)"
+                )
             facts = facts_of(note)
         if "round" in facts:
-            raise TaskError("a note has its round already: give the fact another name")
+            raise TaskError(
+                "a note cannot have a fact called `round`, because every note records its round: "
+                "give the fact another name"
+            )
         try:
-            # as it will be read from the record
+            # the same data as a reader of the record gets
             found = orjson.loads(orjson.dumps(to_plain_data(facts)))
             if note is not None:
                 type(note).from_facts(found)
         except TypeError as wrong:
-            raise TaskError(f"a note holds plain data only: {wrong}") from None
+            raise TaskError(f"a note can hold plain data only: {wrong}") from None
         except ValueError as wrong:
-            raise TaskError(f"a note does not hold what its class declares: {wrong}") from None
+            raise TaskError(f"a note does not match the types of its class: {wrong}") from None
         self.notes.append(WrittenNote(self.round, found, None if note is None else note.kind))
 
     def fault(self, seat: Seat, kind: str, detail: str = "") -> None:
-        """Record that a seat broke a rule of the game; what follows is the script's business."""
+        """Record that a seat broke a rule of the game; the script decides what follows."""
         if not isinstance(kind, str) or not kind or not isinstance(detail, str):
             raise TaskError(
-                f"a fault has a kind and a detail in words, not {kind!r} and {detail!r}"
+                "referee.fault needs two texts, a kind (not empty) and a detail, "
+                f"not {kind!r} and {detail!r}"
             )
         (seat,) = self._seats(seat)
         self.violations.append(
@@ -273,19 +283,19 @@ class Referee:
     def render(self, prompt: Prompt, /, **values: Any) -> str:
         """A prompt's text, as configured, with the task's parameters and these values filled in.
 
-        Parameters stand there as they are. Numbers among the values are rounded to two digits
-        after the point, those between -1 and 1 to three that count.
+        Parameters are not rounded. Numbers among the values are rounded to two decimals, those
+        between -1 and 1 to three significant digits.
         """
         if self._round_numbers:
             values = {name: round_numbers(value) for name, value in values.items()}
         return self._prompts.get(prompt.name, prompt).render({**self._params, **values})
 
     def quote(self, text: str | None, seat: Seat | str | None = None) -> str:
-        """What a seat, or somebody by name, said, as material for others: between marks of its
-        own, which nobody can know before.
+        """Quote what a seat, or somebody by name, said: between marks that nobody can predict.
 
-        What looks like such a mark inside it, forged or quoted from before, is made to look
-        otherwise. None is told as silence, and words that a limit of length has cut as such.
+        Anything inside that looks like such a mark, forged or quoted earlier, is changed. None
+        becomes a sentence that says nothing readable was given. A text that the length limit has
+        cut is labelled as such.
         """
         if text is None:
             return f"({seat or 'Somebody'} gave nothing that could be read.)"
@@ -299,7 +309,7 @@ class Referee:
         )
 
     def quote_conversation(self, seat: Seat) -> str:
-        """All that a seat was told and all that it replied so far, as material for others."""
+        """Quote everything a seat has been shown and has replied so far."""
         (seat,) = self._seats(seat)
         return "\n\n".join(
             self.quote(text_of(turn.content), seat if turn.role == "assistant" else "The referee")
@@ -312,19 +322,22 @@ class Referee:
             return (to,)
         seats = (to,) if isinstance(to, Seat) else to
         if isinstance(seats, set | frozenset):
-            raise TaskError("seats were given as a set, whose order is not stable: give a list")
+            raise TaskError("seats were given as a set, which has no stable order: give a list")
         seats = tuple(seats)
         for seat in seats:
             if seat not in known:
-                raise TaskError(f"there is no seat {seat!r} in this match")
+                raise TaskError(
+                    f"there is no seat {str(seat)!r} in this match; its seats are: "
+                    f"{', '.join(map(str, known))}"
+                )
         if len(set(seats)) != len(seats) or not seats:
             raise TaskError(
-                f"wanted different seats, at least one; got {[str(seat) for seat in seats]}"
+                f"wanted one or more different seats, found {', '.join(map(str, seats)) or 'none'}"
             )
         return seats
 
     def _words(self, text: Any) -> str:
         if not isinstance(text, str):
-            raise TaskError(f"a referee speaks text, not {type(text).__name__}")
+            raise TaskError(f"the referee can only send text, not {type(text).__name__}")
         # no record holds lone surrogates
         return text if text.isascii() else text.encode("utf-8", "replace").decode()

@@ -1,5 +1,5 @@
-"""Works of reference: dictionaries and the like, in which a rule looks things up. A task says which
-it needs; every answer goes into the record."""
+"""Works of reference: dictionaries and the like, in which a rule looks things up. A task declares
+which ones it needs; every answer is recorded."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ class DrawOrder(NamedTuple):
 
 
 class Reference(Protocol):
-    """A work of reference that is loaded. A rule may call the methods that `questions` names; they
-    return plain data, the same for the same arguments."""
+    """A loaded work of reference. A rule may call the methods named in `questions`. They return
+    plain data, the same for the same arguments."""
 
     questions: ClassVar[tuple[str, ...]]
-    # those that draw an entry: they take a DrawOrder before their other arguments
+    # questions that draw an entry: they take a DrawOrder before their other arguments
     drawn: ClassVar[tuple[str, ...]]
 
     @property
     def facts(self) -> str:
-        """Which work it is: its name, its size, and a digest of all that is in it."""
+        """The identity of the work: its name, its size, and a digest of its content."""
 
     @property
     def told(self) -> str:
@@ -38,27 +38,26 @@ class Reference(Protocol):
 
 @dataclass(frozen=True)
 class WordList:
-    """A dictionary that a task needs, made of these lists (names or files), optionally only with
-    words of one length or script."""
+    """A dictionary that a task needs: these lists (names or files) joined, optionally only words of
+    one length or script."""
 
     lists: tuple[str, ...]
     length: int | None = None
     simplified: bool = False  # Chinese: traditional characters count as their simplified form
-    script: str = ""  # a word that stands in the Unicode name of every character, like IDEOGRAPH
-    # the dictionary must have opening words that occur this often and that another can follow
+    script: str = ""  # a word in the Unicode name of every character, like IDEOGRAPH
+    # the dictionary must have start words that occur this often and that another word can follow
     common: int | None = None
 
     def __post_init__(self) -> None:
         if not self.lists:
-            raise UsageError("a dictionary wants at least one list of words: a name or a file")
+            raise UsageError("a dictionary needs at least one word list: a name or a file")
 
     def takes(self, word: str) -> bool:
-        """Whether a word fits length and script."""
+        """Whether a word has the right length and script."""
         return self.length in (None, len(word)) and is_in_script(self.script, word)
 
 
 def is_in_script(script: str, word: str) -> bool:
-    """Whether all characters of a word are of a script."""
     return not script or all(script in unicode_name(character, "") for character in word)
 
 
@@ -70,12 +69,12 @@ def look_up(
     task: str,
     draw_order: DrawOrder,
 ) -> Any:
-    """Ask a work of reference; a TaskError if the task has no such work or it no such question."""
+    """Ask a work of reference. Raises TaskError for an unknown work or question."""
     if name not in works:
         raise TaskError(f"{task}: {unknown_name('work of reference', name, works)}")
     if question not in works[name].questions:
         raise TaskError(
-            f"{task}: {unknown_name(f'question to the {name}:', question, works[name].questions)}"
+            f"{task}: {unknown_name(f'question to {name}:', question, works[name].questions)}"
         )
     drawn = (draw_order,) if question in works[name].drawn else ()
     return getattr(works[name], question)(*drawn, *given)
@@ -83,10 +82,10 @@ def look_up(
 
 @dataclass(frozen=True)
 class Demonstrations:
-    """Worked examples of questions that a task needs, from its dataset or another source; never a
-    question that is asked.
+    """Worked examples that a task shows, from its dataset or another source. A question that is
+    asked is never used as an example.
 
-    Without a count there are `usual` of them, or as many as the source has.
+    Without a count there are `usual` examples, or fewer if the source has fewer.
     """
 
     source: str = ""  # a dataset or a file

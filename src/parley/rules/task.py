@@ -1,5 +1,4 @@
-"""What a task is: parameters, roles to fill, metrics to score by, and one script that is the
-rule."""
+"""A task: its parameters, roles, metrics, and one script that is the rule."""
 
 from __future__ import annotations
 
@@ -22,8 +21,8 @@ Scores: TypeAlias = Mapping[Seat, float | Mapping[str, float | None] | None]
 
 @dataclass(frozen=True)
 class Role:
-    """How many seats a role has: `Role()` one, `Role(2)` two, `Role(2, 10)` two to ten. Instruments
-    are never ranked.
+    """The number of seats of a role: `Role()` one, `Role(2)` two, `Role(2, 10)` two to ten.
+    Instruments are never ranked.
 
     `Role(2, 10, step=2)` has 2, 4, 6, 8 or 10.
     """
@@ -32,16 +31,20 @@ class Role:
     max_seats: int | None = None
     instrument: bool = False
     step: int = 1
-    # contestants hear what this instrument says, so a match cannot be judged again without it
+    # contestants see this instrument's replies, so a match cannot be rejudged without it
     heard_by_contestants: bool = False
 
     def __post_init__(self) -> None:
         if self.min_seats < (0 if self.instrument else 1) or self.largest < max(1, self.min_seats):
-            raise TaskError(f"a role cannot have {self.min_seats} to {self.max_seats} seats")
+            raise TaskError(
+                f"a role cannot have {self.min_seats} to {self.largest} seats: min_seats must be "
+                f"at least {0 if self.instrument else 1}, and max_seats at least "
+                f"{max(1, self.min_seats)}"
+            )
         if self.step < 1 or (self.largest - self.min_seats) % self.step:
             raise TaskError(
-                f"a role cannot have {self.min_seats} to {self.max_seats} seats "
-                f"in steps of {self.step}"
+                f"a role cannot have {self.min_seats} to {self.largest} seats in steps of "
+                f"{self.step}: step must be at least 1 and lead from min_seats to max_seats"
             )
 
     @property
@@ -55,7 +58,7 @@ class Role:
 
     @property
     def sizes(self) -> range:
-        """How many seats there may be."""
+        """The possible numbers of seats."""
         return range(self.min_seats, self.largest + 1, self.step)
 
     @property
@@ -67,7 +70,7 @@ class Role:
         return f"{', '.join(before)} or {last}"
 
     def seats(self, name: str, count: int) -> list[Seat]:
-        """The seats of this role when so many are taken."""
+        """The seats of this role when `count` of them are taken."""
         return (
             [Seat(name)][:count]
             if self.largest == 1
@@ -82,25 +85,25 @@ class Metric:
     name: str
     low: float
     high: float
-    epsilon: float  # the half-width that matters
+    epsilon: float  # the half-width of an interval that is small enough
     unit: str = ""
     better: Literal["higher", "lower"] = "higher"
-    success: float | None = None  # from here on a match counts as a success
-    roles: tuple[str, ...] = ()  # whom it is given to; empty: every contestant
-    # of metrics that follow one quantity from round to round: which round this is
+    success: float | None = None  # a match with at least this value counts as a success
+    roles: tuple[str, ...] = ()  # roles that get it; empty: every contestant
+    # if several metrics follow one quantity from round to round: the round of this one
     round: int | None = None
-    judged: bool = False  # given by judges; the others are measured
-    digits: int = 2  # to be printed after the point
-    # the standard deviation to expect of a block's score, for forecasts
+    judged: bool = False  # given by judges; other metrics are measured
+    digits: int = 2  # decimals to print
+    # expected standard deviation of a block's score, for forecasts
     spread: float | None = None
 
 
 class Screening(NamedTuple):
-    """How instruments choose the items of a run: an item stays if the models in these roles answer
-    it well enough."""
+    """How instruments select the items of a run: an item is kept if the models in these roles
+    answer it well enough."""
 
     roles: tuple[str, ...]
-    metric: str  # what measures their answers to an item
+    metric: str  # measures their answers to an item
     theta: float  # the mean over their answers must exceed this
     samples: int  # answers to each item
     task: str  # the task that asks them
@@ -111,47 +114,47 @@ class Task:
     """Subclass as a frozen dataclass: fields are parameters, `play` is the rule of the game.
 
     fault  what was wrong with the reply
-    hint   the form that is wanted, as the reader of the reply puts it
+    hint   the required form of the reply
     """
 
     name: ClassVar[str] = ""
     version: ClassVar[int] = 1
     roles: ClassVar[Mapping[str, Role]] = {}
-    items: ClassVar[Items | None] = None  # what it is played on; None: a match needs no item
-    repeats: ClassVar[int] = 1  # how often a plan plays everything by default
-    # seats of one role speak one after another: a plan then draws who follows whom
+    items: ClassVar[Items | None] = None  # None: a match needs no item
+    repeats: ClassVar[int] = 1  # default number of repeats of a plan
+    # seats of one role speak one after another, so plans draw their order
     sequential_speakers: ClassVar[bool] = False
     bots: ClassVar[Mapping[str, Callable[..., Any]]] = {}
-    # analyses of its own: parley.Part objects, or "package.module:NAME" where these are
+    # the task's own analyses: parley.Part objects, or "package.module:NAME" that holds them
     parts: ClassVar[Sequence[Any] | str] = ()
-    definition: ClassVar[str] = ""  # of a task that no Python file defines: what it was made from
-    # the bot that forecasts use where any reply in the right form would end the match early
+    definition: ClassVar[str] = ""  # source of a task that is not defined in a Python file
+    # the bot for forecasts, if a random reply in the right form would end the match early
     stand_in: ClassVar[str] = ""
-    # the task runs code that models write, which needs a sandbox
+    # the task runs model-written code, which needs a sandbox
     runs_code: ClassVar[bool] = False
-    # it gives models a shell of their own in that sandbox
+    # the task gives each model a shell of its own in the sandbox
     uses_shell: ClassVar[bool] = False
-    # models are asked at temperature 0 unless the user sets another
+    # models are asked at temperature 0 unless the user sets another temperature
     temperature_zero: ClassVar[bool] = False
     play: Callable[..., Coroutine[Any, Any, Scores]]
 
     def metrics(self, seats: Mapping[str, int]) -> Sequence[Metric]:
-        """What a match with so many seats a role yields; the primary metric comes first."""
+        """The metrics of a match with these numbers of seats; the primary metric comes first."""
         return ()
 
     def works(self) -> Mapping[str, Any]:
-        """The works of reference that the rule consults, by name: what is wanted of each
+        """The works of reference that the rule consults, by name, each with its description
         (`parley.WordList(…)`)."""
         return {}
 
     def cautions(self, seats: Mapping[str, int]) -> Iterable[str]:
-        """What the user should know before so many seats play."""
+        """Warnings for the user before a run with these numbers of seats."""
         return ()
 
     def unused_prompts(self, seats: Mapping[str, int]) -> Iterable[str]:
-        """The names of prompts that nobody hears with these parameters and numbers of seats.
+        """The names of prompts that are never used with these parameters and numbers of seats.
 
-        Where a dict has one prompt for each option of a parameter, only the chosen one is heard.
+        If a dict has one prompt for each option of a parameter, only the chosen one is used.
         """
         chosen: dict[frozenset[Any], list[Any]] = {}
         for name, options in literal_options(type(self)).items():
@@ -172,17 +175,17 @@ class Task:
         return ""
 
     def cue(self, item: Any) -> str:
-        """The words by which an item is compared with others, a line for each of its parts. Empty:
-        the first question that a seat is asked."""
+        """The text by which an item is compared with others, one line for each of its parts.
+        Empty: the first question that a seat is asked."""
         return ""
 
     def screening(self) -> Screening | None:
-        """How instruments choose items before the run; None: all items are played."""
+        """How instruments select items before the run; None: all items are played."""
         return None
 
     def score_basis(self) -> Mapping[str, str]:
-        """What scores depend on besides rule and parameters, like the signature of a measure. It
-        becomes a part of every score's signature."""
+        """Everything else that scores depend on besides rule and parameters, like the version of a
+        library that computes them. It becomes part of every score's signature."""
         return {}
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -195,24 +198,29 @@ class Task:
 
     @classmethod
     def refuse_bad_form(cls) -> None:
-        """Fail when the class is made, not in round 3."""
+        """Check the class when it is defined, so that mistakes do not surface in round 3."""
         if not isinstance(cls.name, str) or not re.fullmatch(r"\w[\w .-]*", cls.name):
             raise TaskError(
-                f"{cls.__name__}.name becomes part of file names: wanted letters, digits, spaces "
-                f"and '_', '-' or '.', found {cls.name!r:.80}"
+                f"{cls.__name__}.name becomes part of file names, so it must consist of letters, "
+                f"digits, spaces, '_', '-' and '.', not {cls.name!r:.80}"
             )
         if not iscoroutinefunction(cls.play):
             raise TaskError(f"{cls.__name__}.play must be `async def`")
         wanted = list(signature(cls.play).parameters)[2:]
         if wanted != list(cls.roles):
             raise TaskError(
-                f"{cls.__name__}.play takes {wanted} after the referee, but its roles are "
-                f"{list(cls.roles)}"
+                f"{cls.__name__}.play must take one argument for each role after the referee: "
+                f"wanted {list(cls.roles)}, found {wanted}"
             )
         if not any(not role.instrument for role in cls.roles.values()):
-            raise TaskError(f"{cls.__name__} has no contestant role")
+            raise TaskError(
+                f"{cls.__name__} has no role for contestants: add one to `roles` that is not an "
+                "instrument"
+            )
         if not callable(cls.metrics):
-            raise TaskError(f"{cls.__name__}.metrics is a method: write `def metrics(self, seats)`")
+            raise TaskError(
+                f"{cls.__name__}.metrics must be a method: write `def metrics(self, seats)`"
+            )
         if cls.metrics is Task.metrics:
             raise TaskError(f"{cls.__name__} declares no metrics: write `def metrics(self, seats)`")
         cls.refuse_unknown_attributes()
@@ -227,14 +235,14 @@ class Task:
         for parameter in cls.items.picks:
             if parameter not in declared:
                 raise TaskError(
-                    f"{cls.__name__}.items: picks wants {{parameter: field of items}}, and "
-                    f"{parameter!r} is no parameter"
+                    f"{cls.__name__}.items: picks must map parameters to fields of items, but "
+                    f"{parameter!r} is not a parameter of the task"
                 )
 
     @classmethod
     def refuse_unknown_attributes(cls) -> None:
-        """Refuse class attributes that look like those of a task and are not: nobody would read
-        them."""
+        """Refuse class attributes that look like those of a task but are misspelled: they would
+        have no effect."""
         parameters = {
             name for name, kind in get_annotations(cls).items() if "ClassVar" not in str(kind)
         }
@@ -243,19 +251,17 @@ class Task:
                 continue
             former = FORMER_METHODS if isroutine(value) else FORMER_ATTRIBUTES
             if name in former:
-                raise TaskError(
-                    f"{cls.__name__}.{name} is nothing that a task has: write {former[name]}"
-                )
+                raise TaskError(f"{cls.__name__}.{name} is an old name: write {former[name]}")
             known = METHODS if isroutine(value) else get_annotations(Task)
             if near := get_close_matches(name, known, n=1, cutoff=0.85):
                 raise TaskError(
-                    f"{cls.__name__}.{name} is nothing that a task has; did you mean {near[0]!r}? "
-                    "If it is something of your own, give it another name"
+                    f"{cls.__name__}.{name} has no effect; did you mean {near[0]!r}? "
+                    "If this attribute is your own, give it another name"
                 )
 
     @classmethod
     def refuse_plain_class(cls) -> None:
-        """Refuse a class whose fields are no parameters, because it is no frozen dataclass."""
+        """Refuse a class that is not a frozen dataclass: its fields would not be parameters."""
         made = getattr(cls, "__dataclass_params__", None)
         if (
             made is None
@@ -263,7 +269,7 @@ class Task:
             or ("__dataclass_params__" not in vars(cls) and has_own_fields(cls))
         ):
             raise TaskError(
-                f"{cls.__name__} must be a frozen dataclass, so that a match keeps no state on it: "
+                f"{cls.__name__} must be a frozen dataclass, so that matches cannot share state: "
                 f"write @dataclass(frozen=True) above `class {cls.__name__}`"
             )
 
@@ -278,8 +284,7 @@ class Task:
 
     @classmethod
     def prompts(cls) -> dict[str, Prompt]:
-        """The prompts of this task by name: all that stand in its file, and those of every
-        referee."""
+        """The prompts of this task by name: those in its file, and the common ones."""
         found: dict[str, Prompt] = dict(COMMON)
         for value in list(vars(sys.modules[cls.__module__]).values()):
             several = (
@@ -294,29 +299,32 @@ class Task:
                     isinstance(prompt, Prompt)
                     and found.setdefault(prompt.name, prompt) is not prompt
                 ):
-                    raise TaskError(f"{cls.__name__} has two prompts called {prompt.name!r}")
+                    raise TaskError(
+                        f"{cls.__name__} has two prompts called {prompt.name!r}: rename one of them"
+                    )
         return found
 
     @classmethod
     def meanings(cls) -> dict[str, str]:
-        """What parameters, and variables of prompts, stand for: the lines of docstrings that begin
-        with a name and a gap."""
+        """The descriptions of parameters and prompt variables: docstring lines that begin with a
+        name and two or more spaces."""
         docs = [kind.__doc__ or "" for kind in reversed(cls.__mro__) if issubclass(kind, Task)]
         return dict(MEANING.findall("\n".join(docs)))
 
     @classmethod
     def from_params(cls, given: Mapping[str, Any]) -> Self:
-        """Make the task with these parameters; their values may be texts from a command line."""
+        """Make the task with these parameters; their values may be strings from a command
+        line."""
         cls.refuse_plain_class()
         return build_dataclass(cls, given, "parameter of", cls.name)
 
 
-# What authors override.
+# The methods that authors override.
 METHODS = (
     "play", "metrics", "works", "cautions", "unused_prompts", "reject_reason", "screening",
     "score_basis", "cue",
 )  # fmt: skip
-# What tasks had once, and how the same is said now.
+# Former names of attributes and methods, with what to write now.
 FORMER_METHODS = {
     "unfit": "def reject_reason(self, item)",
     "unsaid": "def unused_prompts(self, seats)",
@@ -335,7 +343,7 @@ FORMER_ATTRIBUTES = {
 
 
 def refuse_same_names(cls: type[Task]) -> None:
-    """Refuse two parts of one name, as far as the class itself has them."""
+    """Refuse two parts with the same name. Parts that are given as a string are not loaded."""
     found: dict[str, Any] = {}
     for part in (
         part
@@ -349,7 +357,6 @@ def refuse_same_names(cls: type[Task]) -> None:
 
 
 def has_own_fields(cls: type) -> bool:
-    """Whether a class declares parameters itself."""
     return any(
         "ClassVar" not in str(kind) for kind in vars(cls).get("__annotations__", {}).values()
     )

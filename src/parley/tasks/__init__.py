@@ -1,1 +1,1 @@
-"""The tasks: one file each. Their names are found by looking here; nothing is registered."""
+"""The tasks, one file or folder each. Parley finds them here; nothing is registered."""

@@ -1,5 +1,5 @@
-"""Code generation and review: a programmer writes, a reviewer comments, and hidden tests run every
-version."""
+"""Code generation and review: a programmer writes, a reviewer comments, and hidden tests check
+every version."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ from parley.tasks._common.writer_editor import (
 
 @dataclass(frozen=True)
 class CodeReview(Task):
-    """A programmer solves a problem, a reviewer comments, both several times; hidden tests decide (DynaEval §2.4, §A.8).
+    """A programmer solves a problem and revises it after each review; hidden tests check every version (DynaEval §2.4, §A.8).
 
-    rounds          versions of the program, each with its review
-    tell_signature  whether the programmer is told what the tests call
-    vote            how the marks of several judges become one
-    signature       what the hidden tests call
-    question        the problem, with the signature if that is told
-    said            what the other has just said, quoted
-    roles           the roles to be rated, in the order of this match
-    rubric          what each role is rated by, a line each
-    conversation    all that both said, quoted
+    rounds          number of versions of the program, each with a review
+    tell_signature  whether the programmer sees the signature that the tests call
+    vote            how the scores of several judges are combined
+    signature       the signature that the hidden tests call
+    question        the problem, with the signature if tell_signature is on
+    said            the other role's last reply, quoted
+    roles           the roles to rate, in the order of this match
+    rubric          the criterion for each role, one per line
+    conversation    everything both roles said, quoted
     """  # noqa: E501
 
     rounds: int = 3
@@ -74,7 +74,8 @@ class CodeReview(Task):
             verdict = await self.run_tests(referee, problem, version.text)
             passed.append(verdict["passed"])
             referee.note(version=number, **verdict)
-        passed += passed[-1:] * (self.rounds - len(passed))  # after the end the last version stands
+        # after an early end the last version counts for the remaining rounds
+        passed += passed[-1:] * (self.rounds - len(passed))
 
         material = {
             "question": question,
@@ -95,8 +96,8 @@ class CodeReview(Task):
     async def run_tests(
         self, referee: Referee, problem: Problem, code: str | None
     ) -> dict[str, Any]:
-        """What the hidden tests say to one version; they run in the sandbox, where no version
-        learns of them."""
+        """Run the hidden tests on one version in the sandbox, where the program cannot read
+        them."""
         if code is None:
             return {"passed": False, "faults": ["no program"], "end": "", "guarantee": "values"}
         found = await referee.run(problem.program(code))
@@ -108,7 +109,7 @@ class CodeReview(Task):
         }
 
     def round_names(self) -> list[str]:
-        """The pass metric of each round; that of the last is simply `pass`."""
+        """The pass metric of each round; the last one is just `pass`."""
         return [*(f"pass_{number}" for number in range(1, self.rounds)), "pass"]
 
     def metrics(self, seats: Mapping[str, int]) -> list[Metric]:
@@ -209,7 +210,7 @@ RATE_REVIEWER = Prompt(
 def coder(
     bot: BotView, strength: Annotated[float, (0, 1)] = 0.5, review: Annotated[float, (0, 1)] = 0.5
 ) -> ReplyText:
-    """Writes the reference solution with probability `strength`; spots a failing one with probability `review`, and mends it."""  # noqa: E501
+    """Writes the reference solution with probability `strength`; as a reviewer, spots and fixes a wrong one with probability `review`."""  # noqa: E501
     problem, view = bot.item, bot.view
     shown = problem.reference.strip() in view.text
     if view.seat.role == "reviewer":
@@ -228,7 +229,7 @@ def coder(
 
 
 def failing_program(problem: Problem) -> str:
-    """A program that everything fails on."""
+    """A program that fails every test."""
     return (
         "\n".join(f"def {name}(*given):\n    raise NotImplementedError" for name in problem.names)
         or "raise NotImplementedError"
@@ -236,7 +237,7 @@ def failing_program(problem: Problem) -> str:
 
 
 def judge_code(bot: BotView) -> dict[str, Any]:
-    """Rates by the truth: a programmer by the last version, a reviewer by whether that was the reference solution or told it."""  # noqa: E501
+    """Rates by the reference solution: a programmer by the last version, a reviewer by whether the reference was ever shown."""  # noqa: E501
     last = {who: bot.item.reference.strip() in text for who, text in bot.quoted}
     told = any(bot.item.reference.strip() in text for _, text in bot.quoted)
     right = {"programmer": last.get("Programmer", False), "reviewer": told}

@@ -1,4 +1,4 @@
-"""Idiom solitaire: two players chain Chinese idioms, and who cannot go on loses."""
+"""Idiom solitaire: two players chain Chinese idioms; the first who cannot continue loses."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from parley import (
     WordList,
 )
 
-# What loses, in the order in which it is looked at: a checker is asked about nothing that loses
-# anyway.
+# Why a player loses, in the order of the checks. The checker comes last, so it is only asked about
+# words that pass all other checks.
 LENGTH = "not four characters"
 FIRST = "wrong first character"
 REPEATED = "repetition"
@@ -34,14 +34,14 @@ UNKNOWN = "not in the dictionary"
 
 @dataclass(frozen=True)
 class IdiomSolitaire(Task):
-    """Give an idiom that begins with the last character of the one before; who cannot, loses (DynaEval §2.4, §A.8).
+    """Say an idiom that begins with the last character of the previous one; the first player who cannot loses (DynaEval §2.4, §A.8).
 
-    rounds       turns after which it is a draw
-    language     of the prompts
-    dictionary   the lists of idioms, by name or as files, which are joined
+    rounds       number of turns after which the match is a draw
+    language     language of the prompts
+    dictionary   idiom lists to use together, by name or as files
     traditional  whether traditional characters count as their simplified form
-    common       how often a start idiom occurs in the dictionary, at least, where frequencies are known
-    chain        the idioms so far, with arrows between
+    common       minimum frequency of the start idiom, if the dictionary has frequencies
+    chain        the idioms so far, separated by arrows
     word         the idiom that the checker is asked about
     """  # noqa: E501
 
@@ -52,7 +52,7 @@ class IdiomSolitaire(Task):
     common: int = 100
 
     roles = {"players": Role(2), "checker": Role(0, 1, instrument=True)}
-    repeats = 30  # start idioms, all different; all pairs, in both orders, begin with the same ones
+    repeats = 30  # as many different start idioms; all pairs get the same ones, in both orders
     stand_in = "speaker"
 
     def works(self) -> Mapping[str, WordList]:
@@ -77,7 +77,7 @@ class IdiomSolitaire(Task):
             said = await referee.ask(player, text, expect=IDIOM[self.language], default="")
             idiom, fault = await self.check_idiom(referee, said, chain, checker)
             if fault:
-                if said:  # else its attempts are on record: one violation, not two
+                if said:  # an unreadable reply is already recorded as a violation
                     referee.fault(player, fault, said)
                 reason, win = fault, {player: 0.0, other: 1.0}
                 break
@@ -90,10 +90,10 @@ class IdiomSolitaire(Task):
     async def check_idiom(
         self, referee: Referee, said: str, chain: list[str], checker: Seat | None
     ) -> tuple[str, str]:
-        """What was said as the dictionary spells it, and what is wrong with it, if anything.
+        """The idiom as the dictionary spells it, and why it loses, if it does.
 
-        A checker that cannot be read ends the match without scores: no player loses by an
-        instrument's fault.
+        An unreadable reply of the checker ends the match without scores, so that no player loses
+        because of an instrument.
         """
         if len(said) != 4 or not all(
             "IDEOGRAPH" in unicodedata.name(character, "") for character in said
@@ -126,14 +126,14 @@ class IdiomSolitaire(Task):
                 raise ValueError(f"{name} must be at least {least}, not {getattr(self, name)}")
 
     def unused_prompts(self, seats: Mapping[str, int]) -> list[str]:
-        # players are asked again in words of their own
+        # players have their own `again` prompt
         nobody_checks = [CHECK[self.language].name, "again", "shorter", "form"]
         return [*super().unused_prompts(seats), *([] if seats["checker"] else nobody_checks)]
 
 
 @dataclass(frozen=True)
 class ChainEnded(Ended):
-    """What ended the chain, and the chain itself."""
+    """Why the chain ended, and the chain."""
 
     chain: list[str]
 
@@ -200,12 +200,11 @@ IDIOM = {
     ),
 }
 
-CHAIN = re.compile(r"(?=(\w{4}(?: → \w{4})*))")  # wherever one may begin
+CHAIN = re.compile(r"(?=(\w{4}(?: → \w{4})*))")  # at every possible start
 
 
 def find_next_idioms(bot: BotView, strength: float, vocabulary: int) -> list[str]:
-    """What a bot can say: of all idioms that fit and are not used, those that it knows; the same
-    ones in every match."""
+    """The unused idioms that fit and that a bot knows. It knows the same ones in every match."""
     chain = find_chain(bot)
     fitting = (
         [idiom for idiom in bot.works["dictionary"].after(chain[-1]) if idiom not in chain]
@@ -216,8 +215,8 @@ def find_next_idioms(bot: BotView, strength: float, vocabulary: int) -> list[str
 
 
 def find_chain(bot: BotView) -> list[str]:
-    """The chain as it was shown last, whatever words stand around it: the longest that begins with
-    a word of the dictionary."""
+    """The chain as last shown, in any wording of the prompt: the longest one that begins with a
+    word of the dictionary."""
     words = bot.works["dictionary"].words
     for message in reversed([each["content"] for each in bot.view if each["role"] == "user"]):
         found = [each.split(" → ") for each in CHAIN.findall(message)]
@@ -227,18 +226,18 @@ def find_chain(bot: BotView) -> list[str]:
 
 
 def strength_needed(vocabulary: int, idiom: str) -> float:
-    """From which strength on a bot knows an idiom: between 0 and 1, always the same."""
+    """The strength from which a bot knows an idiom: a fixed number between 0 and 1."""
     return int.from_bytes(blake2b(f"{vocabulary}|{idiom}".encode(), digest_size=4).digest()) / 2**32
 
 
 def speaker(bot: BotView, strength: Annotated[float, (0, 1)] = 0.5, vocabulary: int = 0) -> str:
-    """Knows the share `strength` of all idioms, and says any that fits; another `vocabulary` is another choice of them."""  # noqa: E501
+    """Knows the share `strength` of all idioms and says any that fits; another `vocabulary` selects other idioms."""  # noqa: E501
     known = find_next_idioms(bot, strength, vocabulary)
     return bot.rng.choice(known) if known else "不知道"
 
 
 def dead_end(bot: BotView, strength: Annotated[float, (0, 1)] = 0.5, vocabulary: int = 0) -> str:
-    """Knows as many as a speaker, and says the one after which the fewest others can follow."""
+    """Knows the same idioms as a speaker and says the one that the fewest idioms can follow."""
     known = find_next_idioms(bot, strength, vocabulary)
     return min(known, key=lambda idiom: len(bot.works["dictionary"].after(idiom)), default="不知道")
 

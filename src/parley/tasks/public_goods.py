@@ -15,13 +15,13 @@ from parley import Amount, BotView, Metric, Prompt, Referee, ReplyText, Role, Sc
 class PublicGoods(Task):
     """Pay into a common pool that grows, or keep your coins and share what others paid (DynaEval §2.4).
 
-    rounds      how many rounds a match has
-    endowment   coins that every player gets each round
-    multiplier  what the common pool is multiplied by before it is shared
-    feedback    what players learn after a round: their income (the paper's mode 1) or what all invested (2), without names
-    n           how many players there are
-    number      which round this is
-    news        the income of the last round, or what was invested in it
+    rounds      number of rounds in a match
+    endowment   coins that every player gets in each round
+    multiplier  factor by which the common pool is multiplied before it is shared
+    feedback    what players see after a round: their own income (the paper's mode 1) or all investments without names (mode 2)
+    n           number of players
+    number      number of the current round
+    news        the player's income in the last round, or all investments in it
     """  # noqa: E501
 
     rounds: int = 5
@@ -46,8 +46,8 @@ class PublicGoods(Task):
             invested = {player: said[player] or 0 for player in players}
             income = pool_share(invested.values(), self.multiplier)
             for player in players:
-                # Who names no readable amount loses the coins of the round: nonsense must not pay
-                # as a free ride.
+                # A player without a readable amount loses the coins of the round: otherwise
+                # nonsense would be a free ride.
                 kept = 0 if said[player] is None else self.endowment - invested[player]
                 coins[player] += kept + income
 
@@ -64,16 +64,16 @@ class PublicGoods(Task):
 
     def metrics(self, seats: Mapping[str, int]) -> list[Metric]:
         n, alpha, most = seats["players"], self.multiplier, self.rounds * self.endowment
-        # keep all while the others pay, or all pay all
+        # the best outcomes: keep everything while the others pay, or everybody pays everything
         high = most * max(1 + alpha * (n - 1) / n, alpha)
         return [Metric("payoff", 0, high, epsilon=0.05 * high, unit="coins")]
 
     def cautions(self, seats: Mapping[str, int]) -> Iterator[str]:
         if not 1 < self.multiplier < seats["players"]:
             yield (
-                f"a dilemma needs 1 < multiplier < {seats['players']} (the number of players), not "
-                f"{self.multiplier:g}: "
-                "what is best for one and best for all do not differ"
+                f"with multiplier={self.multiplier:g} the game is not a dilemma: what is best for "
+                "one player is also best for all; choose a multiplier between 1 and "
+                f"{seats['players']} (the number of players)"
             )
 
     def __post_init__(self) -> None:
@@ -83,7 +83,8 @@ class PublicGoods(Task):
 
 
 def pool_share(invested: Collection[float], multiplier: float) -> float:
-    """What each player receives from the pool, whether it paid or not (§2.4; by n, not by four)."""
+    """What each player receives from the pool, whether it paid or not (§2.4, but divided by n
+    instead of 4)."""
     return sum(invested) * multiplier / len(invested)
 
 
@@ -121,7 +122,7 @@ NEWS = {
 
 
 def free_rider(bot: BotView) -> ReplyText:
-    """Lets others pay."""
+    """Pays nothing."""
     return bot.explain(0, "I get my share of the pool whether I pay or not, so I keep my coins.")
 
 
@@ -132,14 +133,14 @@ def altruist(bot: BotView) -> ReplyText:
 
 
 def gradual(bot: BotView) -> ReplyText:
-    """Starts at half and adds a coin each round."""
+    """Pays half of its coins in the first round and one coin more in each later round."""
     coins = float(min(bot.task.endowment, bot.task.endowment // 2 + bot.view.round - 1))
     first = "I begin with half and watch." if bot.view.round == 1 else "One coin more each round."
     return bot.explain(coins, first)
 
 
 def reciprocator(bot: BotView) -> ReplyText:
-    """Starts at half, then pays what the players paid on average in the round before."""
+    """Pays half of its coins in the first round, then the average payment of the previous round."""
     task, told = bot.task, bot.view.text
     if paid := re.search(r"invested \[([^]]+)\]", told):
         average = mean(float(amount) for amount in paid[1].split(","))

@@ -1,5 +1,5 @@
-"""Questions and answers: a benchmark as it is usually given, multiple choice or exact answers, with
-worked examples before it."""
+"""Question answering: a benchmark in its usual form, multiple choice or exact answers, with worked
+examples."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ Share = Annotated[float, (0, 1)]
 
 @dataclass(frozen=True)
 class QA(Task):
-    """One question, one answer, right or wrong (KIEval's benchmark accuracy, LLM-Evolve's round 0).
+    """Answer one question, right or wrong (KIEval's benchmark accuracy, LLM-Evolve's round 0).
 
-    shots       worked examples before a question; by default 5 (8 for GSM8K), as far as the dataset has some
-    shots_from  another dataset or file to take them from
-    by          whether a choice is read from the reply (text), or is the likeliest letter (logprobs)
+    shots       number of worked examples before a question (default: 5, for GSM8K 8, fewer if the dataset has fewer)
+    shots_from  dataset or file to take worked examples from, instead of the run's own dataset
+    by          how a choice is read: from the reply (text), or as its most likely first letter (logprobs)
     question    the question
-    choices     its choices, a line each
+    choices     its choices, one per line
     answer      the answer of a worked example
     """  # noqa: E501
 
@@ -95,7 +95,7 @@ class QA(Task):
 
     def reject_reason(self, item: Question) -> str:
         return (
-            "without choices, where by is logprobs"
+            "without choices, which by=logprobs needs"
             if self.by == "logprobs" and not item.choices
             else ""
         )
@@ -104,11 +104,13 @@ class QA(Task):
         if self.shots is not None and self.shots < 0:
             raise ValueError(f"shots must be at least 0, not {self.shots}")
         if self.shots == 0 and self.shots_from:
-            raise ValueError("shots_from names examples, and shots is 0, so that none is shown")
+            raise ValueError(
+                "shots_from has no effect with shots=0: leave one of them out, or set shots to 1 "
+                "or more"
+            )
 
 
 def render_question(referee: Referee, item: Question) -> str:
-    """A question as it is asked."""
     words = CHOOSE if item.choices else SOLVE
     return referee.render(
         words[prompt_language(item)], question=item.question, choices=item.lettered
@@ -116,14 +118,13 @@ def render_question(referee: Referee, item: Question) -> str:
 
 
 def make_example(referee: Referee, item: Question) -> Example:
-    """A question with its answer, in the form in which both are wanted."""
+    """A question with its answer, in the form that the reader expects."""
     answer = referee.render(ANSWER[prompt_language(item)], answer=item.answer)
     reply = item.answer if item.choices else "\n".join(filter(None, [item.explanation, answer]))
     return Example(render_question(referee, item), reply, question_reader(item).hint)
 
 
 def question_reader(item: Question, by: str = "text") -> LetterChoice | ExactAnswer:
-    """How the answer to a question is read."""
     spoken = prompt_language(item)
     if item.choices:
         return (WeighedChoice if by == "logprobs" else LetterChoice)(
@@ -133,7 +134,7 @@ def question_reader(item: Question, by: str = "text") -> LetterChoice | ExactAns
 
 
 def prompt_language(item: Question) -> str:
-    """The language in which a question is put: Chinese for Chinese ones, English for all others."""
+    """The language of the prompts: Chinese for Chinese questions, English for all others."""
     return "zh" if item.language.partition("_")[0] == "zh" else "en"
 
 
@@ -161,9 +162,9 @@ AGAIN = {"zh": Prompt("again_zh", "你的回答无法识别。{hint}")}
 
 
 def student(bot: BotView, knowledge: Share = 0.5, memorised: Share = 0.0, memory: int = 0) -> str:
-    """Knows the share `knowledge` of all questions, has memorised the share `memorised` of answers, and guesses at the rest.
+    """Knows the share `knowledge` of all questions, has memorised the share `memorised` of answers, and guesses the rest.
 
-    They are the same ones in every match; another `memory` is another choice of them.
+    It knows the same questions in every match; another `memory` selects other questions.
     """  # noqa: E501
     item: Question = bot.item
     if bot.fate("knows", memory) < knowledge or bot.fate("memorised", memory) < memorised:
@@ -172,12 +173,12 @@ def student(bot: BotView, knowledge: Share = 0.5, memorised: Share = 0.0, memory
 
 
 def sure(bot: BotView) -> str:
-    """Knows every answer: an interactor or an evaluator of KIEval, asked whether it is sure of a question."""  # noqa: E501
+    """Knows every answer; stands in for KIEval's interactor or evaluator when questions are screened."""  # noqa: E501
     return str(bot.item.answer)
 
 
 def learner(bot: BotView, knowledge: Share = 0.4, uptake: Share = 0.5, memory: int = 0) -> str:
-    """Knows the share `knowledge` of all questions; where a demonstration of the same subject is shown, answers the share `uptake` of the others as well."""  # noqa: E501
+    """Knows the share `knowledge` of all questions, and the share `uptake` of the others if it sees a demonstration of the same subject."""  # noqa: E501
     item: Question = bot.item
     shown = bot.view.examples[1] if bot.view.examples else ()
     if bot.fate("knows", memory) < knowledge:
@@ -189,7 +190,7 @@ def learner(bot: BotView, knowledge: Share = 0.4, uptake: Share = 0.5, memory: i
 
 
 def copier(bot: BotView, knowledge: Share = 0.4, memory: int = 0) -> str:
-    """Knows the share `knowledge` of all questions, copies the answer where its own question is shown as a demonstration, and guesses at the rest."""  # noqa: E501
+    """Knows the share `knowledge` of all questions, copies the answer if the question itself is shown as a demonstration, and guesses the rest."""  # noqa: E501
     item: Question = bot.item
     for each in bot.view.examples[1] if bot.view.examples else ():
         if item.question in each.question and all(c in each.question for c in item.choices):
@@ -200,7 +201,7 @@ def copier(bot: BotView, knowledge: Share = 0.4, memory: int = 0) -> str:
 
 
 def is_related(question: str, item: Question) -> bool:
-    """Whether a question looks like one of the item's subject: it names the subject, or shares two
+    """Whether a question seems to be on the item's subject: it names the subject, or shares two
     long words with the item's question."""
     if item.subject and item.subject.casefold() in question.casefold():
         return True
@@ -208,7 +209,7 @@ def is_related(question: str, item: Question) -> bool:
 
 
 def long_words(text: str) -> set[str]:
-    """The words of five letters and more."""
+    """The words with five or more letters."""
     return {word for word in re.findall(r"\w+", text.casefold()) if len(word) >= 5}
 
 

@@ -1,5 +1,5 @@
-"""Machine translation: a translator and a proofreader work on a paragraph, and both texts are held
-against a reference."""
+"""Machine translation: a translator and a proofreader work on a paragraph; both texts are compared
+with a reference."""
 
 from __future__ import annotations
 
@@ -43,16 +43,16 @@ from parley.tasks._common.writer_editor import (
 class Translation(Task):
     """A translator translates a paragraph, a proofreader polishes it; BLEU and chrF score both (DynaEval §2.4, §A.8).
 
-    pair             the languages, as in en-zh: only items of this pair, or that name none, are played
-    rounds           versions of the translation, each proofread, until nothing is left to change or so many are given
-    vote             how the marks of several judges become one
-    source           the text to be translated
-    source_language  the language it is in, as a word
-    target_language  the language it is translated into, as a word
-    said             what the other has just given, quoted
-    roles            the roles to be rated, in the order of this match
-    rubric           what each role is rated by, a line each
-    conversation     all that both gave, quoted
+    pair             source and target language, like en-zh; items of other pairs are left out
+    rounds           maximum number of versions, each proofread; fewer if the proofreader has nothing to change
+    vote             how the scores of several judges are combined
+    source           the text to translate
+    source_language  name of its language
+    target_language  name of the language to translate into
+    said             the other role's last text, quoted
+    roles            the roles to rate, in the order of this match
+    rubric           the criterion for each role, one per line
+    conversation     everything both roles wrote, quoted
     """  # noqa: E501
 
     pair: str = "en-zh"
@@ -107,9 +107,9 @@ class Translation(Task):
 
     def reject_reason(self, item: Paragraph) -> str:
         sides = zip(item.pair.split("-"), self.pair.split("-"), strict=True)
-        # what an item does not say, the pair does
+        # an item may leave a language open
         fits = all(said in ("", wanted) for said, wanted in sides)
-        return "" if fits else f"of {item.pair}, and pair is {self.pair}"
+        return "" if fits else f"of the pair {item.pair}, not {self.pair}"
 
     def score_basis(self) -> Mapping[str, str]:
         return measure_signatures(parse_language_pair(self.pair)[1].code)
@@ -189,9 +189,9 @@ RATE_PROOFREADER = Prompt(
 
 
 def translator(bot: BotView, strength: Annotated[float, (0, 1)] = 0.5) -> ReplyText:
-    """Gets each sentence right with probability `strength`; as a proofreader mends each wrong one with that probability.
+    """Gets each sentence right with probability `strength`; as a proofreader, corrects each wrong one with that probability.
 
-    It revises towards the better only: a sentence that the proofreader got right is taken over, all others stay.
+    When it revises, it adopts the sentences that the proofreader got right and keeps all others.
     """  # noqa: E501
     view, wanted = bot.view, split_sentences(bot.item.reference)
     given = next((said for _, said in reversed(bot.quoted)), "")
@@ -219,8 +219,8 @@ def translator(bot: BotView, strength: Annotated[float, (0, 1)] = 0.5) -> ReplyT
 
 
 def pair_sentences(text: str, wanted: Sequence[str]) -> list[tuple[str, str]]:
-    """The sentences of a text, each with the one that is wanted there; a text of other sentences is
-    wrong throughout."""
+    """The sentences of a text, each with its reference. If their numbers differ, all sentences are
+    wrong."""
     found = split_sentences(text)
     return list(
         zip(
@@ -232,7 +232,7 @@ def pair_sentences(text: str, wanted: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def judge_translation(bot: BotView) -> dict[str, Any]:
-    """Rates by the truth: by how many sentences of the reference are in the last text of each."""
+    """Rates by the share of reference sentences in the last text of each role."""
     last = dict(bot.quoted)
     right = split_sentences(bot.item.reference)
     translated, polished = last.get("Translator", ""), last.get("Proofreader", "")
@@ -258,8 +258,8 @@ def join_sentences(parts: Sequence[str]) -> str:
 
 
 def worsen_sentence(sentence: str) -> str:
-    """Every second word of a sentence, or every second character where words are not apart; its end
-    stays."""
+    """Keep every second word of a sentence (every second character if there are no spaces) and its
+    end."""
     body, end = sentence[:-1], sentence[-1]
     return (" ".join(body.split()[::2]) if " " in body else body[::2]) + end
 

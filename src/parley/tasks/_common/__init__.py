@@ -1,1 +1,1 @@
-"""What several tasks share."""
+"""Code that several tasks share."""

@@ -1,5 +1,4 @@
-"""How answers to questions are read from free text: the letter of a choice, a number, a few
-words."""
+"""Read answers to questions from free text: the letter of a choice, a number, or a few words."""
 
 from __future__ import annotations
 
@@ -37,7 +36,7 @@ LEADING = re.compile(
 LETTER = r"(?!A\s+(?!or\b|and\b|is\b)[a-z]|I\b)([A-Z])(?![\w'’])"  # no article, no pronoun
 MENTIONED = re.compile(rf"(?<![\w'’]){LETTER}")
 MARKED = re.compile(r"[(\[（【*]([A-Z])[)\]）】*]")
-# what stands between a letter and its text
+# between a letter and its text
 BEHIND = re.compile(r"[)\]}）】」”\"'*_`$]*[.:：、,)-]?[\s*_`]*")
 
 
@@ -53,7 +52,7 @@ CORRECTED = re.compile(
 )
 
 
-# What is said of a letter that takes it back, and letters that are named to be denied.
+# Words that take a letter back, and letters that are mentioned only to be denied.
 FAULT = (
     r"wrong|incorrect|false|mistakes?|mistaken|traps?|errors?|distractors?|impossible|excluded|"
     r"eliminated"
@@ -88,12 +87,12 @@ DENIED_LETTERS = re.compile(
 
 @dataclass(frozen=True)
 class LetterChoice:
-    """One of several choices, by its letter or its whole text; what names two of them is
+    """One of several choices, by its letter or its whole text. A reply that names two of them is
     unreadable."""
 
     choices: tuple[str, ...]
     hint: str = "Answer with the letter of the right choice."
-    again: Prompt | None = None  # how it is asked for again, in another language say
+    again: Prompt | None = None  # prompt for a second attempt, in another language say
     schema: None = None
 
     @property
@@ -102,7 +101,7 @@ class LetterChoice:
 
     @cached_property
     def texts(self) -> dict[str, set[str]]:
-        """The letters of each text; a published question may have a choice twice."""
+        """The letters of each choice text; published questions may contain a choice twice."""
         found: dict[str, set[str]] = {}
         for letter, text in zip(self.letters, self.choices, strict=True):
             found.setdefault(normalise_words(text), set()).add(letter)
@@ -130,14 +129,14 @@ class LetterChoice:
         raise Unreadable(f"it names no choice from A to {self.letters[-1]}")
 
     def announced_letters(self, words: str, *patterns: re.Pattern[str]) -> set[str]:
-        """What is announced as the answer; the last announcement counts."""
+        """The letters announced as the answer; the last announcement counts."""
         return next(
             filter(None, (self.letters_meant(rest) for rest in find_announced(words, *patterns))),
             set(),
         )
 
     def letters_meant(self, said: str) -> set[str]:
-        """The choices that these words begin with, or are; nothing where they take it back."""
+        """The choices that a text begins with or consists of; empty if the text takes them back."""
         letter = ALONE.fullmatch(said)
         if letter and letter[1].upper() in self.letters:
             return {letter[1].upper()}
@@ -147,8 +146,8 @@ class LetterChoice:
         return self.add_other_letters(first[1], said, first.end()) if first else set()
 
     def add_other_letters(self, letter: str, said: str, end: int) -> set[str]:
-        """A letter that is said and not taken back, the choice whose text follows it, and a letter
-        beside it or instead."""
+        """A letter that is not taken back, the choice whose text follows it, and letters that are
+        named beside or instead of it."""
         behind = BEHIND.match(said, end)
         text = self.texts.get(normalise_words(said[behind.end() if behind else end :]), set())
         if letter in text:
@@ -167,12 +166,12 @@ class LetterChoice:
 
 @dataclass(frozen=True)
 class WeighedChoice(LetterChoice):
-    """The choice whose letter a model finds the likeliest beginning of its reply: a reply is the
-    log-probabilities of letters."""
+    """The choice whose letter is the most likely beginning of the reply. The reply is the
+    log-probabilities of the letters."""
 
     def weigh(self, tokens: Mapping[str, float]) -> str:
-        """The reply that these tokens make; what begins with a letter in any spelling counts for
-        it."""
+        """Make the reply from token log-probabilities. Every token that is a letter, in any
+        spelling, counts for it."""
         chances: dict[str, float] = {}
         for token, chance in tokens.items():
             letter = token.strip(SIGNS)
@@ -205,8 +204,7 @@ class WeighedChoice(LetterChoice):
 
 
 class Likeliest(str):
-    """The letter that a model finds the likeliest, and the probability of each as the beginning of
-    its reply."""
+    """The most likely letter, with the probability of each letter as the beginning of the reply."""
 
     chances: Mapping[str, float]
 
@@ -218,11 +216,9 @@ class Likeliest(str):
 
 @dataclass(frozen=True)
 class ExactAnswer:
-    """A number or a few words, after any reasoning: what is announced as the answer, or stands
-    alone.
+    """A number or a few words after any reasoning: the announced answer, or a reply of one line.
 
-    How a reply is read does not depend on the right answer, so that nothing can be learnt from
-    being asked again.
+    Reading does not depend on the right answer, so a second attempt reveals nothing about it.
     """
 
     hint: str = "End with a line that says `Answer:` and then the answer alone."
@@ -258,7 +254,7 @@ class ExactAnswer:
 
 
 def drop_choice_list(lines: list[str], letters: str) -> list[str]:
-    """The lines of a reply less a list of the choices, where it says more than that."""
+    """The lines of a reply without a list of the choices, if it says more than that."""
     lines = [line.strip() for line in lines if line.strip()]
     begun = {
         at: found[1]
@@ -271,8 +267,8 @@ def drop_choice_list(lines: list[str], letters: str) -> list[str]:
 
 
 def leading_letters(lines: list[str], option: LetterChoice) -> set[str]:
-    """What lines begin with, like `B. Paris`, or are, like `Paris`; where both are said they must
-    agree."""
+    """The letters that lines begin with, like `B. Paris`, or whose text a line is, like
+    `Paris`."""
     found = set()
     for line in lines:
         begun = LEADING.match(line) or ALONE.fullmatch(line)
@@ -284,8 +280,8 @@ def leading_letters(lines: list[str], option: LetterChoice) -> set[str]:
 
 
 def mentioned_letters(lines: list[str]) -> set[str]:
-    """The letters in the last line less those that it denies, unless it denies anything else or
-    supposes it."""
+    """The letters in the last line without those it denies; none if it denies or supposes anything
+    else."""
     last = DENIED_LETTERS.sub(" ", lines[-1]) if lines else ""
     return (
         set()
@@ -295,15 +291,15 @@ def mentioned_letters(lines: list[str]) -> set[str]:
 
 
 def is_right(said: str | None, item: Question) -> bool:
-    """Whether a question is answered right. Words that a limit of length has cut are no answer; a
-    letter alone is whole."""
+    """Whether an answer is right. An answer that was cut by the length limit is not; a letter is
+    never cut."""
     if said is None or getattr(said, "cut", False):
         return False
     return said == item.answer if item.choices else is_same_answer(said, item.answer)
 
 
 def whole_reply(answer: str | None) -> str | None:
-    """All that was said with an answer, where it is known: the letter alone says little."""
+    """The whole reply that an answer was read from, if it is known."""
     if not isinstance(answer, ReplyText) or not answer.said:
         return answer
     whole = ReplyText(answer.said)
@@ -327,15 +323,15 @@ CONFIRMED = r"{}[\"”’']? (?:is|was) (?:the )?(?:correct|right)\b"
 
 
 def count_words(text: str) -> int:
-    """How many words a text has; a Chinese character counts as one."""
+    """Count words; each Chinese character counts as one."""
     return len(WORD.findall(text))
 
 
 def gives_away(said: str, right: str, letter: str = "") -> bool:
-    """Whether words announce the right answer as such; to mention a choice, or to ask about it, is
-    not to give it away."""
+    """Whether a text announces the right answer. Mentioning a choice, or asking about it, does not
+    count."""
     named = rf"(?<!\w){re.escape(right)}(?!\w)"
-    # the letter as it is written, which no article is
+    # in upper case only, so that the article "a" does not match
     spelt = rf"\W{{0,3}}{letter}(?![\w'’])" if letter else r"(?!)"
     for found in GIVEN.finditer(said):
         rest = re.split(r"[.?!\n。？！]", said[found.end() : found.end() + 200])[0]
@@ -355,7 +351,7 @@ def gives_away(said: str, right: str, letter: str = "") -> bool:
 
 
 KEYS = ("answer", "choice", "option", "letter", "答案")
-ANNOUNCEMENTS, BEFORE = 64, 60  # of one reply, and characters before each, that are looked at
+ANNOUNCEMENTS, BEFORE = 64, 60  # limits: announcements per reply, characters before each
 IS = r"(?:is|was|would\s+be|should\s+be|must\s+be|has\s+to\s+be|will\s+be)\b"
 FILLER = r"(?:[\s:：*_`=]|\\[\[(]){0,20}"
 SURELY = r"(?:(?:clearly|definitely|therefore|thus|obviously|indeed|simply)\b,?\s{1,3})?"
@@ -374,7 +370,7 @@ STATED = re.compile(
 )
 
 
-# What announces a choice and nothing else, and what does if nothing else does.
+# CHOSEN announces a choice only; WEAK is used if nothing else matches.
 CHOSEN = re.compile(
     rf"(?:\b(?:correct|right|best)\s+(?:option|choice|letter|one)\s+{IS}{FILLER}{NAMED}"
     rf"|\bI(?:['’]d|['’]ll|\s+would|\s+will)?\s+(?:choose|pick|select|go\s+with)\b{FILLER}{NAMED}"
@@ -388,7 +384,7 @@ WEAK = re.compile(
 )
 
 
-# What stands before an announcement that is none.
+# Words before an announcement that show it is not meant as the answer.
 CLAUSE = re.compile(r"[.!?;,:\n。！？；，：]")
 
 
@@ -402,7 +398,7 @@ UNMEANT = re.compile(
 
 
 def split_objects(words: str) -> tuple[list[dict[str, Any]], str]:
-    """The JSON objects in a reply that have an answer, and the words around them."""
+    """The JSON objects in a reply that contain an answer, and the text around them."""
     found, around, past = [], [], 0
     for start, end, each in find_objects(words):
         if any(isinstance(each.get(key), str | int | float) for key in KEYS):
@@ -415,8 +411,8 @@ def split_objects(words: str) -> tuple[list[dict[str, Any]], str]:
 
 
 def find_announced(words: str, *patterns: re.Pattern[str]) -> Iterator[str]:
-    """What follows an announcement on its line, the last first; those that deny or suppose
-    something are left out."""
+    """The rest of the line after each announcement, the last one first. Announcements that deny or
+    suppose something are left out."""
     places = sorted(
         (found.start(), found)
         for pattern in patterns
@@ -434,7 +430,7 @@ def find_announced(words: str, *patterns: re.Pattern[str]) -> Iterator[str]:
 
 
 def before_closing_brace(rest: str) -> str:
-    """What stands before the brace that closes a box."""
+    """The text before the brace that closes a `\\boxed{`."""
     depth = 0
     for at, mark in enumerate(rest):
         depth += (mark == "{") - (mark == "}")

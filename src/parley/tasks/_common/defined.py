@@ -1,5 +1,5 @@
-"""The rule of tasks that files define: a writer and an editor, whose names and words are given
-(DynaEval §A.4); its bots."""
+"""The rule and bots of tasks that are defined in a file: a writer and an editor with given names
+and prompts (DynaEval §A.4)."""
 
 from __future__ import annotations
 
@@ -37,13 +37,16 @@ from parley.tasks._common.writer_editor import (
 
 
 class CheckedPrompt(Prompt):
-    """A prompt of which it is settled what must stand in it and what may, whoever words it."""
+    """A prompt that must use some variables and may use others, also after it is replaced."""
 
     def __init__(self, name: str, text: str, needed: Iterable[str], allowed: Iterable[str]) -> None:
         super().__init__(name, text)
         self.needed, self.allowed = tuple(needed), tuple(allowed)
         if missing := set(self.needed) - set(self.variables):
-            raise UsageError(f"prompt {name!r} lacks {{{'}, {'.join(sorted(missing))}}}")
+            raise UsageError(
+                f"prompt {name!r} must contain {{{'}, {'.join(sorted(missing))}}}: add what is "
+                "missing"
+            )
         for variable in self.variables:
             if variable not in (*self.needed, *self.allowed):
                 raise unknown_name(
@@ -55,32 +58,32 @@ class CheckedPrompt(Prompt):
 
 
 class Measure(NamedTuple):
-    """What texts are measured by: its name, a number from 0 to 1 for a text and the item (or none),
-    and what it rests on."""
+    """A measure of texts: its name, a function of text and item that returns a number from 0 to 1
+    or None, and what it depends on."""
 
     name: str
     of: Callable[[str, Any], float | None]
     basis: Mapping[str, str]
-    # of texts that are held against a reference: what is counted in them is kept
+    # set if texts are compared with a reference: then their counts are noted
     language: str = ""
-    caution: str = ""  # what the user should know
+    caution: str = ""  # a warning for the user
 
 
 @dataclass(frozen=True)
 class Defined(Task):
-    """A writer writes, an editor improves, until they agree or the rounds are over; then judges rate both.
+    """A writer writes and an editor improves the text, until they agree or the rounds are over; judges rate both.
 
-    rounds        versions of the text, each with what the editor says to it
-    vote          how the marks of several judges become one
-    number        which round this is
-    said          what the other has just given, quoted
-    writer        what the role of who writes is called
-    editor        what the role of who edits is called
-    over          the word by which the editor ends the work
+    rounds        maximum number of versions of the text, each with the editor's reply
+    vote          how the scores of several judges are combined
+    number        number of the current round
+    said          the other role's last reply, quoted
+    writer        name of the writer's role
+    editor        name of the editor's role
+    over          word with which the editor ends the work
     asked         the first question to the writer
-    roles         the roles to be rated, in the order of this match
-    rubric        what each role is rated by, a line each
-    conversation  all that both gave, quoted
+    roles         the roles to rate, in the order of this match
+    rubric        the criterion for each role, one per line
+    conversation  everything both roles wrote, quoted
     """  # noqa: E501
 
     rounds: int = 1
@@ -92,10 +95,10 @@ class Defined(Task):
     judge: ClassVar[Prompt]
     rubric: ClassVar[Mapping[str, Prompt]] = {}
     measure: ClassVar[Measure | None] = None
-    polishes: ClassVar[bool] = False  # whether the editor answers with a text of its own
+    polishes: ClassVar[bool] = False  # whether the editor replies with a text of its own
 
     async def cooperate(self, referee: Referee, **seats: Any) -> Scores:
-        """The rule of all such tasks; `play` is this under the names of the roles."""
+        """The rule of all such tasks; `play` calls it with the names of the roles."""
         (writer, editor), judges = (seats[name] for name in self.contestants), seats["judge"]
         item = {} if referee.item is None else vars(referee.item)
         told = {**item, "writer": writer.role, "editor": editor.role, "over": self.words.over}
@@ -117,8 +120,7 @@ class Defined(Task):
     def measure_texts(
         self, referee: Referee, writer: Seat, editor: Seat, versions: Sequence[Version]
     ) -> dict[Seat, dict[str, float | None]]:
-        """What is measured of the last texts, and what the editor added; nothing where nothing is
-        measured."""
+        """Measure the last texts and the editor's improvement; empty without a measure."""
         measure = self.measure
         if measure is None:
             return {writer: {}, editor: {}}
@@ -147,8 +149,8 @@ class Defined(Task):
         ]
 
     def reject_reason(self, item: Any) -> str:
-        """No item is; but a function that cannot measure a text beside it says so before anybody is
-        asked."""
+        """Reject no item, but raise the error of a measure that fails on one before the first
+        call."""
         if self.measure is not None and not self.measure.language:
             try:
                 self.measure.of("", item)
@@ -185,12 +187,12 @@ class Defined(Task):
             raise ValueError(f"rounds must be at least 1, not {self.rounds}")
 
 
-LONG = 400  # characters: what is longer is rated no higher
-BLANK = "…"  # a word that a bot did not find
+LONG = 400  # characters; longer texts are not rated higher
+BLANK = "…"  # stands for a word that a bot did not find
 
 
 def writer(bot: BotView, strength: float = 0.5) -> ReplyText:
-    """Finds each word of the reference (without one: of the item's fields) with probability `strength`, and edits likewise."""  # noqa: E501
+    """Finds each word of the reference (or of the item's fields) with probability `strength`, as a writer and as an editor."""  # noqa: E501
     view, task = bot.view, bot.task
     fields = (
         {}
@@ -202,7 +204,7 @@ def writer(bot: BotView, strength: float = 0.5) -> ReplyText:
         or " ".join(map(str, fields.values()))
         or "Nothing was given to write about."
     )
-    space = " " if " " in whole else ""  # where words are not apart, characters are taken
+    space = " " if " " in whole else ""  # without spaces between words, use characters
     wanted, given = (
         whole.split() if space else list(whole),
         next((said for _, said in reversed(bot.quoted)), ""),
@@ -211,7 +213,7 @@ def writer(bot: BotView, strength: float = 0.5) -> ReplyText:
         if given and task.polishes:
             return ReplyText(given)
         known = [BLANK] * len(wanted)
-        strength = 1 - (1 - strength) ** (view.reply_count + 1)  # comments make it look again
+        strength = 1 - (1 - strength) ** (view.reply_count + 1)  # each comment is another try
     elif not task.polishes:
         return ReplyText("Say what is missing.")
     elif view.reply_count and given == whole:
@@ -227,7 +229,7 @@ def writer(bot: BotView, strength: float = 0.5) -> ReplyText:
 
 
 def judge_texts(bot: BotView) -> dict[str, Any]:
-    """Shows that judging runs, and judges nothing: 1 + 9 × the measure of the last text; without one, longer is better."""  # noqa: E501
+    """Tries out judging without a model: scores 1 + 9 × the measure of the last text, or without a measure by its length."""  # noqa: E501
     task = bot.task
     last = dict(bot.quoted)
     text, review = (last.get(str(Seat(role)), "") for role in task.contestants)

@@ -1,4 +1,4 @@
-"""What several judges say, as one number."""
+"""Combine the votes of several judges into one number."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ VoteRule = Literal["mean", "median", "majority"]
 
 
 def combine_votes(given: Sequence[float], vote: VoteRule = "mean") -> float | None:
-    """The mean, the median or what most say, and where as many say the one as the other, their
-    mean; None without a vote."""
+    """The mean, the median or the most frequent vote; the mean of several equally frequent ones.
+    None without votes."""
     if not given:
         return None
     if vote == "majority":

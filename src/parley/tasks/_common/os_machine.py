@@ -1,5 +1,5 @@
-"""The machine of a task at the command line: prepared, and looked at in the end. A rule uses it
-through its referee, and `parley datasets check` directly."""
+"""Prepare the machine of a command-line task, and check it at the end. The rule calls this through
+its referee, `parley datasets check` directly."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from parley.rules.items import OSEntry, ShellScript
 
 Run = Callable[[Mapping[str, Any]], Awaitable[Any]]
 LANGUAGES = ("bash", "python")
-SECONDS = 180  # for a script of the task
-LONGEST = 20_000  # characters of an answer, or of an output, that a check is given
+SECONDS = 180  # timeout for a script of the task
+LONGEST = 20_000  # characters of an answer or output that are passed to a check
 IN_BACKGROUND = re.compile(r"(?<![&>])&(?![&>])")
 WAIT = "sleep 0.5\n"
 NOTHING = ShellScript("true")
@@ -21,7 +21,8 @@ NOTHING = ShellScript("true")
 
 @dataclass(frozen=True)
 class MachineVerdict:
-    """Whether a task was done; if not, the script that says so, counted from 1, and its result."""
+    """Whether a task was solved; if not, the number of the check that failed (from 1) and its
+    result."""
 
     solved: bool
     script: int = 0
@@ -29,7 +30,7 @@ class MachineVerdict:
 
 
 def script_request(entry: OSEntry, do: str, script: ShellScript) -> dict[str, Any]:
-    """What is asked of a shell to run a script of the task."""
+    """The request that makes a shell run a script of the task."""
     return {
         "kind": "shell",
         "do": do,
@@ -42,7 +43,7 @@ def script_request(entry: OSEntry, do: str, script: ShellScript) -> dict[str, An
 
 
 def command_request(entry: OSEntry, command: str) -> dict[str, Any]:
-    """What is asked of a shell to run a command of the model."""
+    """The request that makes a shell run a command of the model."""
     return {
         "kind": "shell",
         "do": "run",
@@ -53,7 +54,7 @@ def command_request(entry: OSEntry, command: str) -> dict[str, Any]:
 
 
 def as_command(script: ShellScript) -> str:
-    """A script as a command of bash."""
+    """A script as a bash command."""
     if script.language == "bash":
         return script.code
     quoted = script.code.replace("'", "'\\''")
@@ -61,8 +62,8 @@ def as_command(script: ShellScript) -> str:
 
 
 def example_command(entry: OSEntry) -> str:
-    """The example of an entry as a player runs it: what it complains about is no part of what it
-    prints, and what was started in the background before has had time to begin."""
+    """The example of an entry as a bash command. Its error output is dropped, and processes that
+    were started in the background get time to begin."""
     if entry.example is None:
         return ""
     waits = any(IN_BACKGROUND.search(script.code) for script in entry.init)
@@ -71,8 +72,8 @@ def example_command(entry: OSEntry) -> str:
 
 
 async def prepare_machine(run: Run, entry: OSEntry) -> list[Mapping[str, Any]]:
-    """Run what prepares the machine; the results. There is always one, which tells whether the
-    machine has several users."""
+    """Run the scripts that prepare the machine and return their results. There is always at least
+    one result, which shows whether the machine has several users."""
     found = [
         await run(script_request(entry, "prepare", script)) for script in entry.init or (NOTHING,)
     ]
@@ -82,12 +83,10 @@ async def prepare_machine(run: Run, entry: OSEntry) -> list[Mapping[str, Any]]:
 
 
 def describe_unprepared(entry: OSEntry, prepared: Sequence[Mapping[str, Any]]) -> str:
-    """Why a machine is not what its task takes it for, so that its state says nothing; empty if it
-    is."""
+    """Why a machine is not in the state that its task needs; empty if it is."""
     if entry.needs_users and not prepared[0]["users"]:
         return (
-            "it deals with several users, and a machine that an ordinary user has started has only "
-            "one: run Parley as root"
+            "it needs several users on the machine, which only root can set up: run Parley as root"
         )
     failed = [each for each in prepared if each["status"] != 0]
     if failed and entry.is_judged_by_state:
@@ -98,14 +97,14 @@ def describe_unprepared(entry: OSEntry, prepared: Sequence[Mapping[str, Any]]) -
 
 
 async def judge_machine(run: Run, entry: OSEntry, answer: str | None) -> MachineVerdict:
-    """Whether a task was done. Each check is given the answer, or the text `None`, and what all
-    checks before it have printed; the first that fails decides."""
+    """Check whether a task was solved. Each check gets the answer (or the text `None`) and the
+    output of all checks before it; the first check that fails decides."""
     if entry.answer is not None or entry.regex:
         return MachineVerdict(answer is not None and is_matched(entry, answer))
     arguments = ["None" if answer is None else fit_argument(answer)]
     for number, check in enumerate(entry.checks, 1):
         script = check or entry.example
-        assert script is not None  # OSEntry refuses a check without
+        assert script is not None  # OSEntry refuses a null check without an example
         result = await run({**script_request(entry, "check", script), "arguments": arguments})
         if result["status"] != 0:
             return MachineVerdict(False, number, result)
@@ -114,7 +113,7 @@ async def judge_machine(run: Run, entry: OSEntry, answer: str | None) -> Machine
 
 
 def is_matched(entry: OSEntry, answer: str) -> bool:
-    """Whether an answer is the right one, by its words alone."""
+    """Whether an answer matches the right answer or the regex of its entry."""
     if entry.regex:
         return re.search(entry.regex, answer) is not None
     wanted = entry.answer or ""
@@ -122,5 +121,5 @@ def is_matched(entry: OSEntry, answer: str) -> bool:
 
 
 def fit_argument(text: str) -> str:
-    """A text as a program can be given it: no zero bytes, and not endless."""
+    """Make a text fit for a program argument: no zero bytes, limited length."""
     return text.replace("\0", "")[:LONGEST]

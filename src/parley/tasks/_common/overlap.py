@@ -1,5 +1,5 @@
-"""BLEU and chrF by sacrebleu, from 0 to 1: of one text, and of many texts from the counts of
-each."""
+"""BLEU and chrF by sacrebleu, from 0 to 1: for one text, and for a corpus from the counts of its
+texts."""
 
 from __future__ import annotations
 
@@ -10,15 +10,13 @@ from typing import Any, NamedTuple
 from parley.rules import languages
 
 MEASURES = ("bleu", "chrf")
-# characters of a text that are scored: so many times those of its reference, and no fewer than
-# these
+# at most this many times the length of the reference is scored, but at least LEAST characters
 TIMES, LEAST = 20, 5_000
 Counts = dict[str, list[int]]  # by measure: what its score is computed from
 
 
 class Overlap(NamedTuple):
-    """How far a text agrees with a reference, and the counts by which many such texts are scored
-    together."""
+    """The scores of a text against a reference, and the counts from which a corpus is scored."""
 
     bleu: float
     chrf: float
@@ -26,12 +24,10 @@ class Overlap(NamedTuple):
 
 
 def compute_overlap(text: str, reference: str, language: str) -> Overlap:
-    """Sentence-level BLEU and chrF of a text in a language; one without words has nothing in common
-    with anything.
+    """Sentence-level BLEU and chrF of a text in a language. A text without words scores 0.
 
-    A text that is far too long scores as its beginning does, in the counts too: at TIMES the length
-    of the reference it has lost nearly all precision, so more of it could only lose the little that
-    is left, and would keep everybody waiting.
+    Only the beginning of a far too long text is scored and counted: at TIMES the length of the
+    reference, precision is close to zero anyway, and scoring the rest would take long.
     """
     text = text[: max(LEAST, TIMES * len(reference))]
     counts = {
@@ -42,36 +38,36 @@ def compute_overlap(text: str, reference: str, language: str) -> Overlap:
 
 
 def corpus_score(name: str, counts: Iterable[Sequence[int]]) -> float:
-    """The corpus-level score of texts from the counts of each: not the mean of their scores."""
+    """The corpus-level score from the counts of all texts. It is not the mean of their scores."""
     return score_counts(
         load_measure(name, whole=True), [sum(column) for column in zip(*counts, strict=True)]
     )
 
 
 def measure_signatures(language: str) -> dict[str, str]:
-    """What each measure says of itself where it scores one text: two scores compare only if these
-    agree."""
+    """sacrebleu's signature of each measure for single texts. Scores are comparable only if their
+    signatures agree."""
     found = {}
     for name in MEASURES:
         each = load_measure(name, language)
-        count_statistics(each, "a", "a")  # before it has seen a reference it has no signature
+        count_statistics(each, "a", "a")  # it has no signature before its first reference
         found[name] = str(each.get_signature()).replace(":", "=").replace("|", ",")
     return found
 
 
 def corpus_signature(name: str, signature: str) -> str:
-    """The signature of the corpus-level score beside that of the sentence-level one."""
+    """The signature of the corpus-level score, from that of the sentence-level score."""
     return signature.replace("eff=yes", "eff=no") if name == "bleu" else signature
 
 
 @cache
 def load_measure(name: str, language: str = "", whole: bool = False) -> Any:
-    """A measure of sacrebleu's; BLEU of one text leaves out the lengths of n-grams that the text is
-    too short for.
+    """Load a measure of sacrebleu. BLEU of one text uses the effective order: it skips n-grams
+    that the text is too short for.
 
-    Counts are scored as a whole without a language: they are of tokens.
+    Corpus scores (`whole`) need no language, because the counts are of tokens.
     """
-    from sacrebleu.metrics.bleu import BLEU  # not before it is needed
+    from sacrebleu.metrics.bleu import BLEU  # imported late because it is slow
     from sacrebleu.metrics.chrf import CHRF
 
     if name == "chrf":
@@ -81,7 +77,7 @@ def load_measure(name: str, language: str = "", whole: bool = False) -> Any:
 
 
 def count_statistics(measure: Any, text: str, reference: str) -> list[int]:
-    """What sacrebleu counts in one text, as it does for its own tests of significance."""
+    """The counts of sacrebleu for one text, as in its own significance tests."""
     (found,) = measure._extract_corpus_statistics([text], [[reference]])
     return list(map(int, found))
 

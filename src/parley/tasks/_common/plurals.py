@@ -1,4 +1,4 @@
-"""English nouns in their two numbers: what a word may be the plural of."""
+"""English plurals: find possible singulars of a word."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ENDINGS = [
         (r"(d|t)ices", r"\1ex"),  # indices, vertices
         (r"eaux", "eau"),  # gateaux
         (r"ae", "a"),  # larvae
-        (r"men", "man"),  # also women, and whoever ends in them
+        (r"men", "man"),  # also women, firemen
         (r"mice", "mouse"),
         (r"lice", "louse"),
         (r"geese", "goose"),
@@ -34,12 +34,12 @@ ENDINGS = [
         (r"\bdice", "die"),
     )
 ]
-NO_PLURALS = {"as", "does", "is", "news", "us"}  # which look like plurals of others
+NO_PLURALS = {"as", "does", "is", "news", "us"}  # they only look like plurals
 
 
 @lru_cache(4096)
 def possible_singulars(word: str) -> frozenset[str]:
-    """A word in lower case, and all that it may be the plural of; not each of these is a word."""
+    """A lower-case word and its possible singulars; not all of these exist as words."""
     if word in NO_PLURALS:
         return frozenset({word})
     return frozenset({word, *(plural.sub(singular, word) for plural, singular in ENDINGS)})

@@ -1,4 +1,4 @@
-"""When a guess names a word: by spelling, by its other names, or nearly so (AGE §3.4)."""
+"""Decide whether a guess names a word: by spelling, synonyms or similarity (AGE §3.4)."""
 
 from __future__ import annotations
 
@@ -10,22 +10,21 @@ from unicodedata import category, normalize
 
 from parley.tasks._common.plurals import possible_singulars
 
-NEAR = 0.8  # Jaro similarity above which two spellings are one word
-BASIS = f"jaro>{NEAR:g},synonyms,folded"  # as it stands in signatures
+NEAR = 0.8  # Jaro similarity above which two spellings count as one word
+BASIS = f"jaro>{NEAR:g},synonyms,folded"  # part of signatures
 ARTICLES = ("a", "an", "the")
-# between words, of which only one may be named
+# separators: a guess may name only one word
 LISTED = re.compile(r"[,;/|\\\n&、，；或]|(?<=\w)\s*\+\s*(?=\w)|\b(?:and|or)\b")
-# scripts that put nothing between words
+# scripts without spaces between words
 UNSPACED = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
 MARKS = re.compile(r"[\u0300-\u036f]")
 PLURAL_S = re.compile(r"(?<=\w[^s])s$")
-LONGER = 4  # letters that a plural may have more than what it is the plural of
+LONGER = 4  # maximum number of letters that a plural adds
 
 
 @lru_cache(4096)
 def fold_phrase(text: str) -> str:
-    """A word or phrase without what does not matter: case, width, accents, marks, articles before
-    it."""
+    """A word or phrase without case, width, accents, punctuation and leading articles."""
     words = split_words(text)
     while len(words) > 1 and words[0] in ARTICLES:
         words = words[1:]
@@ -33,10 +32,10 @@ def fold_phrase(text: str) -> str:
 
 
 def split_words(text: str) -> list[str]:
-    """The words of a text in lower case, without accents and marks."""
+    """The words of a text in lower case, without accents and punctuation."""
     if text.isascii():
         return re.findall(r"[a-z]+|[0-9]+", re.sub(r"(?<=\w)'(?=\w)", "", text.lower()))
-    # invisible marks hide nothing
+    # remove invisible characters
     shown = "".join(mark for mark in normalize("NFKC", text) if category(mark) != "Cf")
     bare = MARKS.sub("", normalize("NFD", normalize("NFKC", shown.casefold())))
     return re.findall(r"[^\W\d_]+|\d+", normalize("NFC", re.sub(r"(?<=\w)['’](?=\w)", "", bare)))
@@ -44,8 +43,8 @@ def split_words(text: str) -> list[str]:
 
 @lru_cache(4096)
 def possible_spellings(phrase: str) -> frozenset[str]:
-    """A folded phrase in one piece, as it stands and with its last or its first word in what may be
-    its singular."""
+    """Spellings of a folded phrase without spaces: as it is, and with the first or last word in a
+    possible singular."""
     words = phrase.split() or [""]
     before, after = "".join(words[:-1]), "".join(words[1:])
     found = {before + one for one in possible_singulars(words[-1])} | {
@@ -58,17 +57,17 @@ def possible_spellings(phrase: str) -> frozenset[str]:
 
 
 def jaro_similarity(one: str, other: str) -> float:
-    """Jaro's similarity of two spellings, folded and without the s of a plural; from 0 to 1."""
+    """Jaro similarity of two spellings, folded and without a plural s; from 0 to 1."""
     from rapidfuzz.distance import Jaro
 
     return Jaro.similarity(PLURAL_S.sub("", fold_phrase(one)), PLURAL_S.sub("", fold_phrase(other)))
 
 
 def names_word(guess: str, names: Sequence[str], others: Sequence[str] = ()) -> bool:
-    """Whether a guess names a word: it is one of its names, or nearly the first of them.
+    """Whether a guess is one of a word's names, or similar to the first of them.
 
-    What lists several words names none, and what says one of the `others`, the names of the other
-    word, does not either.
+    A guess that lists several words names none. Neither does a guess that mentions one of the
+    `others`, the names of the other word.
     """
     if not fold_phrase(guess) or not names:
         return False
@@ -85,14 +84,14 @@ def names_word(guess: str, names: Sequence[str], others: Sequence[str] = ()) -> 
 
 
 def is_same_phrase(one: str, other: str) -> bool:
-    """Whether two phrases are one but for what does not matter, their number included."""
+    """Whether two phrases are the same after folding, in singular or plural."""
     return not possible_spellings(fold_phrase(one)).isdisjoint(
         possible_spellings(fold_phrase(other))
     )
 
 
 def find_confusable(ours: Sequence[str], theirs: Sequence[str]) -> tuple[str, str] | None:
-    """Names of two words that a guess could not tell apart, if there are any."""
+    """A name of each word, if there are two that a guess could not tell apart."""
     for one, other in product(ours, theirs):
         near = jaro_similarity(one, other) > NEAR and (one == ours[0] or other == theirs[0])
         if near or is_same_phrase(one, other):
@@ -101,7 +100,7 @@ def find_confusable(ours: Sequence[str], theirs: Sequence[str]) -> tuple[str, st
 
 
 def mentions_word(text: str, word: str) -> bool:
-    """Whether a text says a word: in any case, width or number, in one piece or in several."""
+    """Whether a text contains a word: in any case or width, singular or plural, also if split."""
     wanted = possible_spellings(fold_phrase(word)) - {""}
     if not wanted:
         return False
@@ -116,7 +115,7 @@ def mentions_word(text: str, word: str) -> bool:
 
 
 def begins_with_word(words: list[str], wanted: frozenset[str], longest: int) -> bool:
-    """Whether the first words, put together, are the wanted one."""
+    """Whether the first words, joined, are the wanted one."""
     length = 0
     for end, word in enumerate(words, 1):
         length += len(word)

@@ -1,5 +1,5 @@
-"""The writer-editor paradigm (DynaEval §A.4): one writes, one comments or polishes, until they
-agree or rounds are over."""
+"""The writer-editor paradigm (DynaEval §A.4): a writer writes, an editor comments or polishes,
+until they agree or the rounds are over."""
 
 from __future__ import annotations
 
@@ -16,20 +16,18 @@ OVER = "over"
 
 
 class WriterEditorPrompts(NamedTuple):
-    """The prompts of the paradigm, where what the other said comes in as {said}, and the word that
-    ends it."""
+    """The prompts of the paradigm; `{said}` is the other role's last reply."""
 
     write: Prompt
     revise: Prompt
     review: Prompt
     review_again: Prompt
-    over: str = OVER  # by which an editor ends it
+    over: str = OVER  # the word with which an editor ends the work
 
 
 @dataclass(frozen=True)
 class Version:
-    """What a writer gave in one round, and what the editor said to it; None where nothing could be
-    read."""
+    """The writer's text in one round and the editor's reply to it; None if unreadable."""
 
     text: str | None
     review: str | None
@@ -45,8 +43,8 @@ async def play_writer_and_editor(
     /,
     **values: Any,
 ) -> list[Version]:
-    """A round is one version with its review. From the second review on the editor may end it all
-    by one word."""
+    """Play the rounds: each is one version with its review. From the second review on, the editor
+    can end the work with one word."""
     versions: list[Version] = []
     for number in range(1, rounds + 1):
         first, said = (
@@ -71,8 +69,8 @@ async def play_writer_and_editor(
 
 
 def last_texts(versions: Sequence[Version], over: str = OVER) -> tuple[str | None, str | None]:
-    """Where an editor answers with a text of its own: the last one of each. Who ends it takes the
-    writer's as it stands."""
+    """The last texts of writer and editor, for editors that reply with a text of their own. An
+    editor that ends the work adopts the writer's text."""
     text, review = versions[-1].text, versions[-1].review
     return text, text if len(versions) > 1 and is_ending(review, over) else review
 
@@ -84,7 +82,7 @@ def is_ending(review: str | None, over: str = OVER) -> bool:
 
 @dataclass(frozen=True)
 class OverlapCounts(Note, kind="overlap", legacy_keys={"overlap"}):
-    """What was counted in texts beside their reference, by seat and measure."""
+    """The counts behind BLEU and chrF, by seat and measure."""
 
     overlap: Mapping[Seat, Mapping[str, Sequence[int]]]
 
@@ -97,8 +95,7 @@ class RubricVotes(Votes):
 
 
 def strip_to_letters(word: str) -> str:
-    """A word without what stands around it: spaces, quotation marks and punctuation of any
-    script."""
+    """Lower-case a word and remove spaces, quotation marks and punctuation of any script."""
     found = unicodedata.normalize("NFKC", word).casefold()
     return "".join(character for character in found if unicodedata.category(character)[0] in "LNM")
 
@@ -106,7 +103,7 @@ def strip_to_letters(word: str) -> str:
 def quote_conversation(
     referee: Referee, writer: Seat, editor: Seat, versions: Sequence[Version]
 ) -> str:
-    """The whole exchange as material for a judge."""
+    """Quote the whole exchange for a judge."""
     parts = []
     for number, version in enumerate(versions, 1):
         parts += [
@@ -120,8 +117,8 @@ def quote_conversation(
 def note_overlap(
     referee: Referee, given: Mapping[Seat, str | None], reference: str, language: str
 ) -> dict[Seat, Overlap]:
-    """How far texts agree with a reference; what was counted is noted, so that all texts of a run
-    can be scored as one."""
+    """Score texts against a reference. The counts are noted, so that an analysis can score all
+    texts of a run as one corpus."""
     found = {seat: compute_overlap(text or "", reference, language) for seat, text in given.items()}
     referee.note(OverlapCounts({seat: each.counts for seat, each in found.items()}))
     return found
@@ -136,12 +133,12 @@ async def ask_judges(
     /,
     **values: Any,
 ) -> dict[Seat, dict[str, float | None]]:
-    """Every judge rates every seat from 1 to 10, with a basis; all judge at once, and who cannot be
-    read has no vote.
+    """Let every judge rate every seat from 1 to 10, with reasons, all at once. A judge whose reply
+    is unreadable has no vote.
 
-    The words have {roles} and {rubric}, in an order that the match's seed decides: whoever meets on
-    an item is named in the same order, and over items each role comes first about as often. Where
-    nobody judges, there is no such score.
+    The prompt `words` uses {roles} and {rubric}. The random seed of the match decides their order:
+    it is the same for all matches on an item, and over all items each role comes first about
+    equally often. Without judges there are no scores.
     """
     if not judges:
         return {seat: {} for seat in rubric}
@@ -166,7 +163,7 @@ async def ask_judges(
 
 
 def judge_metrics(seats: Mapping[str, int]) -> list[Metric]:
-    """The metric of judges, where any are seated."""
+    """The metric `judge`, if there are judges."""
     return [Metric("judge", 1, 10, epsilon=0.25, judged=True, spread=1.5)] if seats["judge"] else []
 
 

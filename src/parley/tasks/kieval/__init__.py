@@ -1,4 +1,4 @@
-"""KIEval: an interview about a benchmark's question, graded reply by reply."""
+"""KIEval: an interview about a benchmark question, graded reply by reply."""
 
 from parley.tasks.kieval.bots import candidate, evaluator, imitator, interactor
 from parley.tasks.kieval.rule import KIEval

@@ -11,9 +11,9 @@ from parley.tasks.kieval.rule import ASPECTS, FORM, Share
 def candidate(
     bot: BotView, knowledge: Share = 0.5, memorised: Share = 0.0, memory: int = 0
 ) -> ReplyText:
-    """Knows a share of the questions and has only memorised the answers to a share of the others; talks well if it knows.
+    """Knows the share `knowledge` of all questions and can discuss them; of the others it has only memorised the share `memorised` of the answers.
 
-    What it knows, and what it has memorised, is the same in every match; another `memory` is another choice.
+    It knows the same questions in every match; another `memory` selects other questions.
     """  # noqa: E501
     item: Question = bot.item
     known, learnt = bot.fate("knows", memory), bot.fate("memorised", memory)
@@ -30,18 +30,18 @@ CANNOT = "I could not say why; it is just so."
 
 
 def imitator(bot: BotView) -> ReplyText:
-    """Answers nothing, and imitates the evaluator's form with the best marks."""
+    """Replies with an evaluation in the evaluator's format and gives itself the best scores."""
     marks = {aspect: {"comment": "Flawless.", "score": 4} for aspect in (*ASPECTS, "overall")}
     return ReplyText(FORM.write({**marks, "stop": "none"}))
 
 
 def interactor(bot: BotView) -> ReplyText:
-    """Asks for grounds, whatever was said."""
+    """Asks for reasons, whatever the candidate says."""
     return ReplyText(f"Why is that so? Give your grounds, number {bot.view.reply_count + 1}.")
 
 
 def evaluator(bot: BotView, noise: Share = 0.15) -> dict[str, Any]:
-    """Grades by the truth: whether the latest reply gives the facts; with the chance `noise` a mark is off by one."""  # noqa: E501
+    """Grades by whether the latest reply gives the facts; with probability `noise` a score is off by one."""  # noqa: E501
     last = [said for who, said in bot.quoted if who == "Candidate"]
     good = bool(last) and KNOWS in last[-1] and bot.item.right in last[-1]
     stop = "none" if last and (good or last[-1] == CANNOT) else "off_topic"

@@ -1,4 +1,4 @@
-"""KIEval: an interactor interviews a candidate about a question of a benchmark, an evaluator grades
+"""KIEval: an interactor interviews a candidate about a benchmark question, and an evaluator grades
 every reply."""
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from parley.tasks._common.answers import (
 from parley.tasks._common.judge_votes import VoteRule, combine_votes
 from parley.tasks.kieval.scoring import Missing, Scale, interview_score, mark_value
 
-Marks = Mapping[Seat, Any]  # what evaluators gave to one reply; None who could not be read
+Marks = Mapping[Seat, Any]  # the evaluators' marks for one reply; None if unreadable
 Share = Annotated[float, (0, 1)]
 ASPECTS = ("accuracy", "logic", "relevance", "coherence", "conciseness")
 STOPS = (
@@ -48,33 +48,33 @@ STOPS = (
     "repetition",
     "unpermitted_role_shift",
 )
-# what else may end an interview, which is no fault of the candidate's
+# other reasons for an end, not caused by the candidate
 RECORD, SILENT = "record_ended", "no_question"
 
 
 @dataclass(frozen=True)
 class KIEval(Task):
-    """Whoever knows more than the answer to a question can talk about it (KIEval, Yu et al. 2024).
+    """Discuss a benchmark question with an interviewer, to show knowledge beyond the answer (KIEval, Yu et al. 2024).
 
-    Questions are taken that interactor and evaluator are sure of; the evaluator grades every reply,
-    and may end the interview.
+    Only questions that interactor and evaluator can answer themselves are played. The evaluator
+    grades every reply and may end the interview.
 
-    rounds    questions of the interviewer, at the most
-    overlap   whether the next question is asked for while the last reply is graded
-    words     the limit of replies and questions, which is told, and kept on record where it is broken
-    scale     what marks from 1 to 4 are worth: as published (.1, .3, .7, 1), or linear
-    missing   what rounds after an early end are worth: they are left out (played), or zero
-    vote      how the marks of several evaluators become one
-    verify    how interactor and evaluator show that they know the answer to a question: by samples, by logprobs, or not at all
-    theta     what the share of right answers, or the probability of the right one, must exceed
-    samples   how many answers each gives
-    evaluator_sees_answer  whether the evaluator is shown the right answer, as in the paper; it always learns whether the first answer was right
-    question  the question of the benchmark
-    choices   its choices, a line each
-    language  the language in which it is put, as a word
-    right     the right answer, which the candidate is not shown
-    said      what the candidate has just said, quoted
-    asked     what the interactor has just asked: quoted for the evaluator, as it is for the candidate
+    rounds    maximum number of questions that the interactor asks
+    overlap   whether to request the next question while the last reply is graded
+    words     maximum number of words in a question or reply; stated in the prompts, violations are recorded
+    scale     values of the marks 1 to 4: as published (.1, .3, .7, 1) or linear
+    missing   how rounds after an early end count: not at all (played) or as zero
+    vote      how the marks of several evaluators are combined
+    verify    how interactor and evaluator are screened on each question: by samples, by logprobs, or not at all (no)
+    theta     screening threshold: the share of right answers, or the probability of the right one, must exceed it
+    samples   number of answers per model when screening by samples
+    evaluator_sees_answer  whether the evaluator sees the right answer, as in the paper; it always sees whether the first answer was right
+    question  the benchmark question
+    choices   its choices, one per line
+    language  name of the question's language
+    right     the right answer, which the candidate does not see
+    said      the candidate's last reply, quoted
+    asked     the interactor's last question, quoted for the evaluator and as it is for the candidate
     verdict   whether the first answer was right or wrong
     """  # noqa: E501
 
@@ -131,11 +131,11 @@ class KIEval(Task):
         try:
             stop = await self.interview(referee, item, candidate, interactor, evaluator, graded)
         except RecordEnded:
-            # whoever judges this interview again would have gone on for longer than it did
+            # rejudged: the new evaluators would have continued after the end of the record
             stop = RECORD
 
         evaluated = sum(any(marks.values()) for marks in graded)
-        # the next question was asked in vain
+        # the next question was requested for nothing
         wasted = self.overlap and stop in STOPS[1:] and len(graded) < self.rounds
         referee.note(InterviewEnd(first, right, stop, evaluated, len(graded) - evaluated, wasted))
         scores = {
@@ -157,7 +157,7 @@ class KIEval(Task):
         evaluator: list[Seat],
         graded: list[Marks],
     ) -> str:
-        """Question, reply, grade, until an evaluator ends it or the rounds are over; why it
+        """Ask, reply and grade until the evaluators end it or the rounds are over. Returns why it
         ended."""
         question = await referee.ask(interactor, referee.render(OPEN), expect=Text(), default=None)
         for turn in range(1, self.rounds + 1):
@@ -197,8 +197,7 @@ class KIEval(Task):
     def record_breaches(
         self, referee: Referee, seat: Seat, said: str | None, item: Question | None = None
     ) -> None:
-        """Put on record what is longer than was allowed, and an interactor that gives the answer
-        away."""
+        """Record a violation if a text is too long or an interactor gives the answer away."""
         if said and (length := count_words(said)) > self.words:
             referee.fault(seat, "overlong", f"{length} words, {self.words} allowed")
         if (
@@ -209,15 +208,15 @@ class KIEval(Task):
             referee.fault(seat, "answer given away", said)
 
     def vote_of(self, marks: Mapping[str, Any], candidate: Seat) -> dict[Seat, Any]:
-        """One evaluator's word on the whole, as the record keeps it."""
+        """One evaluator's overall mark, as it is recorded."""
         mark = marks["overall"]["score"]
         return {candidate: {"score": mark_value(mark, self.scale), "mark": mark}}
 
     def score(
         self, graded: Sequence[Marks], aspect: str, missing: Missing, stop: str
     ) -> float | None:
-        """One aspect of the whole interview, from 0 to 100; nobody knows what rounds are worth that
-        only the record lacks."""
+        """The score of one aspect, from 0 to 100. None with `zero` if rounds are missing for a
+        reason that is not the candidate's."""
         if missing == "zero" and stop in (RECORD, SILENT):
             return None
         given = [
@@ -261,23 +260,25 @@ class KIEval(Task):
 
     def __post_init__(self) -> None:
         if not 0 <= self.theta < 1:
-            raise ValueError(f"theta must be at least 0 and below 1, not {self.theta}")
+            raise ValueError(f"theta must be at least 0 and less than 1, not {self.theta}")
         if self.verify == "logprobs" and self.samples > 1:
             raise ValueError(
-                "log-probabilities are asked for once: leave samples out, or set verify=samples"
+                "samples has no effect with verify=logprobs: leave samples out, or set "
+                "verify=samples"
             )
 
 
 @dataclass(frozen=True)
 class InterviewVotes(Votes):
-    """The evaluators' marks for one reply, and which reply it was."""
+    """The evaluators' marks for one reply, and the number of the reply."""
 
     interview: int
 
 
 @dataclass(frozen=True)
 class InterviewEnd(Note, kind="kieval.end", legacy_keys={"first", "stop", "evaluated"}):
-    """How an interview went: the first answer, what ended it, and how many replies were graded."""
+    """The course of an interview: the first answer, why it ended, and how many replies were
+    graded."""
 
     first: str | None
     right: bool
@@ -291,15 +292,15 @@ METRICS = {"kieval": "overall", **{f"mark_{aspect}": aspect for aspect in ASPECT
 
 
 def find_stop_reason(marks: Marks) -> str:
-    """Why evaluators end it, if more than half of those who could be read do; the commonest reason
-    counts."""
+    """The most frequent reason to stop, if more than half of the readable evaluators want to stop;
+    otherwise `none`."""
     given = [each["stop"] for each in marks.values() if each is not None]
     reasons = Counter(reason for reason in given if reason != "none")
     return reasons.most_common(1)[0][0] if 2 * reasons.total() > len(given) else "none"
 
 
 def answer_reader(item: Question) -> LetterChoice | ExactAnswer:
-    """How the first answer is read; the right one has no part in it."""
+    """The reader of the first answer, which does not depend on the right answer."""
     language = "zh" if item.language.partition("_")[0] == "zh" else "en"
     return (
         LetterChoice(item.choices, LETTER[language])
@@ -309,12 +310,12 @@ def answer_reader(item: Question) -> LetterChoice | ExactAnswer:
 
 
 def format_answer(item: Question) -> str:
-    """The right answer, with its letter where there are choices."""
+    """The right answer, with its letter if there are choices."""
     return f"{item.answer}. {item.right}" if item.choices else item.answer
 
 
 def evaluation_fields() -> dict[str, Any]:
-    """The form of an evaluation: a comment before every mark."""
+    """The fields of an evaluation: a comment before every mark."""
     mark = {
         "type": "object",
         "description": '{"comment": <a sentence or two>, "score": <1, 2, 3 or 4>}',
@@ -338,8 +339,8 @@ LINE = {
 }
 
 
-# The prompts: what figure 6 of the paper tells each role, in our words and in its order.
-# docs/tasks/kieval_prompts.md lists every instruction there beside our sentence for it.
+# The prompts give each role the instructions of the paper's figure 6, in our words and in its
+# order. docs/tasks/kieval_prompts.md lists every instruction there beside our sentence for it.
 ANSWER = Prompt(
     "answer",
     """\

@@ -10,24 +10,24 @@ Scale = Literal["published", "linear"]
 Missing = Literal["played", "zero"]
 
 MARKS: dict[str, dict[int, float]] = {
-    "published": {1: 0.1, 2: 0.3, 3: 0.7, 4: 1.0},  # as the authors' program has it
+    "published": {1: 0.1, 2: 0.3, 3: 0.7, 4: 1.0},  # from the authors' code
     "linear": {1: 0.0, 2: 1 / 3, 3: 2 / 3, 4: 1.0},
 }
 
 
 def mark_value(mark: int, scale: Scale = "published") -> float:
-    """What a mark is worth, from 0 to 100."""
+    """The value of a mark, from 0 to 100."""
     return 100 * MARKS[scale][mark]
 
 
 def interview_score(
     given: Sequence[float | None], rounds: int, missing: Missing = "played"
 ) -> float | None:
-    """The mean of what replies are worth, each weighing exp(−i/n) in round i of n; None where no
-    reply could be judged.
+    """The mean value of the replies, with weight exp(−i/n) in round i of n; None if no reply could
+    be judged.
 
     A reply that could not be judged keeps its place and does not count. `zero` counts the rounds
-    that were lost to an early end as worth nothing; `played` leaves them out.
+    after an early end as 0; `played` leaves them out.
     """
     weighed = [
         (math.exp(-number / rounds), value)

@@ -1,4 +1,4 @@
-"""Tasks at the command line of a Linux machine, in the form of AgentBench's os tasks."""
+"""Command-line tasks on a Linux machine, in the format of AgentBench's OS tasks."""
 
 from parley.tasks.os_tasks.bots import answerer, cheater, idler, solver
 from parley.tasks.os_tasks.rule import OSTasks

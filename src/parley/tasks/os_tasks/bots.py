@@ -1,4 +1,4 @@
-"""Bots at the command line: one that can do its tasks, and some that should never pass."""
+"""Bots for command-line tasks: one that can solve them, and some that must never pass."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ HEAD = OUTPUT.text.partition("{output}")[0]
 
 
 def solver(bot: BotView, strength: Annotated[float, (0, 1)] = 1.0) -> Action:
-    """Runs the example of the share `strength` of all tasks and answers with what it prints; finishes the others at once."""  # noqa: E501
+    """Runs the example script in the share `strength` of all tasks and answers with its output; finishes the others at once."""  # noqa: E501
     entry: OSEntry = bot.item
     if entry.example is None or bot.fate("can do it") >= strength:
         return Action("finish")
@@ -24,17 +24,17 @@ def solver(bot: BotView, strength: Annotated[float, (0, 1)] = 1.0) -> Action:
 
 
 def idler(bot: BotView) -> Action:
-    """Finishes at once, without having done anything."""
+    """Finishes at once without doing anything."""
     return Action("finish")
 
 
 def answerer(bot: BotView, answer: str = "0") -> Action:
-    """Answers the same at once, whatever is asked."""
+    """Gives the same answer at once, whatever the task."""
     return Action("answer", answer)
 
 
 def cheater(bot: BotView) -> Action:
-    """Does nothing of its task, but plants programs, aliases, functions, start-up files and processes where a check might meet them, and deletes what it was asked about."""  # noqa: E501
+    """Does not work on its task, but plants programs, aliases, functions, start-up files and processes that could fool a check, and deletes the task's files."""  # noqa: E501
     return Action("bash", PLANT) if not bot.view.reply_count else Action("answer", "0")
 
 

@@ -1,5 +1,5 @@
-"""Tasks at the command line: a model thinks, acts in a shell of its own, and answers or says that
-it is done."""
+"""Command-line tasks: a model thinks, runs scripts in its own shell, and answers or reports that it
+is done."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from parley.tasks._common.os_machine import (
     prepare_machine,
 )
 
-LONG, SHOWN = 800, 780  # an output of more characters than this is cut to so many
+LONG, SHOWN = 800, 780  # an output longer than LONG characters is cut to SHOWN
 End = Literal["answered", "finished", "gave up", "out of turns"]
 
 
 @dataclass(frozen=True)
 class Action:
-    """What a model does in one turn."""
+    """The action of a model in one turn."""
 
     kind: Literal["bash", "answer", "finish"]
     text: str = ""  # the script, or the answer
@@ -35,7 +35,7 @@ class Action:
 
 @dataclass(frozen=True)
 class ActionReader:
-    """Thoughts, then one action: a script for bash, an answer, or that the task is done."""
+    """Reads thoughts and then one action: a bash script, an answer, or `finish`."""
 
     hint: str = (
         "Reply with a line `Think: …` and then one action: `Act: bash` with a fenced block, "
@@ -45,7 +45,7 @@ class ActionReader:
 
     def read(self, text: str) -> Action:
         text = text.replace("\r\n", "\n")
-        # what looks like an action inside a script is none
+        # ignore anything inside a script that looks like an action
         outside = FENCED.sub(lambda block: re.sub(r"[^\n]", " ", block[0]), text)
         found = list(ACT.finditer(outside))
         if not found:
@@ -83,7 +83,7 @@ SHELLS = ("bash", "sh", "shell", "")
 
 
 def extract_answer(rest: str) -> str:
-    """What stands in the brackets of an answer; one of several lines ends with the last bracket."""
+    """The text in the brackets of an answer. If it has several lines, the last bracket ends it."""
     line = rest.partition("\n")[0]
     for words in (line, rest):
         left, right = words.find("("), words.rfind(")")
@@ -93,11 +93,11 @@ def extract_answer(rest: str) -> str:
 
 
 def extract_script(text: str, after: int) -> str:
-    """The script that belongs to an action: the fenced blocks after it, else those before it."""
+    """The script of an action: the fenced blocks after it, or those before it if there are none."""
     for part in (text[after:], text[:after]):
         blocks = [body for tag, body in find_fenced_blocks(part) if tag.lower() in SHELLS]
         if script := "\n\n".join(blocks).strip("\n"):
-            if part.count("```") % 2:  # half a script may do harm
+            if part.count("```") % 2:  # an incomplete script may do harm
                 raise Unreadable("the fenced block with the script is not closed by ```")
             return script
     raise Unreadable("`Act: bash` wants a script in a fenced block that begins with ```bash")
@@ -105,23 +105,23 @@ def extract_script(text: str, after: int) -> str:
 
 @dataclass(frozen=True)
 class MachineEnd(Note, kind="os_tasks.end"):
-    """How a match ended: after how many turns, and whether the task was done."""
+    """How a match ended, after how many turns, and whether the task was solved."""
 
     end: End
     turns: int
     solved: bool
-    failed_check: int  # the check that failed, counted from 1; 0: none did, or none was run
+    failed_check: int  # number of the check that failed, from 1; 0: none failed or none was run
 
 
 @dataclass(frozen=True)
 class OSTasks(Task):
-    """A model does tasks at the command line of a Linux of its own (AgentBench's os tasks, LLM-Evolve's third benchmark).
+    """Solve tasks at the command line of a Linux machine (AgentBench's OS tasks, LLM-Evolve's third benchmark).
 
-    turns        how often the model may act
-    shots        worked examples before the task: 1, or 0 for none
-    description  what is to be done or found out
-    output       what a script has printed, cut where it is long
-    reason       why the shell had to be started anew
+    turns        maximum number of actions
+    shots        number of worked examples before the task: 0 or 1
+    description  description of the task
+    output       output of a script, cut if it is long
+    reason       why the shell was restarted
     """  # noqa: E501
 
     name = "os_tasks"
@@ -138,7 +138,7 @@ class OSTasks(Task):
         entry: OSEntry = referee.item
         prepared = await prepare_machine(referee.run, entry)
         if fault := describe_unprepared(entry, prepared):
-            raise Forfeit(f"this task cannot be played here: {fault}")
+            raise Forfeit(f"this item cannot be played on this machine: {fault}")
         referee.tell(agent, referee.render(RULES))
         words = referee.render(TASK, description=entry.description)
         end: End = "out of turns"
@@ -178,9 +178,9 @@ class OSTasks(Task):
 
     def reject_reason(self, item: OSEntry) -> str:
         if missing := [script.missing for script in item.scripts if script.missing]:
-            return f"without their file {missing[0]}"
+            return f"whose file {missing[0]} is missing"
         if foreign := [each.language for each in item.scripts if each.language not in LANGUAGES]:
-            return f"with a script in {foreign[0]}"
+            return f"with a script in {foreign[0]}, which Parley cannot run"
         return ""
 
     def unused_prompts(self, seats: Mapping[str, int]) -> list[str]:
@@ -197,7 +197,7 @@ ENDS: Mapping[str, End] = {"answer": "answered", "finish": "finished"}
 
 
 def show_output(referee: Referee, found: Mapping[str, Any]) -> str:
-    """What a model is shown of what its script has printed."""
+    """The message that shows a model the output of its script."""
     text = str(found["output"]).replace("\0", "\ufffd").rstrip("\n")
     if len(text) > LONG:
         text = text[:SHOWN] + referee.render(CUT)
@@ -210,7 +210,7 @@ def show_output(referee: Referee, found: Mapping[str, Any]) -> str:
 
 
 def demonstrate(referee: Referee) -> list[Example]:
-    """One task from beginning to end, turn by turn."""
+    """A worked example: one task from beginning to end, turn by turn."""
     form = ActionReader()
     look = "The names are in one folder, so I list the files there by their ending and count them."
     script = "find /etc -maxdepth 1 -type f -name '*.conf' | wc -l"

@@ -1,4 +1,4 @@
-"""Word guessing, the game of AGE: find the others' words without giving your own away."""
+"""Word guessing, the game of AGE: guess the others' word without giving yours away."""
 
 from parley.tasks.word_guessing.bots import guesser
 from parley.tasks.word_guessing.rule import WordGuessing

@@ -11,8 +11,8 @@ from parley.tasks._common.word_matching import mentions_word, names_word
 
 @cache
 def associated_words(pair: WordPair) -> dict[str, list[str]]:
-    """What each word of a pair goes with, always the same, and under "" what goes with neither;
-    never a name of either."""
+    """Fixed associations of each word of a pair, and under "" words that go with neither; never a
+    name of either word."""
     names = {name for word in (pair.a, pair.b) for name in pair.names(word)}
     free = [
         thing
@@ -24,7 +24,7 @@ def associated_words(pair: WordPair) -> dict[str, list[str]]:
 
 
 def guesser(bot: BotView, strength: float = 0.5, openness: float = 0.5) -> dict[str, str]:
-    """Tells what its word goes with in the share `openness` of its turns, else nothing; sees through others by `strength`."""  # noqa: E501
+    """Gives a real hint in the share `openness` of its turns and is vague otherwise; understands others' hints with probability `strength`."""  # noqa: E501
     pair, rng, known = bot.item, bot.rng, associated_words(bot.item)
     told = "\n".join(turn["content"] for turn in bot.view)
     own = pair.a if f"“{pair.a}”" in bot.view[0]["content"] else pair.b
@@ -72,4 +72,4 @@ VAGUE = (
 )  # fmt: skip
 
 
-EACH = 6  # things that a word is associated with
+EACH = 6  # associations per word

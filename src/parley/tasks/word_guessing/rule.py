@@ -1,5 +1,5 @@
-"""Word guessing: two groups describe two words that are alike, and everybody guesses the other
-one."""
+"""Word guessing: two groups describe two similar words, and everybody guesses the other group's
+word."""
 
 from __future__ import annotations
 
@@ -27,28 +27,28 @@ SPREADS = {"age": 0.2, "comprehension": 0.25, "confusion": 0.25}
 
 @dataclass(frozen=True)
 class WordGuessing(Task):
-    """Describe your word so that the others do not find it, and find theirs (adversarial guessing evaluation, AGE).
+    """Describe your word without giving it away, and guess the other group's word (adversarial guessing evaluation, AGE).
 
-    rounds        how often everybody has a turn, at the most
-    end           after all rounds, or after the one in which both words are guessed
-    open_guesses  whether all players see what is guessed
-    unit          in what first right guesses are counted: turns of the whole match, or rounds
-    length        of the longest possible match, or of the actual one
-    never         what a player has who never guesses right
-    only          whether all matches count, or only those in which both words were guessed and a third round was played (successful), or they were not yet guessed after two (successful_late)
-    minority      how many players have the rarer word; 0: half of them, rounded down
-    topics        those that are played; none named: all
-    n             how many players there are
-    groups        how many of them have which word
-    small         how many have the rarer word
-    large         how many have the other one
-    me            the player who is told
-    word          its secret word
-    number        the round
-    why           what a description is refused for
-    who           the player who has just had its turn
-    said          how it has described its word, quoted
-    guesses       what it has guessed, quoted
+    rounds        maximum number of turns per player
+    end           when a match ends: after all rounds, or after the round in which both words have been guessed (all_guessed)
+    open_guesses  whether all players see the guesses
+    unit          how the time of a first right guess is counted: in turns of the whole match, or in rounds
+    length        length of a match for the scores: the maximum, or the actual length
+    never         comprehension of a player who never guesses right: zero, or as if right one step after the end (l+1)
+    only          matches that count: all; those in which both words were guessed and a third round was played (successful); those in which they were guessed only after two rounds (successful_late)
+    minority      number of players with the rarer word; 0: half of the players, rounded down
+    topics        topics to play; empty: all
+    n             number of players
+    groups        sentence that says how many players have each word
+    small         number of players with the rarer word
+    large         number of players with the other word
+    me            the player who reads the prompt
+    word          this player's secret word
+    number        number of the current round
+    why           why a description is refused
+    who           the player who has just had a turn
+    said          the player's description, quoted
+    guesses       the player's guesses, quoted
     """  # noqa: E501
 
     version = 2
@@ -128,8 +128,8 @@ class WordGuessing(Task):
         word: str,
         described: list[str],
     ) -> dict[str, str] | None:
-        """A description that keeps the rules, and guesses; None if there is none after it was asked
-        for again."""
+        """A description that keeps the rules, and guesses; None if there is none after a second
+        attempt."""
         text = referee.render(TURN, number=number)
         for _ in range(2):
             said = await referee.ask(
@@ -159,8 +159,8 @@ class WordGuessing(Task):
         said: dict[str, str] | None,
         word: str,
     ) -> None:
-        """Let the others know what a player said; guesses only where they are open, and never the
-        player's own word."""
+        """Show a player's description to the others, and its guesses if guesses are open; never
+        the player's own word."""
         if said is None:
             referee.tell(others, referee.render(VOID, who=str(player)))
             return
@@ -183,11 +183,11 @@ class WordGuessing(Task):
             )
 
     def size_of_minority(self, players: int) -> int:
-        """How many of so many players have the rarer word."""
+        """The number of players with the rarer word."""
         if 2 * self.minority > players:
             raise UsageError(
-                f"minority={self.minority} wants at least {2 * self.minority} players, got "
-                f"{players}: at most half of them have the rarer word"
+                f"minority={self.minority} needs at least {2 * self.minority} players, but there "
+                f"are {players}: at most half of the players can have the rarer word"
             )
         return self.minority or players // 2
 
@@ -217,9 +217,9 @@ class WordGuessing(Task):
 
     def reject_reason(self, item: WordPair) -> str:
         if self.topics and item.topic not in self.topics:
-            return f"of {item.topic}" if item.topic else "of no topic"
+            return f"of topic {item.topic!r}" if item.topic else "without a topic"
         same = find_confusable(item.names(item.a), item.names(item.b))
-        return f"in which {same[0]!r} counts as {same[1]!r}" if same else ""
+        return f"whose words are too similar: {same[0]!r} counts as {same[1]!r}" if same else ""
 
     def score_basis(self) -> Mapping[str, str]:
         return {"match": BASIS}
@@ -229,14 +229,14 @@ class WordGuessing(Task):
             raise ValueError(f"rounds must be at least 1, not {self.rounds}")
         if self.only != "all" and self.rounds <= BEYOND:
             raise ValueError(
-                f"only={self.only} keeps matches that took more than {BEYOND} rounds, "
-                f"and rounds is {self.rounds}"
+                f"only={self.only} keeps matches of more than {BEYOND} rounds, so rounds must be "
+                f"at least {BEYOND + 1}, not {self.rounds}"
             )
 
 
 @dataclass(frozen=True)
 class GameFacts:
-    """Who had which word, who first guessed right and when, and the round in which both were
+    """Each player's word and first right guess, and the round after which both words were
     guessed."""
 
     words: Mapping[Seat, str]
@@ -247,7 +247,7 @@ class GameFacts:
 
 @dataclass(frozen=True)
 class GameEnd(Note, kind="word_guessing.end", legacy_keys={"guessing"}):
-    """How a game went."""
+    """The course of a game."""
 
     guessing: GameFacts
 
@@ -306,7 +306,7 @@ VOID = Prompt("void", "{who} has lost its turn without a description.")
 
 
 def guess_field(other: Seat) -> str:
-    """Where a reply names the word of a seat."""
+    """The field of a reply that guesses a seat's word."""
     return f"player_{other.number}"
 
 

@@ -1,4 +1,4 @@
-"""What first correct guesses are worth: comprehension, confusion and their harmonic mean (AGE
+"""Scores from first correct guesses: comprehension, confusion and their harmonic mean (AGE
 §3.3)."""
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ Who = TypeVar("Who")
 
 
 def comprehension(first: int | None, length: int, never: Never = "zero") -> float:
-    """1 / log2(f + 1): who guesses right at once has 1; who never does has 0, or counts as right
-    one step after the end."""
+    """1 / log2(f + 1): 1 for a right first guess. A player who never guesses right gets 0, or with
+    `l+1` counts as right one step after the end."""
     if first is None and never == "zero":
         return 0.0
     return 1 / math.log2(limit_to_match(first, length) + 1)
@@ -28,7 +28,7 @@ def confusion(firsts: Iterable[int | None], length: int) -> float:
 
 
 def age(comprehension: float, confusion: float) -> float:
-    """Their harmonic mean; 0 when either is."""
+    """The harmonic mean of both; 0 if either is 0."""
     return (
         2 * comprehension * confusion / (comprehension + confusion)
         if comprehension and confusion
@@ -39,8 +39,8 @@ def age(comprehension: float, confusion: float) -> float:
 def score_players(
     firsts: Mapping[Who, int | None], groups: Mapping[Who, str], length: int, never: Never
 ) -> dict[Who, dict[str, float]]:
-    """What everybody's first correct guess is worth, to whoever made it and to those whose word it
-    was."""
+    """The scores of all players: each first correct guess counts for the player who made it and
+    against those whose word it was."""
     found = {}
     for who, first in firsts.items():
         understood = comprehension(first, length, never)
@@ -56,19 +56,19 @@ def score_players(
 
 
 def reached_third_round(rounds: int) -> bool:
-    """Whether a match went beyond two rounds in the likelier reading (§4.1): a third one was
+    """Whether a match went beyond two rounds, in the more likely reading of §4.1: a third round was
     played."""
     return rounds > BEYOND
 
 
 def went_on_late(both: int | None, rounds: int) -> bool:
-    """Whether a match went beyond two rounds in the other reading (§4.1): after two rounds not both
-    words had been guessed, and there was a third."""
+    """Whether a match went beyond two rounds, in the other reading of §4.1: after two rounds at
+    least one word had not been guessed, and there was a third round."""
     return (rounds if both is None else both) > BEYOND
 
 
 def is_counted(only: Only, both: int | None, rounds: int) -> bool:
-    """Whether a match has scores: all have, or only those in which both words were guessed and that
+    """Whether a match has scores: all do, or only those in which both words were guessed and that
     went beyond two rounds, in one reading or the other."""
     if only == "all":
         return True
@@ -77,10 +77,10 @@ def is_counted(only: Only, both: int | None, rounds: int) -> bool:
 
 
 def limit_to_match(first: int | None, length: int) -> int:
-    """A first correct guess within its match; one that was never made comes one step after the
-    end."""
+    """The step of the first correct guess; one step after the end if there was none."""
     if length < 1 or (first is not None and not 1 <= first <= length):
         raise ValueError(
-            f"a first correct guess is from 1 to the length of the match ({length}), not {first}"
+            f"a first correct guess must be from 1 to the length of the match ({length}), "
+            f"not {first}"
         )
     return length + 1 if first is None else first
