@@ -51,7 +51,7 @@ def game(tmp_path):
             "class Coin(Task:",
             r"SyntaxError: [\w ]+ \(coin.py, line 5\)$",
         ),
-        ("rounds: int", "repeat = 1; rounds: int", r"^coin.py, line 5: Coin.repeat is nothing"),
+        ("rounds: int", "repeat = 1; rounds: int", r"^coin.py, line 5: Coin.repeat has no effect"),
         ("@dataclass(frozen=True)", "", r"write @dataclass\(frozen=True\) above `class Coin`"),
     ],
 )
@@ -63,7 +63,7 @@ def test_what_is_wrong_with_a_file_is_said_with_its_line(game, old, new, said):
 def test_a_variable_that_nothing_fills_in_is_an_error_before_the_first_call(game, tmp_path):
     path = game("Toss {number}", "Toss {nubmer}")
     said = parley("run", path, "-m", "bot/null", cwd=tmp_path, code=1).err
-    assert "coin.py, line 12: prompt 'turn' uses {nubmer}" in said
+    assert "coin.py, line 12: prompt 'turn' has the variable {nubmer}" in said
     assert "did you mean {number}?" in said
     assert not (tmp_path / "runs").exists()
 
@@ -75,7 +75,7 @@ def test_prompts_in_a_dict_are_looked_at_and_values_passed_on_are_not(game):
     text = (GAME.replace(line, words)).replace("render(TURN,", 'render(TURN["a"],')
     with open(path, "w") as file:
         file.write(text)
-    with pytest.raises(TaskError, match=r"prompt 'b' uses \{other\}"):
+    with pytest.raises(TaskError, match=r"prompt 'b' has the variable \{other\}"):
         check_prompt_variables(task_class(path))
     with open(path, "w") as file:
         file.write(text.replace("number=1", '**{"other": 1}'))

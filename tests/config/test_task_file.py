@@ -299,7 +299,7 @@ def test_a_task_file_without_its_kind_is_told_what_to_say(file, kind):
             TEXT + ITEMS.replace("subject", "topic"),
             r"line 6: prompts\.write: .*variable.*'subject'",
         ),
-        (TEXT.replace("{said} ", "") + ITEMS, r"line 7: prompts\.review: .* lacks {said}"),
+        (TEXT.replace("{said} ", "") + ITEMS, r"line 7: prompts\.review: .* must contain {said}"),
         (TEXT.replace("  critic: was it true?\n", "") + ITEMS, "line 8: rubric: critic is missing"),
         (
             TEXT.replace("  critic:", "  critics:") + ITEMS,
