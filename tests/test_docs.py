@@ -175,6 +175,15 @@ def test_every_module_and_function_that_a_text_names_exists():
     assert [f"{path.relative_to(ROOT)}: {name}" for name, path in named if not exists(name)] == []
 
 
+def test_decisions_have_a_date_a_status_and_a_place_in_the_index():
+    index = (DOCS / "decisions" / "index.md").read_text(encoding="utf-8")
+    for number, page in enumerate(sorted((DOCS / "decisions").glob("0*.md")), 1):
+        title, _, dated = page.read_text(encoding="utf-8").splitlines()[:3]
+        assert title.startswith(f"# {number}. ")
+        assert re.match(r"Date: 20\d\d-\d\d-\d\d\. Status: \w+", dated), page.name
+        assert f"| {number} | [{title.partition('. ')[2]}]({page.name}) |" in index, page.name
+
+
 def exists(name):
     """Whether a dotted name is a module, or what a module or a class of it holds."""
     try:
