@@ -130,6 +130,7 @@ def run_line(line, place):
 
 
 CONSOLE = re.compile(r"(?<=```console\n).*?(?=```)", re.DOTALL)
+EXCERPT = re.compile(r"```\n\n```text\n(.*?)```", re.DOTALL)
 
 
 def pages_with_console_blocks():
@@ -141,7 +142,8 @@ def pages_with_console_blocks():
 @pytest.mark.parametrize("page", list(pages_with_console_blocks()))
 def test_console_blocks_run_and_print_what_they_show(place, page):
     """The blocks of a page run in one folder, in order. With PARLEY_UPDATE=1 the page gets what the
-    commands print now."""
+    commands print now. A text block right after a console block is an excerpt from what the last
+    command prints: each line is a part of a printed line."""
 
     def run_block(block):
         found = ""
@@ -150,6 +152,10 @@ def test_console_blocks_run_and_print_what_they_show(place, page):
             done = run_line(line, place)
             assert done.returncode == 0, f"{line}\n{done.stderr}"
             found += f"$ {line}\n{done.stdout if shown.strip() else shown}"
+        if excerpt := EXCERPT.match(text, block.end()):
+            printed = [" ".join(each.split()) for each in done.stdout.splitlines()]
+            for each in excerpt[1].splitlines():
+                assert any(" ".join(each.split()) in other for other in printed), each
         return found
 
     text = page.read_text(encoding="utf-8")
