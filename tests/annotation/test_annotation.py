@@ -812,7 +812,7 @@ def test_people_see_as_much_as_was_judged(tmp_path):
         (["--terminal", "--annotator", "x", "--results"], "different things"),
         (["--results"], "nobody has been asked"),
         (["--results", "--pairs", "3"], "for the draw"),
-        (["--terminal", "--annotator", "\x1b"], "name of an annotator"),
+        (["--terminal", "--annotator", "\x1b"], "annotator's name"),
         (["nothing-like-it"], "unknown run"),
     ],
 )
@@ -1049,7 +1049,7 @@ def test_a_sheet_that_raises_is_named_with_its_line(place, monkeypatch):
     monkeypatch.setattr("parley.tasks.kieval.annotation.SHEET", sheet)
     words = ("annotate", "talk", "--terminal", "--annotator", "me")
     done = command(*words, cwd=place, code=1)
-    assert "the sheet of kieval cannot show match" in done.err
+    assert "the annotation sheet of kieval cannot show match" in done.err
     assert re.search(r"TypeError: .* \(test_annotation.py, line \d+\)", done.err)
     monkeypatch.setattr("parley.tasks.kieval.annotation.SHEET", None)
     assert "SHEET must be a SheetFormat" in command(*words, cwd=place, code=1).err

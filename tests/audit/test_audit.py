@@ -261,7 +261,7 @@ def test_without_the_task_what_needs_no_rule_is_still_found_and_the_rest_is_told
     found = audit_run(find_run(planted(paid, tmp_path, changed)))
     assert found.breaches == []
     assert found.unchecked.keys() == {"replay", "plan"}
-    assert any("scores are taken as they stand" in caution for caution in found.cautions)
+    assert any("scores were not verified" in caution for caution in found.cautions)
     out = command("audit", tmp_path / "planted.parley", cwd=tmp_path).out
     assert re.search(r"plan +not checked +–", out)
     assert out.splitlines()[-1].startswith("verdict: no breach found in ")
@@ -291,7 +291,7 @@ def test_a_rule_whose_digest_does_not_compare_is_replayed_and_the_doubt_is_repor
     changed = f"UPDATE runs SET identity = json_set(identity, '$.rule', '{digest}')"
     found = audit_run(find_run(planted(paid, tmp_path, changed)))
     assert (found.breaches, found.unchecked) == ([], {})
-    assert any("whether the rule has changed is not known" in each for each in found.cautions)
+    assert any("cannot tell whether the rule has changed" in each for each in found.cautions)
     change, wanted = PAID["a violation less"]
     assert wanted <= kinds(planted(paid, tmp_path, changed, change))
 
@@ -343,13 +343,13 @@ def test_a_bound_that_was_never_set_is_a_breach(tmp_path):
     )
     unbounded = "UPDATE runs SET config = json_set(config, '$.max_calls', NULL)"
     assert (
-        "nothing bounds its calls"
+        "has no budget for calls"
         in audit_run(find_run(planted(result.path, tmp_path, unbounded))).breaches[0].detail
     )
     (wrong,) = audit_run(
         find_run(planted(result.path, tmp_path, "UPDATE runs SET stop_status = 'plan_complete'"))
     ).breaches
-    assert "marked as plan_complete, but its plan says to go on" in wrong.detail
+    assert "marked as plan_complete, but its plan has not ended" in wrong.detail
 
 
 def test_masked_claims_are_listed_and_no_breach(paid, tmp_path):
@@ -374,7 +374,7 @@ def test_what_was_not_yet_masked_when_a_run_was_played_is_counted(paid, tmp_path
         "UPDATE runs SET identity = json_remove(identity, '$.masking')",
         "UPDATE calls SET content = content || char(10) || 'Model: ChatGPT' WHERE match = 3",
     )
-    assert any("was not yet masked" in caution for caution in audit_run(find_run(old)).cautions)
+    assert any("did not mask yet" in caution for caution in audit_run(find_run(old)).cautions)
 
 
 def test_an_answer_of_the_dictionary_that_was_changed_is_found(chained, tmp_path):
@@ -404,11 +404,10 @@ def test_a_dictionary_that_is_not_there_or_another_one_is_told(chained, tmp_path
         assert found.breaches == []
         assert "works" in found.unchecked
         assert any(
-            "answers of the dictionary are taken from the record" in caution
-            for caution in found.cautions
+            "answers of the dictionary were not verified" in caution for caution in found.cautions
         )
         own.write_text("海阔天空\n空前绝后")
-        assert "another one is here" in audit_run(find_run(chained)).unchecked["works"]
+        assert "a different version is installed" in audit_run(find_run(chained)).unchecked["works"]
     finally:
         own.write_bytes(words)
 
@@ -432,9 +431,7 @@ def test_verdicts_on_programs_are_held_against_scores_and_otherwise_trusted(tmp_
     )
     found = audit_run(result.ref)
     assert found.breaches == []
-    assert any(
-        "verdicts on 2 programs are taken from the record" in caution for caution in found.cautions
-    )
+    assert any("verdicts on 2 programs were not verified" in caution for caution in found.cautions)
     forged = planted(
         result.path,
         tmp_path,
@@ -453,10 +450,7 @@ def test_a_model_whose_name_stands_in_a_prompt_is_told(tmp_path):
     connection.close()
     found = audit_run(result.ref)
     assert found.breaches == []
-    assert any(
-        "prompts hold names of models that play: claude-opus-9" in caution
-        for caution in found.cautions
-    )
+    assert any("which all seats can read: claude-opus-9" in caution for caution in found.cautions)
 
 
 def test_every_check_has_its_line_in_the_table_and_in_the_docs(translated, tmp_path):

@@ -146,10 +146,10 @@ def test_nothing_is_found_where_nothing_was_changed(run):
     assert found.breaches == []
     assert found.checked["digest"] == found.matches == 3
     assert found.digest is not None
-    assert any("computed all digests anew is not detected" in said for said in found.cautions)
+    assert any("digests were all recomputed" in said for said in found.cautions)
     found = audit_run(run, digest=found.digest)
     assert found.breaches == []
-    assert not any("anew" in said for said in found.cautions)
+    assert not any("recomputed" in said for said in found.cautions)
 
 
 @pytest.mark.parametrize("edit", ["tokens", "the served model", "times and latency"])
@@ -158,7 +158,7 @@ def test_what_was_rewritten_as_a_whole_is_found_by_the_digest_that_was_printed(r
     assert audit_run(ref).breaches == []
     before = audit_run(run).digest
     assert [breach.detail for breach in changes(ref, digest=before)] == [
-        f"the digest of the run is {audit_run(ref).digest}, not {before}"
+        f"the run's digest is {audit_run(ref).digest}, not {before}"
     ]
 
 
@@ -180,8 +180,8 @@ def test_a_run_without_digests_is_audited_as_before_with_a_caution(tmp_path):
     shutil.copy(FOLDER / "public_goods.parley", tmp_path / "old.parley")
     found = audit_run(find_run(tmp_path / "old.parley"))
     assert found.digest is None
-    assert "kept no digests" in found.unchecked["digest"]
-    assert any("kept no digests" in said for said in found.cautions)
+    assert "version without digests" in found.unchecked["digest"]
+    assert any("version without digests" in said for said in found.cautions)
     assert not any(breach.kind == "digest" for breach in found.breaches)
     assert changes(find_run(tmp_path / "old.parley"), digest="ab")
 
@@ -254,7 +254,7 @@ def test_a_run_that_began_without_digests_goes_on_without_them(tmp_path):
     found = audit_run(gone_on.ref)
     assert found.breaches == []
     assert found.digest is None
-    assert "kept no digests" in found.unchecked["digest"]
+    assert "version without digests" in found.unchecked["digest"]
 
 
 def test_the_command_prints_the_digest_and_compares_it(tmp_path):
@@ -266,7 +266,7 @@ def test_the_command_prints_the_digest_and_compares_it(tmp_path):
     at = printed.index("audit")  # before it: how this program was called
     command(*printed[at:], cwd=tmp_path)
     other = command("audit", "last", "--digest", "0" * 64, cwd=tmp_path, code=5)
-    assert f"the digest of the run is {digest}, not 000" in other.out
+    assert f"the run's digest is {digest}, not 000" in other.out
 
 
 def test_an_index_or_a_view_of_somebody_elses_is_refused(run, tmp_path):

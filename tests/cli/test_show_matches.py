@@ -111,7 +111,7 @@ def test_a_match_that_was_broken_off_is_listed_with_its_reason(tmp_path):
     ("words", "said"),
     [
         (("--model", "kindd"), "did you mean 'kind'"),
-        (("--item", "x"), "have no items"),
+        (("--item", "x"), "has no items"),
         (("2", "--worst", "1"), "leave the number of the match out"),
         (("--seat", "Player 1"), "--seat wants the number of a match"),
         (("1", "--seat", "Playr 1"), "did you mean 'Player 1'"),

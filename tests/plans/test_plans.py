@@ -608,9 +608,9 @@ def test_every_part_of_a_result_has_its_table(tmp_path):
         cwd=tmp_path,
     )
     for part, said in {
-        "pairs": "a − b", "roles": "mean players 1", "positions": "compared with all positions",
-        "ratings": "one wins",
-        "stability": "wanted", "results": "widest half-width",
+        "pairs": "a − b", "roles": "mean players 1", "positions": "mean over all positions",
+        "ratings": "one side can win",
+        "stability": "target", "results": "widest half-width",
     }.items():  # fmt: skip
         for form in ("text", "markdown", "latex", "csv"):
             out = command_line("show", "last", "--part", part, "--format", form, cwd=tmp_path).out
@@ -627,7 +627,7 @@ def test_every_part_of_a_result_has_its_table(tmp_path):
     data = command_line("show", "last", "--json", cwd=tmp_path).json["pairs"]
     assert [float(row["difference"]) for row in rows] == [pair["difference"] for pair in data]
     assert (
-        "at every look"
+        "anytime-valid"
         in command_line("show", "last", "--interval", "bootstrap", cwd=tmp_path, code=2).err
     )
 

@@ -418,7 +418,7 @@ def test_options_that_were_not_taken_stand_in_the_run_and_its_result(tmp_path):
         }
         result = parley.run("public_goods", players, repeats=1, seed=1, store=tmp_path, rounds=3)
     assert result.data["left_out"] == [{"alias": "model", "options": ["temperature"], "calls": 3}]
-    line = "model was asked without temperature in 3 calls: its endpoint does not take that"
+    line = "model: 3 calls without temperature, which the endpoint does not support"
     assert line in result.render()
     assert line in audit_run(result.ref).cautions
 

@@ -22,7 +22,7 @@ from parley.report.sections import ReportOptions
 from parley.statistics.contamination import assess_contamination, correlation_rows
 from parley.statistics.intervals import compute_interval
 from parley.tasks.kieval.analysis import stop_bars
-from parley.tasks.kieval.comparison import analyse_runs, compare_controls
+from parley.tasks.kieval.comparison import Analysis, ReportRecord, analyse_runs, compare_controls
 from parley.tasks.kieval.entries import (
     Entry,
     MeasuredMean,
@@ -31,7 +31,7 @@ from parley.tasks.kieval.entries import (
     overall_mean,
 )
 from parley.tasks.kieval.model_table import BENCHMARK, FIRST, GIVEN, build_model_table
-from parley.tasks.kieval.report import fit_figure
+from parley.tasks.kieval.report import dataset_tables, fit_figure, overview_table
 from parley.tasks.kieval.rule import ASPECTS, KIEval
 from parley.tasks.kieval.scores_file import read_scores_file
 from parley.testing.server import Server, sent
@@ -112,19 +112,19 @@ def test_table_5_comes_out_of_table_2(tmp_path):
     ("text", "said"),
     [
         ("", "is empty"),
-        ("name,x\na,1\n", "row 1: no column is called `model`; found name, x"),
-        ("model,x,x\na,1,2\n", "row 1: the column 'x' is there twice"),
-        ("model,x\na,1,2\n", "row 2: 3 cells, the header has 2"),
+        ("name,x\na,1\n", "row 1: wanted a column `model`, found name, x"),
+        ("model,x,x\na,1,2\n", "row 1: the column 'x' appears twice"),
+        ("model,x\na,1,2\n", "row 2: 3 cells, but the header has 2"),
         (
             "model,x\n\na,one\n",
-            "row 3, x: wanted a number, or nothing where it is missing; found 'one'",
+            "row 3: x must be a number, or empty if it is missing, not 'one'",
         ),
-        ("model,x\na,nan\n", "row 2, x: wanted a number"),
-        ("model,x\n,1\n", "row 2: the model has no name"),
-        ("model,x\na,1\na,2\n", "row 3: x of a is there twice"),
-        ("model,column,value\na,MT,1\na,MT,2\n", "row 3: MT of a is there twice"),
-        ("model,accuracy@mmlu\na,101\n", "row 2: accuracy@mmlu of a is 101; wanted 0 to 100"),
-        ("model,recall@mmlu\na,1\n", "wanted accuracy@NAME, kieval@NAME or rounds@NAME"),
+        ("model,x\na,nan\n", "row 2: x must be a number"),
+        ("model,x\n,1\n", "row 2: the name of the model is empty"),
+        ("model,x\na,1\na,2\n", "row 3: x of a is given twice"),
+        ("model,column,value\na,MT,1\na,MT,2\n", "row 3: MT of a is given twice"),
+        ("model,accuracy@mmlu\na,101\n", "row 2: accuracy@mmlu of a must be 0 to 100, not 101"),
+        ("model,recall@mmlu\na,1\n", "use accuracy@NAME, kieval@NAME or rounds@NAME"),
     ],
 )
 def test_a_fault_in_a_file_is_named_by_its_row(tmp_path, text, said):
@@ -151,7 +151,7 @@ def test_a_file_neither_contradicts_a_run_nor_names_strangers(tmp_path):
     with pytest.raises(UsageError, match=r"'unknwn'; did you mean 'known'"):
         build_model_table([entry("known")], read_scores_file(tmp_path / "s.csv"))
     (tmp_path / "s.csv").write_text("model,kieval@mmlu\na,50\n")
-    with pytest.raises(UsageError, match="gives kieval@mmlu of a, which r1 has measured"):
+    with pytest.raises(UsageError, match="gives kieval@mmlu of a, but r1 has measured it"):
         build_model_table([entry()], read_scores_file(tmp_path / "s.csv"))
     (tmp_path / "s.csv").write_text("model,accuracy@mmlu\na,50\n")
     (cell,) = build_model_table([entry()], read_scores_file(tmp_path / "s.csv")).cells
@@ -206,7 +206,7 @@ def test_one_model_measured_in_two_ways_is_refused_unless_told():
     )
     with pytest.raises(
         UsageError,
-        match=r"r1 and r2 both give a on mmlu \(kieval\), and not alike: x:1 against x:2",
+        match=r"both measure a on mmlu \(kieval\), with different settings: x:1 versus x:2",
     ):
         merge_entries([one, other])
     assert merge_entries([other, one], newest=True) == [other]
@@ -231,7 +231,7 @@ def test_runs_made_alike_are_one_and_a_question_counts_once():
     figure = found.figures["kieval_played"]
     assert (figure.value, figure.n) == (72.5, 4)
     assert figure.low < 72.5 < figure.high
-    with pytest.raises(UsageError, match="one stopped by what it saw"):
+    with pytest.raises(UsageError, match="one used sequential stopping"):
         merge_entries([entry(), entry(run="r2", created=1.0, fixed=False)])
 
 
@@ -239,15 +239,27 @@ def test_where_an_accuracy_comes_from_is_said():
     found = build_model_table([entry(), entry(run="r2", task="qa"), entry("b", run="r3")])
     assert {cell.model: cell.source for cell in found.cells} == {"a": BENCHMARK, "b": FIRST}
     assert (
-        "accuracies do not all come from the same source: benchmark (a), first answers (b)"
+        "accuracies come from different sources: benchmark (a), first answers (b)"
         in found.cautions[-1]
     )
+
+
+def test_a_report_on_benchmarks_alone_has_no_columns_for_interviews():
+    found = build_model_table([entry(task="qa"), entry("b", run="r2", task="qa")])
+    report = Analysis(found, [], None, [], ReportRecord())
+    overview, (results,) = overview_table(report), dataset_tables(report, "mmlu")
+    assert overview.header == ["model", "mmlu acc.", "overall acc.", "95% interval", "questions"]
+    assert results.header == ["model", "acc. from", "acc.", "95% interval", "n", "missing"]
+    for table in (overview, results):
+        assert all(len(row) == len(table.header) for row in table.rows)
+        assert "KIEval" not in table.note
+        assert "interview" not in table.note
 
 
 def test_models_that_were_not_measured_alike_come_with_a_caution():
     found = build_model_table([entry(), entry("b", signature="s|matches:2|x:2")])
     assert (
-        "models were not measured alike, and compare with care: x:1 against x:2"
+        "models were measured with different settings, compare them with care: x:1 versus x:2"
         in found.cautions[0]
     )
 
@@ -265,11 +277,11 @@ def test_a_control_is_measured_as_its_suspect_is():
     found = build_model_table([entry(), entry(run="r2", task="qa"), entry("b", run="r3")])
     with pytest.raises(
         UsageError,
-        match=r"do not compare \(a from a benchmark, b from first answers\); run qa for both",
+        match=r"are not comparable \(a from a benchmark, b from first answers\): run qa for both",
     ):
         compare_controls(found, "a", "b")
     given = build_model_table([entry(), replace(entry("b"), dataset="arc")])
-    with pytest.raises(UsageError, match="no run has measured both on one dataset"):
+    with pytest.raises(UsageError, match="no dataset has results for both"):
         compare_controls(given, "a", "b")
 
 
@@ -448,8 +460,8 @@ def test_each_part_of_a_run_has_its_heading_in_the_order_of_sections(tmp_path):
     text = found.report(tmp_path / "page.html").read_text(encoding="utf-8")
     checked(text)
     headings = re.findall(r'<section id="s0-(\w+)"><h3>([^<]*)</h3>', text)
-    assert headings[0] == ("pairs", "Who beats whom")
-    assert headings[-1] == ("cost", "What it cost")
+    assert headings[0] == ("pairs", "Paired differences")
+    assert headings[-1] == ("cost", "Cost")
     parts = [found.parts[name] for name, _ in headings]
     assert [(part.name, part.title) for part in parts] == headings
     order = ["result", "task", "fairness", "judges", "cost"]
@@ -467,7 +479,7 @@ def test_every_task_has_a_page(tmp_path):
     )
     assert found.data["results"][0]["signature"] in words
     assert "a − b" in words
-    with pytest.raises(UsageError, match=r"are for runs of kieval and qa; found public_goods"):
+    with pytest.raises(UsageError, match=r"need runs of kieval and qa, found runs of public_goods"):
         build_report([found.ref], ReportOptions(reference=["a"]))
     with pytest.raises(UsageError, match="given twice"):
         build_report([found.ref, found.ref])
@@ -603,7 +615,7 @@ def test_a_page_and_tables_from_the_command(fleet):
     done = command("report", "talks", "answers", "-o", "r.html", cwd=fleet)
     assert (done.out, "written to r.html" in done.err) == ("", True)
     words = " ".join(checked((fleet / "r.html").read_text(encoding="utf-8")).words)
-    assert "Suspected of knowing a benchmark better than its subject: c7, c8." in words
+    assert "Suspected of contamination: c7, c8." in words
     assert "Suspected" in command("report", "talks", "answers", cwd=fleet).out
     rows = list(
         csv.DictReader(
@@ -641,16 +653,14 @@ def test_of_runs_made_otherwise_the_newest_can_be_taken(fleet):
     assert {run for cell in data["cells"] for run in cell["runs"]} == {again.json["run"]["id"]}
     # what the other run has cost is no part of it
     assert {row["role"] for row in data["cost"]} == {"evaluator"}
-    assert any("set aside for newer runs" in line for line in data["cautions"])
+    assert any("replaced by newer runs" in line for line in data["cautions"])
 
 
 def test_faults_of_the_command_are_told(fleet):
     looked = next(
         path.name for path in (fleet / "runs").glob("qa-*") if path.name not in answers(fleet)
     )
-    assert (
-        "no model is measured by it" in command("report", "talks", f"runs/{looked}", cwd=fleet).out
-    )
+    assert "it measures no model" in command("report", "talks", f"runs/{looked}", cwd=fleet).out
     for wish, said in (
         (("--control", "c7=nobody"), "unknown model 'nobody'"),
         (("--control", "c7"), "--control wants KEY=VALUE"),

@@ -30,7 +30,7 @@ def test_nonsense_has_the_payoff_of_an_altruist_and_is_marked(result):
 def test_the_table_marks_it_in_every_form(form, result):
     text = result.render(form)
     assert text.count("†") == 2  # at the mean, and where it is explained
-    assert "rests on defaults" in text
+    assert "includes defaults" in text
     assert "odd as players in 3 of 3 matches" in text
 
 
@@ -42,7 +42,7 @@ def test_csv_counts_it(result):
 def test_the_report_marks_it_in_table_and_figure(result, tmp_path):
     page = result.report(tmp_path / "page.html").read_text(encoding="utf-8")
     assert "odd†" in page
-    assert "rests on defaults, not on what the model chose" in page
+    assert "includes defaults" in page
 
 
 def test_a_run_without_defaults_has_no_mark(tmp_path):

@@ -1,4 +1,4 @@
-"""The table of pairs says whether an interval is adjusted like the p beside it."""
+"""The table of pairs says whether an interval is corrected like the p beside it."""
 
 import pytest
 
@@ -10,11 +10,11 @@ from parley.statistics.estimates import PairedDifference
 @pytest.mark.parametrize(
     ("sequential", "interval", "p"),
     [
-        (False, "95% interval, unadjusted", "p, Holm-adjusted"),
-        (True, "95% interval, adjusted", "p, adjusted"),
+        (False, "95% interval, uncorrected", "p, Holm-corrected"),
+        (True, "95% interval, corrected", "p, corrected"),
     ],
 )
-def test_the_interval_says_whether_it_is_adjusted_like_p(sequential, interval, p):
+def test_the_interval_says_whether_it_is_corrected_like_p(sequential, interval, p):
     pair = PairedDifference("players", "score", "a", "b", 0.2, 0.1, 0.3, 0.01, 9)
     (table,) = difference_tables((pair,), Style(sequential=sequential))
     assert table.header[5:7] == [interval, p]

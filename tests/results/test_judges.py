@@ -64,7 +64,7 @@ def test_every_judge_that_was_seated_is_shown_with_what_it_was_asked_for(tmp_pat
     assert panel["c", "proofreader"] == (16, 16, 5)
     assert found.data["judges"]["incomplete"] == {"matches": 16, "of": 16}
     assert [row["judges"] for row in found.data["judges"]["agreement"]] == [3, 3]
-    assert "a vote is missing in 16 of 16 matches" in found.render()
+    assert "votes are missing in 16 of 16 matches" in found.render()
     shown = found.render(part="judges")
     assert "0 of 16" in shown
     assert all(
@@ -92,7 +92,7 @@ def test_one_model_in_two_seats_is_told_from_agreement(tmp_path):
     )
     shown = command("show", "twice", "--part", "judges", cwd=tmp_path).out
     assert "judge (judge.1)" in shown
-    assert "one model sits there twice" in shown
+    assert "one model holds several judge seats" in shown
 
 
 def test_each_role_is_held_against_what_is_measured_of_it(tmp_path):
@@ -121,7 +121,7 @@ def test_a_judge_of_its_own_model_is_named(tmp_path):
         2,
     )
     shown = command(*wish, cwd=tmp_path)
-    assert "judges whose models play as well: j" in shown.out
+    assert "judges that are also contestants: j" in shown.out
 
 
 @pytest.mark.parametrize(("runs", "least"), [(6, 4), pytest.param(100, 88, marks=pytest.mark.slow)])
@@ -255,7 +255,7 @@ def test_ends_of_games_are_counted_by_seat(tmp_path):
         )
     )
     assert int(rows[0]["won"]) == data["outcomes"][0]["won"]
-    assert "is none here" in command("show", "game", "--part", "passes", cwd=tmp_path).out
+    assert "Pass@K needs items" in command("show", "game", "--part", "passes", cwd=tmp_path).out
 
 
 def test_role_tables_have_intervals_and_edges_in_every_form(tmp_path):
@@ -271,7 +271,7 @@ def test_role_tables_have_intervals_and_edges_in_every_form(tmp_path):
         if (row["metric"], row["first"], row["second"]) == ("bleu", "good", "mean")
     )
     assert float(edge["first_mean"]) == table["rows"]["good"]["mean"]
-    assert "95% intervals of the same" in found.render("markdown", "roles")
+    assert "95% intervals of these scores" in found.render("markdown", "roles")
     whole = found.data["parts"]["translation.corpus"][0]["cells"][0]["cell"]
     assert whole["first_low"] <= whole["first"] <= whole["first_high"]
 

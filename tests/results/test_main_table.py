@@ -111,7 +111,7 @@ def test_only_the_metrics_that_a_role_is_ranked_by_are_shown(translated):
     ranked = [line for line in translated.table().rows if line[3] == "judge"]
     assert sorted(line[2] for line in ranked) == ["proofreader"] * 2 + ["translator"] * 2
     assert all(line[0][0] in "12" for line in ranked)
-    assert re.search(r"--metrics all`.*: chrf", text, re.DOTALL)
+    assert re.search(r"other metrics: chrf.*--metrics\s+all`", text, re.DOTALL)
     every = translated.table("all")
     assert {line[3] for line in every.rows} == {"bleu", "chrf", "improvement", "judge"}
     assert "--metrics all" not in every.note
@@ -149,18 +149,20 @@ def test_marks_are_explained_where_they_stand():
     assert "*" not in score_table((plain,), STYLE).render()
     marked = score_table((plain, bounded), STYLE)
     assert "*" in marked.rows[0][3]
-    assert "\n* scores have a lowest and a highest value" in marked.note
-    assert "\n\n\\* scores have" in marked.render("markdown")
-    assert "rank: the places that a model may hold" in marked.note
+    assert "\n* interval for bounded scores" in marked.note
+    assert "\n\n\\* interval for" in marked.render("markdown")
+    assert (
+        "rank: the ranks that the paired differences between models leave possible" in marked.note
+    )
 
 
 def test_notes_speak_of_blocks_only_where_blocks_are_explained():
     single = score_table((row(interval="bounded"),), STYLE)
-    assert "sd: the standard deviation of matches" in single.note
+    assert "sd: standard deviation over matches" in single.note
     assert "block" not in single.note
     assert "sd:" not in single.render(width=30)  # where the column is left out
     several = score_table((row(matches=15),), STYLE)
-    assert "block: the matches on one item" in several.note
+    assert "block: all matches on one item" in several.note
 
 
 @pytest.mark.parametrize("width", [60, 80, 100])

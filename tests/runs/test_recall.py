@@ -134,7 +134,13 @@ def test_the_main_table_is_the_last_round_of_the_first_arm_and_says_so(tmp_path)
     assert row.matches == 24
     assert row.mean == accuracy(result)["evolve", 2]
     assert "evolve:rounds=2,k=2,retriever=bm25" in row.signature
-    assert "tables show round 2 of 2 of arm evolve" in result.render()
+    text = result.render()
+    assert "the table shows round 2 of 2 of arm evolve" in text
+    last = next(row for row in result.part("evolve").gains if row.kind == "last").gain
+    ends = f"({last.low:.3f} to {last.high:.3f})"
+    (line,) = [line for line in text.splitlines() if line.startswith("gain over the standard")]
+    assert f"{last.value:+.3f} {ends}" in line
+    assert line.endswith("`parley show RUN --part evolve` shows all rounds, controls and costs")
     assert {(m["stage"], m["arm"]) for m in result.matches} >= {(0, ""), (2, "evolve/probe")}
 
 

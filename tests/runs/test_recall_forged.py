@@ -64,7 +64,9 @@ def test_what_was_recalled_in_the_standard_round_stays_out_of_the_tables(played,
     change = "UPDATE recalled SET match = 1 WHERE match = 5"
     ref = forge(played, tmp_path, change)
     assert Result(ref).part("evolve").rounds
-    assert any("it cannot have a memory there" in each.detail for each in audit_run(ref).breaches)
+    assert any(
+        "cannot have a memory in this round" in each.detail for each in audit_run(ref).breaches
+    )
 
 
 def test_audit_finds_that_what_was_shown_is_no_longer_on_record(played, tmp_path):
@@ -78,7 +80,7 @@ def test_audit_finds_that_one_seat_has_no_memory_on_record(played, tmp_path):
     ref = forge(played, tmp_path, "DELETE FROM recalled WHERE match = 5")
     found = audit_run(ref).breaches
     assert {(each.kind, each.match) for each in found} == {("recalled", 5)}
-    assert any("which others of its round have" in each.detail for each in found)
+    assert any("other seats of its round have one" in each.detail for each in found)
 
 
 def test_audit_says_once_that_too_much_was_shown(played, tmp_path):

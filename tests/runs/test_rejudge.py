@@ -145,7 +145,7 @@ def test_other_judges_score_the_same_matches_and_no_contestant_is_needed(tmp_pat
         ("long", 9, 3, -6),
     }
     assert f"rejudged:{first.data['run']['id']}" in second.data["results"][0]["signature"]
-    assert "no contestant was called" in second.render()
+    assert "contestants were not called again" in second.render()
     assert first.data["run"]["id"] in second.render(part="rejudged")
     assert audit_run(second.ref).breaches == []
 

@@ -1,5 +1,5 @@
-"""Who votes on which pair next, and which votes count: two on every pair, and a third by somebody
-else where they differ."""
+"""Who votes on which pair next, and which votes count: two on every pair, and a third by another
+person if they differ."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from parley.errors import UsageError
 from parley.statistics.preferences import CHOICES, Preference, votes_needed
 from parley.store import Annotator, Study, VoteStore
 
-HOLD_SECONDS = 1800.0  # for which a pair is kept for the person who looks at it
+HOLD_SECONDS = 1800.0  # how long a pair is reserved for the person who looks at it
 VoteOutcome = Literal["recorded", "same", "changed", "not needed"]
 
 
@@ -21,7 +21,7 @@ def register_annotator(votes: VoteStore, study: Study, name: str) -> Annotator:
     """A person by name, added if new."""
     given = " ".join(unicodedata.normalize("NFKC", name).split())
     if not given or not given.isprintable() or len(given) > 80:
-        raise UsageError(f"the name of an annotator is 1 to 80 letters, not {name[:100]!r}")
+        raise UsageError(f"an annotator's name must have 1 to 80 characters, not {name[:100]!r}")
     return votes.add_annotator(study, given)
 
 
@@ -46,8 +46,8 @@ def hash_token(token: str) -> bytes:
 def offer_pair(
     votes: VoteStore, study: Study, who: Annotator, skipped: Collection[int] = ()
 ) -> int | None:
-    """The number of the pair that somebody should look at next, kept for them for a while; None if
-    nothing is left for them."""
+    """The number of the pair that a person should look at next, reserved for a while; None if there
+    is none left."""
     with votes.transaction():
         found = choose_pair(votes.votes(study), votes.held_pairs(study), who.id, skipped)
         if found is None:
@@ -63,11 +63,11 @@ def choose_pair(
     me: int,
     skipped: Collection[int] = (),
 ) -> int | None:
-    """The pair to show to somebody: none on which they have voted, and none that others will
-    complete. Pairs that were begun come first.
+    """The pair to show to a person: no pair that they have voted on, and none that others will
+    complete. Pairs that already have votes come first.
 
-    `votes` has all pairs, each with the votes by annotator; `held` has the annotators who look at
-    a pair just now.
+    `votes` has all pairs, each with the votes by annotator; `held` has the annotators who are
+    looking at a pair now.
     """
     free = [
         (me not in held.get(pair, ()), -len(given), pair)
@@ -89,22 +89,24 @@ def cast_vote(
     """Record a vote. The same vote again changes nothing. A different one is refused, unless
     `change` asks for it; then both stay on record, and the newer counts."""
     if choice not in CHOICES or (choice == "tie" and not study.ties):
-        raise UsageError(f"a vote is A or B{', or tie' if study.ties else ''}, not {choice!r}")
+        raise UsageError(
+            f"a vote must be {'A, B or tie' if study.ties else 'A or B'}, not {choice!r}"
+        )
     with votes.transaction():
         known = votes.votes(study)
         if number not in known:
-            raise UsageError(f"there is no pair {number}; there are 1 to {len(known)}")
+            raise UsageError(f"there is no pair {number}: choose 1 to {len(known)}")
         before = known[number].get(who.id)
         if before == choice:
             return "same"
         if before is not None and not change:
             raise UsageError(
-                f"{who.name} has voted {before} on pair {number}: to vote otherwise, ask for a "
-                f"change"
+                f"{who.name} has already voted {before} on pair {number}: ask for a change to "
+                f"replace this vote"
             )
         if before is None and change:
             raise UsageError(
-                f"{who.name} has not voted on pair {number}: there is nothing to change"
+                f"{who.name} has not voted on pair {number}, so there is no vote to change"
             )
         votes.release_pair(study, who, number)
         if before is None and not votes_needed(list(known[number].values())):

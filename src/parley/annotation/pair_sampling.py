@@ -15,11 +15,11 @@ from parley.results.main_stage import choose_main_stage
 from parley.statistics.preferences import ConversationPair, ConversationSide
 from parley.store import RunReader
 
-SAME = 1e-9  # scores that are nearer than this do not differ
+SAME = 1e-9  # scores closer than this are equal
 
 
 class ScoredConversation(NamedTuple):
-    """A scored conversation on record; two of them compare only where the basis is the same."""
+    """A scored conversation on record; two are comparable only if their basis is the same."""
 
     dataset: str
     item: str
@@ -35,8 +35,8 @@ def collect_conversations(readers: Sequence[RunReader], metric: str) -> list[Sco
         origin = reader.info.id if again is None else again.root or again.run
         if origin in seen:
             raise UsageError(
-                f"{reader.info.id} and {seen[origin]} hold the same conversations, judged "
-                f"twice: give one of them"
+                f"{reader.info.id} and {seen[origin]} have the same conversations with different "
+                f"judgements: give only one of them"
             )
         seen[origin] = reader.info.id
     names = name_contestants(readers)
@@ -74,8 +74,8 @@ def collect_conversations(readers: Sequence[RunReader], metric: str) -> list[Sco
 
 
 def name_contestants(readers: Iterable[RunReader]) -> dict[tuple[str, str], str]:
-    """The name of each contestant by run and alias: the alias, with the run where one alias stands
-    for different models."""
+    """The name of each contestant by run and alias: the alias, with the run if one alias means
+    different models."""
     meant: dict[str, dict[str, bytes]] = {}
     for reader in readers:
         for alias in reader.info.config.contestants:
@@ -89,7 +89,7 @@ def name_contestants(readers: Iterable[RunReader]) -> dict[tuple[str, str], str]
 
 
 def list_pairs(found: Iterable[ScoredConversation]) -> list[ConversationPair]:
-    """All pairs that may be drawn: different models, the same item and rule, different scores."""
+    """All pairs to sample from: different models, the same item and rule, different scores."""
     groups: dict[tuple[str, str, str], list[ConversationSide]] = {}
     for each in found:
         groups.setdefault((each.dataset, each.item, each.basis), []).append(each.side)
@@ -107,8 +107,8 @@ def sample_pairs(
     seed: int,
     before: Sequence[ConversationPair] = (),
 ) -> list[ConversationPair]:
-    """`count` more pairs, balanced over datasets, in each over pairs of models, and there over
-    items. Which conversation is A is random."""
+    """`count` more pairs, balanced over datasets, then pairs of models, then items. Which
+    conversation is A is random."""
     rng = Random(f"{seed}|{len(before)}")
     used = {frozenset((pair.a[:2], pair.b[:2])) for pair in before}
     cells: dict[tuple[str, Any], list[ConversationPair]] = {}

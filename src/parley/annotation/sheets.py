@@ -1,4 +1,4 @@
-"""What an annotator sees of a pair. The task says how its items and conversations are written."""
+"""What an annotator sees of a pair. The task defines how its items and conversations are shown."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Exchange:
 
     asked: str
     said: str
-    cut: bool  # whether a limit of length ended the reply
+    cut: bool  # whether a length limit ended the reply
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class SheetFormat:
     A task that is a folder declares it as `SHEET` in its module `annotation`.
     """
 
-    metric: str  # pairs are of conversations whose scores in it differ
+    metric: str  # the two conversations of a pair differ in this metric
     criteria: Mapping[str, str]  # what to look at, each with the question to ask
     write_item: Callable[[Mapping[str, Any]], ItemText]  # from the item on record
     write_exchanges: Callable[[Sequence[RecordedCall]], Sequence[Exchange]]  # of one match
@@ -65,9 +65,10 @@ def format_of_task(task: type[Task] | None) -> SheetFormat | None:
     for kind in task.__mro__ if task else ():
         try:
             module = module_beside_rule(kind, "annotation")
-        except Exception as wrong:  # a module of somebody else's
+        except Exception as wrong:  # foreign code
             raise TaskError(
-                f"the sheet of {kind.__name__} cannot be loaded: {describe_exception(wrong)}"
+                f"the annotation sheet of {kind.__name__} cannot be loaded: "
+                f"{describe_exception(wrong)}"
             ) from wrong
         if module is not None:
             found = getattr(module, "SHEET", None)
@@ -81,20 +82,20 @@ def format_of_task(task: type[Task] | None) -> SheetFormat | None:
 
 @contextmanager
 def errors_of_sheet(reader: RunReader, match: int) -> Iterator[None]:
-    """What a task's sheet raises becomes an error that names the run, the match and the line."""
+    """Turn exceptions of a task's sheet into errors that name the run, the match and the line."""
     try:
         yield
     except ParleyError:
         raise
     except Exception as wrong:
         raise TaskError(
-            f"the sheet of {reader.info.identity['task']} cannot show match {match} of "
+            f"the annotation sheet of {reader.info.identity['task']} cannot show match {match} of "
             f"{reader.info.id}: {describe_exception(wrong)}"
         ) from wrong
 
 
 def format_of_runs(runs: Sequence[RunReader]) -> SheetFormat:
-    """The sheet for comparing these runs, which must be of one task that has one."""
+    """The sheet for comparing these runs, which must all be of one task with a sheet."""
     found: dict[str, SheetFormat] = {}
     for run in runs:
         name = run.info.identity["task"]
@@ -103,8 +104,8 @@ def format_of_runs(runs: Sequence[RunReader]) -> SheetFormat:
             known, _ = installed_tasks()
             able = [each for each, task in known.items() if format_of_task(task)]
             raise UsageError(
-                f"{run.info.id} is a run of {name}, which has no sheet for annotators: only runs "
-                f"of {', '.join(able)} can be annotated"
+                f"{run.info.id} is a run of {name}, which has no annotation sheet: only runs of "
+                f"{', '.join(able)} can be annotated"
             )
         found[name] = sheet
     if len(found) > 1:
@@ -115,8 +116,8 @@ def format_of_runs(runs: Sequence[RunReader]) -> SheetFormat:
 def mask_calls(
     reader: RunReader, item: Mapping[str, Any], calls: Sequence[RecordedCall]
 ) -> list[RecordedCall]:
-    """The calls of a match with what seats say of themselves masked: annotators, too, must not know
-    which model speaks."""
+    """The calls of a match with statements masked that reveal the model: annotators must not know
+    it either."""
     info = reader.info
     words = str((info.config.params, item, list(info.identity["texts"].values())))
     mask = MatchMask(Masking(frozenset(names_to_mask(info.config))), lambda: words)
@@ -144,12 +145,12 @@ def make_sheet(
             match = reader.match(side.match)
             if pair.item not in items or match is None:
                 raise StoreError(
-                    f"{reader.info.ref.location} does not hold the conversations that were drawn "
+                    f"{reader.info.ref.location} does not have the conversations that were sampled "
                     "from it"
                 )
             with errors_of_sheet(reader, side.match):
                 item = known.write_item(items[pair.item])
-            # A judge that judges again may stop earlier: people see what was judged.
+            # When rejudged, a match may end earlier: people see only what was judged.
             last = match.rounds or 0
             calls = [call for call in reader.calls(side.match) if call.round <= last]
             masked = mask_calls(reader, items[pair.item], calls)

@@ -1,4 +1,4 @@
-"""A study: the pairs that people compare of a set of runs, and what their votes say."""
+"""A study: the pairs of conversations that people compare, and the results of their votes."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def find_study(votes: VoteStore, refs: Sequence[RunRef]) -> Study:
         found = votes.find_study([run.info.id for run in runs])
     if found is None:
         raise UsageError(
-            "no pairs have been drawn from these runs: `parley annotate RUN…` draws them"
+            "no pairs have been sampled from these runs yet: run `parley annotate RUN…` first"
         )
     return found
 
@@ -54,8 +54,8 @@ def prepare_study(
     seed: int | None,
     ties: bool | None,
 ) -> Study:
-    """The study of these runs, with as many pairs as you want, or as there are. Pairs that were
-    drawn before stay."""
+    """The study of these runs, with the requested number of pairs, or as many as there are. Pairs
+    that were sampled before stay."""
     with open_runs(refs) as runs:
         ids = [run.info.id for run in runs]
         study = votes.find_study(ids)
@@ -64,7 +64,8 @@ def prepare_study(
         known = [] if study is None else list(votes.pairs(study).values())
         if pairs is not None and pairs < len(known):
             raise UsageError(
-                f"{len(known)} pairs have been drawn, and stay: --pairs can only be more"
+                f"--pairs must be at least {len(known)}, the number of pairs sampled so far, "
+                f"not {pairs}"
             )
         if known and pairs in (None, len(known)):
             assert study is not None
@@ -81,21 +82,20 @@ def prepare_study(
 
 
 def check_same_rules(study: Study, seed: int | None, ties: bool | None) -> None:
-    """Refuse other rules than those that a study began with: votes under different rules do not go
-    together."""
+    """Refuse settings that differ from those of the study: votes under different rules cannot be
+    combined."""
     if seed is not None and seed != study.seed:
         raise UsageError(
-            f"the pairs of these runs were drawn with the seed {study.seed}, not {seed}"
+            f"the pairs of these runs were sampled with random seed {study.seed}, not {seed}"
         )
     if ties and not study.ties:
         raise UsageError(
-            "the pairs of these runs were drawn without ties, "
-            "and votes have been asked for without them"
+            "this study does not allow ties, and the rules cannot change after voting has begun"
         )
 
 
 def summarise_votes(votes: VoteStore, study: Study) -> dict[str, Any]:
-    """All that the votes say, as data (schema parley.annotation/1)."""
+    """The results of the votes, as data (schema parley.annotation/1)."""
     pairs, given = votes.pairs(study), votes_by_name(votes, study)
     ballots = [make_ballot(pair, given[number]) for number, pair in pairs.items()]
     choices = [list(each.votes.values()) for each in ballots]
@@ -106,7 +106,7 @@ def summarise_votes(votes: VoteStore, study: Study) -> dict[str, Any]:
     annotators, replaced = votes.annotators(study), votes.count_replaced(study)
     names = [person.name for person in annotators]
     said = [majority_choice(each) for each in choices]
-    # the votes of one person are a result too, though nobody knows how far people agree
+    # the votes of one person are a result as well, but without any measure of agreement
     single = len({name for each in ballots for name in each.votes}) == 1
     return {
         "schema": "parley.annotation/1",
@@ -171,7 +171,7 @@ def higher_scored(a: ConversationSide, b: ConversationSide) -> preferences.Prefe
 
 
 def count_conflicts(ballots: Sequence[Ballot]) -> dict[str, int]:
-    """On how many pairs the first two votes differ, and how these were settled."""
+    """The number of pairs on which the first two votes differ, and how these were settled."""
     found = [
         each
         for each in ballots

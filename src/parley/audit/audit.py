@@ -1,26 +1,25 @@
-"""Fairness, checked from the record: who was shown what, when, and was it the same for everybody.
+"""Checks the fairness of a run from its record: what each seat was shown, when, and whether it was
+the same for all.
 
-digest        everything on record is what the digests were taken of when it was written
-synchrony     in every round all questions stand before all replies, everybody asked replies, and
-              nothing is told in between
-shown         every view, rebuilt from the record, has the digest that was taken when the seat was
-              asked
-replay        the match played again from its replies alone, without the cast, gives the same record
-              and scores
-works         works of reference, where they are at hand, give the answers that are on record
-anonymity     no word of the referee holds a model's name that neither task nor seat brought in; who
-              says its own is masked
-information   before anybody has spoken, a seat hears the same in all matches of a block, and so do
-              the seats of a role
-plan          the matches on record are those that the configuration plans, and all of them in a run
-              that is done
+digest        the record matches the digests that were computed when it was written
+synchrony     in every round all prompts come before all replies, every seat that was asked replies,
+              and no message comes in between
+shown         every view, rebuilt from the record, has the digest that was recorded with the call
+replay        replaying the match from its replies, without the models, gives the same record and
+              the same scores
+works         reference works, if they are available, give the answers on record
+anonymity     no message of the referee contains a model's name that neither the task nor a seat
+              introduced; statements in which a seat reveals its model are masked
+information   before the first reply, a seat reads the same in all matches of a block, and so do all
+              seats of a role
+plan          the matches on record are those that the configuration plans; a finished run has all
 recalled      seats were shown only their own experiences, from earlier rounds of the same arm
-balance       every contestant sat in every role and position as often as every other
-items         every contestant played every item (or block) in every role as often as every other
+balance       every contestant held every role and position equally often
+items         every contestant played every item (or block) equally often in every role
 
-A record cannot prove that a reply was really given, or a program's verdict really found: these are
-taken as they stand. Whoever can write the file can also compute all digests anew: only the digest
-that the run printed, kept somewhere else, shows that.
+A record cannot prove that a model gave a reply, or that a program got its verdict: the audit trusts
+both. Anybody who can write the file can also recompute all digests. Only the digest that the run
+printed, kept somewhere else, reveals that.
 """
 
 from __future__ import annotations
@@ -75,12 +74,12 @@ CHECKS = (
     "balance",
     "items",
 )
-ENDS = ("plan_complete", "converged", "items_exhausted", "drift")  # ends that a plan decides
+ENDS = ("plan_complete", "converged", "items_exhausted", "drift")  # statuses that a plan ends with
 
 
 @dataclass(frozen=True)
 class Breach:
-    """Something that a fair match cannot have in its record."""
+    """Something that the record of a fair match cannot contain."""
 
     kind: str
     match: int | None
@@ -89,8 +88,8 @@ class Breach:
 
 @dataclass(frozen=True)
 class Disclosures:
-    """What seats said of themselves: how much was looked at, found and masked, and what no rule
-    can see."""
+    """Statements in which seats reveal their model: replies checked, statements found and masked,
+    and what no rule can find."""
 
     replies: int
     found: int
@@ -100,22 +99,23 @@ class Disclosures:
 
 @dataclass(frozen=True)
 class Audit:
-    """The checks that were made, the breaches that they found, and the checks that could not be
-    made."""
+    """The checks that were made, the breaches found, and the checks that could not be made."""
 
     matches: int
     checked: dict[str, int]
     unchecked: dict[str, str]  # check: why it could not be made
     breaches: list[Breach]
-    masked: list[dict[str, Any]]  # what seats said of themselves and nobody else has read
+    masked: list[
+        dict[str, Any]
+    ]  # statements in which seats reveal their model, which no other seat has read
     cautions: list[str]
     anonymity: Disclosures
     digest: str | None  # of the run when it last stopped; None if it has none
 
 
 def audit_run(ref: RunRef, task_file: str | None = None, digest: str | None = None) -> Audit:
-    """Check every match of a run. `task_file` has its task, where that is not installed; `digest`
-    is what the run printed when it stopped, kept outside of its file."""
+    """Check every match of a run. `task_file` has the task, if it is not installed; `digest` is the
+    digest that the run printed when it stopped."""
     with read_run(ref) as reader, asyncio.Runner() as runner:
         running = AuditRun(reader, task_file)
         running.check_digests(digest)
@@ -160,7 +160,7 @@ class AuditRun:
 
     def _prepare_task(self) -> Prepared | None:
         """The run's task, if it has not changed; without it no match can be replayed."""
-        why = "the task or its prompts have changed since"
+        why = "the task or its prompts have changed since the run"
         try:
             prepared = prepare_to_read(self.reader.info.ref, self.task_file)
             now, then = prepared.identity, self.reader.info.identity
@@ -168,32 +168,32 @@ class AuditRun:
             if now["prompts"] == then["prompts"] and (not known or is_same_rule(then, now)):
                 if not known:
                     self.cautions.append(
-                        "the digest of the rule is of an older kind: whether the rule has "
-                        "changed is not known"
+                        "the rule digest has an older format, so Parley cannot tell whether the "
+                        "rule has changed"
                     )
                 return prepared
         except ParleyError as wrong:
             why = str(wrong)
         self.unchecked |= dict.fromkeys(("replay", "plan"), why)
-        self.cautions.append(f"matches were not replayed, so scores are taken as they stand: {why}")
+        self.cautions.append(f"matches were not replayed, so scores were not verified: {why}")
         return None
 
     def _open_memories(self) -> RecallCheck | None:
-        """The memories of a run that evolves, built again from its record."""
+        """The memories of an `evolve` run, rebuilt from its record."""
         config = self.reader.info.config
         if config.evolve is None or config.rejudged is not None:
             return None
         if self.prepared is None:
-            self.unchecked["recalled"] = "memories cannot be built without the task"
+            self.unchecked["recalled"] = "memories cannot be rebuilt without the task"
             return None
         return RecallCheck(self.prepared, self.reader)
 
     def _open_references(self) -> Mapping[str, Any]:
-        """The works of reference that the run looked up, if they are here and have not changed."""
+        """The reference works that the run used, if they are installed and unchanged."""
         wanted = self.reader.info.identity.get("works", {})
         if not wanted:
             return {}
-        why = "without the task nothing is consulted"
+        why = "reference works cannot be opened without the task"
         try:
             played = (
                 (self.prepared.config.dataset, list(self.prepared.items.values()))
@@ -206,31 +206,31 @@ class AuditRun:
                 return works
             if works:
                 why = (
-                    f"another one is here: "
+                    f"a different version is installed: "
                     f"{', '.join(f'{name} {facts}' for name, facts in now.items())}"
                 )
         except ParleyError as wrong:
             why = str(wrong)
         self.unchecked["works"] = why
-        self.cautions.append(f"answers of the {', '.join(wanted)} are taken from the record: {why}")
+        self.cautions.append(f"answers of the {', '.join(wanted)} were not verified: {why}")
         return {}
 
     def add_breach(self, kind: str, match: int | None, detail: str) -> None:
         self.breaches.append(Breach(kind, match, detail))
 
     def check_digests(self, given: str | None) -> None:
-        """Compute all digests again, and compare that of the run with the one given."""
+        """Recompute all digests, and compare the run's digest with the given one."""
         info = self.reader.info
         if given is not None and given.strip().lower() != info.digest:
             self.add_breach(
-                "digest", None, f"the digest of the run is {info.digest or 'missing'}, not {given}"
+                "digest", None, f"the run's digest is {info.digest or 'missing'}, not {given}"
             )
         faults = list(self.reader.find_changes())
         if not info.keeps_digests and not faults:
-            self.unchecked["digest"] = why = "this run was begun by a Parley that kept no digests"
+            self.unchecked["digest"] = why = "the run was started by a version without digests"
             self.cautions.append(
-                f"{why}: what no other check looks at (tokens, times, names served, prices) may "
-                "have been changed unnoticed"
+                f"{why}, so changes to tokens, times, served model names or prices cannot be "
+                "detected"
             )
             return
         for fault in faults:
@@ -238,18 +238,18 @@ class AuditRun:
         self.checked["digest"] += sum(self.reader.counts().values())
         if stored := [part.name for part in self.reader.part_results()]:
             self.cautions.append(
-                f"no digest covers the stored results ({', '.join(map(shorten, stored))}): they "
-                f"are computed again if the task is installed or named"
+                f"no digest covers the stored results of {', '.join(map(shorten, stored))}; they "
+                f"are recomputed if the task is installed or given with --task"
             )
         if not info.digest and info.keeps_digests:
             self.cautions.append(
-                "the run is being played, or was interrupted: it has no digest of its own yet, "
-                "only its matches have"
+                "the run is still being played or was interrupted: its matches have digests, but "
+                "the run itself has none yet"
             )
         elif given is None:
             self.cautions.append(
                 f"digest {info.digest}: compare it with the one that the run printed (--digest D); "
-                "without that, somebody who computed all digests anew is not detected"
+                "only this detects a record whose digests were all recomputed"
             )
 
     def check_match(self, match: MatchRow, runner: asyncio.Runner) -> None:
@@ -287,7 +287,7 @@ class AuditRun:
             found += [("anonymity", fault) for fault in check_masking(calls, claims, mask)]
         if departures:
             self.unconfirmed.add(number)
-        # A replay knows no names. If it gives the same words, no name was brought in.
+        # A replay knows no model names. If it gives the same messages, no name was leaked.
         if departures or not (ended and self.prepared):
             found += [("anonymity", fault) for fault in find_leaked_names(messages, self.foreign)]
         self.opening_words.add_match(match, messages)
@@ -296,7 +296,7 @@ class AuditRun:
             self.add_breach(kind, number, detail)
 
     def make_mask(self, match: MatchRow) -> MatchMask:
-        """The mask of a match, as it was when the match was played."""
+        """The mask of a match at the time it was played."""
         info, item = self.reader.info, self.items.get(match.item or "")
         words = str((info.config.params, item, list(info.identity["texts"].values())))
         return MatchMask(self.masking, lambda: words)
@@ -312,7 +312,7 @@ class AuditRun:
             self.checked["plan"] += 1
         why = "the run is not finished" if reader.info.state != "done" else ""
         if config.plan == "race":
-            why = "who plays in a race is decided by its plan, which was checked"
+            why = "in a race the plan decides which models play; the plan was checked"
         if why:
             self.unchecked |= dict.fromkeys(("balance", "items"), why)
             self.cautions.append(f"balance was not checked: {why}")
@@ -327,48 +327,48 @@ class AuditRun:
             ):
                 if config.rejudged is None:
                     self.add_breach(kind, None, detail)
-                else:  # only matches that had ended are judged again
-                    self.cautions.append(f"uneven as in the run that played: {detail}")
+                else:  # only matches that had ended are rejudged
+                    self.cautions.append(f"as uneven as the original run: {detail}")
         self.cautions += self.list_cautions(matches)
 
     def list_cautions(self, matches: list[MatchRow]) -> Iterator[str]:
-        """What the reader of an audit should know besides its breaches."""
+        """Limits of the audit that its reader should know."""
         reader, config = self.reader, self.reader.info.config
         if self.prepared is not None and (left := sum(not match.has_ended for match in matches)):
-            yield f"{plural(left, 'match', 'matches')} had not ended, and cannot be played again"
+            yield f"{plural(left, 'match', 'matches')} had not ended and could not be replayed"
         if programs := sum(reader.verdict_kinds().values()):
             yield (
-                f"verdicts on {plural(programs, 'program')} are taken from the record: no "
-                f"program was run again"
+                f"verdicts on {plural(programs, 'program')} were not verified: the audit does not "
+                f"run programs again"
             )
         if names := find_names_in_prompts(reader):
             yield (
-                f"the prompts hold names of models that play: {', '.join(names)}; "
-                f"everybody reads them"
+                f"the prompts contain names of models in this run, which all seats can read: "
+                f"{', '.join(names)}"
             )
         if self.unmasked and self.masking.scheme < SCHEME:
             yield (
-                f"{plural(self.unmasked, 'time')} a seat says who it is in a form that was not yet "
-                f"masked when this run was played"
+                f"seats reveal their model in {plural(self.unmasked, 'statement')} of a form that "
+                f"Parley did not mask yet when this run was played"
             )
         if dealt := self.opening_words.describe_dealt(self.unconfirmed):
             yield dealt
         if config.rejudged is not None:
             yield (
-                f"judged again: what contestants said is that of {config.rejudged.run}, which "
-                f"has an audit of its own"
+                f"rejudged: the replies of contestants come from {config.rejudged.run}, which "
+                f"needs its own audit"
             )
         yield from describe_left_out([LeftOut(**each) for each in reader.unsupported_options()])
         if reader.info.identity.get("runs_code") and config.sandbox == "none":
             yield (
-                "UNSAFE: what models wrote was run without isolation; "
-                "a program can have changed this record too"
+                "UNSAFE: model-written code ran without a sandbox; "
+                "a program could have changed this record"
             )
 
 
 def list_masked(reader: RunReader) -> list[dict[str, Any]]:
-    """What seats said about themselves, which was masked for everybody else. Read it to find false
-    hits."""
+    """Statements in which seats reveal their model, masked for all other seats. Read them to find
+    false positives."""
     return [
         {
             "alias": fault.alias,
@@ -383,12 +383,13 @@ def list_masked(reader: RunReader) -> list[dict[str, Any]]:
 
 
 def wrong_stop_status(reader: RunReader, status: str | None) -> Iterator[str]:
-    """Where the status with which a run stopped is not the one that its plan comes to."""
+    """Where the stop status of a run is not the one that its plan ends with."""
     config, marked = reader.info.config, reader.info.status
     if reader.info.state == "done" and marked not in ENDS:
-        yield f"the run is marked as done, and as {marked or 'nothing'}: no plan ends like that"
+        yield f"the run is marked as done with status {marked or 'none'}, but no plan ends so"
     elif marked in ENDS and marked != status:
-        yield f"the run is marked as {marked}, but its plan says {status or 'to go on'}"
+        does = f"ends with {status}" if status else "has not ended"
+        yield f"the run is marked as {marked}, but its plan {does}"
     elif (
         marked == "budget"
         and status is None
@@ -396,14 +397,14 @@ def wrong_stop_status(reader: RunReader, status: str | None) -> Iterator[str]:
         and config.max_calls is None
     ):
         yield (
-            "the run is marked as budget, but nothing bounds its calls or its cost, "
-            "and its plan says to go on"
+            "the run is marked as budget, but it has no budget for calls or cost, and its plan has "
+            "not ended"
         )
     elif marked == "budget" and status not in ("budget", None):
-        yield f"the run is marked as budget, but its plan says {status}"
+        yield f"the run is marked as budget, but its plan ends with {status}"
 
 
-# facts of a record that may differ from those of now: each is read as the record has it
+# recorded facts that may differ from today's: the recorded value counts
 NOT_OF_THE_TASK = (
     "parley", "python", "mends", "free_first", "masking", "rounds_numbers", "rule",
     "rule_without_bots", "source", "retrievers",
@@ -414,23 +415,24 @@ def find_unplanned(prepared: Prepared, reader: RunReader, matches: list[MatchRow
     """Matches that the configuration does not plan, missing matches, and a wrong stop status."""
     try:
         wanted, end = replay_plan(prepared.plan, reader.scores_by_match())
-    # a rule that gave up: what was played cannot be held against the plan any further
+    # the rule gave up, so the rest cannot be compared with the plan
     except TaskError as wrong:
         yield from [] if reader.info.state == "failed" else [str(wrong)]
         return
     for fact, value in orjson.loads(orjson.dumps(prepared.identity)).items():
         if fact not in NOT_OF_THE_TASK and reader.info.identity.get(fact) != value:
-            yield f"the record's own description of the task has other {fact}"
+            yield f"the recorded description of the task differs in {fact}"
     yield from wrong_stop_status(reader, end.status if end else None)
     for match in matches:
         if wanted.pop(match.number, None) != match.spec:
-            yield f"match {match.number} is not the one that the configuration plans"
+            yield f"match {match.number} differs from the one that the configuration plans"
         ended = match.has_ended
         if not ended and reader.scores_of(match.number):
             yield f"match {match.number} has scores, but has not ended"
         if reader.info.state == "done" and not ended:
             yield f"match {match.number} has not ended, but the run is marked as done"
     if reader.info.state == "done" and wanted:
-        yield f"{len(wanted)} planned matches are missing"
+        yield f"{plural(len(wanted), 'planned match is', 'planned matches are')} missing"
     if strangers := reader.orphan_scores():
-        yield f"there are scores of matches that do not exist: {strangers}"
+        listed = ", ".join(map(str, strangers))
+        yield f"there are scores of matches that are not on record: {listed}"

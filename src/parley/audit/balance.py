@@ -1,4 +1,4 @@
-"""Audit check: every contestant sat in every seat and played every item equally often."""
+"""Audit check: every contestant held every seat and played every item equally often."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from parley.store import MatchRow
 from parley.store.config import Config
+from parley.tables import plural
 
 Place = tuple[str, str]  # an item (or a block, or none), and a role or a seat
 Matches = Sequence[MatchRow]
 
 
 def seats_rotate(config: Config, matches: Matches) -> bool:
-    """Whether everybody sits at one table, where positions rotate from block to block: these need
-    not divide evenly."""
+    """Whether all contestants play in one match and positions rotate from block to block. Then the
+    counts need not be exactly equal."""
     tables = Counter((match.block, match.repeat) for match in matches)
     rotating = config.plan in ("together", "cycles", "evolve")
     return rotating and all(count == 1 for count in tables.values())
@@ -23,7 +24,7 @@ def seats_rotate(config: Config, matches: Matches) -> bool:
 def find_imbalance(
     config: Config, roles: Mapping[str, str], matches: Matches
 ) -> Iterator[tuple[str, str]]:
-    """Contestants that sat in a role, at a place or on an item more often than others."""
+    """Contestants that held a role or a seat, or played an item, more often than others."""
     rotates = seats_rotate(config, matches)
     whole: dict[str, Counter[str]] = {}
     parts: dict[Place, Counter[str]] = {}
@@ -39,7 +40,7 @@ def find_imbalance(
                     parts.setdefault((place, on), Counter())[alias] += 1
     for place, count in sorted(whole.items()):
         if measure_spread(config, count) > (1 if rotates and place not in roles else 0):
-            yield "balance", f"{place}: {format_counts(config, count)}"
+            yield "balance", f"uneven matches as {place}: {format_counts(config, count)}"
     odd: dict[str, list[str]] = {}
     for (place, on), count in sorted(parts.items()):
         if measure_spread(config, count) > 0:
@@ -47,8 +48,8 @@ def find_imbalance(
     for place, found in odd.items():
         yield (
             "items",
-            f"{place}, {found[0]}"
-            + (f"; {len(found) - 1} more like this" if len(found) > 1 else ""),
+            f"uneven matches as {place} on {found[0]}"
+            + (f"; {plural(len(found) - 1, 'more case')}" if len(found) > 1 else ""),
         )
 
 

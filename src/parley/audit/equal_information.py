@@ -1,4 +1,4 @@
-"""Audit check: everybody was shown the same words before anybody spoke."""
+"""Audit check: all seats were shown the same prompts before the first reply."""
 
 from __future__ import annotations
 
@@ -8,19 +8,20 @@ from typing import Any
 from parley.audit.replay import describe_difference
 from parley.rules.pool import Seat
 from parley.store import MatchRow
+from parley.tables import plural
 
 
 class OpeningWords:
     """What each seat read before the first reply of a match, when no model could have made a
     difference yet.
 
-    Matches of one block and repeat share item and random draws, so the same seat must have read the
-    same words in all of them.
+    Matches of one block and repeat share item and random seed, so the same seat must have read the
+    same text in all of them.
     """
 
     def __init__(self) -> None:
         self._words: dict[tuple[str, int, str], dict[str, list[int]]] = {}
-        # by match: a role whose seats read different words
+        # by match: a role whose seats read different text
         self._different_roles: dict[int, str] = {}
 
     def add_match(self, match: MatchRow, messages: Sequence[Mapping[str, Any]]) -> None:
@@ -36,7 +37,7 @@ class OpeningWords:
             self._different_roles[match.number] = unlike[0]
 
     def find_unequal(self, unconfirmed: set[int]) -> Iterator[tuple[int, str]]:
-        """Matches in which a seat read other words than in the other matches of its block.
+        """Matches in which a seat read other text than in the other matches of its block.
         `unconfirmed` are the matches whose replay differs from the record."""
         found: dict[int, str] = {}
         for (block, _, seat), by_words in self._words.items():
@@ -56,22 +57,23 @@ class OpeningWords:
         yield from sorted(found.items())
 
     def describe_dealt(self, unconfirmed: set[int]) -> str:
-        """A line on rules that give the seats of one role different opening words."""
+        """A line on rules that give the seats of one role different opening prompts."""
         unlike = [number for number in self._different_roles if number not in unconfirmed]
         if not unlike:
             return ""
         role = self._different_roles[unlike[0]]
         return (
-            f"in {len(unlike)} matches the seats of {role} began with different words: the rule "
-            f"deals by position, so what is equal is how often everybody sat in each"
+            f"in {plural(len(unlike), 'match', 'matches')} the seats of {role} had different "
+            f"opening "
+            f"prompts, because the rule assigns them by position; this is fair if every model held "
+            f"every position equally often (see the check `balance`)"
         )
 
 
 def collect_opening_words(
     messages: Sequence[Mapping[str, Any]], seats: Sequence[str]
 ) -> dict[str, str]:
-    """What each seat read before the first reply of a match; seats that had read nothing are left
-    out."""
+    """What each seat read before the first reply of a match, without seats that read nothing."""
     told: dict[str, list[str]] = {seat: [] for seat in seats}
     for message in messages:
         if message["kind"] == "reply":

@@ -20,7 +20,7 @@ Messages = Sequence[Mapping[str, Any]]
 
 
 def find_unsynchronous(messages: Messages) -> Iterator[str]:
-    """Places where words could have been read before their round closed."""
+    """Places where a seat could have read a reply before its round closed."""
     opened = 0
     asked: set[str] = set()
     replied: set[str] = set()
@@ -40,12 +40,12 @@ def find_unsynchronous(messages: Messages) -> Iterator[str]:
             asked |= audience
         elif kind == "reply":
             if round != opened:
-                yield f"round {round}: a reply stands in round {opened}"
+                yield f"round {round}: a reply was recorded during round {opened}"
             elif message["sender"] not in asked:
-                yield f"round {round}: {message['sender']} replied, and was not asked"
+                yield f"round {round}: {message['sender']} replied without being asked"
             replied.add(message["sender"])
         elif kind == "tell" and (round != opened or silent):
-            yield f"round {round}: seats were told something while round {opened} was open"
+            yield f"round {round}: seats received a message while round {opened} was open"
         elif kind == "again" and (round != opened or not audience <= replied):
             yield (
                 f"round {round}: {', '.join(sorted(audience))} was asked again "
@@ -56,22 +56,22 @@ def find_unsynchronous(messages: Messages) -> Iterator[str]:
 def unmatched_replies(
     messages: Messages, calls: Sequence[RecordedCall], config: Config
 ) -> Iterator[str]:
-    """Replies of which the record has the words or the place, but not both."""
+    """Replies of which the record has only the text or only the place in a round."""
     words = {(call.round, call.seat.key, call.attempt): call for call in calls}
     places = {(m["round"], m["sender"], m["attempt"]) for m in messages if m["kind"] == "reply"}
     for round, seat, attempt in sorted(places - words.keys()):
-        yield f"round {round}, {seat}, try {attempt + 1}: the words of this reply are not on record"
+        yield f"round {round}, {seat}, attempt {attempt + 1}: the text of this reply is missing"
     for round, seat, attempt in sorted(words.keys() - places):
-        # what was taken over may go on for longer than judges let it
+        # copied matches may last longer than the new judges let them
         if config.is_live_role(words[round, seat, attempt].seat.role):
             yield (
-                f"round {round}, {seat}, try {attempt + 1}: "
-                f"a reply is on record that stands in no round"
+                f"round {round}, {seat}, attempt {attempt + 1}: "
+                f"this reply is on record, but belongs to no round"
             )
 
 
 def words_of_task(reader: RunReader) -> str:
-    """All words that come from task, prompts, parameters and items, whoever plays."""
+    """All text that comes from the task, its prompts, parameters and items."""
     config = reader.info.config
     return str(
         (
@@ -85,13 +85,13 @@ def words_of_task(reader: RunReader) -> str:
 
 
 def names_of_models(reader: RunReader) -> set[str]:
-    """The names of the models that play, as far as they are long enough to mean one."""
+    """The names of the models in the run, if they are long enough to identify one."""
     served = (name for names in reader.names_served().values() for name in names)
     return {name for name in (*names_to_mask(reader.info.config), *served) if len(name) >= 4}
 
 
 def list_foreign_names(reader: RunReader) -> list[str]:
-    """Names of the cast that no prompt, parameter or item brings in by itself."""
+    """Model names that no prompt, parameter or item contains."""
     own = words_of_task(reader)
     names = names_of_models(reader) | {
         alias for alias in reader.info.config.models if len(alias) >= 4
@@ -100,13 +100,13 @@ def list_foreign_names(reader: RunReader) -> list[str]:
 
 
 def find_names_in_prompts(reader: RunReader) -> list[str]:
-    """Models whose names stand in the prompts: everybody reads them there."""
+    """Models whose names are in the prompts, where all seats read them."""
     texts = "\n".join(reader.info.identity["texts"].values())
     return sorted(name for name in names_of_models(reader) if word_pattern(name).search(texts))
 
 
 def find_leaked_names(messages: Messages, names: Sequence[str]) -> Iterator[str]:
-    """The referee's words that hold a name which nobody at the table has said."""
+    """Messages of the referee that contain a name which no seat has written."""
     said = " ".join(
         message["content"] or "" for message in messages if message["kind"] == "reply"
     ).lower()
@@ -116,15 +116,15 @@ def find_leaked_names(messages: Messages, names: Sequence[str]) -> Iterator[str]
         word = word_pattern(name)
         for message in messages:
             if message["kind"] != "reply" and word.search(message["content"] or ""):
-                yield f"round {message['round']}: the referee's words hold the name {name!r}"
+                yield f"round {message['round']}: a message of the referee has the name {name!r}"
                 break
 
 
 def find_unmasked_claims(
     messages: Messages, claims: Sequence[ViolationRow], own: str, masking: Masking
 ) -> Iterator[str]:
-    """Claims to be somebody that are on record as masked, and stand in the referee's words all the
-    same. What seats were shown by an earlier scheme was not masked by this one."""
+    """Statements that are on record as masked, but are shown in a message of the referee. Messages
+    of an earlier masking scheme do not count."""
     messages = [
         message
         for message in messages
@@ -139,8 +139,8 @@ def find_unmasked_claims(
                 and words.lower() not in own
             ):
                 yield (
-                    f"round {message['round']}: what {claim.seat.key} said of itself was "
-                    f"shown: {shorten(words)!r}"
+                    f"round {message['round']}: a statement in which {claim.seat.key} reveals its "
+                    f"model was shown to others: {shorten(words)!r}"
                 )
                 break
 
@@ -148,8 +148,8 @@ def find_unmasked_claims(
 def count_unmasked(
     calls: Sequence[RecordedCall], claims: Sequence[ViolationRow], mask: MatchMask
 ) -> tuple[int, int]:
-    """How many claims today's rules find in what seats said, and how many of them are in replies
-    of which nothing is on record as masked."""
+    """How many statements today's rules find in replies, and how many of them are in replies
+    without any masking on record."""
     masked = {(claim.round, claim.seat, claim.attempt) for claim in claims}
     found = unmasked = 0
     for call in calls:
@@ -162,7 +162,7 @@ def count_unmasked(
 def check_masking(
     calls: Sequence[RecordedCall], claims: Sequence[ViolationRow], mask: MatchMask
 ) -> Iterator[str]:
-    """Replies that say who speaks where nothing is on record as masked, and the other way round."""
+    """Statements that should have been masked but were not, and maskings without a statement."""
     found = Counter(
         (call.round, call.seat.key, call.attempt, claim.said)
         for call in calls
@@ -171,11 +171,11 @@ def check_masking(
     kept = Counter((claim.round, claim.seat.key, claim.attempt, claim.detail) for claim in claims)
     for round, seat, _, leak in sorted(found - kept):
         claim = shorten(leak)
-        yield f"round {round}, {seat}: it says who it is, and that was not masked: {claim!r}"
+        yield f"round {round}, {seat}: reveals its model, and this was not masked: {claim!r}"
     for round, seat, _, leak in sorted(kept - found):
-        yield f"round {round}, {seat}: masked on record, but never said: {shorten(leak)!r}"
+        yield f"round {round}, {seat}: on record as masked, but never said: {shorten(leak)!r}"
 
 
 def word_pattern(name: str) -> re.Pattern[str]:
-    """A name where it stands by itself."""
+    """A pattern that matches a name as a whole word."""
     return re.compile(rf"(?<![\w-]){re.escape(name)}(?![\w-])", re.IGNORECASE)

@@ -17,7 +17,7 @@ from parley.store import MatchRow, RunReader
 
 
 class RecallCheck:
-    """Builds the memories of a run again from its record, and compares them with what was shown."""
+    """Rebuilds the memories of a run from its record, and compares them with what was shown."""
 
     def __init__(self, prepared: Prepared, reader: RunReader) -> None:
         assert prepared.config.evolve is not None
@@ -39,12 +39,13 @@ class RecallCheck:
         conversations: Mapping[Seat, SeatHistory],
         calls: Sequence[RecordedCall],
     ) -> Iterator[str]:
-        """What is wrong with the recalled experiences of a match, given the conversations of its
-        replay."""
+        """Faults in the recalled experiences of a match, given the conversations of its replay."""
         seats = {seat.key: seat for seat in match.seats}
         for row in self._rows.get(match.number, ()):
             if match.stage == 0 or row.seat not in seats:
-                yield f"{row.seat} recalls something, but it cannot have a memory there"
+                yield (
+                    f"{row.seat} has experiences on record, but cannot have a memory in this round"
+                )
                 continue
             seat = seats[row.seat]
             yield from self._find_foreign_experiences(row, match, seat)
@@ -55,7 +56,7 @@ class RecallCheck:
                 rules = self._builder.rules[match.arm.removesuffix(PROBE)]
                 is_recalling = (match.stage, match.arm) in self._recalling
                 if is_recalling and seat.role in rules and seat not in match.idle:
-                    yield f"{key} has no memory on record, which others of its round have"
+                    yield f"{key} has no memory on record, but other seats of its round have one"
                 yield from self._find_unrecorded(seat, conversations[seat], calls)
 
     def _find_foreign_experiences(
@@ -74,7 +75,9 @@ class RecallCheck:
             )
         version, known = self._memories[owner, match.stage]
         if len(row.shown) > row.k:
-            yield f"{row.seat} was shown {len(row.shown):,} experiences, and {row.k:,} were wanted"
+            yield (
+                f"{row.seat} was shown {len(row.shown):,} experiences instead of at most {row.k:,}"
+            )
         for shown in row.shown[: row.k]:
             if (shown.match, shown.seat) not in known:
                 yield (
@@ -85,8 +88,8 @@ class RecallCheck:
                 match.block, self._builder.by_key[arm][shown.match, shown.seat].item
             ):
                 yield (
-                    f"{row.seat} was shown match {shown.match}, which is on the same item, and the "
-                    f"same item is masked"
+                    f"{row.seat} was shown match {shown.match} on the same item, although the same "
+                    f"item is masked"
                 )
         if row.version != version:
             yield f"{row.seat} searched a memory that differs from the one built from the record"
@@ -94,8 +97,7 @@ class RecallCheck:
     def _find_unrecorded(
         self, seat: Seat, conversation: SeatHistory, calls: Sequence[RecordedCall]
     ) -> Iterator[str]:
-        """Calls of a seat that recalls nothing, in which other demonstrations than the task's own
-        were sent."""
+        """Calls of a seat without memory that sent other demonstrations than the task's own."""
         own = () if conversation.examples is None else conversation.examples[1]
         for call in calls:
             if call.seat == seat and call.reply.sent not in (None, digest_shown(own)):
@@ -105,10 +107,10 @@ class RecallCheck:
                 )
 
     def _describe_source(self, arm: str, match: int, seat: str) -> str:
-        """Where an experience comes from."""
+        """The origin of an experience, in words."""
         found: Experience | None = self._builder.by_key.get(arm, {}).get((match, seat))
         if found is None:
-            return "there is no such experience in this arm"
+            return "this arm has no such experience"
         return (
             f"it is from {found.alias} as {found.role}, round {found.stage}, series {found.series}"
         )

@@ -1,5 +1,5 @@
-"""Audit check: a match is replayed from its recorded replies, without the models, and must give
-the same record."""
+"""Audit check: replaying a match from its recorded replies, without the models, must give the same
+record."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NOTHING: Any = object()
 
 
 class NoParticipant:
-    """Sits in every seat of a replay: only the record may answer."""
+    """Holds every seat of a replay. All replies must come from the record."""
 
     sees_item: bool = False
 
@@ -39,8 +39,8 @@ class NoParticipant:
 
 
 class Replay(Match):
-    """Plays from the record. Works of reference that are here are looked up again, and must give
-    the answer on record."""
+    """Plays from the record. Installed reference works are looked up again and must give the answer
+    on record."""
 
     def __init__(
         self, *args: Any, works: Mapping[str, Any], draw_order: DrawOrder, **kwargs: Any
@@ -66,7 +66,7 @@ class Replay(Match):
                 )
                 self.doubts.append(
                     f"after round {self.referee.round}, {asked}: "
-                    f"{describe_difference(answer, now, again='asked again')}"
+                    f"{describe_difference(answer, now, again='now')}"
                 )
         return answer
 
@@ -80,9 +80,9 @@ async def replay_match(
     works: Mapping[str, Any],
     memories: RecallCheck | None = None,
 ) -> list[tuple[str, str]]:
-    """Where a match that is replayed from its replies alone differs from its record."""
+    """Where the replay of a match differs from its record."""
     if match.item is not None and match.item not in prepared.items:
-        return [("replay", f"its item {shorten(match.item)} is none of the run's items")]
+        return [("replay", f"item {shorten(match.item)} is not among the items of the run")]
     tape = MemoryRecord()
     for call in calls:
         tape.calls[call.round, call.seat, call.attempt] = call
@@ -106,13 +106,13 @@ async def replay_match(
     except ParleyError as wrong:
         return [*(("works", doubt) for doubt in replay.doubts), ("replay", str(wrong))]
     used = {(m.round, m.sender, m.attempt) for m in tape.messages if m.kind == "reply" and m.sender}
-    # what was taken over from another run may go on for longer than judges let it
+    # copied matches may last longer than the new judges let them
     asks = prepared.config.is_live_role
     wanted = {call for call in tape.calls if asks(call[1].role)} | used
     with_kind = not reader.info.notes_without_kinds
     end = {"state": again.state, "reason": again.reason, "rounds": again.rounds}
     compared: dict[str, tuple[Any, Any]] = {
-        "words": (
+        "the referee's messages": (
             referee_messages(messages),
             referee_messages([to_plain_data(message._asdict()) for message in tape.messages]),
         ),
@@ -125,7 +125,10 @@ async def replay_match(
             reader.scores_of(match.number),
             {seat: by for seat, by in again.scores.items() if by},
         ),
-        "end": ({"state": match.state, "reason": match.reason or "", "rounds": match.rounds}, end),
+        "state, reason or rounds": (
+            {"state": match.state, "reason": match.reason or "", "rounds": match.rounds},
+            end,
+        ),
         "violations": (
             [
                 {name: to_plain_data(getattr(fault, name)) for name in VIOLATION}
@@ -142,7 +145,7 @@ async def replay_match(
         ),
     }
     departures = [
-        f"its {what} differ: {describe_difference(old, new)}"
+        f"{what} differ: {describe_difference(old, new)}"
         for what, (old, new) in compared.items()
         if old != new
     ]
@@ -155,7 +158,7 @@ async def replay_match(
 
 
 def note_facts(note: NoteRow | WrittenNote, with_kind: bool) -> dict[str, Any]:
-    """A note as it is compared: by its kind analyses find it."""
+    """The facts of a note that are compared; analyses find notes by their kind."""
     kind = {"kind of note": note.kind or "none"} if with_kind else {}
     return {"round": note.round, **note.facts, **kind}
 
@@ -170,26 +173,27 @@ def referee_messages(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, st
 
 
 def list_replies(messages: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The replies in order, each with the seats that could read it at once (there should be
+    """The replies in order, each with the seats that could read it immediately (there should be
     none)."""
     said = [each for each in messages if each["kind"] == "reply"]
     early = [
         f", read by {', '.join(each['audience'])}" if each["audience"] else "" for each in said
     ]
     return [
-        f"round {m['round']}, {m['sender']}, try {m['attempt'] + 1}{read}"
+        f"round {m['round']}, {m['sender']}, attempt {m['attempt'] + 1}{read}"
         for m, read in zip(said, early, strict=True)
     ]
 
 
 def list_calls(calls: set[tuple[int, Seat, int]]) -> list[str]:
     return [
-        f"round {round}, {seat.key}, try {attempt + 1}" for round, seat, attempt in sorted(calls)
+        f"round {round}, {seat.key}, attempt {attempt + 1}"
+        for round, seat, attempt in sorted(calls)
     ]
 
 
 def describe_difference(
-    kept: Any, found: Any, record: str = "on record", again: str = "played again", at: str = ""
+    kept: Any, found: Any, record: str = "on record", again: str = "in the replay", at: str = ""
 ) -> str:
     """The first place where two records differ, and what each has there."""
     if isinstance(kept, dict) and isinstance(found, dict):
@@ -215,7 +219,7 @@ def describe_difference(
 
 
 def describe_value(value: Any) -> str:
-    """A value in a message: short."""
+    """A value, shortened for a message."""
     return (
         "nothing" if value is NOTHING else shorten(repr(value) if isinstance(value, str) else value)
     )

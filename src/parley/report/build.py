@@ -1,4 +1,4 @@
-"""A report on runs in one of its forms: a page, tables, rows for machines."""
+"""A report on several runs: an HTML page, tables, JSON or CSV."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ from parley.store import RunRef, read_run
 
 @dataclass(frozen=True)
 class Report:
-    """Runs that are compared, where a task can compare them, and every run for itself."""
+    """Comparisons of runs, if a task can compare them, and the result of every run."""
 
     compared: Sequence[ComparisonResult]
     runs: Sequence[Result]
-    others: Sequence[Result]  # of these, the ones that no comparison takes
+    others: Sequence[Result]  # the runs that no comparison includes
 
     def render(self, form: str = "text", width: int | None = None) -> str:
-        """In one of the forms of tables, as a page, or as json; `width`: how many columns a text
-        may take."""
+        """The report as text, Markdown, LaTeX, HTML, JSON or CSV; `width`: the width of the text in
+        columns."""
         match form:
             case "html":
                 return make_page(self.compared, self.runs)
@@ -57,7 +57,7 @@ class Report:
         return "\n\n".join(parts)
 
     def _json(self) -> str:
-        """All of it; runs that stand for themselves as they are printed elsewhere."""
+        """The whole report; runs without a comparison as `parley show --json` prints them."""
         data: dict[str, Any] = {"schema": "parley.report/1"}
         for found in self.compared:
             data |= found.data
@@ -71,11 +71,12 @@ class Report:
         return orjson.dumps(cleaned, option=orjson.OPT_INDENT_2).decode()
 
     def _csv(self) -> str:
-        """One table: of a comparison, or of a run that stands for itself."""
+        """One table: of a comparison, or of a single run."""
         if len(self.compared) + len(self.others) > 1:
             raise UsageError(
-                "a csv has one table: report on interviews and benchmarks, or on one run of "
-                "another task"
+                "CSV output has a single table: give runs that are compared with each other, or "
+                "one "
+                "run"
             )
         clean = make_secret_filter()
         if self.compared:
@@ -93,7 +94,7 @@ def build_report(
     options: ReportOptions | None = None,
     task: type[Task] | None = None,
 ) -> Report:
-    """A report on runs; options that only a comparison can answer are refused where there is none.
+    """A report on runs; options for comparisons are refused if no run can be compared.
 
     `task` is the class of runs whose task is not installed.
     """
@@ -104,14 +105,14 @@ def build_report(
     for ref in refs:
         with read_run(ref) as reader:
             if reader.info.id in seen:
-                raise UsageError(f"the run {reader.info.id} is given twice")
+                raise UsageError(f"run {reader.info.id} is given twice")
             seen.add(reader.info.id)
             tasks[ref] = reader.info.identity["task"]
             named = task if task is not None and task.name == tasks[ref] else None
             installed = task_of_run(reader.info)
             classes[ref] = named or installed
             if installed is None:
-                foreign.add(ref)  # its name may be that of an installed task, too
+                foreign.add(ref)  # an installed task may have the same name
     wanted = options or ReportOptions()
     known = find_comparisons()
     compared_tasks = {task for ref, task in tasks.items() if ref not in foreign}
@@ -120,7 +121,8 @@ def build_report(
         found = ", ".join(dict.fromkeys(tasks.values()))
         names = " and ".join(dict.fromkeys(name for each in known for name in each.tasks))
         raise UsageError(
-            f"scores, reference, without and control are for runs of {names}; found {found}"
+            f"--scores, --reference, --without and --control need runs of {names}, found runs of "
+            f"{found}"
         )
     look_up = PriceList().find
     results = {ref: Result(ref, look_up=look_up, task=classes[ref]) for ref in refs}
@@ -133,7 +135,7 @@ def build_report(
 
 
 def find_comparisons() -> list[RunComparison]:
-    """What installed tasks can say of several runs together."""
+    """The comparisons that installed tasks offer."""
     found: list[RunComparison] = []
     for task in installed_tasks()[0].values():
         if (module := module_beside_rule(task, "report")) is not None:

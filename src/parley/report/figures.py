@@ -1,4 +1,4 @@
-"""Figures drawn as SVG that needs nothing else: no script, no font, no request."""
+"""Figures drawn as self-contained SVG: no scripts, fonts or requests."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Axis = Callable[[float], float]
 
 
 def draw(figure: Figure, clean: Callable[[str], str] = str) -> str:
-    """A figure as SVG; `clean` takes secrets out of its words."""
+    """A figure as SVG; `clean` masks secrets in its text."""
     match figure:
         case Scatter():
             return draw_scatter(figure, clean)
@@ -33,7 +33,7 @@ def draw(figure: Figure, clean: Callable[[str], str] = str) -> str:
 
 
 def draw_scatter(figure: Scatter, clean: Callable[[str], str]) -> str:
-    """Points in the plane; those that lie apart have a sign and a name of their own."""
+    """A scatter plot; marked dots have a shape and a name."""
     line = figure.line
     ends = [end for end in (*line.low, *line.high) if end is not None] if line else []
     across = pad_range([dot.x for dot in figure.dots])
@@ -53,7 +53,7 @@ def draw_scatter(figure: Scatter, clean: Callable[[str], str]) -> str:
 
 
 def draw_dot(dot: Dot, x: float, y: float, clean: Callable[[str], str]) -> str:
-    """A circle; a dot that lies apart has a shape and a colour of its own."""
+    """A dot; marked dots have another shape and colour."""
     title = f"<title>{escape(clean(dot.note or dot.label))}</title>"
     match dot.mark:
         case "suspected":
@@ -69,7 +69,7 @@ def draw_dot(dot: Dot, x: float, y: float, clean: Callable[[str], str]) -> str:
 
 
 def draw_dot_names(dots: Sequence[Dot], x: Axis, y: Axis, clean: Callable[[str], str]) -> list[str]:
-    """Names beside the dots, moved up where they would cover each other."""
+    """Names next to the dots, moved up where they would overlap."""
     named = [dot for dot in dots if len(dots) <= NAMED or dot.mark]
     parts, taken = [], list[tuple[float, float, float]]()
     for dot in sorted(named, key=lambda dot: (dot.y, dot.label)):
@@ -199,7 +199,7 @@ def draw_heat_map(figure: HeatMap, clean: Callable[[str], str]) -> str:
 
 
 def make_axes(across: tuple[float, float], up: tuple[float, float]) -> tuple[Axis, Axis]:
-    """Where values lie in a figure with both axes."""
+    """The coordinates of values in a figure with two axes."""
 
     def x(value: float) -> float:
         share = (value - across[0]) / (across[1] - across[0])
@@ -243,7 +243,7 @@ def draw_path(series: Series, x: Axis, y: Axis, style: str) -> str:
 
 
 def draw_legend(names: Sequence[str], top: int) -> list[str]:
-    """Names beside their colours, three in a row."""
+    """A legend, three names per row."""
     parts = []
     for kind, name in enumerate(names):
         at, down = 10 + kind % 3 * 180, top + kind // 3 * 18
@@ -265,14 +265,14 @@ def shorten_label(label: str, most: int = 24) -> str:
 
 
 def wrap_svg(width: int, height: int, title: str, parts: Sequence[str]) -> str:
-    """A figure with words for people who do not see it."""
+    """A figure with an alternative text for screen readers."""
     body, said = "".join(parts), escape(title)
     head = f'<svg viewBox="0 0 {width} {height}" role="img" aria-label="{said}">'
     return f"{head}<title>{said}</title>{body}</svg>"
 
 
 def pad_range(values: Sequence[float]) -> tuple[float, float]:
-    """A range with a little room around it."""
+    """A range with a margin."""
     low, high = (min(values), max(values)) if values else (0.0, 100.0)
     room = (high - low) * 0.08 or 1.0
     return low - room, high + room

@@ -1,4 +1,4 @@
-"""One page that holds everything: no script, no request to anywhere, every word escaped."""
+"""A self-contained HTML page: no scripts, no requests, all text escaped."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ LARGEST = 1_000_000  # bytes of a page
 
 
 def make_page(compared: Sequence[ComparisonResult], results: Sequence[Result]) -> str:
-    """The comparisons, where there are some, then every run for itself."""
-    for whole in (True, False):  # all parts of single runs, as far as there is room for them
+    """The comparisons, if there are any, then every run."""
+    for whole in (True, False):  # all parts of single runs, if the page does not get too large
         text = page_text(compared, results, whole)
         if len(text.encode()) < LARGEST:
             break
@@ -62,7 +62,9 @@ def make_run_section(result: Result, whole: bool) -> Section:
     """The result of a run, and below it each part that the run has, in the order of sections."""
     run, title = result.head.run, name_run(result)
     if not whole:
-        left_out = f"Its other parts are left out here: parley show {run.id} --part …"
+        left_out = (
+            f"Other parts are left out to keep the page small; see parley show {run.id} --part NAME"
+        )
         return Section(title, [result.table()], left_out)
     parts = [part for part in result.parts.values() if part.name != "results"]
     titles = {part.name: part.title for part in sorted(parts, key=place_of_part)}
@@ -73,19 +75,19 @@ def make_run_section(result: Result, whole: bool) -> Section:
 
 
 def name_run(result: Result) -> str:
-    """A run as a heading names it."""
+    """The heading of a run."""
     run = result.head.run
     name = f" ({run.name})" if run.name else ""
     return f"Run {run.id}{name}: {run.task}, {run.state}"
 
 
 def place_of_part(part: Part[Any]) -> int:
-    """Where a part stands on the page: parts of one section are kept together."""
+    """The position of a part on the page: parts of one section are kept together."""
     return get_args(SectionName).index(part.section)
 
 
 def make_part_section(result: Result, name: str, title: str) -> Section:
-    """A part of a result under its own title; every table carries the signature of the scores."""
+    """A part of a result under its own title; every table has the signature of the scores."""
     tables = [
         replace(table, note="\n".join([*filter(None, [table.note]), *result.signature_lines()]))
         for table in result.tables(name)
@@ -95,7 +97,7 @@ def make_part_section(result: Result, name: str, title: str) -> Section:
 
 
 def draw_figure(figure: Figure, clean: Clean) -> str:
-    """A figure with its title; one whose numbers cannot be drawn is named."""
+    """A figure with its title, or a line that says why it cannot be drawn."""
     try:
         drawing = draw(figure, clean)
     except (TypeError, ValueError, ArithmeticError, StopIteration, IndexError) as wrong:
@@ -105,7 +107,7 @@ def draw_figure(figure: Figure, clean: Clean) -> str:
 
 
 def draw_section(section: Section, anchor: str, clean: Clean, level: int = 2) -> str:
-    """A section: words, figures, tables, and the sections in it."""
+    """A section: text, figures, tables, and its subsections."""
     figures = "".join(draw_figure(figure, clean) for figure in section.figures)
     legends = dict.fromkeys(
         figure.legend for figure in section.figures if isinstance(figure, Scatter)

@@ -1,4 +1,4 @@
-"""Sections of a report, and comparisons of several runs that tasks bring."""
+"""Sections of a report, and comparisons of several runs that tasks define."""
 
 from __future__ import annotations
 
@@ -16,44 +16,44 @@ Clean = Callable[[str], str]
 
 
 class Section(NamedTuple):
-    """A title, what to know before reading, figures, tables, and sections of its own."""
+    """A section with a title, an introduction, figures, tables and subsections."""
 
     title: str
     tables: Sequence[Table]
     words: str = ""
     figures: Sequence[Figure] = ()
     parts: Sequence[Section] = ()
-    anchor: str = ""  # to link to it, within the section that it is a part of
+    anchor: str = ""  # for links, within the enclosing section
 
 
 @dataclass(frozen=True)
 class ReportOptions:
-    """What may be asked of a comparison of several runs."""
+    """Options of a comparison of several runs."""
 
-    scores: str | Path | None = None  # a file with figures from elsewhere
+    scores: str | Path | None = None  # a file with external scores
     reference: Sequence[str] = ()  # models that are trusted
-    without: Sequence[str] = ()  # models that correlations are also given without
+    without: Sequence[str] = ()  # correlations are also computed without these models
     controls: Mapping[str, str] = field(default_factory=dict)  # a suspect's control
-    newest: bool = False  # of runs that measure one model otherwise, the newest counts
+    newest: bool = False  # if runs of one model have different settings, use the newest
 
     @property
     def given(self) -> bool:
-        """Whether anything was asked that only a comparison can answer."""
+        """Whether an option was given that only a comparison can use."""
         return bool(self.scores or self.reference or self.without or self.controls)
 
 
 @dataclass(frozen=True)
 class ComparisonResult:
-    """Several runs taken together, in the three forms of a report."""
+    """A comparison of several runs, in the three forms of a report."""
 
-    data: dict[str, Any]  # all of it, as `--json` prints it
+    data: dict[str, Any]  # the whole comparison, as `--json` prints it
     sections: Sequence[Section]
-    table: Table  # every number in a row of its own, unrounded
+    table: Table  # one row per number, unrounded
 
 
 @dataclass(frozen=True)
 class RunComparison:
-    """What a task can say of several runs together, also of runs of other tasks.
+    """A comparison of several runs that a task defines, also of runs of other tasks.
 
     A task that is a folder names its comparisons in `COMPARISONS` of its module `report`.
     """
@@ -63,7 +63,7 @@ class RunComparison:
 
 
 def make_secret_filter() -> Clean:
-    """What takes the secrets out of a text, before it is escaped."""
+    """A function that masks secrets in a text, before it is escaped."""
     known = secrets_in_environment()
     return lambda text: mask_secrets(text, known)
 

@@ -31,7 +31,7 @@ def read_demonstrations(
             if -shown.match > len(brought):
                 raise StoreError(
                     f"match {recalled.match} recalls experience {-shown.match:,} of another run, "
-                    f"and the record has {len(brought):,}"
+                    f"but the run has only {len(brought):,} of them"
                 )
             other = brought[-shown.match - 1]
             yield shown, None, other.lesson if lessons else format_turns(other.turns)

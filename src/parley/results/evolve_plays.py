@@ -1,5 +1,5 @@
-"""The plays of a run that evolves: the same places in every round, with their scores and what was
-shown to them. Each table of the run is read once."""
+"""The plays of an `evolve` run: the same seats in every round, with their scores and the
+experiences that they were shown. Each table of the run is read once."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from parley.rules.pool import Seat
 from parley.statistics.paired_gain import Play
 from parley.store import MatchRow
 
-# Retrievers whose embeddings have unit length, so that a distance means the same everywhere.
+# Retrievers whose embeddings have unit length, so that distances are comparable.
 UNIT_LENGTH = ("minilm", "static")
 NEAR = 0.45  # L2 distance up to which an experience is a near duplicate: a cosine of 0.9
 
 
 class PlayOwner(NamedTuple):
-    """Whose plays these are."""
+    """A model in a role."""
 
     alias: str
     role: str
@@ -58,7 +58,7 @@ class ShownCounts:
     seats: int = 0
     experiences: int = 0
     dropped: int = 0
-    # (item, how many of the shown experiences were of this item, or nearly the same, of how many)
+    # (item, shown experiences that were of the same item or a near duplicate, all that were shown)
     same: list[tuple[str, int, int]] = field(default_factory=list)
     near: list[tuple[str, int, int]] = field(default_factory=list)
 
@@ -74,18 +74,18 @@ class OwnerPlays:
     windows: dict[str, list[int]] = field(default_factory=dict)  # of streams, by arm
 
     def values(self, stage: StageKey, metric: str) -> list[float | None]:
-        """The scores in one metric; None where there is none."""
+        """The scores in one metric; None if there is none."""
         return [marks.get(metric) for marks in self.marks.get(stage, [{}] * len(self.plays))]
 
     def successes(self, stage: StageKey, rule: SuccessRule) -> list[float | None]:
-        """1 for a success, 0 for a failure, None where there is no score."""
+        """1 for a success, 0 for a failure, None if there is no score."""
         return [
             None if value is None else float(rule.holds(value))
             for value in self.values(stage, rule.metric)
         ]
 
     def planned(self, stage: StageKey) -> int:
-        """How many plays there are in a stage."""
+        """The number of plays in a stage."""
         return sum(place is not None for place in self.places.get(stage, ()))
 
     def rounds_of(self, arm: str) -> list[StageKey]:
@@ -112,10 +112,10 @@ def collect_evolve_plays(run: RunScores, settings: EvolveSettings) -> EvolvePlay
         for name, arm in settings.arms.items()
     }
     played = len(run.every_match) == sum(run.reader.counts().values())
-    listed = run.every_match if played else run.reader.matches()  # those that failed count, too
+    listed = run.every_match if played else run.reader.matches()  # failed matches count as well
     matches = {match.number: match for match in listed}
     items = {str(item["id"]): item for item in run.reader.items()}
-    # a game without items is known by its block
+    # without items, the block identifies the game
     known = {match.block: items.get(match.block, {}) for match in matches.values()}
     field = run.identity.get("stratum", "subject")
     subjects = {name: str(item.get(field) or "") for name, item in known.items()}
@@ -140,14 +140,14 @@ def find_stage(match: MatchRow, streams: frozenset[str]) -> StageKey:
 
 
 class Seating(NamedTuple):
-    """Who sits at a table: all contestants, and the seats whose plays are looked at."""
+    """All contestants of a match, and its seats whose plays are analysed."""
 
     cast: tuple[tuple[str, str], ...]
     scored: list[tuple[Seat, PlayOwner]]
 
 
 def find_seating(seats: Mapping[Seat, str], roles: set[str], contestants: Sequence[str]) -> Seating:
-    """The contestants of a match, whatever critics it has."""
+    """The contestants of a match, without its critics."""
     return Seating(
         tuple(
             sorted((seat.key, alias) for seat, alias in seats.items() if seat.role in contestants)
@@ -227,7 +227,8 @@ def count_shown(
     items: Mapping[str, Mapping[str, Any]],
     streams: frozenset[str],
 ) -> None:
-    """Count what seats were shown: how much of it was the same item, or nearly the same."""
+    """Count the experiences that seats were shown, and those of the same item or near "
+    "duplicates."""
     numbers = ItemNumbers()
     own_number = {name: numbers.number(name, describe_item(item)) for name, item in items.items()}
     number_of = {match.number: own_number[match.block] for match in matches.values()}
@@ -237,7 +238,7 @@ def count_shown(
     for row in run.reader.recalled():
         match = matches.get(row.match)
         if match is None or not match.has_ended or match.stage == 0:
-            continue  # nothing is recalled in the standard round, and audits say so
+            continue  # the standard round recalls nothing; the audit checks this
         seat = seats.get(row.seat) or seats.setdefault(row.seat, Seat.of(row.seat))
         own = owners.get(PlayOwner(match.seats.get(seat, ""), seat.role))
         if own is None:
@@ -259,13 +260,13 @@ def count_shown(
 
 
 def describe_item(item: Mapping[str, Any]) -> str:
-    """The words of an item by which it is the same as another, from the record: its question with
-    its choices, or its description."""
+    """The text that decides whether two items are the same: the question with its choices, or the
+    description."""
     words = item.get("question") or item.get("description") or ""
     choices = item.get("choices") or ()
     return "\n".join([str(words), *map(str, choices)]) if words else ""
 
 
 def is_distance_comparable(arm: EvolveArm) -> bool:
-    """Whether distances of an arm's retriever say what a near duplicate is."""
+    """Whether the distances of an arm's retriever can identify near duplicates."""
     return arm.retriever in UNIT_LENGTH

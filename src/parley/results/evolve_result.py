@@ -1,5 +1,5 @@
-"""What a run that evolves has found: scores by round, paired gains over the standard round, the
-controls beside them, and what was remembered, shown and paid."""
+"""The results of an `evolve` run: scores by round, paired gains over the standard round, controls,
+experiences shown, feedback and cost."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def analyse_evolution(run: RunScores) -> EvolveResult | None:
 
 
 class ArmScores:
-    """One model in one role and arm, seen from all sides."""
+    """The scores of one model in one role and arm."""
 
     def __init__(
         self, run: RunScores, found: EvolvePlays, owner: PlayOwner, own: OwnerPlays, arm: str
@@ -172,7 +172,7 @@ class ArmScores:
         )
 
     def gains(self) -> Iterator[EvolveGain]:
-        """Gains over the standard round: on all items, and on practised and new ones apart."""
+        """Gains over the standard round: on all items, on practised and on held-out ones."""
         held_out = self._found.held_out[self._arm]
         yield from self._success_gains("all", None)
         if held_out:
@@ -232,7 +232,7 @@ class ArmScores:
         return EvolveGain(*self._owner, self._arm, measure, kind, item_set, number, gain)
 
     def differences(self) -> Iterator[ArmDifference]:
-        """The first arm minus each other one, in the last round, or the last that both have."""
+        """The first arm minus each other arm, in the last round that both have."""
         settings = self._found.settings
         if self._arm == settings.first:
             return
@@ -258,14 +258,14 @@ class ArmScores:
         )
 
     def forgotten(self) -> Iterator[ForgottenShare]:
-        """What was solved before, and fails now."""
+        """Items solved in an earlier round that fail in the last one."""
         earlier = [self._standard, *self._later[:-1]]
         before, failed, share = estimate_forgotten(self._own.plays, earlier, self._later[-1])
         if before:
             yield ForgottenShare(*self._owner, self._arm, before, failed, share)
 
     def subjects(self) -> Iterator[SubjectGain]:
-        """Gains by subject, and the mean over subjects; nothing where there are not two."""
+        """Gains by subject, and the mean over subjects; none with fewer than two subjects."""
         groups = self._found.subjects
         names = sorted({groups[play.item] for play in self._own.plays} - {""})
         if len(names) < 2:
@@ -296,7 +296,7 @@ class ArmScores:
         )
 
     def stream_rows(self) -> Iterator[StreamRow]:
-        """How the stream stands after each window."""
+        """The stream and its control after each window."""
         series = len({play.series for play in self._own.plays})
         windows: dict[int, list[tuple[float, float]]] = {}
         own = self._own.windows[self._arm]
@@ -307,7 +307,7 @@ class ArmScores:
             yield StreamRow(*self._owner, self._arm, **step._asdict())
 
     def stream_regrets(self) -> Iterator[StreamRegret]:
-        """The regret at the end: so many items, each with the mean difference."""
+        """The regret at the end: the number of items times the mean difference."""
         gain = compute_gain(self._own.plays, self.last, self._standard)
         count = gain.items
 
@@ -326,7 +326,7 @@ class ArmScores:
 
 
 def describe_success(rule: SuccessRule) -> str:
-    """What counts as a success, as a user writes it."""
+    """The success criterion in the form in which a user writes it."""
     return f"{rule.metric}{'>=' if rule.higher else '<='}{rule.threshold:g}"
 
 
@@ -346,7 +346,8 @@ def describe_arms(settings: EvolveSettings) -> Iterator[EvolveArmFacts]:
 
 
 def is_control(settings: EvolveSettings, name: str) -> bool:
-    """Whether an arm is a control of the first one: it differs only in what the control changes."""
+    """Whether an arm is a control: it differs from the first arm only in what the control "
+    "changes."""
     if name == settings.first or name not in CONTROLS:
         return False
     own: EvolveArm = settings.arms[settings.first]
@@ -354,7 +355,7 @@ def is_control(settings: EvolveSettings, name: str) -> bool:
 
 
 def collect_feedback(run: RunScores, found: EvolvePlays) -> Iterator[FeedbackRow]:
-    """How good the feedback was, in all rounds that a later one could draw on."""
+    """The quality of the feedback, in all rounds that a later round could use."""
     matches = {match.number: match for match in run.every_match}
     critics = any(arm.feedback in CRITICS for arm in found.settings.arms.values())
     verdicts = {
@@ -402,8 +403,8 @@ def collect_lessons(run: RunScores, found: EvolvePlays) -> Iterator[LessonRow]:
 def kept_from(
     own: OwnerPlays, arm: str, rule: SuccessRule, rounds: Sequence[StageKey]
 ) -> Iterator[tuple[PlayPlace, str, bool]]:
-    """The plays that a memory of an arm could draw on, with their items and whether they were
-    right: those of all rounds but the last, or of all windows but the last."""
+    """The plays that a memory of an arm could use, with their items and whether they succeeded:
+    those of all rounds, or windows, but the last."""
     windows = own.windows.get(arm)
     last = max(windows) if windows else 0
     for stage in rounds if windows else [STANDARD, *rounds[:-1]]:
@@ -414,7 +415,7 @@ def kept_from(
 
 
 def collect_costs(run: RunScores, settings: EvolveSettings) -> Iterator[StageCost]:
-    """What every round has cost, by model and role."""
+    """The cost of every round, by model and role."""
     streams = frozenset(name for name, arm in settings.arms.items() if arm.window is not None)
     found = stage_cost_rows(run.reader, run.prices, streams)
     for (stage, arm, alias, role), row in found.items():
@@ -436,7 +437,7 @@ def collect_costs(run: RunScores, settings: EvolveSettings) -> Iterator[StageCos
 
 
 def cost_of_gain(gain: EvolveGain, costs: Sequence[StageCost]) -> Iterator[GainCost]:
-    """What an item gained has cost, where more were gained than lost."""
+    """The cost per item gained, if more items were gained than lost."""
     if (gain.measure, gain.item_set) != ("success", "all") or gain.kind != "last":
         return
     found = gain.gain
@@ -455,7 +456,7 @@ def cost_of_gain(gain: EvolveGain, costs: Sequence[StageCost]) -> Iterator[GainC
     usd = None if None in known else sum(each for each in known if each is not None)
 
     def per_item(paid: float | None, value: float | None) -> float | None:
-        """Of one series, for a gain of so much."""
+        """The cost per item of one series, given a gain."""
         if paid is None or value is None or value <= 0:
             return None
         return paid / series / (value * found.items)
@@ -475,7 +476,7 @@ def cost_of_gain(gain: EvolveGain, costs: Sequence[StageCost]) -> Iterator[GainC
 
 
 def list_rows(found: EvolveResult) -> list[Mapping[str, Any]]:
-    """Every number in a row of its own table, named in the first column."""
+    """All numbers as rows; the first column names the table."""
     tables: dict[str, Sequence[Any]] = {
         "rounds": found.rounds,
         "gains": found.gains,
@@ -493,7 +494,7 @@ def list_rows(found: EvolveResult) -> list[Mapping[str, Any]]:
 
 
 def flatten_row(row: Any, before: str = "") -> dict[str, Any]:
-    """A dataclass as one row: an estimate within it becomes a column for each of its fields."""
+    """A dataclass as one row; each field of a nested estimate becomes a column."""
     found: dict[str, Any] = {}
     for name, value in vars(row).items():
         if isinstance(value, Gain | ItemShare):

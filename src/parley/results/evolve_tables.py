@@ -1,4 +1,4 @@
-"""Tables, sentences and figures of a run that evolves."""
+"""Tables, sentences and figures of an `evolve` run."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from parley.results.parts.evolve import (
     StageCost,
     StreamRow,
 )
+from parley.results.scores import NAMED
 from parley.results.types import Figure, Intervals, Lines, Point, Series
 from parley.statistics.paired_gain import Gain, ItemShare
 from parley.tables import Table, format_interval, format_number, format_signed, plural
@@ -26,7 +27,7 @@ WINDOWS = 12  # of a stream that a table shows
 
 
 def draw_tables(found: EvolveResult) -> list[Table]:
-    """The main table with what follows from it, then the details that there are."""
+    """The main table with its findings, then the details."""
     tables = [
         main_table(found),
         stream_table(found),
@@ -69,7 +70,7 @@ def list_owners(found: EvolveResult) -> list[PlayOwner]:
 
 
 def has_several_roles(found: EvolveResult) -> bool:
-    """Whether a role must be named."""
+    """Whether rows must name the role."""
     return len({row.role for row in found.rounds}) > 1
 
 
@@ -124,7 +125,7 @@ def format_flips(gain: Gain | None) -> str:
 
 
 def main_table(found: EvolveResult) -> Table | None:
-    """Success by round, and the gain of the last round with and without the same item."""
+    """Success by round, and the gain of the last round with the same item shown and masked."""
     arms = arms_in_rounds(found)
     masked = {each.arm for each in found.arms if each.mask}
     numbers = sorted({row.round for row in found.rounds if row.arm in arms and row.round > 0})
@@ -170,38 +171,38 @@ def main_table(found: EvolveResult) -> Table | None:
     of_what = "plays (an item in one series)" if several else "items"
     notes = [
         *describe_findings(found),
-        f"share of successes ({'; '.join(describe_criteria(found))}); gain: last round minus the "
-        f"standard one, with the paired 95% interval over items, given this memory; gained/lost: "
-        f"{of_what} that failed before and succeed now, and the other way round",
+        f"share of successes ({'; '.join(describe_criteria(found))}); gain: last round minus "
+        f"standard round, with its paired 95% interval over items, given this memory; gained/lost: "
+        f"{of_what} that changed from failure to success, and from success to failure",
         *describe_missing(found),
     ]
     return Table(header, rows, left=len(names) + 1, note="\n".join(notes))
 
 
 def describe_criteria(found: EvolveResult) -> list[str]:
-    """What counts as a success, for each role that has a criterion of its own."""
+    """The success criterion, by role if roles have different ones."""
     by_role = dict.fromkeys((row.role, row.criterion) for row in found.rounds)
     several = len({criterion for _, criterion in by_role}) > 1
     return list(dict.fromkeys(f"{role}: {said}" if several else said for role, said in by_role))
 
 
 def describe_missing(found: EvolveResult) -> list[str]:
-    """A line on the plays that have no score, where there are any."""
+    """A line on plays without a score, if there are any."""
     lines = []
     for row in found.gains:
         headline = (row.measure, row.kind, row.item_set) == ("success", "last", "all")
         if headline and row.gain.unpaired:
-            have = "play has" if row.gain.unpaired == 1 else "plays have"
+            plays = plural(row.gain.unpaired, "play")
             lines.append(
-                f"{row.alias}, {row.role}, {row.arm}: {row.gain.unpaired:,} {have} no score in one "
-                "of the two rounds, and no part in the gain"
+                f"{row.alias}, {row.role}, {row.arm}: {plays} without a score in one of the two "
+                "rounds, left out of the gain"
             )
     return lines
 
 
 def describe_findings(found: EvolveResult) -> list[str]:
-    """What the first arm has shown, in a line for each model; a line says no more than its
-    intervals."""
+    """The findings on the first arm, one line for each model. A line claims no more than its
+    intervals show."""
     lines = []
     for owner in list_owners(found):
         last = find_gain(found, owner, found.first)
@@ -217,31 +218,48 @@ def describe_findings(found: EvolveResult) -> list[str]:
     return lines
 
 
+def summarise_gains(found: EvolveResult) -> str:
+    """The gain of every model in the first arm, in one line, and where to see more."""
+    said = []
+    for owner in list_owners(found):
+        last = find_gain(found, owner, found.first)
+        if last is not None and last.gain.value is not None:
+            who = f"{owner.alias} as {owner.role}" if has_several_roles(found) else owner.alias
+            said.append(f"{who} {format_gain(last.gain)}")
+    more = "`parley show RUN --part evolve` shows all rounds, controls and costs"
+    if not said:
+        return more
+    named = [*said[:NAMED], *(["and others"] if len(said) > NAMED else [])]
+    return f"gain over the standard round (95% interval): {', '.join(named)}; {more}"
+
+
 def describe_gain(row: EvolveGain, stream: bool) -> str:
-    """What the gain of an arm shows."""
+    """The gain of an arm in words."""
     gain = row.gain
     where = "" if stream else f" in round {row.round}"
     what = (
-        f"{format_gain(gain)}{where}, {gain.gained} gained and {gain.lost} lost on "
+        f"{format_gain(gain)}{where}, {gain.gained} gained and {gain.lost} lost over "
         f"{plural(gain.items, 'item')}"
     )
     if gain.low is None or gain.high is None:
-        return f"too few items to tell a gain of arm {row.arm}: {what}"
+        return f"too few items to test the gain of arm {row.arm}: {what}"
     if gain.low > 0:
         return f"arm {row.arm} gains {what}"
     if gain.high < 0:
-        return f"arm {row.arm} loses: {what}"
-    return f"no gain of arm {row.arm} is shown: {what}"
+        return f"arm {row.arm} gets worse: {what}"
+    return f"no significant gain in arm {row.arm}: {what}"
 
 
 def describe_probe(gain: Gain) -> str:
-    """What remains of a gain where the question's own earlier answer was left out."""
+    """The gain that remains without experiences of the same item."""
     shown = gain.low is not None and gain.low > 0
-    return f"with the same item masked {'' if shown else 'no gain is shown: '}{format_gain(gain)}"
+    return (
+        f"with the same item masked{'' if shown else ', no significant gain'}: {format_gain(gain)}"
+    )
 
 
 def describe_controls(found: EvolveResult, owner: PlayOwner) -> list[str]:
-    """Which controls the gain of the first arm exceeds, and which it is not shown to exceed."""
+    """Which controls the gain of the first arm significantly exceeds, and which it does not."""
     rows = [row for row in found.differences if (row.alias, row.role) == owner and row.control]
     if not rows:
         return []
@@ -251,16 +269,16 @@ def describe_controls(found: EvolveResult, owner: PlayOwner) -> list[str]:
     if exceeded:
         which = f"all {len(rows)} controls" if len(exceeded) == len(rows) > 1 else "the control"
         listed = ", ".join(f"{row.other} by {format_gain(row.difference)}" for row in exceeded)
-        whole = f"{which}, " if not others else ""
+        whole = f"{which}: " if not others else ""
         said.append(f"the gain exceeds {whole}{listed}")
     if others:
-        listed = ", ".join(f"{row.other}, {format_gain(row.difference)}" for row in others)
-        said.append(f"the gain is not shown to exceed {listed}")
+        listed = ", ".join(f"{row.other}: {format_gain(row.difference)}" for row in others)
+        said.append(f"the gain does not significantly exceed {listed}")
     return said
 
 
 def other_arms_table(found: EvolveResult) -> Table | None:
-    """The gain of the first arm beside those of the other arms."""
+    """The gain of the first arm compared with those of the other arms."""
     rows = []
     for each in found.differences:
         owner = PlayOwner(each.alias, each.role)
@@ -279,27 +297,27 @@ def other_arms_table(found: EvolveResult) -> Table | None:
     header = [
         *names,
         "arm",
-        "its gain",
+        "gain of this arm",
         f"{found.first} minus this arm",
         "better/worse",
         "items",
     ]
     controls = {each.other for each in found.differences if each.control}
     meaning = {
-        "unchanged": "unchanged: the task's own examples again (flips without any memory)",
-        "masked": "masked: the same item is never shown",
-        "random": "random: successes drawn at random are shown",
+        "unchanged": "unchanged: the task's own examples again, no memory (changes by chance)",
+        "masked": "masked: experiences of the same item are never shown",
+        "random": "random: randomly drawn successes are shown",
     }
     notes = [
-        "differences of gains, paired over items: both arms have the same standard round",
+        "differences of gains, paired by item; all arms share the standard round",
         *(said for name, said in meaning.items() if name in controls),
     ]
-    title = f"Other arms beside {found.first}"
+    title = f"Other arms compared with {found.first}"
     return Table(header, rows, left=len(names) + 1, note="; ".join(notes), title=title)
 
 
 def gain_table(found: EvolveResult) -> Table | None:
-    """All kinds of gains, on all items and on parts of them, and what was forgotten."""
+    """All kinds of gains, on all items and on subsets, and the forgotten share."""
     rows = []
     keys = dict.fromkeys(
         (PlayOwner(row.alias, row.role), row.arm, row.measure, row.item_set) for row in found.gains
@@ -335,7 +353,7 @@ def gain_table(found: EvolveResult) -> Table | None:
     names = [
         *owner_headers(found),
         "arm",
-        *(["of"] if len(measures) > 1 else []),
+        *(["measure"] if len(measures) > 1 else []),
         *(["items"] if len(sets) > 1 else []),
     ]
     header = [
@@ -348,19 +366,20 @@ def gain_table(found: EvolveResult) -> Table | None:
         "n",
     ]
     note = (
-        "gains over the standard round, with paired 95% intervals over items; *: chosen after the "
-        "fact, so its interval is too favourable; mean of rounds: the area under the learning "
-        "curve; forgotten: of what an earlier round solved, the share that fails in the last"
+        "gains over the standard round, with paired 95% intervals over items; *: the best round is "
+        "chosen after the fact, so its gain is biased upwards; mean of rounds: area under the "
+        "learning curve; forgotten: share of the items solved in an earlier round that fail in the "
+        "last round"
     )
     if any(row.gain.series for row in found.gains):
-        note += ", as a mean over items; its counts are of plays (an item in one series)"
+        note += ", as a mean over items; counts are of plays (an item in one series)"
     if len(sets) > 1:
-        note += "; held out: items that are played and never remembered"
+        note += "; held out: items that are played but never remembered"
     return Table(header, rows, left=len(names), note=note, title="Gains")
 
 
 def counting_table(found: EvolveResult) -> Table | None:
-    """Both ways of counting: each round by itself, and what any round so far has solved."""
+    """Both ways of counting: success in each round, and in at least one round so far."""
     arms = arms_in_rounds(found)
     facts = {each.arm: each for each in found.arms}
     numbers = sorted({row.round for row in found.rounds if row.arm in arms and row.round > 0})
@@ -394,10 +413,10 @@ def counting_table(found: EvolveResult) -> Table | None:
         "gain of any",
     ]
     note = (
-        "round: successes of that round, with 95% intervals; any to N: solved by at least one "
-        "round from the standard one to N, which more tries alone raise"
+        "round N: share of successes in that round, with its 95% interval; any to N: solved in at "
+        "least one round up to N, including the standard round (more tries alone increase it)"
     )
-    title = "Rounds by themselves, and solved so far"
+    title = "Success by round, and solved so far"
     return Table(header, rows, left=len(names), note=note, title=title)
 
 
@@ -427,12 +446,12 @@ def series_table(found: EvolveResult) -> Table | None:
         )
     names = [*owner_headers(found), "arm", "gain"]
     header = [*names, "mean", "sd", "lowest to highest", "series"]
-    note = "each series has a memory of its own; this spread is not in the intervals over items"
-    return Table(header, rows, left=len(names), note=note, title="Gains of the series")
+    note = "each series has its own memory; intervals over items do not include this spread"
+    return Table(header, rows, left=len(names), note=note, title="Gains by series")
 
 
 def shown_table(found: EvolveResult) -> Table | None:
-    """What seats were shown in each round."""
+    """The experiences that seats were shown in each round."""
     streams = stream_arms(found)
     rows = [
         [
@@ -450,16 +469,16 @@ def shown_table(found: EvolveResult) -> Table | None:
     names = [*owner_headers(found), "arm", "round"]
     header = [*names, "shown", "same item", "near duplicates", "dropped"]
     note = (
-        "shown: experiences before a question, on average; shares of them with 95% intervals over "
-        f"items; near duplicate: another item within an L2 distance of {NEAR:g}, for retrievers "
-        f"with embeddings of unit length ({', '.join(UNIT_LENGTH)}); dropped: found, but without "
-        "room"
+        "shown: mean number of experiences shown before a question; same item, near duplicates: "
+        "shares of these, with 95% intervals over items; near duplicate: a different item within "
+        f"an L2 distance of {NEAR:g}, for retrievers with unit-length embeddings "
+        f"({', '.join(UNIT_LENGTH)}); dropped: retrieved, but did not fit"
     )
-    return Table(header, rows, left=len(names), note=note, title="What was shown")
+    return Table(header, rows, left=len(names), note=note, title="Experiences shown")
 
 
 def feedback_table(found: EvolveResult) -> Table | None:
-    """How good the feedback was, where it is not the truth itself."""
+    """Precision and recall of feedback that is not the truth itself."""
     rows = [
         [
             *owner_columns(found, PlayOwner(row.alias, row.role)),
@@ -476,17 +495,17 @@ def feedback_table(found: EvolveResult) -> Table | None:
         if row.feedback != "truth"
     ]
     names = [*owner_headers(found), "arm", "feedback"]
-    header = [*names, "kept is right", "right is kept", "kept", "right", "unreadable", "verdicts"]
+    header = [*names, "precision", "recall", "kept", "right", "unreadable", "verdicts"]
     note = (
-        "of what was taken for a success, the share that is one by the task's own score, and of "
-        "the true successes, the share that was kept, with 95% intervals over items; shares are "
-        "means over items, counts are of verdicts, so that their ratio may differ"
+        "precision: share of kept plays that succeed by the task's own score; recall: share of "
+        "successful plays that were kept; both are means over items with 95% intervals, the other "
+        "columns count verdicts, so their ratios can differ"
     )
     return Table(header, rows, left=len(names), note=note, title="Feedback")
 
 
 def lesson_table(found: EvolveResult) -> Table:
-    """How many lessons players wrote down."""
+    """How many lessons players wrote."""
     rows = [
         [
             *owner_columns(found, PlayOwner(row.alias, row.role)),
@@ -498,8 +517,8 @@ def lesson_table(found: EvolveResult) -> Table:
     ]
     names = owner_headers(found)
     note = (
-        "matches: after which a lesson was wanted, in all rounds; cut: it had more than "
-        f"{LESSON_WORDS} words, and the rest is not shown"
+        "matches: matches after which a lesson was requested, in all rounds; cut: lessons of more "
+        f"than {LESSON_WORDS} words, whose rest is not shown"
     )
     header = [*names, "matches", "lessons", "cut"]
     return Table(header, rows, left=len(names), note=note, title="Lessons")
@@ -529,14 +548,14 @@ def subject_table(found: EvolveResult) -> Table | None:
         header += [who, f"{who}: gain; n"]
     note = (
         f"arm {found.first}: standard → last round, and the gain with its paired 95% interval over "
-        "items; the mean over subjects weighs all subjects alike; the mean over questions stands "
-        "in the first table"
+        "items; the mean over subjects gives all subjects equal weight; the first table has the "
+        "mean over items"
     )
     return Table(header, lines, left=1, note=note, title="By subject")
 
 
 def cost_table(found: EvolveResult) -> Table | None:
-    """Tokens and money by round; nothing where nobody counts tokens."""
+    """Tokens and money by round; None if no tokens were counted."""
     if not any(row.tokens_in is not None or row.usd for row in found.costs):
         return None
     streams = stream_arms(found)
@@ -565,19 +584,19 @@ def cost_table(found: EvolveResult) -> Table | None:
         "tokens out",
         "usd",
     ]
-    lines = ["cached: the share of tokens in that a cache gave; ≥: not all of it is known"]
+    lines = ["cached: share of input tokens read from a cache; ≥: part of the cost is unknown"]
     for each in found.gain_costs:
         if each.usd_per_item:
             high = each.usd_per_item_high
             ends = (
                 f"{format_usd(each.usd_per_item_low)} to {format_usd(high)}"
                 if each.usd_per_item_low is not None and high is not None
-                else "no upper end: the interval of the gain includes zero"
+                else "no upper limit, because the interval of the gain includes zero"
             )
             lines.append(
                 f"{each.alias}, {each.role}, {each.arm}: {format_usd(each.usd_per_item)} USD "
-                f"({ends}) for each item gained, net of those lost; the standard round, the "
-                "probe and critics are not in it"
+                f"({ends}) per item gained, net of items lost; excludes the standard round, the "
+                "probe and critics"
             )
     return Table(header, rows, left=4, note="\n".join(lines), title="Cost by round")
 
@@ -588,14 +607,14 @@ def describe_round(number: int, probe: bool) -> str:
 
 
 def format_cost(row: StageCost) -> str:
-    """USD, or what is known of it."""
+    """The cost in USD, or a lower bound."""
     if row.usd is not None:
         return format_usd(row.usd)
     return "–" if row.usd_at_least is None else f"≥ {format_usd(row.usd_at_least)}"
 
 
 def stream_table(found: EvolveResult) -> Table | None:
-    """How streams stand after some of their windows, and their regret at the end."""
+    """Streams after some of their windows, and their regret at the end."""
     rows = []
     for owner, arm in dict.fromkeys(
         (PlayOwner(row.alias, row.role), row.arm) for row in found.streams
@@ -630,10 +649,10 @@ def stream_table(found: EvolveResult) -> Table | None:
     ]
     notes = [] if arms_in_rounds(found) else describe_findings(found)
     notes.append(
-        "every item comes once, and the memory is refreshed after each window; control: the same "
-        "items in the standard round; regret: the sum over items so far of control minus stream "
-        "(below zero: experience paid), at the end with its 95% interval over items, given this "
-        "order"
+        "every item is played once, and the memory is updated after each window; control: the same "
+        "items in the standard round; regret: sum of control − stream over the items so far "
+        "(negative: the stream did better), at the end with its 95% interval over items, given "
+        "this order"
     )
     title = "Streams" if arms_in_rounds(found) else ""
     return Table(header, rows, left=len(names), note="\n".join(notes), title=title)
@@ -644,34 +663,36 @@ def find_regret(found: EvolveResult, owner: PlayOwner, arm: str) -> str:
     row = next(row for row in found.regrets if (row.alias, row.role, row.arm) == (*owner, arm))
     ends = format_interval(row.low, row.high, 1)
     if row.series:
-        ends += f"; {len(row.series)} orders {min(row.series):.1f} to {max(row.series):.1f}"
+        ends += (
+            f"; {plural(len(row.series), 'order')}: {min(row.series):.1f} to {max(row.series):.1f}"
+        )
     return f"{format_signed(row.regret, 1)} ({ends})"
 
 
 def choose_evenly(rows: Sequence[StreamRow], most: int) -> Sequence[StreamRow]:
-    """At most so many rows, evenly spread, with the first and the last."""
+    """At most `most` rows, evenly spread, including the first and the last."""
     if len(rows) <= most:
         return rows
     return [rows[round(at * (len(rows) - 1) / (most - 1))] for at in range(most)]
 
 
 def draw_figures(found: EvolveResult) -> list[Figure]:
-    """Learning curves, gains with and without the same item, and the regret of streams."""
+    """Learning curves, gains with the same item shown and masked, and the regret of streams."""
     figures: list[Figure] = list(learning_curves(found))
     if points := tuple(gain_points(found)):
         title = "Gain of the last round over the standard round"
-        alt = f"{title}, with paired intervals, with the same item and with it masked"
+        alt = f"{title} with paired intervals, with the same item shown and masked"
         figures.append(Intervals(title, alt, "gain", points))
     if series := tuple(regret_series(found)):
         title = "Regret of streams"
-        alt = f"{title} by items so far; below zero experience paid"
+        alt = f"{title} by items so far; negative: the stream did better"
         figures.append(Lines(title, alt, "items so far", "regret", series))
     return figures
 
 
 def learning_curves(found: EvolveResult) -> Iterator[Lines]:
-    """Success by round: a figure for each model with its arms, or one with all models where there
-    is one arm."""
+    """Success by round: one figure per model with its arms, or one with all models if there is
+    one arm."""
     arms = arms_in_rounds(found)
     curves: dict[str, list[Series]] = {}
     for owner in list_owners(found):
@@ -699,7 +720,7 @@ def learning_curves(found: EvolveResult) -> Iterator[Lines]:
                 )
             )
     for title, series in curves.items():
-        alt = f"{title}: share of successes by round, with 95% intervals; round 0 is the standard"
+        alt = f"{title}: successes by round, with 95% intervals; round 0 is the standard round"
         yield Lines(title, alt, "round", "share of successes", tuple(series))
 
 

@@ -1,4 +1,4 @@
-"""Verdicts of critics on the matches of a run that evolves, beside the task's own score."""
+"""Verdicts of critics on the matches of an `evolve` run, with the task's own score."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from parley.store.feedback_notes import read_feedback
 
 @dataclass(frozen=True)
 class JudgedMatch:
-    """The verdict of a critic on one seat of a match, beside the task's own score."""
+    """The verdict of a critic on one seat of a match, and the task's own score."""
 
     arm: str
     match: int
@@ -25,7 +25,7 @@ class JudgedMatch:
 
 
 def list_judged_matches(reader: RunReader) -> Iterator[JudgedMatch]:
-    """Every verdict of a run that evolves, once for each arm that uses it. All arms share the
+    """Every verdict of an `evolve` run, once for each arm that uses it. All arms share the
     verdicts of the standard round."""
     config, identity = reader.info.config, reader.info.identity
     if config.evolve is None:

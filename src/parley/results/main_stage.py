@@ -1,4 +1,4 @@
-"""Which matches of a run that evolves the main tables show: the last round of the first arm."""
+"""Which matches of an `evolve` run the main tables show: the last round of the first arm."""
 
 from __future__ import annotations
 
@@ -27,16 +27,10 @@ class MainStage:
     def text(self) -> str:
         """What the main tables show, in words."""
         if self.stage is None:
-            return (
-                f"tables show the stream of arm {self.arm}; `parley show RUN --part "
-                "evolve` compares it with the standard round"
-            )
+            return f"the table shows the stream of arm {self.arm}"
         which = "the standard round" if self.stage == 0 else f"round {self.stage} of {self.last}"
         early = " (later rounds were not played)" if self.stage < self.last else ""
-        return (
-            f"tables show {which} of arm {self.arm}{early}; `parley show RUN --part "
-            "evolve` compares all rounds"
-        )
+        return f"the table shows {which} of arm {self.arm}{early}"
 
 
 def choose_main_stage(

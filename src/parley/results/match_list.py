@@ -1,4 +1,4 @@
-"""The matches of a run, so that one of them can be found: by model, item, score or fault."""
+"""Lists the matches of a run, filtered by model, item, score or violation."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class MatchFilter:
 
     model: str | None = None
     item: str | None = None
-    worst: int | None = None  # so many, the lowest score first
+    worst: int | None = None  # how many, the lowest score first
     violations: bool = False  # only matches in which a rule was broken
     aborted: bool = False  # only matches that were not played to their end
 
@@ -39,7 +39,7 @@ class ListedSeat:
 
     @property
     def share(self) -> float | None:
-        """Where the score lies between the worst and the best that the metric allows, 0 to 1."""
+        """The score on a scale from the worst (0) to the best (1) value of the metric."""
         if self.metric is None or self.score is None or self.metric.high <= self.metric.low:
             return None
         share = (self.score - self.metric.low) / (self.metric.high - self.metric.low)
@@ -52,7 +52,7 @@ class ListedSeat:
 
 @dataclass(frozen=True)
 class ListedMatch:
-    """A match with its scores; `focus` is the seat that it was looked up for."""
+    """A match with its scores; `focus` is the seat that the list is about."""
 
     row: MatchRow
     seats: tuple[ListedSeat, ...]  # the best first
@@ -70,7 +70,7 @@ class ListedMatch:
 
 
 def list_matches(reader: RunReader, wanted: MatchFilter) -> list[ListedMatch]:
-    """The matches that a filter lets through: by number, or the worst first."""
+    """The matches that pass a filter: by number, or the worst first."""
     run, known = RunScores(reader), reader.info.config.models
     if wanted.model is not None and wanted.model not in known:
         raise unknown_name("model", wanted.model, known)
@@ -78,7 +78,9 @@ def list_matches(reader: RunReader, wanted: MatchFilter) -> list[ListedMatch]:
     items = {row.item for row in rows if row.item is not None}
     if wanted.item is not None and wanted.item not in items:
         if not items:
-            raise UsageError(f"the matches of {reader.info.id} have no items")
+            raise UsageError(
+                f"{reader.info.id} has no items, so its matches cannot be filtered by item"
+            )
         raise unknown_name("item", wanted.item, items)
     scores = reader.scores_by_match()
     faults = Counter(tries[0].match for tries in group_attempts(reader.violations()))
@@ -115,12 +117,12 @@ def list_seats(
 
 
 def by_share(seat: ListedSeat | None) -> float:
-    """The key that orders seats from the worst to the best; without a score they come first."""
+    """Sort key from the worst to the best seat; seats without a score come first."""
     return -1.0 if seat is None or seat.share is None else seat.share
 
 
 def choose_focus(seats: list[ListedSeat], wanted: MatchFilter) -> ListedSeat | None:
-    """The seat that a match is looked up for: the model's worst, or the worst of all."""
+    """The seat in focus: the worst one of the requested model, or the worst of all."""
     if wanted.model is None and wanted.worst is None:
         return None
     own = [seat for seat in seats if wanted.model in (None, seat.alias)]
@@ -129,7 +131,7 @@ def choose_focus(seats: list[ListedSeat], wanted: MatchFilter) -> ListedSeat | N
 
 
 def match_table(found: list[ListedMatch], task: str, several_roles: bool) -> Table:
-    """One row a match; columns that have nothing to say are left out."""
+    """One row per match; empty columns are left out."""
 
     def name(seat: ListedSeat) -> str:
         role = f" ({seat.seat})" if several_roles else ""

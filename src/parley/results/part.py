@@ -36,25 +36,25 @@ class Style:
 
     level: str = "95%"  # of intervals
     digits: Mapping[str, int] | None = None  # by metric
-    sequential: bool = False  # the run stopped by what it saw
+    sequential: bool = False  # the run used sequential stopping
     race: bool = False
     exact: bool = False  # scores are exact for these prompts and have no interval
-    these_items: bool = False  # it says something of exactly these items, not of others like them
+    these_items: bool = False  # scores are about exactly these items, not about others like them
     task: str = ""
     leading: Mapping[str, str] = field(default_factory=dict)  # by role: the metric it is ranked by
     lower_is_better: frozenset[str] = frozenset()  # metrics
-    judged: frozenset[str] = frozenset()  # metrics that judges give
+    judged: frozenset[str] = frozenset()  # metrics scored by judges
     ranks: Sequence[Rank] = ()
 
     def digits_of(self, metric: str) -> int:
-        """How many digits a metric is shown with."""
+        """The number of decimals that a metric is shown with."""
         return (self.digits or {}).get(metric, 2)
 
     @property
     def fixed_blocks_note(self) -> str:
-        """What to know of an interval that is made for a fixed number of blocks, where the number
-        was not fixed."""
-        said = "; intervals as if the number of blocks had been fixed beforehand"
+        """A caution for intervals that assume a fixed number of blocks, in a run with sequential
+        stopping."""
+        said = "; intervals assume a fixed number of blocks, although this run stopped early"
         return said if self.sequential else ""
 
 
@@ -69,7 +69,7 @@ def no_figures(found: Any, style: Style) -> Sequence[Figure]:
 
 
 def applies_always(info: RunInfo) -> bool:
-    """A part that every run may have."""
+    """For a part that every run may have."""
     return True
 
 
@@ -78,8 +78,8 @@ class Part(Generic[D]):
     """An analysis of a run.
 
     `result` is the type that `compute` returns: a dataclass, or `tuple[Row, …]` of them. It is
-    published as JSON, so only plain values may stand in it. `compute` returns None, or an empty
-    tuple, where a run has nothing of this; `absent` says why.
+    published as JSON, so it may hold plain values only. `compute` returns None, or an empty tuple,
+    if the run has no data for the part; `absent` says why.
     """
 
     name: str  # --part NAME, and the anchor on a page
@@ -90,14 +90,16 @@ class Part(Generic[D]):
     rows: Callable[[D], Rows] = dataclass_rows
     figures: Callable[[D, Style], Sequence[Figure]] = no_figures
     applies: Callable[[RunInfo], bool] = applies_always  # from configuration and identity alone
-    absent: str = "this run has nothing of this part"
+    absent: str = "this run has no data for this part"
     section: SectionName = "task"
-    key: str = ""  # in the JSON of a result, where it is not the name
+    key: str = ""  # in the JSON of a result, if it differs from the name
     spread: bool = False  # its fields are keys of the result themselves
 
     def __post_init__(self) -> None:
         if not self.name.replace("_", "").isalnum():
-            raise TaskError(f"a part is named in letters, digits and _, not {self.name!r}")
+            raise TaskError(
+                f"the name of a part may have letters, digits and _ only, not {self.name!r}"
+            )
         json_schema(self.result)  # a type that cannot be published fails here
 
     @property
@@ -128,28 +130,28 @@ def parts_of_task(task: type[Task] | None) -> tuple[Part[Any], ...]:
 
 
 def check_parts(task: type[Task]) -> None:
-    """Refuse parts that no result could show: of one name, or of the name of a general part. A task
-    is asked before it is played, not afterwards."""
+    """Refuse parts with duplicate names, or with the name of a general part. This is checked before
+    the task is played, not afterwards."""
     try:
         own = parts_of_task(task)
     except TaskError as wrong:
         raise TaskError(f"{task.name}: {wrong}") from wrong
     except Exception as wrong:
         raise TaskError(
-            f"{task.name}: its parts cannot be loaded: {describe_exception(wrong)}"
+            f"{task.name}: the parts of the task cannot be loaded: {describe_exception(wrong)}"
         ) from wrong
     for part in own:
         if part.name in {each.name for each in general_parts()}:
             raise TaskError(
-                f"{task.name}: its part {part.name!r} has the name of a general part: rename it"
+                f"{task.name}: the part {part.name!r} has the name of a built-in part: rename it"
             )
 
 
 def usable_parts(task: type[Task]) -> tuple[Part[Any], ...]:
-    """The parts of a task; none where they cannot be loaded."""
+    """The parts of a task; none if they cannot be loaded."""
     try:
         return parts_of_task(task)
-    except Exception:  # code of others; who plays the task learns what is wrong with it
+    except Exception:  # foreign code; check_parts reports the error when the task is played
         return ()
 
 
@@ -162,14 +164,16 @@ def declared_parts(kind: type) -> Sequence[Part[Any]]:
             given = getattr(import_module(module), name)
         found: tuple[Part[Any], ...] = tuple(given)
         if wrong := [each for each in found if not isinstance(each, Part)]:
-            raise TaskError(f"{kind.__name__}.parts holds {wrong[0]!r}, which is no parley.Part")
+            raise TaskError(
+                f"{kind.__name__}.parts must contain parley.Part objects, not {wrong[0]!r}"
+            )
         return found
     analysis = module_beside_rule(kind, "analysis")
     return () if analysis is None else tuple(analysis.PARTS)
 
 
 def module_beside_rule(kind: type, name: str) -> ModuleType | None:
-    """A module of a task's folder, by its name; None where the task is no folder or has none."""
+    """A module of a task's folder, by its name; None if there is no folder or no such module."""
     package, _, module = kind.__module__.rpartition(".")
     if module != "rule" or not package or find_spec(f"{package}.{name}") is None:
         return None
@@ -181,7 +185,7 @@ def check_unique_names(parts: Any) -> tuple[Part[Any], ...]:
     found: dict[str, Part[Any]] = {}
     for part in parts:
         if found.setdefault(part.name, part) is not part:
-            raise TaskError(f"two parts are called {part.name!r}: rename one of them")
+            raise TaskError(f"two parts are named {part.name!r}: rename one of them")
     return tuple(found.values())
 
 

@@ -1,4 +1,4 @@
-"""A run's result: every number with n, interval and signature, computed from the run's file
+"""The result of a run: every number with n, interval and signature, computed from the run's file
 alone."""
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from parley.results.part import (
     parts_of_task,
     qualified_name,
 )
+from parley.results.parts.evolve import describe_gains
 from parley.results.parts.main_table import score_table
 from parley.results.parts.stability import describe_paths
 from parley.results.scores import (
@@ -49,23 +50,24 @@ from parley.rules.notes import decode
 from parley.rules.task import Task
 from parley.statistics.intervals import ALPHA
 from parley.store import RunReader, RunRef, StoredPart, find_run, read_run
-from parley.tables import Table, break_lines, terminal_width
+from parley.tables import Table, break_lines, plural, terminal_width
 
 T = TypeVar("T")
 UNSAFE = (
-    "UNSAFE: what models wrote was run without isolation; a program can have changed anything, "
-    "these numbers too"
+    "UNSAFE: model-written code ran without a sandbox; a program could have changed anything, "
+    "including these numbers"
 )
-REMARKS = ("results", "stability", "judges", "rejudged", "cost")  # parts that the table speaks of
+# parts that the notes of the main table use
+REMARKS = ("results", "stability", "judges", "rejudged", "cost")
 
 
 class Result:
-    """What a run has found so far; `interval` may ask for a bootstrap over blocks instead of
-    Student's t.
+    """The result of a run so far. `interval="bootstrap"` asks for a bootstrap over blocks instead
+    of Student's t.
 
-    `scores` names a file with scores from elsewhere (`alias`, and columns of scores), for the part
-    `external`. `task` is the class that was played, whose own parts are computed, too; without it,
-    what the file says that it computed is shown.
+    `scores` is a file with external scores (a column `alias`, and columns of scores) for the part
+    `external`. `task` is the class of the task; with it the task's own parts are computed, without
+    it the stored ones are shown.
     """
 
     def __init__(
@@ -85,7 +87,7 @@ class Result:
         self._computed: dict[str, Any] = {}
         self.failures: dict[str, str] = {}  # parts that could not be computed, and why
 
-    # What there is.
+    # Contents.
 
     @cached_property
     def parts(self) -> dict[str, Part[Any]]:
@@ -94,15 +96,14 @@ class Result:
         for part in own:
             if part.name in {each.name for each in general_parts()}:
                 raise ParleyError(
-                    f"the task's part {part.name!r} has the name of a general part: rename it"
+                    f"the task's part {part.name!r} has the name of a built-in part: rename it"
                 )
         return {part.name: part for part in (*general_parts(), *own)}
 
     @cached_property
     def stored(self) -> dict[str, StoredPart]:
-        """What the file says that parts computed, for those that are not installed: whoever made
-        the file may have written anything there. They go by their names, and by TASK.PART where
-        another part has the same name."""
+        """Stored results of parts that are not installed. They are not verified: the author of the
+        file may have written anything. Keys are part names, or TASK.PART if a name is taken."""
         with read_run(self.ref) as reader:
             task, kept = reader.info.identity["task"], reader.part_results()
         own = {qualified_name(part, task) for part in parts_of_task(self._task)}
@@ -115,7 +116,7 @@ class Result:
 
     @cached_property
     def head(self) -> ResultHead:
-        """What a result says besides its parts."""
+        """Everything in a result besides its parts."""
         with read_run(self.ref) as reader:
             run = RunScores(reader, self._method, self._look_up, self._scores)
             return self._head(reader, run)
@@ -136,7 +137,7 @@ class Result:
         )
 
     def compute(self, names: Iterable[str] | None = None) -> None:
-        """Compute parts that were not computed yet: these, or all that apply to the run."""
+        """Compute these parts, or all that apply to the run, if they were not computed yet."""
         wanted = [
             part
             for name, part in self.parts.items()
@@ -152,20 +153,22 @@ class Result:
                 self._computed[part.name] = self._compute(part, run)
 
     def _compute(self, part: Part[Any], run: RunScores) -> Any:
-        """One part; one of a task that fails leaves all others as they are."""
+        """Compute one part. If a task's own part fails, the others are not affected."""
         empty = () if part.is_sequence else None
 
         def checked() -> Any:
             found = part.compute(run) if part.applies(run.info) else None
             if found is not None and part not in general_parts():
-                decode(as_json(found), part.result, part.name)  # what it returns is what it says
+                decode(
+                    as_json(found), part.result, part.name
+                )  # check that it returns the declared type
             return found
 
         found = self._guard(part, checked)
         return empty if found is None else found
 
     def _guard(self, part: Part[Any], work: Callable[[], T]) -> T | None:
-        """Do what a part does; a task's part that fails is noted, and gives nothing."""
+        """Call code of a part. If a task's own part fails, record the failure and return None."""
         if part in general_parts():
             return work()
         try:
@@ -175,8 +178,8 @@ class Result:
             return None
 
     def part(self, name: str) -> Any:
-        """What a part has found: dataclasses, as its `result` says; None or () where there is
-        nothing."""
+        """The data of a part, of the type that its `result` declares; None or () if there is
+        none."""
         if name not in self.parts:
             raise unknown_name("part", name, [*self.parts, *self.stored])
         self.compute([name])
@@ -187,11 +190,11 @@ class Result:
         if name in self.failures:
             raise ParleyError(f"the part {name!r} could not be computed: {self.failures[name]}")
 
-    # Its forms.
+    # Output.
 
     @cached_property
     def data(self) -> dict[str, Any]:
-        """All of it, in the form that `--json` prints (schema parley.result/1)."""
+        """The whole result, in the form that `--json` prints (schema parley.result/1)."""
         self.compute()
         found: dict[str, Any] = as_json(self.head)
         for part in general_parts():
@@ -216,7 +219,7 @@ class Result:
 
     @property
     def digest(self) -> str:
-        """The digest of everything on record when the run last stopped; empty if it has none."""
+        """The digest of the whole record when the run last stopped; empty if it has none."""
         with read_run(self.ref) as reader:
             return reader.info.digest
 
@@ -263,8 +266,8 @@ class Result:
         )
 
     def table(self, metrics: str | Sequence[str] = ()) -> Table:
-        """The models by rank: mean, interval, n, and what the numbers rest on. By default every
-        role has the metric that it is ranked by; `metrics` may be "all", or names."""
+        """The models by rank: mean, interval, n and notes. By default each role has the metric
+        that it is ranked by; `metrics` may be "all", or names."""
         self.compute(REMARKS)
         results = self.part("results")
         if not results:
@@ -284,7 +287,7 @@ class Result:
         return [name for name in names if name]
 
     def tables(self, name: str) -> list[Table]:
-        """The tables of a part; none where there is nothing of it in the run."""
+        """The tables of a part; none if the run has no data for it."""
         if name in self.stored:
             return stored_tables(self.stored[name])
         self.compute([name])
@@ -312,10 +315,10 @@ class Result:
         metrics: str | Sequence[str] = (),
         width: int | None = None,
     ) -> str:
-        """A part of the result in one of its forms; CSV has a column for everything, unrounded.
+        """A part of the result as text, Markdown, LaTeX, HTML or CSV; CSV is unrounded.
 
-        `metrics`: those that the main table shows (see `table`); `width`: how many columns a text
-        may take.
+        `metrics`: the metrics of the main table (see `table`); `width`: the width of the text in
+        columns.
         """
         if part not in self.parts and part not in self.stored:
             raise unknown_name("part", part, [*self.parts, *self.stored])
@@ -328,7 +331,7 @@ class Result:
         tables = self.tables(part)
         self._refuse_failed(part)
         if not tables:
-            nothing = f"{part}: the file says that nothing was found"
+            nothing = f"{part}: the stored result is empty"
             return self.parts[part].absent if part in self.parts else nothing
         *first, last = tables
         standing = [] if self.state == "done" else self._standing()
@@ -340,7 +343,7 @@ class Result:
             raise ParleyError(f"the table of part {part!r} cannot be printed: {wrong}") from wrong
 
     def _csv(self, part: str) -> str:
-        """The rows of a part, every number as it is."""
+        """The rows of a part, unrounded."""
         if part in self.parts:
             found = self.part(part)
             kind = self.parts[part]
@@ -363,34 +366,34 @@ class Result:
         ]
         return Table(names, cells).render("csv")
 
-    # What to know of it.
+    # Notes.
 
     def remarks(self) -> list[str]:
-        """What belongs to the table: how the run stands, violations, cost, what the scores rest
-        on."""
+        """The notes below the main table: state of the run, violations, cost, signature."""
         self.compute(REMARKS)
         head = self.head
         rejudged, judges, cost = (self.part(name) for name in ("rejudged", "judges", "cost"))
         lines = self._standing()
         if head.shown:
-            lines.append(head.shown)
+            lines += [head.shown, *describe_gains(self.part("evolve"))]
         if rejudged:
             lines.append(
-                f"{' and '.join(rejudged.roles)} of {rejudged.run}, judged again: no contestant "
-                "was called"
+                f"rejudged: {' and '.join(rejudged.roles)} of {rejudged.run}; contestants were not "
+                "called again"
             )
         if head.run.excluded:
-            lines.append(f"excluded, and not played: {', '.join(head.run.excluded)}")
+            lines.append(f"excluded, not played: {', '.join(head.run.excluded)}")
         lines += self._unsafe() + describe_programs(head.programs)
         if judges and judges.incomplete.matches:
             missing = judges.incomplete
             lines.append(
-                f"a vote is missing in {missing.matches} of {missing.of} matches "
+                f"votes are missing in {missing.matches} of "
+                f"{plural(missing.of, 'match', 'matches')} "
                 f"(see --part judges)"
             )
         if judges and judges.also_play:
             also = ", ".join(judges.also_play)
-            lines.append(f"judges whose models play as well: {also} (see --part judges)")
+            lines.append(f"judges that are also contestants: {also} (see --part judges)")
         lines += describe_identical(head.identical)
         lines += describe_paths(self.part("stability"))
         if head.violations:
@@ -408,21 +411,24 @@ class Result:
         return [f"signature: {results[0].signature}"] if results else []
 
     def _unsafe(self) -> list[str]:
-        """The warning for a run whose programs nothing isolated."""
+        """The warning for a run whose programs ran without a sandbox."""
         return [UNSAFE] if self.head.run.sandbox == "none" else []
 
     def _standing(self) -> list[str]:
-        """How the run stands, where there is anything to say to that."""
+        """The state of the run and why it stopped."""
         run, stop = self.head.run, self.head.run.stop
         if run.state == "done":
             said = stop.status and stop.reason
             return [f"{str(stop.status).replace('_', ' ')}: {stop.reason}"] if said else []
-        # a run that stops by itself does not know how many matches there will be
-        of = "" if self.style.sequential else f" of {run.matches.planned}"
+        # with sequential stopping, the number of matches is not known in advance
+        done, planned = run.matches.done, run.matches.planned
+        count = plural(done, "match", "matches")
+        if not self.style.sequential and planned is not None:
+            count = f"{done:,} of {plural(planned, 'match', 'matches')}"
         why = f"; {stop.reason}" if stop.reason and self._reasoned else ""
-        # a run that evolves plans a round when the one before has ended
-        far = " planned so far" if self.head.shown and of else ""
-        line = f"{run.state}: {run.matches.done}{of} matches{far}{why}"
+        # an `evolve` run plans a round when the one before has ended
+        far = " planned so far" if self.head.shown and not self.style.sequential else ""
+        line = f"{run.state}: {count}{far}{why}"
         return [line, *describe_unfinished(run.unfinished)]
 
     # For other tools.
@@ -438,7 +444,7 @@ class Result:
 
     def report(self, path: str | Path) -> Path:
         """All parts of the result on one self-contained page."""
-        build = import_module("parley.report.build")  # a room above: only this method leads there
+        build = import_module("parley.report.build")  # a later room; only this method imports it
         place: Path = build.write_report(
             path, build.build_report([self.ref], task=self._task).render("html")
         )
@@ -451,7 +457,7 @@ class Result:
         return f"<p>{self.head.run.id} ({self.state})</p>{self.table()._repr_html_()}"
 
     def to_stored(self) -> list[StoredPart]:
-        """What the task's parts have found, to be kept in the run's file."""
+        """The results of the task's own parts, to be stored in the run's file."""
         self.compute()
         kept = []
         for part in self.parts.values():
@@ -471,19 +477,19 @@ class Result:
 
 
 def checked_list(given: Any, kinds: type[T] | tuple[type[T], ...]) -> list[T]:
-    """What a part returned, if it is a list of what was wanted; a TypeError says what it is."""
+    """What a part returned, as a list; a TypeError if it has values of other types."""
     names = " or ".join(kind.__name__ for kind in (kinds if isinstance(kinds, tuple) else (kinds,)))
     if isinstance(given, kinds):
-        raise TypeError(f"wanted a list of {names}, found one {type(given).__name__} by itself")
+        raise TypeError(f"wanted a list of {names}, found a single {type(given).__name__}")
     found = list(given)
     for each in found:
         if not isinstance(each, kinds):
-            raise TypeError(f"wanted a list of {names}, found {each!r:.80} in it")
+            raise TypeError(f"wanted a list of {names}, found {each!r:.80} in the list")
     return found
 
 
 def parts_to_store(run: RunRef, task: type[Task]) -> tuple[list[StoredPart], list[str]]:
-    """What a task's own parts have found in a run, to be kept in its file, and what failed."""
+    """The results of a task's own parts, to be stored in the run's file, and what failed."""
     try:
         if not parts_of_task(task):
             return [], []
@@ -500,7 +506,7 @@ def describe_failure(name: str, why: str) -> str:
 
 
 def result_schema() -> dict[str, Any]:
-    """The JSON schema of `parley.result/1`: what every result says, and its general parts."""
+    """The JSON schema of `parley.result/1`: the head of a result, and its general parts."""
     schema = json_schema(ResultHead)
     for part in general_parts():
         found = json_schema(part.result)
@@ -511,15 +517,15 @@ def result_schema() -> dict[str, Any]:
         known = found if part.is_sequence else {"anyOf": [found, {"type": "null"}]}
         schema["properties"][part.json_key] = known
         schema["required"].append(part.json_key)
-    about = "what the task's own parts have found, by TASK.PART"
+    about = "results of the task's own parts, by TASK.PART"
     schema["properties"]["parts"] = {"type": "object", "description": about}
     schema["required"].append("parts")
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
 
 
 def count_programs(reader: RunReader) -> Programs | None:
-    """How many programs were judged, and how many of them where they could interfere; None where a
-    task runs none."""
+    """How many programs were judged, and how many of them inside their own process; None if the
+    task runs no programs."""
     if not reader.info.identity.get("runs_code"):
         return None
     found = reader.verdict_kinds()
@@ -527,19 +533,19 @@ def count_programs(reader: RunReader) -> Programs | None:
 
 
 def describe_violations(found: ViolationCount) -> str:
-    """How often a model broke a rule in one way, with attempts where these are more."""
+    """Violations of a model of one kind, with the number of attempts if it is larger."""
     attempts = f" ({found.attempts} attempts)" if found.attempts > found.count else ""
     return f"{found.alias} {found.kind} ×{found.count}{attempts}"
 
 
 def describe_programs(found: Programs | None) -> list[str]:
-    """How many verdicts a hostile program could have forged."""
+    """A warning about verdicts that a hostile program could have forged."""
     if found is None or not found.inside:
         return []
     were = "was" if found.inside == 1 else "were"
     return [
-        f"{found.inside} of {found.run} programs {were} judged inside their own process, where "
-        "they could forge it"
+        f"{found.inside} of {plural(found.run, 'program')} {were} judged inside their own process, "
+        "where a program can forge its verdict"
     ]
 
 
@@ -561,7 +567,7 @@ def stored_rows(stored: StoredPart) -> list[list[dict[str, Any]]]:
 
 
 def stored_data(text: str, stored: StoredPart) -> Any:
-    """Stored JSON; what cannot be read is damaged, and says so."""
+    """Parse stored JSON."""
     try:
         return orjson.loads(text)
     except ValueError as wrong:
@@ -569,7 +575,7 @@ def stored_data(text: str, stored: StoredPart) -> Any:
 
 
 def flatten(row: Mapping[str, Any], before: str = "") -> dict[str, Any]:
-    """An object as one row: what stands deeper has the names of both levels."""
+    """An object as one row; keys of nested objects are joined by `_`."""
     found: dict[str, Any] = {}
     for name, value in row.items():
         if isinstance(value, dict):
@@ -581,11 +587,11 @@ def flatten(row: Mapping[str, Any], before: str = "") -> dict[str, Any]:
 
 
 def stored_tables(stored: StoredPart) -> list[Table]:
-    """What a file says that a part computed, as plain tables."""
+    """The stored result of a part, as plain tables."""
     task, _, name = stored.name.rpartition(".")
     note = (
-        f"{name}: as the file has it from {task} (Parley {stored.version}), stored by whoever made "
-        f"the file; it is not computed here, and no digest covers it"
+        f"{name}: stored in the file by {task} (Parley {stored.version}); not recomputed here and "
+        f"not covered by a digest, so trust it only as far as you trust the file"
     )
     tables = []
     for rows in stored_rows(stored):
@@ -599,14 +605,14 @@ def stored_tables(stored: StoredPart) -> list[Table]:
 
 
 def stored_figures(stored: StoredPart) -> list[Figure]:
-    """The figures of a part, as the file has them."""
+    """The stored figures of a part."""
     found: list[Figure] = []
     data = stored_data(stored.figures, stored)
     for each in data if isinstance(data, list) else [data]:
         kind = FIGURES.get(str(each.get("kind"))) if isinstance(each, dict) else None
         try:
             if kind is None:
-                raise ValueError(f"no figure of this version: {each!r:.80}")
+                raise ValueError(f"unknown kind of figure: {each!r:.80}")
             found.append(decode(each, kind, "figure"))
         except ValueError as wrong:
             raise ParleyError(f"the stored part {stored.name} is damaged: {wrong}") from None
@@ -614,7 +620,7 @@ def stored_figures(stored: StoredPart) -> list[Figure]:
 
 
 def import_frames(library: str) -> Any:
-    """A library for data frames, which is no part of the installation."""
+    """Import an optional library for data frames."""
     try:
         return import_module(library)
     except ImportError:

@@ -55,10 +55,10 @@ NAMED = 8  # models that a line names at most
 
 
 class RunScores:
-    """A run's scores from every side. This is what the `compute` of a part is given.
+    """The scores of a run, in all the forms that analyses need. The `compute` of a part gets this.
 
-    Only matches that have ended count, and only seats that are scored. In a run that stopped by
-    what it saw, only whole blocks count.
+    Only matches that have ended count, and only seats that are scored. In a run with sequential
+    stopping, only complete blocks count.
     """
 
     def __init__(
@@ -68,8 +68,7 @@ class RunScores:
         look_up: FindPrice | None = None,
         scores_file: str | Path | None = None,
     ) -> None:
-        """`look_up` finds prices that the run did not record; `scores_file` has scores from
-        elsewhere."""
+        """`look_up` finds prices that the run did not record; `scores_file` has external scores."""
         self.reader, self.info, self.method = reader, reader.info, method
         self.prices, self.scores_file = prices_of(reader, look_up), scores_file
         self.config, self.identity = reader.info.config, reader.info.identity
@@ -82,13 +81,14 @@ class RunScores:
         if self.config.stop is not None:
             if method != "block":
                 raise UsageError(
-                    "this run stopped by what it saw: only intervals that hold at every look are "
-                    "right for it"
+                    f"this run used sequential stopping, so it needs anytime-valid intervals: "
+                    f"leave "
+                    f"out the interval method {method!r}"
                 )
             whole = find_whole_blocks(reader)
             scores = [score for score in scores if score.block in whole]
             matches = [match for match in matches if match.block in whole]
-        # of a run that evolves: everything, and the round that all tables but its own show
+        # in an `evolve` run: all rounds here, and below the round that the main tables show
         self.every_match, self.every_score = matches, scores
         self.main_stage = choose_main_stage(self.config.evolve, matches)
         if self.main_stage is not None:
@@ -107,8 +107,9 @@ class RunScores:
     def _find_identical_repeats(
         self, matches: Sequence[MatchRow], scores: Sequence[Score]
     ) -> IdenticalRepeats | None:
-        """Whether everybody, judges included, answered the same to the same words. Then identical
-        blocks of a fixed plan are one observation: `same` has the first of them for each block."""
+        """Whether all models, including judges, always gave the same reply to the same prompt. Then
+        identical blocks of a fixed plan are one observation: `same` maps each block to the first
+        of them."""
         self.same: dict[str, str] = {}
         if len({(match.block, match.repeat) for match in matches}) < ENOUGH:
             return None
@@ -154,8 +155,8 @@ class RunScores:
         return IdenticalRepeats(tracker.most_plays, len(blocks), different, exact)
 
     def _may_be_deterministic(self, matches: Sequence[MatchRow]) -> bool:
-        """A quick look at replies alone, which rules out most runs: whether contestants said the
-        same in enough matches."""
+        """A quick check of replies alone, which rules out most runs: whether contestants gave the
+        same replies in enough matches."""
         by_number = {match.number: match for match in matches}
         said: dict[int, list[tuple[str, str, int]]] = {}
         for number, seat, text in self.reader.replies():
@@ -170,7 +171,7 @@ class RunScores:
         return any(len(found) >= ENOUGH for found in plays.values())
 
     def first_identical(self, block: str) -> str:
-        """The first block that is identical with this one: what clusters matches that are not
+        """The first block that is identical to this one; it clusters matches that are not
         independent."""
         return self.same.get(block, block)
 
@@ -183,9 +184,7 @@ class RunScores:
                 try:
                     note = kind.from_facts(row.facts)
                 except ValueError as wrong:
-                    raise StoreError(
-                        f"match {row.match} has a note that is damaged: {wrong}"
-                    ) from None
+                    raise StoreError(f"match {row.match} has a damaged note: {wrong}") from None
                 yield by_number[row.match], note
 
     def contestants_of(self, match: MatchRow) -> Iterator[tuple[Seat, str]]:
@@ -206,7 +205,7 @@ class RunScores:
 
     def ranking_metric(self, role: str, measured: bool = False) -> str | None:
         """The metric that a role is ranked by: the first one that is measured for this role alone,
-        else the task's first metric that the role has; with `measured`, none that judges give."""
+        else the first metric of the role; with `measured`, judged metrics are skipped."""
         own = [
             metric
             for metric in self.metrics.values()
@@ -217,7 +216,7 @@ class RunScores:
 
     @cached_property
     def anytime(self) -> dict[str, Anytime] | None:
-        """By metric, what can be said of a run that stopped by what it saw."""
+        """By metric, the anytime-valid estimates of a run with sequential stopping."""
         stop = self.config.stop
         if stop is None:
             return None
@@ -243,8 +242,7 @@ class RunScores:
 
     @cached_property
     def results(self) -> tuple[ScoreRow, ...]:
-        """Every model in every role and metric: mean, interval, n, what is missing, what the score
-        rests on."""
+        """Every model in every role and metric: mean, interval, n, missing scores, signature."""
         served, order = self.reader.names_served(), list(self.metrics)
         violations = [each for each in self.reader.violations() if self._shows(each.match)]
         faults = Counter(
@@ -291,8 +289,7 @@ class RunScores:
         return tuple(rows)
 
     def _shows(self, match: int) -> bool:
-        """Whether the main tables are about a match; those of a run that does not evolve are about
-        all of them."""
+        """Whether the main tables include a match; without the plan `evolve`, they include all."""
         return self.main_stage is None or match in self._shown
 
     @cached_property
@@ -300,8 +297,8 @@ class RunScores:
         return frozenset(match.number for match in self.matches)
 
     def _count_defaulted(self, violations: Iterable[ViolationRow]) -> Counter[tuple[str, str]]:
-        """By alias and role, the matches that count in which the task's default stood in for a
-        reply that could not be read."""
+        """By alias and role, the matches that count in which the task's default replaced a reply
+        that could not be read."""
         counted = {
             (match.number, seat) for match in self.matches for seat, _ in self.contestants_of(match)
         }
@@ -316,13 +313,12 @@ class RunScores:
 
     @property
     def is_exact(self) -> bool:
-        """Whether the scores are exact for the prompts of this run, so that no interval belongs to
-        them."""
+        """Whether the scores are exact for the prompts of this run, so that they have no
+        interval."""
         return self.identical is not None and self.identical.exact
 
     def _interval(self, cell: estimates.Cell) -> tuple[float | None, float | None, str | None]:
-        """The interval of a fixed run; of one that stopped by what it saw, the one that holds at
-        every look."""
+        """The interval of a cell; with sequential stopping, the anytime-valid one."""
         if self.is_exact:
             return (None, None, "exact" if cell.mean is not None else None)
         if self.anytime is None:
@@ -348,7 +344,7 @@ class RunScores:
 
     @cached_property
     def ranks(self) -> tuple[estimates.Rank, ...]:
-        """The places that each model may truly hold."""
+        """The range of ranks of each model."""
         order, alpha = list(self.metrics), self.config.stop.alpha if self.config.stop else ALPHA
         lower = frozenset(name for name, m in self.metrics.items() if m.better == "lower")
         table = estimates.block_means(self.observations)
@@ -372,7 +368,7 @@ class RunScores:
 
     @cached_property
     def seated(self) -> list[SeatScore]:
-        """Scores with their places; an unscored seat is known, its score is not."""
+        """Scores with their seats; the score of an idle seat is None."""
         return [
             SeatScore(
                 s.block,
@@ -389,12 +385,12 @@ class RunScores:
 
     @cached_property
     def two_seats(self) -> tuple[role_tables.Place, role_tables.Place] | None:
-        """The first and the second seat, where matches are of two."""
+        """The first and the second seat, if matches have two seats."""
         return role_tables.find_two_seats(self.seated, self.roles)
 
     @cached_property
     def meetings(self) -> list[role_tables.Meeting]:
-        """Matches of two, where that is what is played."""
+        """Matches between two seats; none if matches have other seats."""
         return role_tables.collect_meetings(self.seated, self.two_seats) if self.two_seats else []
 
 
@@ -404,7 +400,7 @@ def parse_metric(facts: Mapping[str, Any]) -> Metric:
 
 
 def describe_design(match: MatchRow) -> str:
-    """What the plan wanted of a match: the item, and who sits where."""
+    """The plan of a match: its item and its seats."""
     return repr((match.item, sorted((seat.key, alias) for seat, alias in match.seats.items())))
 
 
@@ -459,7 +455,7 @@ def group_attempts(found: Iterable[ViolationRow]) -> list[list[ViolationRow]]:
 
 
 def count_violations(reader: RunReader) -> tuple[ViolationCount, ...]:
-    """How often which model broke a rule, and how, with how many attempts."""
+    """Violations by model and kind, with the number of attempts."""
     violations, attempts = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
     for tries in group_attempts(reader.violations()):
         violations[tries[0].alias, tries[0].kind] += 1
@@ -470,28 +466,28 @@ def count_violations(reader: RunReader) -> tuple[ViolationCount, ...]:
 
 
 def describe_left_out(left_out: Sequence[LeftOut]) -> list[str]:
-    """A line for every model whose endpoint did not take all that was set for it."""
+    """A line for every model whose endpoint rejected some of its options."""
     said = {"system": "a system role"}
     return [
-        f"{found.alias} was asked without "
-        f"{', '.join(said.get(option, option) for option in found.options)} "
-        f"in {plural(found.calls, 'call')}: its endpoint does not take that"
+        f"{found.alias}: {plural(found.calls, 'call')} without "
+        f"{', '.join(said.get(option, option) for option in found.options)}, which the endpoint "
+        f"does not support"
         for found in left_out
     ]
 
 
 def describe_identical(found: IdenticalRepeats | None) -> list[str]:
-    """What to know of a run whose models answered the same to the same words."""
+    """A note on a run whose models always gave the same reply to the same prompt."""
     if found is None:
         return []
-    alike = f"a match was played {found.plays} times with the same prompts and the same replies"
+    alike = f"a match was played {found.plays} times with identical prompts and replies"
     if found.blocks > found.different:
         alike = (
-            f"{found.blocks} blocks had only {plural(found.different, 'set')} of prompts and "
-            f"replies"
+            f"{found.blocks} blocks have only {plural(found.different, 'distinct set')} of prompts "
+            f"and replies"
         )
     exact = "; scores are exact for these prompts, so they have no interval" if found.exact else ""
-    return [f"deterministic: {alike}{exact}. More repeats add nothing; what would: {WHAT_HELPS}"]
+    return [f"deterministic: {alike}{exact}. More repeats add nothing; use {WHAT_HELPS}"]
 
 
 def missing_by_failure(
@@ -500,8 +496,8 @@ def missing_by_failure(
     contestants: Sequence[str],
     main_stage: MainStage | None = None,
 ) -> Counter[tuple[str, str, str]]:
-    """By alias, role and metric, the scores that failed matches have not given; a plan that looks
-    at what was played counts none of them."""
+    """By alias, role and metric, the scores that are missing because a match failed; none with
+    sequential stopping."""
     seats = [
         (alias, seat.role)
         for match in (reader.matches() if reader.info.config.stop is None else ())
@@ -518,8 +514,7 @@ def missing_by_failure(
 
 
 def unfinished_models(reader: RunReader) -> tuple[Unfinished, ...]:
-    """In a run that stopped, the models with matches that were not finished, and how many were
-    planned for them."""
+    """The models of a stopped run with unfinished matches, and how many were planned for them."""
     if reader.info.state not in ("stopped", "failed"):
         return ()
     planned, ended = Counter[str](), Counter[str]()
@@ -535,7 +530,10 @@ def unfinished_models(reader: RunReader) -> tuple[Unfinished, ...]:
 
 
 def describe_unfinished(found: Sequence[Unfinished]) -> list[str]:
-    """A line on the models whose matches were not finished."""
-    named = [f"{each.alias} {each.matches:,} of {each.planned:,} matches" for each in found[:NAMED]]
-    more = [f"and {len(found) - NAMED} more models"] if len(found) > NAMED else []
+    """A line on the models with unfinished matches."""
+    named = [
+        f"{each.alias} {each.matches:,} of {plural(each.planned, 'match', 'matches')}"
+        for each in found[:NAMED]
+    ]
+    more = [f"and {plural(len(found) - NAMED, 'more model')}"] if len(found) > NAMED else []
     return [f"not finished: {', '.join([*named, *more])}"] if named else []

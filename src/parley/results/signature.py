@@ -12,13 +12,14 @@ from parley.store.config import text_digest
 
 
 def make_signature(info: RunInfo, matches: int) -> str:
-    """What a score rests on, in one line: two scores compare only if these agree.
+    """Everything that a score depends on, in one line: two scores are comparable only if their
+    signatures agree.
 
-    `field` stands for who else was at the table, and is there only where somebody was, unless it
-    was the one `adversary` whom all met.
+    `field` identifies the other contestants. It is left out for a single seat, and if all models
+    met the same `adversary`.
     """
     config, identity = info.config, info.identity
-    works = identity.get("works", {})  # a digest says more than the names of files
+    works = identity.get("works", {})  # digests instead of file names
     params = [f"{name}:{value}" for name, value in config.params.items() if name not in works]
     params += [f"{name}:{work}" for name, work in works.items()]
     seats = sum(
@@ -78,5 +79,5 @@ def make_signature(info: RunInfo, matches: int) -> str:
 
 
 def short_digest(value: Any) -> str:
-    """A few letters that stand for a value."""
+    """A short digest of a value."""
     return text_digest(orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode())[:8]

@@ -12,8 +12,8 @@ from parley.rules.pool import Pool, Seat, SeatHistory
 def rebuild_views(
     messages: Sequence[dict[str, Any]], calls: Sequence[RecordedCall], seats: Iterable[Seat]
 ) -> tuple[dict[str, SeatHistory], list[str]]:
-    """Every seat's view, rebuilt message by message, and where it differs from what calls say was
-    shown."""
+    """Every seat's view, rebuilt message by message, and where it differs from the digests that
+    the calls recorded."""
     kept = {(call.round, call.seat.key, call.attempt): call for call in calls}
     words = {key: call.reply.content for key, call in kept.items()}
     pool = Pool(seats)
@@ -23,7 +23,7 @@ def rebuild_views(
         call = kept.get((round, seat, attempt))
         if call is not None and call.view_digest != pool.conversations[Seat.of(seat)].digest:
             faults.append(
-                f"round {round}, {seat}: the seat was shown other words than the record holds"
+                f"round {round}, {seat}: the recorded prompt differs from the one that was sent"
             )
 
     for message in messages:

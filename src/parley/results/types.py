@@ -1,7 +1,7 @@
 """The published form of a result: dataclasses, and the JSON schema made from them.
 
-`parley.result/1` is what `--json` prints. Figures are data, too: the report draws them, and so can
-anybody else.
+`parley.result/1` is what `--json` prints. Figures are data as well: the report draws them, and so
+can other tools.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SCALARS = {str: "string", int: "integer", float: "number", bool: "boolean", None
 
 @dataclass(frozen=True)
 class Share:
-    """How many cases there are, and their share with an interval over blocks."""
+    """A count of cases, and their share with an interval over blocks."""
 
     count: int
     share: float
@@ -49,13 +49,13 @@ class ScoreRow:
     missing: int
     violations: int
     signature: str
-    # matches in which the task's default stood in for a reply that could not be read
+    # matches in which the task's default replaced a reply that could not be read
     defaulted: int = 0
 
 
 @dataclass(frozen=True)
 class Stop:
-    """Why a run stopped, where it has."""
+    """Why a run stopped; None while it is running."""
 
     status: str | None
     reason: str | None
@@ -63,7 +63,7 @@ class Stop:
 
 @dataclass(frozen=True)
 class MatchCounts:
-    """How many matches are planned so far, have ended, and have failed."""
+    """The number of matches planned so far, ended and failed."""
 
     planned: int | None
     done: int
@@ -72,7 +72,7 @@ class MatchCounts:
 
 @dataclass(frozen=True)
 class RunLimits:
-    """What the run may spend."""
+    """The budget of a run."""
 
     usd: float | None
     calls: int | None
@@ -80,7 +80,7 @@ class RunLimits:
 
 @dataclass(frozen=True)
 class Unfinished:
-    """A model of a run that stopped, whose matches were not all finished."""
+    """A model with unfinished matches in a run that stopped."""
 
     alias: str
     matches: int
@@ -89,7 +89,7 @@ class Unfinished:
 
 @dataclass(frozen=True)
 class RunFacts:
-    """What was run, and how it stands."""
+    """The configuration and the state of a run."""
 
     id: str
     name: str | None
@@ -110,15 +110,15 @@ class RunFacts:
 
 @dataclass(frozen=True)
 class RunFactsInResult(RunFacts):
-    """The same, with the models whose matches were not finished."""
+    """The facts of a run, and the models with unfinished matches."""
 
     unfinished: list[Unfinished] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
 class ViolationCount:
-    """How often a model broke a rule in one way; a reply that was asked for several times in vain
-    is one violation with several attempts."""
+    """Violations of a model, of one kind. A reply that failed in several attempts is one violation
+    with several attempts."""
 
     alias: str
     kind: str
@@ -128,7 +128,7 @@ class ViolationCount:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """Options of a model that its endpoint did not take, and the calls that went without them."""
+    """Options of a model that its endpoint did not support, and the calls sent without them."""
 
     alias: str
     options: list[str]
@@ -137,8 +137,8 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class Programs:
-    """How many programs were judged, and how many inside their own process, where they could
-    interfere."""
+    """How many programs were judged, and how many of them inside their own process, where they
+    could forge the verdict."""
 
     run: int
     inside: int
@@ -146,8 +146,8 @@ class Programs:
 
 @dataclass(frozen=True)
 class IdenticalRepeats:
-    """In a run of models that answered the same to the same words: how often the match that was
-    repeated most was played, how many blocks there are, how many of them differ, and whether their
+    """For a run whose models always gave the same reply to the same prompt: how often the most
+    repeated match was played, the number of blocks, the number of different blocks, and whether
     scores are exact for these prompts."""
 
     plays: int
@@ -158,7 +158,7 @@ class IdenticalRepeats:
 
 @dataclass(frozen=True)
 class PriceRow:
-    """USD per million tokens that a model was taken at, for calls above a number of tokens."""
+    """The price of a model in USD per million tokens, for calls above a number of tokens."""
 
     alias: str
     model_served: str | None
@@ -173,7 +173,7 @@ class PriceRow:
 
 @dataclass(frozen=True)
 class ResultHead:
-    """What a result says besides its parts."""
+    """Everything in a result besides its parts."""
 
     run: RunFactsInResult
     digits: dict[str, int]  # by metric: how many are shown
@@ -182,12 +182,14 @@ class ResultHead:
     left_out: tuple[LeftOut, ...]
     ranks: tuple[Rank, ...]
     programs: Programs | None
-    identical: IdenticalRepeats | None  # None: replies to the same words differed, or none repeated
-    shown: str | None  # in a run that evolves: which of its rounds the tables are about
+    identical: (
+        IdenticalRepeats | None
+    )  # None: replies to the same prompt differed, or no prompt was repeated
+    shown: str | None  # in an `evolve` run: which round the tables show
     schema: Literal["parley.result/1"] = SCHEMA
 
 
-# Figures: what to draw, never how.
+# Figures describe the data to draw, not how to draw it.
 
 
 @dataclass(frozen=True)
@@ -282,7 +284,7 @@ class Scatter:
 
 @dataclass(frozen=True)
 class HeatMap:
-    """Values by row and column; None where there is none."""
+    """Values by row and column; None if there is none."""
 
     title: str
     alt: str

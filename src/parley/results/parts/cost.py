@@ -13,7 +13,7 @@ from parley.tables import Table
 
 @dataclass(frozen=True)
 class CostRow:
-    """What a model has cost in a role; `usd` is None unless all of it is known."""
+    """Cost of a model in a role; `usd` is None unless the whole cost is known."""
 
     alias: str
     role: str
@@ -30,14 +30,13 @@ class CostRow:
 
 @dataclass(frozen=True)
 class Cost:
-    """What a run has cost, and the prices that this was computed with."""
+    """Cost of a run, and the prices used to compute it."""
 
     cost: tuple[CostRow, ...]
     prices: tuple[PriceRow, ...]
 
 
 def compute_cost(run: RunScores) -> Cost:
-    """What the run has cost so far."""
     return Cost(
         tuple(CostRow(**row) for row in cost_rows(run.reader, run.prices)),
         tuple(PriceRow(**row) for row in price_rows(run.reader, run.prices)),
@@ -45,7 +44,7 @@ def compute_cost(run: RunScores) -> Cost:
 
 
 def cost_tables(found: Cost, style: Style) -> list[Table]:
-    """By model and role, and in all."""
+    """One row per model and role, and the total."""
     listed = [as_json(row) for row in found.cost]
     rows = [
         [row["alias"], row["role"], str(row["calls"])]
@@ -69,16 +68,16 @@ def cost_tables(found: Cost, style: Style) -> list[Table]:
         "usd",
     ]
     notes = [
-        "cached and written (read from a cache, and written to one) are part of tokens in, "
-        "reasoning of tokens out; lost: requests that broke off on the way and may have been paid "
-        "without a reply; ≥: not all of it is known",
+        "cached: input tokens read from a cache; written: input tokens written to a cache (tokens "
+        "in includes both); tokens out includes reasoning; lost: requests that broke off and may "
+        "have been billed without a reply; ≥: part of the cost is unknown",
         *describe_prices(found.prices),
     ]
     return [Table(header, rows, left=2, note="\n".join(notes))]
 
 
 def describe_prices(prices: tuple[PriceRow, ...]) -> list[str]:
-    """At what the tokens of each model were taken, in a line each."""
+    """The prices used for each model, one line each."""
     long = {(row.alias, row.model_served): row.above for row in prices if row.above > 0}
     lines = []
     for row in prices:
@@ -89,7 +88,7 @@ def describe_prices(prices: tuple[PriceRow, ...]) -> list[str]:
         apart = [f"{usd:g} {word}" for word, usd in kinds.items() if usd not in (None, row.input)]
         paid = ", ".join([f"{row.input:g} in", *apart, f"{row.output:g} out"])
         above = long.get((row.alias, row.model_served))
-        more = f" (calls of more than {above:,} tokens have prices of their own)" if above else ""
+        more = f" (different prices for calls above {above:,} tokens)" if above else ""
         known = ", ".join(filter(None, [row.source, row.as_of]))
         lines.append(f"{row.alias}{name}: {paid} USD per million tokens{more} [{known}]")
     return lines
@@ -98,7 +97,7 @@ def describe_prices(prices: tuple[PriceRow, ...]) -> list[str]:
 PARTS = (
     Part(
         "cost",
-        "What it cost",
+        "Cost",
         Cost,
         compute_cost,
         tables=cost_tables,

@@ -1,4 +1,4 @@
-"""Who beats whom: the difference of every two models, on the blocks that both played."""
+"""Paired differences between models, on the blocks that both played."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ def compute_differences(run: RunScores) -> Differences:
 
 
 def difference_tables(found: Differences, style: Style) -> list[Table]:
-    """All differences, with their intervals and adjusted p."""
+    """All differences with their intervals and corrected p-values."""
     interval, p_value = (
-        ("interval, adjusted", "p, adjusted")
+        ("interval, corrected", "p, corrected")
         if style.sequential
-        else ("interval, unadjusted", "p, Holm-adjusted")
+        else ("interval, uncorrected", "p, Holm-corrected")
     )
     header = ["role", "metric", "a", "b", "a − b", f"{style.level} {interval}", p_value, "blocks"]
     sure = (
-        "intervals and p are adjusted for all pairs and hold at every look; no p: blocks "
-        "contradict each other"
+        "intervals and p-values are anytime-valid and corrected for all pairs; no p: the blocks of "
+        "a model contradict each other (drift)"
         if style.sequential
-        else "an interval is for its pair by itself, p is adjusted for all pairs within role and "
-        f"metric: an interval may leave out 0 where p is above {ALPHA:g}"
+        else "each interval is for its pair alone; p is Holm-corrected over all pairs of a role "
+        f"and metric, so an interval can exclude 0 although p is above {ALPHA:g}"
     )
     if style.exact:
-        sure = "exact for these prompts: no interval and no p"
+        sure = "differences are exact for these prompts, so they have no interval and no p"
     rows = []
     for pair in (with_better_first(each, style) for each in found):
         digits = style.digits_of(pair.metric)
@@ -41,13 +41,14 @@ def difference_tables(found: Differences, style: Style) -> list[Table]:
         ends = format_interval(pair.low, pair.high, digits)
         step = format_signed(pair.difference, digits)
         rows.append([pair.role, pair.metric, pair.a, pair.b, step, ends, p, str(pair.blocks)])
-    new = "; for new items like these" if style.these_items else ""
-    return [
-        Table(header, rows, left=4, note=f"{BETTER}; on the blocks that both played{new}; {sure}")
-    ]
+    new = "; intervals are for new items of the same kind" if style.these_items else ""
+    return [Table(header, rows, left=4, note=f"{BETTER}{new}; {sure}")]
 
 
-BETTER = "of two models, a is the one that scored better"
+BETTER = (
+    "a − b: paired difference on the blocks that both models played; a is the model that scored "
+    "better"
+)
 
 
 def with_better_first(pair: PairedDifference, style: Style) -> PairedDifference:
@@ -68,11 +69,11 @@ def with_better_first(pair: PairedDifference, style: Style) -> PairedDifference:
 PARTS = (
     Part(
         "pairs",
-        "Who beats whom",
+        "Paired differences",
         Differences,
         compute_differences,
         tables=difference_tables,
-        absent="there are no two models to compare",
+        absent="there are fewer than two models to compare",
         section="result",
     ),
 )

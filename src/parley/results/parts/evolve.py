@@ -1,5 +1,5 @@
-"""What models learnt from earlier rounds (LLM-Evolve): gains, controls, and what they cost. What
-computes it is loaded for runs that evolve only."""
+"""What models learnt from earlier rounds (LLM-Evolve): gains, controls and costs. The code that
+computes it is loaded only for runs of the plan `evolve`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ItemSet = Literal["all", "practised", "held_out"]
 
 @dataclass(frozen=True)
 class EvolveArmFacts:
-    """One arm: what differs from the default settings, and what it is for."""
+    """One arm and its settings; `settings` lists those that differ from the defaults."""
 
     arm: str
     settings: str
@@ -41,7 +41,7 @@ class EvolveRound:
     role: str
     arm: str
     round: int
-    probe: bool  # the last round once more, with the question's own earlier answer left out
+    probe: bool  # the last round once more, without experiences of the same item
     criterion: str  # what counts as a success
     success: ItemShare
     metric: str
@@ -52,7 +52,7 @@ class EvolveRound:
     experiences: float | None  # shown to a seat, on average
     same_item: ItemShare  # share of the shown experiences that were of the same item
     near_duplicates: ItemShare  # of another item, but nearly the same
-    dropped: int  # experiences that were found and had no room
+    dropped: int  # experiences that were retrieved but did not fit
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ class ForgottenShare:
 
 @dataclass(frozen=True)
 class SubjectGain:
-    """The gain in one subject; `*` is the mean over subjects, which all weigh alike."""
+    """The gain in one subject; `*` is the unweighted mean over subjects."""
 
     alias: str
     role: str
@@ -110,7 +110,7 @@ class SubjectGain:
 
 @dataclass(frozen=True)
 class FeedbackRow:
-    """How far the feedback of an arm agrees with the task's own score."""
+    """How well the feedback of an arm agrees with the task's own score."""
 
     alias: str
     role: str
@@ -131,14 +131,14 @@ class LessonRow:
 
     alias: str
     role: str
-    matches: int  # after which a lesson was wanted
+    matches: int  # after which a lesson was requested
     written: int  # the others had no readable verdict, or the reply was empty
     cut: int  # of these: with more words than a lesson may have
 
 
 @dataclass(frozen=True)
 class StageCost:
-    """What a round has cost; `usd` is None unless all of it is known."""
+    """Cost of a round; `usd` is None unless the whole cost is known."""
 
     alias: str
     role: str
@@ -156,9 +156,9 @@ class StageCost:
 
 @dataclass(frozen=True)
 class GainCost:
-    """What the rounds of an arm after the standard one have cost for each item that the last round
-    solved more than the standard round. The ends follow from the interval of the gain; None: none
-    is known."""
+    """Cost per item gained: what the rounds after the standard round cost, divided by the items
+    that the last round solved more than the standard round. `usd_per_item_low` and
+    `usd_per_item_high` follow from the interval of the gain; None if unknown."""
 
     alias: str
     role: str
@@ -174,7 +174,7 @@ class GainCost:
 
 @dataclass(frozen=True)
 class StreamRow:
-    """How a stream stands after a window, beside its control: the mean of its series."""
+    """A stream and its control up to a window, as means over the series."""
 
     alias: str
     role: str
@@ -183,12 +183,12 @@ class StreamRow:
     items: int
     stream: float
     control: float
-    regret: float  # the sum over items so far of control - stream; below zero: experience paid
+    regret: float  # sum of control - stream over the items so far; negative: the stream did better
 
 
 @dataclass(frozen=True)
 class StreamRegret:
-    """The regret at the end of a stream, with its interval over items; and of each series."""
+    """The regret at the end of a stream with its interval over items, and that of each series."""
 
     alias: str
     role: str
@@ -202,7 +202,7 @@ class StreamRegret:
 
 @dataclass(frozen=True)
 class EvolveResult:
-    """What a run that evolves has found."""
+    """The results of a run of the plan `evolve`."""
 
     first: str  # the arm that the main tables show
     arms: tuple[EvolveArmFacts, ...]
@@ -219,8 +219,15 @@ class EvolveResult:
     lessons: tuple[LessonRow, ...] = ()
 
 
+def describe_gains(found: EvolveResult | None) -> list[str]:
+    """The line below the main table: the gain of every model, and where to see more."""
+    from parley.results.evolve_tables import summarise_gains
+
+    return [] if found is None else [summarise_gains(found)]
+
+
 def is_evolving(info: RunInfo) -> bool:
-    """Whether a run plays its items in rounds."""
+    """Whether a run uses the plan `evolve`."""
     return info.config.evolve is not None
 
 
@@ -251,14 +258,14 @@ def evolve_figures(found: EvolveResult, style: Style) -> Sequence[Figure]:
 PARTS = (
     Part(
         "evolve",
-        "What was learnt from earlier rounds",
+        "Learning from earlier rounds",
         EvolveResult,
         compute_evolve,
         tables=evolve_tables,
         rows=evolve_rows,
         figures=evolve_figures,
         applies=is_evolving,
-        absent="the run does not evolve: `--plan evolve` plays its items in several rounds",
+        absent="this run does not use `--plan evolve`, which plays the items in several rounds",
         section="result",
     ),
 )

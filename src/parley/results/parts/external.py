@@ -1,4 +1,4 @@
-"""How results agree with scores from elsewhere: rank correlations over models (AGE, table 2)."""
+"""Rank correlations of results with external scores, over models (AGE, table 2)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NAMES = ("alias", "model")  # columns that say whose scores a row holds
 
 @dataclass(frozen=True)
 class ExternalCorrelation:
-    """A metric of the run beside a column of a file: Spearman's rho over the models that have
+    """Spearman's rho of a metric of the run with a column of the file, over the models that have
     both."""
 
     score: str
@@ -34,7 +34,7 @@ class ExternalCorrelation:
 
 
 def compute_external(run: RunScores) -> tuple[ExternalCorrelation, ...]:
-    """Every metric of the run beside every column of the file, where one was given."""
+    """Correlate every metric of the run with every column of the file; () without a file."""
     if run.scores_file is None:
         return ()
     scores = read_scores(run.scores_file, {row.alias: row.model_requested for row in run.results})
@@ -62,14 +62,14 @@ def read_scores(file: str | Path, models: Mapping[str, str]) -> dict[str, dict[s
         who, columns = split_row(each)
         for alias in [alias for alias, model in models.items() if who in (alias, model)]:
             if (before := first.setdefault(alias, each.where)) is not each.where:
-                raise UsageError(f"{each.where}: {alias} has scores already: {before}")
+                raise UsageError(f"{each.where}: {alias} already has scores, in {before}")
             for column, value in columns.items():
                 found.setdefault(column, {})[alias] = parse_score(value, column, each.where)
     if not found:
-        known = ", ".join(models) or "nobody has a result"
+        known = ", ".join(models) or "no model has a result"
         raise UsageError(
-            f"{file}: no row is about a model of this run ({known}); "
-            f"wanted their aliases in a column `alias`"
+            f"{file}: no row names a model of this run ({known}): "
+            f"put their aliases in a column `alias`"
         )
     return found
 
@@ -82,13 +82,13 @@ def split_row(each: LocatedRow) -> tuple[str, dict[str, Any]]:
     if name is None or not columns:
         said = ", ".join(map(str, row)) or type(each.row).__name__
         raise UsageError(
-            f"{each.where}: wanted a column `alias` and one or more columns of scores, found {said}"
+            f"{each.where}: wanted a column `alias` and at least one column of scores, found {said}"
         )
     return str(row[name]).strip(), columns
 
 
 def parse_score(value: Any, column: str, where: str) -> float | None:
-    """A score; an empty cell is one that is missing."""
+    """A score; an empty cell means that it is missing."""
     if value is None or str(value).strip() == "":
         return None
     try:
@@ -96,12 +96,11 @@ def parse_score(value: Any, column: str, where: str) -> float | None:
     except ValueError:
         found = float("nan")
     if not abs(found) < float("inf"):
-        raise UsageError(f"{where}: {column} wants a number, found {value!r}")
+        raise UsageError(f"{where}: {column} must be a number, not {value!r}")
     return found
 
 
 def external_tables(found: Sequence[ExternalCorrelation], style: Style) -> list[Table]:
-    """Rank correlations with scores from elsewhere."""
     rows = [
         [
             row.score,
@@ -114,20 +113,20 @@ def external_tables(found: Sequence[ExternalCorrelation], style: Style) -> list[
         for row in found
     ]
     header = ["score", "metric", "role", "rho", "95% interval", "p", "models", "without a score"]
-    note = "Spearman's rank correlation over models; few models say little"
+    note = "Spearman's rank correlation over models; with few models it says little"
     return [Table(header, rows, left=3, note=note)]
 
 
 PARTS = (
     Part(
         "external",
-        "Beside scores from elsewhere",
+        "Correlation with external scores",
         tuple[ExternalCorrelation, ...],
         compute_external,
         tables=external_tables,
         absent=(
-            "scores from elsewhere come in a file: --scores FILE.csv, with a column `alias` and "
-            "columns of scores"
+            "no external scores were given: use --scores FILE.csv, with a column `alias` and one "
+            "column per score"
         ),
     ),
 )

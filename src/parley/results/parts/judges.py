@@ -1,5 +1,5 @@
-"""How far judges can be trusted: with each other, beside what was measured (DynaEval §3.1), towards
-length and towards themselves."""
+"""How reliable judges are: their agreement with each other and with measured metrics (DynaEval
+§3.1), and their bias towards length and towards their own model."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from parley.statistics.correlation import (
 from parley.statistics.intervals import compute_interval
 from parley.statistics.judge_bias import Judgement, self_preference
 from parley.store import RunInfo
-from parley.tables import Table, format_interval, format_number, format_signed
+from parley.tables import Table, format_interval, format_number, format_signed, plural
 
 
 class JudgeVote(NamedTuple):
@@ -38,12 +38,12 @@ class JudgeVote(NamedTuple):
     role: str
     alias: str
     score: float | None
-    mark: float | None  # as it was given, where the score is what that is worth
+    mark: float | None  # as the judge gave it, before it was converted to a score
 
 
 @dataclass(frozen=True)
 class PanelRow:
-    """How one judge votes on one role; `votes` were given of those `asked` for."""
+    """The votes of one judge on one role: `votes` of `asked` could be read."""
 
     judge: str
     role: str
@@ -57,7 +57,7 @@ class PanelRow:
 
 @dataclass(frozen=True)
 class Incomplete:
-    """In how many matches a vote is missing."""
+    """Matches in which a vote is missing."""
 
     matches: int
     of: int
@@ -65,7 +65,7 @@ class Incomplete:
 
 @dataclass(frozen=True)
 class AgreementRow:
-    """How far a panel agrees on a role: Krippendorff's alpha."""
+    """Agreement of the judges on a role: Krippendorff's alpha."""
 
     role: str
     judges: int
@@ -79,7 +79,7 @@ class AgreementRow:
 
 @dataclass(frozen=True)
 class ValidityRow:
-    """How far judges follow what was measured of a role."""
+    """Correlation of the judges' score with a measured metric of a role."""
 
     role: str
     measured: str
@@ -93,7 +93,7 @@ class ValidityRow:
 
 @dataclass(frozen=True)
 class BiasRow:
-    """What judges favour: length, or their own model."""
+    """A bias of judges: towards length, or towards their own model."""
 
     about: str
     judge: str | None
@@ -107,7 +107,7 @@ class BiasRow:
 
 @dataclass(frozen=True)
 class JudgeReport:
-    """Everything about the judges of a run."""
+    """Votes, agreement, validity and biases of the judges of a run."""
 
     metric: str
     panel: tuple[PanelRow, ...]
@@ -119,7 +119,6 @@ class JudgeReport:
 
 
 def compute_judges(run: RunScores) -> JudgeReport | None:
-    """How every judge votes, how far the panel agrees, what it follows and what it favours."""
     judged = next((name for name, metric in run.metrics.items() if metric.judged), None)
     if judged is None:
         return None
@@ -141,7 +140,7 @@ def compute_judges(run: RunScores) -> JudgeReport | None:
 
 
 def collect_votes(run: RunScores) -> Iterator[JudgeVote]:
-    """Every vote that was asked for in a match that counts, on seats that count."""
+    """Every requested vote on a scored seat, in matches that count."""
     numbers: dict[int, int] = {}
     for match, note in run.notes(Votes):
         number = numbers[match.number] = numbers.get(match.number, -1) + 1
@@ -167,8 +166,7 @@ def collect_votes(run: RunScores) -> Iterator[JudgeVote]:
 def panel_rows(
     votes: Sequence[JudgeVote], bounds: tuple[float, float], same: estimates.Same
 ) -> Iterator[PanelRow]:
-    """How each judge votes on each role: mean with its interval over blocks, votes given of those
-    asked for."""
+    """Each judge's mean on each role with its interval over blocks, and the number of votes."""
     seats = sorted({(vote.judge, vote.name) for vote in votes})
     names = [name for _, name in seats]
     for judge, name in seats:
@@ -196,8 +194,7 @@ def panel_rows(
 
 
 def agreement_rows(votes: Sequence[JudgeVote]) -> Iterator[AgreementRow]:
-    """Krippendorff's alpha of the panel, by the role that it judges, over what at least two have
-    judged."""
+    """Krippendorff's alpha by judged role, over what at least two judges have marked."""
     seats = sorted({vote.judge for vote in votes})
     twice = len({vote.name for vote in votes}) < len(seats)
     for role in dict.fromkeys(vote.role for vote in votes):
@@ -212,8 +209,8 @@ def agreement_rows(votes: Sequence[JudgeVote]) -> Iterator[AgreementRow]:
 
 
 def validity_rows(run: RunScores, role: str, judged: str) -> Iterator[ValidityRow]:
-    """What judges gave beside what was measured of a role: over matches, within items, and model by
-    model."""
+    """Correlation of the judges' score with the measured metric of a role: over matches, within
+    items, and over models."""
     measured = run.ranking_metric(role, measured=True)
     by_match: dict[tuple[str, int, str], dict[str, float | None]] = {}
     by_model: dict[str, dict[str, list[float]]] = {}
@@ -236,14 +233,14 @@ def validity_rows(run: RunScores, role: str, judged: str) -> Iterator[ValidityRo
     yield ValidityRow(role, measured, "matches", **estimate_fields(matches))
     within = centred_correlation(left, right, blocks)
     yield ValidityRow(role, measured, "within items", **estimate_fields(within))
-    if len(models) > 2:  # any two are in order, or out of it
+    if len(models) > 2:  # with two, a rank correlation is always 1 or -1
         ranked = spearman([a for a, _ in models], [b for _, b in models])
         yield ValidityRow(role, measured, "models", **estimate_fields(ranked))
 
 
 def length_bias(run: RunScores, votes: Sequence[JudgeVote]) -> Iterator[BiasRow]:
-    """How far those who say more about the same item are rated higher: a bias only as far as more
-    is not better."""
+    """Whether longer replies on the same item are rated higher. This is a bias only if longer
+    replies are not better."""
     lengths = {(match, seat.key): n for (match, seat), n in run.reader.reply_lengths().items()}
     for role in dict.fromkeys(vote.role for vote in votes):
         given: dict[tuple[str, int, str], list[float]] = {}
@@ -260,8 +257,8 @@ def length_bias(run: RunScores, votes: Sequence[JudgeVote]) -> Iterator[BiasRow]
 def self_preference_rows(
     run: RunScores, votes: Sequence[JudgeVote], bounds: tuple[float, float]
 ) -> Iterator[BiasRow]:
-    """How much more a judge gives to its own model than others do, beyond what it so gives to other
-    models."""
+    """How much more a judge gives its own model than other judges do, minus the same difference
+    for other models."""
     models = run.config.models
     own = {
         judge: alias
@@ -276,14 +273,14 @@ def self_preference_rows(
 
 
 def judges_that_play(run: RunScores, votes: Sequence[JudgeVote]) -> list[str]:
-    """The judges whose models play as well."""
+    """The judges whose models are also contestants."""
     models = run.config.models
     played = {models[alias]["model"] for alias in run.config.contestants}
     return sorted(name for name in {vote.name for vote in votes} if models[name]["model"] in played)
 
 
 def estimate_fields(found: BlockEstimate | Correlation) -> dict[str, Any]:
-    """A figure, its interval and n; where rows share blocks, how many blocks there are."""
+    """An estimate, its interval and n; the number of blocks if rows share blocks."""
     value = found.r if isinstance(found, Correlation) else found.value
     blocks = None if isinstance(found, Correlation) else found.blocks
     return {
@@ -296,7 +293,7 @@ def estimate_fields(found: BlockEstimate | Correlation) -> dict[str, Any]:
 
 
 def judge_tables(found: JudgeReport, style: Style) -> list[Table]:
-    """Judges one by one, among themselves, beside what was measured, and what they favour."""
+    """Tables of votes, agreement, validity and bias."""
     panel = [
         [
             each.judge,
@@ -312,7 +309,9 @@ def judge_tables(found: JudgeReport, style: Style) -> list[Table]:
         return []
     missing = found.incomplete
     note = (
-        f"in {missing.matches} of {missing.of} matches a vote is missing" if missing.matches else ""
+        f"votes are missing in {missing.matches} of {plural(missing.of, 'match', 'matches')}"
+        if missing.matches
+        else ""
     )
     header = ["judge", "judged role", "mean", "95% interval", "blocks", "votes"]
     tables = [Table(header, panel, left=2, note=note)]
@@ -327,9 +326,9 @@ def judge_tables(found: JudgeReport, style: Style) -> list[Table]:
             + [str(each.n)]
             for each in found.agreement
         ]
-        note = "Krippendorff's alpha of ordinal marks, over what two or more have judged"
+        note = "Krippendorff's alpha for ordinal marks, over what at least two judges have marked"
         if any(each.one_model_twice for each in found.agreement):
-            note += "; one model sits there twice: with itself, it agrees by being itself"
+            note += "; one model holds several judge seats, so part of the agreement is with itself"
         header = ["judged role", "judges", "alpha", "95% interval", "judged"]
         tables.append(Table(header, lines, note=note))
     if found.validity:
@@ -339,8 +338,9 @@ def judge_tables(found: JudgeReport, style: Style) -> list[Table]:
             for each in found.validity
         ]
         note = (
-            f"correlation of {found.metric} with what was measured: Pearson's r over matches, rank "
-            "correlations else"
+            f"correlation of {found.metric} with the measured metric: Pearson's r over matches, "
+            f"rank "
+            "correlation within items and over models"
         )
         header = ["role", "measured", "over", "r", "95% interval", "n"]
         tables.append(Table(header, lines, left=3, note=note))
@@ -350,16 +350,16 @@ def judge_tables(found: JudgeReport, style: Style) -> list[Table]:
         for each in found.bias
     ]
     note = (
-        "length: rank correlation of ratings with how much was said, within items, a bias only as "
-        "far as more is not better; itself: how much more a judge gives its own model than other "
-        f"judges do, beyond what it so gives to others{style.fixed_blocks_note}"
+        "length: rank correlation of votes with reply length within items (a bias only if longer "
+        "replies are not better); itself: how much more a judge gives its own model than other "
+        f"judges do, minus the same difference for other models{style.fixed_blocks_note}"
     )
     header = ["judge", "judged role", "towards", "value", "95% interval", "n"]
     return [*tables, Table(header, lines, left=3, note=note)] if lines else tables
 
 
 def judge_rows(found: JudgeReport) -> Rows:
-    """All about judges in rows of one form."""
+    """All tables about judges as rows with the same columns."""
     columns = ("judge", "role", "measured", "over", "value", "low", "high", "n", "asked", "blocks")
     rows: list[dict[str, Any]] = [
         {"about": "votes", **as_json(each), "value": each.mean, "n": each.votes}
@@ -379,13 +379,13 @@ def is_judged(info: RunInfo) -> bool:
 PARTS = (
     Part(
         "judges",
-        "How far the judges can be trusted",
+        "Reliability and bias of the judges",
         JudgeReport,
         compute_judges,
         tables=judge_tables,
         rows=judge_rows,
         applies=is_judged,
-        absent="no judge was seated",
+        absent="this run has no votes from judges",
         section="judges",
     ),
 )

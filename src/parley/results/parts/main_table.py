@@ -1,4 +1,4 @@
-"""The table that a run is known by: every model in every role and metric."""
+"""The main table of a run: every model in every role and metric."""
 
 from __future__ import annotations
 
@@ -15,9 +15,8 @@ COUNTS = ("blocks", "matches", "missing", "violations")
 DIRECTION = {True: "lower is better", False: "higher is better"}
 INTERVAL_NOTES = {  # by the kind of interval
     "bounded": (
-        "* scores have a lowest and a highest value; here they lie so near to one of these, or are "
-        "so much alike, that the usual interval (Student's t) would be too narrow: this is one for "
-        "bounded scores"
+        "* interval for bounded scores: the scores are close to the lowest or highest possible "
+        "value, or hardly vary, so Student's t would be too narrow"
     ),
     "anytime": (
         "Intervals are anytime-valid and simultaneous over all models of a metric (sequential "
@@ -25,16 +24,16 @@ INTERVAL_NOTES = {  # by the kind of interval
     ),
 }
 COLUMN_NOTES = {
-    "blocks": "block: the matches on one item, or of one repeat; intervals are over blocks",
-    "missing": "missing: scores that matches did not give; they are left out, not counted as zero",
-    "violations": "violations: replies that broke the rules or could not be read",
+    "blocks": "block: all matches on one item, or of one repeat; intervals are over blocks",
+    "missing": "missing: scores that are missing; they are left out, not counted as zero",
+    "violations": "violations: replies that broke the required format or a rule of the task",
 }
 Scores = tuple[ScoreRow, ...]
 Row = Sequence[str]
 
 
 def score_rows(found: Scores) -> Rows:
-    """Every number unrounded, without the names that endpoints gave."""
+    """Every number unrounded, without the model names that endpoints reported."""
     return [
         {name: value for name, value in as_json(row).items() if name != "model_served"}
         for row in found
@@ -60,8 +59,8 @@ def choose_scores(found: Scores, style: Style, metrics: Sequence[str] = ()) -> S
 
 
 def ranking_metrics(found: Scores, style: Style) -> dict[str, list[str]]:
-    """The metrics that each role is ranked by: the one that leads, and the judges' score where that
-    one is measured."""
+    """The metrics shown for each role: the one it is ranked by, and the judges' score if that
+    metric is measured."""
     known: dict[str, list[str]] = {}
     for row in found:
         own = known.setdefault(row.role, [])
@@ -81,7 +80,7 @@ def ranks_by_row(style: Style) -> dict[tuple[str, str, str], Rank]:
 
 
 def score_table(found: Scores, style: Style, metrics: Sequence[str] = ()) -> Table:
-    """The models by rank: mean, interval, n. What is the same in all rows stands in the title."""
+    """The models by rank: mean, interval, n. Facts that all rows share are in the title."""
     shown = choose_scores(found, style, metrics)
     columns = [*score_columns(shown, style), *number_columns(shown, style)]
     header = [name for name, _ in columns]
@@ -145,13 +144,13 @@ def blocks_are_matches(shown: Scores) -> bool:
 
 
 def describe_sd(shown: Scores) -> str:
-    """What the column sd is."""
-    what = "matches" if blocks_are_matches(shown) else "the means of blocks"
-    return f"sd: the standard deviation of {what}"
+    """What the column `sd` means."""
+    what = "matches" if blocks_are_matches(shown) else "block means"
+    return f"sd: standard deviation over {what}"
 
 
 def format_rank(rank: Rank | None) -> str:
-    """The places that a model may hold."""
+    """A rank, or a range of ranks."""
     if rank is None:
         return "–"
     return str(rank.low) if rank.low == rank.high else f"{rank.low}–{rank.high}"
@@ -163,19 +162,19 @@ def name_metric(row: ScoreRow) -> str:
 
 
 def mark_lower(row: ScoreRow, shown: Scores, style: Style) -> str:
-    """An arrow where lower is better, in a table where that does not hold of all metrics."""
+    """An arrow where lower is better, in a table that also has metrics where higher is better."""
     lower = {row.metric in style.lower_is_better for row in shown}
     return " ↓" if len(lower) > 1 and row.metric in style.lower_is_better else ""
 
 
 def mark_defaults(row: ScoreRow) -> str:
-    """A mark at a mean that rests on defaults."""
+    """A mark at a mean that includes defaults."""
     return "†" if row.defaulted and row.mean is not None else ""
 
 
 def describe_defaults(shown: Scores) -> list[str]:
-    """How often which model's replies could not be read, so that the task's default stood in for
-    them."""
+    """In how many matches of each model the task's default replaced a reply that could not be
+    read."""
     found = {
         (row.alias, row.role): f"{row.alias} as {row.role} in {row.defaulted:,} of "
         f"{plural(row.matches, 'match', 'matches')}"
@@ -186,18 +185,18 @@ def describe_defaults(shown: Scores) -> list[str]:
         return []
     named = [*list(found.values())[:NAMED], *(["and others"] if len(found) > NAMED else [])]
     return [
-        "† rests on defaults, not on what the model chose: its replies could not be read, and the "
-        f"task's default stood in for them ({', '.join(named)})"
+        "† includes defaults: where a reply could not be read, the task used its default "
+        f"instead ({', '.join(named)})"
     ]
 
 
 def make_title(shown: Scores, style: Style) -> str:
-    """What is measured, what higher means, and how often it was measured."""
+    """What is measured, which direction is better, and n."""
     roles = dict.fromkeys(row.role for row in shown)
     metrics = dict.fromkeys(name_metric(row) for row in shown)
     lower = {row.metric in style.lower_is_better for row in shown}
     direction = (
-        "higher is better, lower where marked ↓" if len(lower) > 1 else DIRECTION[lower.pop()]
+        "higher is better (lower where marked ↓)" if len(lower) > 1 else DIRECTION[lower.pop()]
     )
     where = ", ".join([style.task, *(roles if len(roles) == 1 else ())])
     matches = format_range([row.matches for row in shown], "match", "matches")
@@ -223,14 +222,14 @@ def format_range(counts: Sequence[int], one: str, many: str = "") -> str:
 
 def list_notes(found: Scores, shown: Scores, header: Row, style: Style) -> list[str]:
     """What the columns and marks of the table mean."""
-    sure = f"{style.level}, {'at every look' if style.sequential else 'Holm-adjusted'}"
-    places = f"rank: the places that a model may hold, by its differences to others ({sure})"
+    sure = f"{style.level}, {'anytime-valid' if style.sequential else 'Holm-corrected'}"
+    places = f"rank: the ranks that the paired differences between models leave possible ({sure})"
     if style.exact:
-        places = "rank: by scores that are exact for these prompts"
+        places = "rank: by the scores, which are exact for these prompts"
     notes = [places] if "rank" in header else []
     single = blocks_are_matches(shown)
     if not style.exact and not any(row.low is not None for row in shown):
-        notes.append(f"no interval: that takes two {'matches' if single else 'blocks'} or more")
+        notes.append(f"no interval: it needs at least two {'matches' if single else 'blocks'}")
     explained = [*header, *([] if single else ["blocks"])]
     if "sd" in header:
         notes.append(describe_sd(shown))
@@ -242,8 +241,9 @@ def list_notes(found: Scores, shown: Scores, header: Row, style: Style) -> list[
     known = {row.metric for row in shown}
     if hidden := list(dict.fromkeys(row.metric for row in found if row.metric not in known)):
         notes.append(
-            f'more metrics (`parley show RUN --metrics all`, or `table(metrics="all")` of the '
-            f"result in Python): {', '.join(hidden)}"
+            f"other metrics: {', '.join(hidden)} (to show them: `parley show RUN --metrics all`, "
+            f"or "
+            f'`result.table(metrics="all")` in Python)'
         )
     return notes
 
@@ -269,7 +269,7 @@ def score_figures(found: Scores, style: Style) -> Sequence[Figure]:
         )
         alt = "; ".join(
             f"{row.alias} as {row.role}: {format_number(row.mean, style.digits_of(metric))}"
-            + (" (rests on defaults)" if mark_defaults(row) else "")
+            + (" (includes defaults)" if mark_defaults(row) else "")
             for row in rows
         )
         figures.append(Intervals(metric, f"{metric}: {alt}", rows[0].unit, points))
@@ -289,7 +289,7 @@ PARTS = (
         tables=lambda found, style: [score_table(found, style)],
         rows=score_rows,
         figures=score_figures,
-        absent="nothing was played",
+        absent="no match was played",
         section="result",
     ),
 )

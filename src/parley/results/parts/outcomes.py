@@ -1,5 +1,4 @@
-"""How matches of two ended, where one wins: won, drawn and lost by seat, and what losers lost
-by."""
+"""Outcomes of matches between two seats: won, drawn and lost, and the reasons for losses."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ KINDS = ("won", "drawn", "lost")
 
 @dataclass(frozen=True)
 class Outcomes:
-    """How the matches of a model in one seat ended; `by`: what the lost ones were lost by."""
+    """How the matches of a model in one seat ended; `by`: the reasons for its losses."""
 
     alias: str
     seat: str
@@ -31,8 +30,8 @@ class Outcomes:
 
 
 def compute_outcomes(run: RunScores) -> tuple[Outcomes, ...]:
-    """By model and seat: matches won, drawn and lost, and the reasons that the rule noted for those
-    that were lost."""
+    """By model and seat: matches won, drawn and lost, and the reasons for losses that the rule
+    noted."""
     metric = next(
         (
             name
@@ -84,12 +83,12 @@ def outcome_tables(found: Sequence[Outcomes], style: Style) -> list[Table]:
         for row in found
     ]
     header = ["model", "seat", "matches", *KINDS, *(f"by {end}" for end in ends)]
-    note = "numbers of matches; win rates with their intervals stand in --part roles"
+    note = "counts of matches; for win rates with intervals see --part roles"
     return [Table(header, lines, left=2, note=note)]
 
 
 def outcome_rows(found: Sequence[Outcomes]) -> Rows:
-    """One row a model and seat, a column for each reason."""
+    """One row per model and seat, one column per reason."""
     ends = dict.fromkeys(end for row in found for end in row.by)
     return [
         {
@@ -128,6 +127,6 @@ PARTS = (
         tables=outcome_tables,
         rows=outcome_rows,
         figures=outcome_figures,
-        absent="outcomes are for matches of two that one wins",
+        absent="outcomes need matches between two seats in which one side can win",
     ),
 )

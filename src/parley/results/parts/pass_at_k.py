@@ -13,7 +13,7 @@ from parley.results.scores import RunScores
 from parley.statistics import estimates
 from parley.statistics.estimates import Observation
 from parley.store import MatchRow, RunInfo
-from parley.tables import Table, format_estimate, pivot
+from parley.tables import Table, format_estimate, pivot, plural
 
 KS = (1, 2, 3, 5, 10, 20, 50, 100)
 Partners = tuple[tuple[str, str], ...]  # roles of the others, and who had them
@@ -35,23 +35,24 @@ class PassRate:
 
 
 def estimate_pass_at_k(k: int, samples: int, right: int) -> float:
-    """1 − C(n − c, k) / C(n, k), for c right ones of n samples (Chen et al. 2021, eq. 1)."""
+    """1 − C(n − c, k) / C(n, k), for c successes in n samples (Chen et al. 2021, eq. 1)."""
     if not 0 <= right <= samples or not 1 <= k <= samples:
         raise ValueError(
-            f"Pass@{k} of {right} right ones among {samples} samples cannot be estimated"
+            f"Pass@{k} needs at least {k} samples and at most as many successes as samples, found "
+            f"{plural(samples, 'sample')} with {plural(right, 'success', 'successes')}"
         )
     return 1 - comb(samples - right, k) / comb(samples, k)
 
 
 def compute_pass_rates(run: RunScores) -> tuple[PassRate, ...]:
-    """Pass@K of metrics that say what success is: the matches of a model in the leading role on one
-    item with the same partners are its samples.
+    """Pass@K of metrics with a success threshold. The samples are the matches of a model in the
+    first role on one item with the same partners.
 
-    Where it had several partners, an item's value is the mean over them.
+    If it had several partners, the value of an item is the mean over them.
     """
     found: list[PassRate] = []
     if not run.reader.items():
-        return ()  # matches against others are no samples of one thing
+        return ()  # matches without items are not samples of the same problem
     matches = {match.number: match for match in run.matches}
     for name, metric in run.metrics.items():
         if metric.success is None:
@@ -106,15 +107,15 @@ def pass_tables(found: Sequence[PassRate], style: Style) -> list[Table]:
         for row in found
     )
     note = (
-        "unbiased estimate, mean over items with its 95% interval; the matches on one item with "
-        f"the same partners are the samples, and partners weigh alike{style.fixed_blocks_note}"
+        "unbiased estimate, mean over items with its 95% interval; samples: matches on one item "
+        f"with the same partners; partners have equal weight{style.fixed_blocks_note}"
     )
     header = ["model", "role", "metric", *(f"K = {k}" for k in ks)]
     return [Table(header, pivot(cells, ks), left=3, note=note)]
 
 
 def has_success(info: RunInfo) -> bool:
-    """Whether a metric says what success is."""
+    """Whether a metric has a success threshold."""
     return any(metric.get("success") is not None for metric in info.identity["metrics"])
 
 
@@ -127,8 +128,7 @@ PARTS = (
         tables=pass_tables,
         applies=has_success,
         absent=(
-            "Pass@K is for metrics that say what success is, on items; there is none here, or "
-            "nothing was played"
+            "Pass@K needs items, a metric with a success threshold, and at least one finished match"
         ),
     ),
 )

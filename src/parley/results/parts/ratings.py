@@ -1,4 +1,4 @@
-"""Bradley-Terry ratings, where matches are of two and one wins."""
+"""Bradley-Terry ratings, for matches between two seats in which one side wins."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from parley.tables import Table, format_interval
 
 @dataclass(frozen=True)
 class IntervalEstimate:
-    """A number with its interval; None where it is unknown."""
+    """A number with its interval; None if unknown."""
 
     value: float | None
     low: float | None
@@ -21,7 +21,7 @@ class IntervalEstimate:
 
 @dataclass(frozen=True)
 class ModelRating:
-    """A model's rating within its group: models that a chain of matches links."""
+    """A model's rating within its group: the models that are linked by a chain of matches."""
 
     alias: str
     group: int
@@ -33,7 +33,7 @@ class ModelRating:
 
 @dataclass(frozen=True)
 class MetricRatings:
-    """The ratings by one metric, and what moving first is worth, in logits."""
+    """The ratings by one metric, and the first-mover advantage in logits."""
 
     metric: str
     models: tuple[ModelRating, ...]
@@ -41,7 +41,7 @@ class MetricRatings:
 
 
 def compute_ratings(run: RunScores) -> tuple[MetricRatings, ...]:
-    """Ratings by every metric that says who of two won."""
+    """Ratings by every metric that says which of two seats won."""
     found = []
     for metric, bounds in run.bounds.items():
         here = [
@@ -67,7 +67,6 @@ def compute_ratings(run: RunScores) -> tuple[MetricRatings, ...]:
 
 
 def rating_tables(found: tuple[MetricRatings, ...], style: Style) -> list[Table]:
-    """Ratings on Elo's scale."""
     tables = []
     for each in found:
         rows = [
@@ -76,14 +75,17 @@ def rating_tables(found: tuple[MetricRatings, ...], style: Style) -> list[Table]
         ]
         first = each.first_mover
         notes = [
-            f"Bradley-Terry ratings from {each.metric}, Elo's scale, mean 1500"
+            f"Bradley-Terry ratings from {each.metric} on the Elo scale, mean 1500"
             f"{style.fixed_blocks_note}"
         ]
         if first.value is not None:
             ends = format_interval(first.low, first.high)
-            notes.append(f"moving first: {first.value:+.2f} logits, {ends}")
+            notes.append(f"first-mover advantage: {first.value:+.2f} logits ({ends})")
         if len({model.group for model in each.models}) > 1:
-            notes.append("models of different groups never met, and do not compare")
+            notes.append(
+                "no chain of matches links all models: ratings of different groups are not "
+                "comparable"
+            )
         header = ["model", "rating", "95% interval", "blocks", "matches"]
         tables.append(Table(header, rows, note="\n".join(notes)))
     return tables
@@ -98,7 +100,7 @@ def elo_cells(elo: IntervalEstimate) -> list[str]:
 
 
 def rating_rows(found: tuple[MetricRatings, ...]) -> Rows:
-    """One row a model."""
+    """One row per model."""
     return [
         {
             "metric": each.metric,
@@ -123,7 +125,7 @@ PARTS = (
         compute_ratings,
         tables=rating_tables,
         rows=rating_rows,
-        absent="ratings are for matches of two that one wins",
+        absent="ratings need matches between two seats in which one side can win",
         section="result",
     ),
 )

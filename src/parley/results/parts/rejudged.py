@@ -1,4 +1,4 @@
-"""Judged before and judged again: what other judges make of the same matches."""
+"""Comparison of the scores before and after `parley rejudge`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Given = Mapping[tuple[int, str, str], float | None]  # by match, seat and metric
 
 @dataclass(frozen=True)
 class ScoreChange:
-    """A model's mean before and now, and the difference on the blocks that have both."""
+    """A model's mean before and now, and the paired difference on the blocks that have both."""
 
     role: str
     metric: str
@@ -37,7 +37,7 @@ class ScoreChange:
 
 @dataclass(frozen=True)
 class JudgementAgreement:
-    """How far scores before and now agree over matches."""
+    """Agreement between the scores before and now, over matches."""
 
     role: str
     metric: str
@@ -51,7 +51,7 @@ class JudgementAgreement:
 
 @dataclass(frozen=True)
 class Rejudgement:
-    """The run that was judged before, by whom, and what came of judging it again."""
+    """The original run, its judges, and the comparison with the new judgements."""
 
     run: str
     roles: tuple[str, ...]
@@ -61,7 +61,7 @@ class Rejudgement:
 
 
 def compare_judgements(run: RunScores) -> Rejudgement | None:
-    """Scores before and now, by model and role, and how far the two agree over matches."""
+    """Scores before and now by model and role, and their agreement over matches."""
     rejudged = run.config.rejudged
     if rejudged is None:
         return None
@@ -97,7 +97,7 @@ def compare_judgements(run: RunScores) -> Rejudgement | None:
 
 
 def has_changed(metric: str, then: Given, now: Given) -> bool:
-    """Whether a metric without judges changed: an instrument may decide how long a match lasts."""
+    """Whether a metric without judges changed: an instrument can decide how long a match lasts."""
     return any(then.get(key) != value for key, value in now.items() if key[2] == metric)
 
 
@@ -130,7 +130,6 @@ def score_changes(run: RunScores, metric: str, before: Sequence[Score]) -> Itera
 def judgement_agreement(
     metric: str, role: str, before: Sequence[Score], now: Given
 ) -> Iterator[JudgementAgreement]:
-    """How far scores before and now agree over matches."""
     here = [score for score in before if score.metric == metric and score.seat.role == role]
     first = [score.value for score in here]
     second = [now.get((s.match, s.seat.key, metric)) for s in here]
@@ -144,7 +143,7 @@ def judgement_agreement(
 
 
 def rejudged_tables(found: Rejudgement, style: Style) -> list[Table]:
-    """Scores before and now, and how far they agree."""
+    """Scores before and now, and their agreement."""
     lines = []
     for row in found.models:
         digits = style.digits_of(row.metric)
@@ -163,10 +162,10 @@ def rejudged_tables(found: Rejudgement, style: Style) -> list[Table]:
             ]
         )
     before = "; ".join(
-        f"{role}: {', '.join(panel) or 'nobody'}" for role, panel in found.before.items()
+        f"{role}: {', '.join(panel) or 'none'}" for role, panel in found.before.items()
     )
     note = (
-        f"before: {found.run} ({before}); the difference on the blocks that have both, "
+        f"before: {found.run} ({before}); difference on the blocks that have both scores, "
         "with its 95% interval"
     )
     header = ["model", "role", "metric", "before", "now", "now − before", "95% interval", "blocks"]
@@ -183,33 +182,33 @@ def rejudged_tables(found: Rejudgement, style: Style) -> list[Table]:
         for row in found.agreement
     ]
     note = (
-        "over matches: Krippendorff's alpha (1: the same scores), Pearson's r (1: "
-        "the same order and distances)"
+        "over matches: Krippendorff's alpha (1: identical scores) and Pearson's r (1: exact linear "
+        "relation)"
     )
     header = ["role", "metric", "agreement", "value", "95% interval", "n"]
     return [models, Table(header, lines, left=3, note=note)]
 
 
 def rejudged_rows(found: Rejudgement) -> Rows:
-    """One row a model."""
+    """One row per model."""
     return [as_json(row) for row in found.models]
 
 
 def is_rejudged(info: RunInfo) -> bool:
-    """Whether the run judges the matches of another one again."""
+    """Whether the run rejudges the matches of another run."""
     return info.config.rejudged is not None
 
 
 PARTS = (
     Part(
         "rejudged",
-        "Judged again",
+        "Rejudged",
         Rejudgement,
         compare_judgements,
         tables=rejudged_tables,
         rows=rejudged_rows,
         applies=is_rejudged,
-        absent="this run was judged once (see `parley rejudge`)",
+        absent="this run does not rejudge another one (see `parley rejudge`)",
         section="judges",
     ),
 )

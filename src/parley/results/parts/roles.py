@@ -1,5 +1,4 @@
-"""Role tables: who scored how much with whom (DynaEval, tables 1 to 6), and what a position is
-worth."""
+"""Role tables: scores by pairing of models (DynaEval, tables 1 to 6), and position effects."""
 
 from __future__ import annotations
 
@@ -17,8 +16,8 @@ SIDES = ("first", "second")
 
 @dataclass(frozen=True)
 class PairScore:
-    """What two models scored when they met in this order; `idle`: matches without a score that
-    counts, by side."""
+    """The scores of two models that met in this order; `idle`: for each side, matches whose score
+    does not count."""
 
     first: float | None
     second: float | None
@@ -42,7 +41,7 @@ class PairCell:
 
 @dataclass(frozen=True)
 class MarginMean:
-    """The mean of a row or a column, every partner weighing the same."""
+    """The mean of a row or a column, with equal weight for every partner."""
 
     mean: float | None
     low: float | None
@@ -90,13 +89,13 @@ def make_pair_score(cell: role_tables.MeetingCell) -> PairScore:
 
 
 def make_margin(margin: role_tables.Margin) -> MarginMean:
-    """A mean at the edge in its published form."""
+    """A row or column mean in its published form."""
     low, high, _ = margin.interval
     return MarginMean(margin.mean, low, high, margin.cells, margin.matches)
 
 
 def make_margins(margins: role_tables.Margins) -> dict[str, Any]:
-    """All means at the edges: the fields of a role table that they fill."""
+    """All row and column means, as fields of a role table."""
     return {
         "rows": {alias: make_margin(each) for alias, each in margins.rows.items()},
         "columns": {alias: make_margin(each) for alias, each in margins.columns.items()},
@@ -105,7 +104,7 @@ def make_margins(margins: role_tables.Margins) -> dict[str, Any]:
 
 
 def compute_role_tables(run: RunScores) -> tuple[RoleTableResult, ...]:
-    """A table for every metric, where matches are of two."""
+    """A table for every metric, if matches have two seats."""
     if run.two_seats is None:
         return ()
     listed = [*run.config.players, *run.config.excluded]
@@ -131,7 +130,11 @@ def compute_role_tables(run: RunScores) -> tuple[RoleTableResult, ...]:
 
 def format_role_tables(found: Sequence[RoleTableResult], style: Style) -> list[Table]:
     """First seats down, second seats across, both scores and n in a cell."""
-    apart = " that count for each: who has left the race does not" if style.race else ""
+    apart = (
+        " that count for each seat; those of models that had left the race do not"
+        if style.race
+        else ""
+    )
     return [
         each for table in found for each in format_role_table(table, table.metric, style, apart)
     ]
@@ -168,7 +171,7 @@ def format_role_table(
     ends.append([f"mean {table.second}", *below, both])
     note = f"{what}: {table.first} / {table.second} (matches{apart})"
     alike = (
-        "means of rows and columns weigh partners alike, those of the results weigh blocks alike"
+        "row and column means give partners equal weight, the main table gives blocks equal weight"
     )
     return [
         Table(header, rows, note=f"{note}; {alike}"),
@@ -176,8 +179,9 @@ def format_role_table(
             header,
             ends,
             note=(
-                "95% intervals of the same, over blocks; of a mean, where every block has all "
-                f"partners{style.fixed_blocks_note}"
+                "95% intervals of these scores, over blocks; means have one only if every block "
+                "has "
+                f"all partners{style.fixed_blocks_note}"
             ),
         ),
     ]
@@ -196,7 +200,7 @@ def margin_interval(margin: MarginMean, digits: int) -> str:
 
 
 def short_interval(low: float | None, high: float | None, digits: int) -> str:
-    """An interval in little space."""
+    """An interval in compact form."""
     return (
         "–"
         if low is None or high is None
@@ -214,15 +218,15 @@ def format_cell(cell: PairScore | None, digits: int) -> str:
 
 
 def format_margin(margin: MarginMean, digits: int) -> str:
-    """A mean at the edge of a role table, and n."""
+    """A row or column mean, and n."""
     return (
         "-" if margin.mean is None else f"{round_half_up(margin.mean, digits)} ({margin.matches})"
     )
 
 
 def role_table_rows(found: Sequence[RoleTableResult]) -> Rows:
-    """The cells of role tables, then the means of rows, of columns and of all, where the other is
-    `mean`."""
+    """The cells of role tables, then the row means, column means and total means, in which the
+    other side is `mean`."""
     return [row for table in found for row in role_table_cells(table)]
 
 
@@ -267,7 +271,7 @@ def role_table_cells(table: RoleTableResult) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True)
 class PositionEffect:
-    """What sitting at a position of a role adds to a score, compared with all its positions."""
+    """The effect of a position on the score: the difference from the mean over all positions."""
 
     role: str
     metric: str
@@ -279,7 +283,6 @@ class PositionEffect:
 
 
 def compute_positions(run: RunScores) -> tuple[PositionEffect, ...]:
-    """What sitting early or late in a role was worth."""
     return tuple(
         PositionEffect(
             each.role,
@@ -295,7 +298,6 @@ def compute_positions(run: RunScores) -> tuple[PositionEffect, ...]:
 
 
 def position_tables(found: Sequence[PositionEffect], style: Style) -> list[Table]:
-    """What a position in a role was worth."""
     rows = [
         [
             each.role,
@@ -308,29 +310,31 @@ def position_tables(found: Sequence[PositionEffect], style: Style) -> list[Table
         for each in found
     ]
     header = ["role", "position", "metric", "effect", "95% interval", "blocks"]
-    note = f"compared with all positions of the role alike{style.fixed_blocks_note}"
+    note = (
+        f"effect: difference from the mean over all positions of the role{style.fixed_blocks_note}"
+    )
     return [Table(header, rows, left=3, note=note)]
 
 
 PARTS = (
     Part(
         "roles",
-        "Who scored how much with whom",
+        "Scores by pairing",
         tuple[RoleTableResult, ...],
         compute_role_tables,
         tables=format_role_tables,
         rows=role_table_rows,
-        absent="role tables are for matches of two",
+        absent="role tables need matches between two seats",
         section="result",
         key="tables",
     ),
     Part(
         "positions",
-        "What a position is worth",
+        "Position effects",
         tuple[PositionEffect, ...],
         compute_positions,
         tables=position_tables,
-        absent="no role has several positions",
+        absent="no role has more than one position",
         section="fairness",
     ),
 )

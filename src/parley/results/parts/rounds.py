@@ -1,4 +1,4 @@
-"""How a score went from round to round (DynaEval, figure 4)."""
+"""Scores after each round (DynaEval, figure 4)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class RoundScore:
 
 @dataclass(frozen=True)
 class PartnerScore:
-    """What a writer scored with one partner after one round."""
+    """The score of the first role with one partner after one round."""
 
     first_role: str
     first: str
@@ -45,7 +45,7 @@ class PartnerScore:
 
 
 def round_metrics(run: RunScores) -> dict[str, int]:
-    """The metrics that are a score after a round, and which round."""
+    """The metrics that are scored after a round, with the number of the round."""
     return {name: metric.round for name, metric in run.metrics.items() if metric.round}
 
 
@@ -95,19 +95,19 @@ def compute_partners(run: RunScores) -> tuple[PartnerScore, ...]:
 
 
 def round_tables(found: Sequence[RoundScore], style: Style) -> list[Table]:
-    """By model and role, a column a round."""
+    """By model and role, one column per round."""
     numbers = sorted({row.round for row in found})
     cells = (
         ((row.alias, row.role), row.round, format_estimate(row.mean, row.low, row.high))
         for row in found
     )
-    note = f"means with {style.level} intervals; after the end the last version stands"
+    note = f"means with {style.level} intervals; a match that ended early keeps its last score"
     header = ["model", "role", *(f"round {each}" for each in numbers)]
     return [Table(header, pivot(cells, numbers), left=2, note=note)]
 
 
 def partner_tables(found: Sequence[PartnerScore], style: Style) -> list[Table]:
-    """By writer and editor, a column a round."""
+    """By pairing, one column per round."""
     numbers = sorted({row.round for row in found})
     cells = (
         ((row.first, row.second), row.round, f"{format_number(row.mean)} ({row.matches})")
@@ -137,28 +137,28 @@ def round_figures(found: Sequence[RoundScore], style: Style) -> Sequence[Figure]
 
 
 def has_rounds(info: RunInfo) -> bool:
-    """Whether a metric of the task is a score after a round."""
+    """Whether the task has a metric that is scored after a round."""
     return any(metric.get("round") for metric in info.identity["metrics"])
 
 
 PARTS = (
     Part(
         "rounds",
-        "From round to round",
+        "Scores by round",
         tuple[RoundScore, ...],
         compute_rounds,
         tables=round_tables,
         figures=round_figures,
         applies=has_rounds,
-        absent="no score of this task goes from round to round",
+        absent="this task has no metric that is scored after each round",
     ),
     Part(
         "partners",
-        "From round to round, by partner",
+        "Scores by round and partner",
         tuple[PartnerScore, ...],
         compute_partners,
         tables=partner_tables,
         applies=has_rounds,
-        absent="no score of this task goes from round to round between two",
+        absent="this task has no metric that is scored after each round of two seats",
     ),
 )

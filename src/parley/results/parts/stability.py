@@ -1,4 +1,4 @@
-"""How the intervals of a run that stopped by what it saw became narrow, look by look."""
+"""Interval widths by number of blocks, for runs with sequential stopping."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from parley.results.part import Part, Rows, Style
 from parley.results.scores import RunScores
 from parley.results.types import Figure, Lines, Series
 from parley.store import RunInfo
-from parley.tables import Table, format_number
+from parley.tables import Table, format_number, plural
 
 BARS = "▁▂▃▄▅▆▇█"
 
 
 @dataclass(frozen=True)
 class HalfWidth:
-    """Half the width of one model's interval in one role; None where blocks contradict each
+    """Half the width of one model's interval in one role; None if its blocks contradict each
     other."""
 
     role: str
@@ -27,7 +27,7 @@ class HalfWidth:
 
 @dataclass(frozen=True)
 class Look:
-    """What the intervals were after so many blocks."""
+    """The intervals after a number of blocks."""
 
     blocks: int
     matches: int
@@ -36,7 +36,7 @@ class Look:
 
 @dataclass(frozen=True)
 class MetricPath:
-    """The looks at one metric, and the half-width that was asked for."""
+    """The looks at one metric, and the requested half-width."""
 
     metric: str
     half_width: float
@@ -45,7 +45,7 @@ class MetricPath:
 
 @dataclass(frozen=True)
 class StabilityResult:
-    """What was asked of a run that stops by itself, and how it got there."""
+    """The stopping rule of a sequential run, and its interval widths over time."""
 
     half_width: float | None
     alpha: float
@@ -56,7 +56,7 @@ class StabilityResult:
 
 
 def compute_stability(run: RunScores) -> StabilityResult | None:
-    """The looks at every metric that the run stops by."""
+    """The looks at every metric that decides when the run stops."""
     stop = run.config.stop
     if stop is None or run.anytime is None:
         return None
@@ -82,7 +82,7 @@ def compute_stability(run: RunScores) -> StabilityResult | None:
 
 
 def stability_tables(found: StabilityResult, style: Style) -> list[Table]:
-    """Half-widths by the number of blocks, look by look."""
+    """Half-widths by number of blocks."""
     tables = []
     for path in found.paths:
         last = path.points[-1].half_widths if path.points else ()
@@ -98,13 +98,13 @@ def stability_tables(found: StabilityResult, style: Style) -> list[Table]:
                 ]
             )
         header = ["blocks", "matches", *(f"{alias}, {role}" for role, alias in cells)]
-        note = f"half-widths of {path.metric}; {describe_aim(found, path)}"
+        note = f"half-width of the interval of {path.metric}; {describe_aim(found, path)}"
         tables.append(Table(header, rows, left=0, note=note))
     return tables
 
 
 def stability_rows(found: StabilityResult) -> Rows:
-    """One row a look and interval."""
+    """One row per look and interval."""
     return [
         {
             "metric": path.metric,
@@ -137,13 +137,13 @@ def stability_figures(found: StabilityResult, style: Style) -> Sequence[Figure]:
             blocks = tuple(float(point.blocks) for point in path.points)
             series.append(Series(f"{alias}, {role}", blocks, tuple(widths)))
         title = f"Half-width of {path.metric}"
-        alt = f"{title} by the number of blocks; {describe_aim(found, path)}"
+        alt = f"{title} by number of blocks; {describe_aim(found, path)}"
         figures.append(Lines(title, alt, "blocks", "half-width", tuple(series)))
     return figures
 
 
 def describe_paths(found: StabilityResult | None) -> list[str]:
-    """The way of the widest interval, drawn in one line for each metric."""
+    """The half-width of the widest interval over time, drawn in one line for each metric."""
     lines = []
     for path in found.paths if found else ():
         known = [[each.half_width for each in point.half_widths] for point in path.points]
@@ -162,33 +162,33 @@ def describe_paths(found: StabilityResult | None) -> list[str]:
                 BARS[round((len(BARS) - 1) * width / max(widest))] for width in thin_out(widest, 24)
             )
             blocks, aim = path.points[-1].blocks, describe_aim(found, path)
-            now = f"{widest[-1]:.3g} after {blocks} blocks ({aim})"
+            now = f"{widest[-1]:.3g} after {plural(blocks, 'block')} ({aim})"
             lines.append(f"widest half-width of {path.metric}: {drawing} {now}")
     return lines
 
 
 def describe_aim(found: StabilityResult, path: MetricPath) -> str:
-    """What the run went for: narrow intervals, or small differences."""
+    """The target of the run: a half-width, or the smallest difference to resolve."""
     width = f"{path.half_width:g}"
-    return f"a race decides differences of {width}" if found.plan == "race" else f"wanted {width}"
+    return f"{'smallest difference to resolve' if found.plan == 'race' else 'target'}: {width}"
 
 
 def thin_out(values: Sequence[float], most: int) -> Sequence[float]:
-    """At most so many values, evenly spread, with the first and the last."""
+    """At most `most` values, evenly spread, including the first and the last."""
     if len(values) <= most:
         return values
     return [values[round(at * (len(values) - 1) / (most - 1))] for at in range(most)]
 
 
 def stops_by_itself(info: RunInfo) -> bool:
-    """Whether a run looks at what it plays."""
+    """Whether a run uses sequential stopping."""
     return info.config.stop is not None
 
 
 PARTS = (
     Part(
         "stability",
-        "How precise it became",
+        "Interval width by number of blocks",
         StabilityResult,
         compute_stability,
         tables=stability_tables,
@@ -196,8 +196,8 @@ PARTS = (
         figures=stability_figures,
         applies=stops_by_itself,
         absent=(
-            "the run played a fixed plan: `--until-stable` and `--plan race` look at what was "
-            "played"
+            "this run had a fixed number of matches; `--until-stable` and `--plan race` stop by "
+            "interval width"
         ),
         section="fairness",
     ),

@@ -1,4 +1,4 @@
-"""Scores by topic or subject, where items have one (AGE, figure 2)."""
+"""Scores by topic or subject, if items have one (AGE, figure 2)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from parley.results.scores import RunScores
 from parley.results.types import Figure, HeatMap
 from parley.statistics import estimates
 from parley.statistics.estimates import Observation
-from parley.tables import Table, format_interval, format_number, pivot
+from parley.tables import Table, format_interval, format_number, pivot, plural
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class TopicScore:
 
 
 def compute_topics(run: RunScores) -> tuple[TopicScore, ...]:
-    """Every model's mean by topic or subject: what a heat map of models and topics shows."""
+    """Every model's mean by topic or subject."""
     topics = {
         str(item["id"]): str(topic)
         for item in run.reader.items()
@@ -78,8 +78,8 @@ def topic_tables(found: Sequence[TopicScore], style: Style) -> list[Table]:
     ]
     lines = [[*line, mean] for line, mean in zip(pivot(cells, aliases), middles, strict=True)]
     note = (
-        f"{leading}: mean (95% interval; blocks), and the mean over models; other metrics are in "
-        f"CSV and JSON{style.fixed_blocks_note}"
+        f"{leading}: mean (95% interval; blocks); last column: mean over models; the CSV and JSON "
+        f"output has all metrics{style.fixed_blocks_note}"
     )
     return [Table(["topic", "role", *aliases, "mean"], lines, left=2, note=note)]
 
@@ -103,7 +103,7 @@ def topic_figures(found: Sequence[TopicScore], style: Style) -> Sequence[Figure]
         means = {(row.topic, row.alias): row.mean for row in rows}
         title = f"{leading} by topic, {role}"
         values = tuple(tuple(means.get((topic, a)) for a in aliases) for topic in topics)
-        alt = f"{title}: {len(topics)} topics, {len(aliases)} models"
+        alt = f"{title}: {plural(len(topics), 'topic')}, {plural(len(aliases), 'model')}"
         figures.append(HeatMap(title, alt, leading, topics, aliases, values))
     return figures
 
@@ -116,6 +116,6 @@ PARTS = (
         compute_topics,
         tables=topic_tables,
         figures=topic_figures,
-        absent="the items of this run have no topics or subjects, or nothing was played",
+        absent="the items of this run have no topic or subject, or no match was played",
     ),
 )

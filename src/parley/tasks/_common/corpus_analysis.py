@@ -1,5 +1,5 @@
-"""Corpus-level scores of texts: all that a pair of models wrote is scored as one, from the counts
-that matches note."""
+"""Corpus-level scores: all texts of a pair of models are scored as one, from the counts that
+matches note."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ from parley.tasks._common.overlap import MEASURES, corpus_score, corpus_signatur
 from parley.tasks._common.writer_editor import OverlapCounts
 
 DRAWS = 200
-Counted = tuple[str, Sequence[int]]  # a match's block, and what was counted in it
+Counted = tuple[str, Sequence[int]]  # the block of a match, and its counts
 
 
 @dataclass(frozen=True)
 class CorpusTable(RoleTableResult):
-    """A role table of corpus-level scores, and what they were computed with."""
+    """A role table of corpus-level scores, with the signature of the metric."""
 
     signature: str
 
@@ -48,7 +48,7 @@ class CorpusTable(RoleTableResult):
 def compute_corpus(run: RunScores) -> tuple[CorpusTable, ...]:
     """Role tables like those of mean scores, with corpus-level scores in the cells."""
     met = {each.match: (each.first, each.second, each.block) for each in run.meetings}
-    # by measure, pair and role: what was counted in every match
+    # by measure, pair and role: the counts of every match
     counts: dict[str, dict[Pair, dict[str, list[Counted]]]] = {}
     blocks: dict[Pair, list[str]] = {}
     for match, note in run.notes(OverlapCounts):
@@ -109,8 +109,8 @@ def make_corpus_cell(
     blocks: list[str],
     drawn: Sequence[CorpusDraws],
 ) -> MeetingCell:
-    """What both wrote in all their matches, each scored as one text, with an interval over
-    blocks."""
+    """The texts of both sides in all their matches, each side scored as one text, with an interval
+    over blocks."""
     given = [by_role.get(role, []) for role in places]
     first, second = (
         corpus_score(name, [numbers for _, numbers in side]) if side else None for side in given
@@ -129,15 +129,15 @@ def make_corpus_cell(
 
 @dataclass(frozen=True)
 class CorpusDraws:
-    """The blocks that a score rests on, and what it is in draws of whole blocks; no draws where
-    there are too few blocks. Cells with the same blocks have the same draws."""
+    """The blocks of a score, and the score in bootstrap samples of blocks; no samples if there are
+    too few blocks. Cells with the same blocks have the same samples."""
 
     blocks: tuple[str, ...]
     scores: Sequence[float]
 
 
 def draw_corpus_scores(name: str, given: Sequence[Counted]) -> CorpusDraws:
-    """A corpus score over draws of whole blocks (bootstrap), always the same draws."""
+    """A corpus score in bootstrap samples of whole blocks, always the same samples."""
     blocks: dict[str, list[int]] = {}
     for block, numbers in given:
         blocks[block] = (
@@ -152,7 +152,7 @@ def draw_corpus_scores(name: str, given: Sequence[Counted]) -> CorpusDraws:
 
 
 def interval_of_draws(value: float | None, scores: Sequence[float], blocks: int) -> Interval:
-    """Student's t with the spread of a score over draws of so many blocks."""
+    """Student's t interval with the standard deviation of a score over bootstrap samples."""
     if value is None or not scores:
         return UNKNOWN
     half = t_quantile(1 - ALPHA / 2, blocks - 1) * stdev(scores)
@@ -161,8 +161,8 @@ def interval_of_draws(value: float | None, scores: Sequence[float], blocks: int)
 
 
 def add_corpus_intervals(edges: Margins, drawn: Mapping[Pair, Sequence[CorpusDraws]]) -> Margins:
-    """Means of rows and columns with their intervals over blocks, where all their cells rest on the
-    same blocks: then a draw of blocks is one of the mean."""
+    """Row and column means with their intervals over blocks, if all their cells have the same
+    blocks: then a bootstrap sample of the cells is one of the mean."""
 
     def known(margin: Margin, side: int, alias: str | None = None) -> Margin:
         cells = [
@@ -182,7 +182,7 @@ def add_corpus_intervals(edges: Margins, drawn: Mapping[Pair, Sequence[CorpusDra
 
 
 def has_references(info: RunInfo) -> bool:
-    """Whether texts of the task are held against references."""
+    """Whether texts of the task are compared with references."""
     return bool(info.identity.get("basis", {}).keys() & MEASURES)
 
 
@@ -195,6 +195,6 @@ PARTS = (
         tables=corpus_tables,
         rows=role_table_rows,
         applies=has_references,
-        absent="no texts of this task are held against references, or nothing was played by two",
+        absent="this task compares no texts with references, or no two seats have played",
     ),
 )

@@ -1,5 +1,5 @@
-"""What an analysis of interviews shows beyond scores: how they ended (KIEval, figure 4), and all
-aspects side by side (tables 8 to 12)."""
+"""Parts of a KIEval result besides its scores: how interviews ended (KIEval, figure 4), and all
+metrics side by side (tables 8 to 12)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from parley.results.types import Bar, Bars, Figure, ScoreRow, Share
 from parley.tables import Table, format_interval, format_number
 from parley.tasks.kieval.rule import RECORD, SILENT, InterviewEnd
 
-NONE = "none"  # the interview went on to its last round
+NONE = "none"  # the interview reached its last round
 # not ended early: played to its last round, or ended by the record or the interactor
 NOT_EARLY = (NONE, RECORD, SILENT)
 
@@ -50,7 +50,7 @@ def count_stops(run: RunScores) -> tuple[StopRow, ...]:
 
 
 def count_reasons(ends: Iterable[str]) -> dict[str, int]:
-    """How often each reason was given, those that ended nothing last."""
+    """How often each reason occurred; NONE comes last."""
     found = Counter(ends)
     return {
         reason: found[reason]
@@ -70,8 +70,8 @@ def stop_tables(found: Sequence[StopRow], style: Style) -> list[Table]:
     header = ["model", "role", "interviews", *(end.replace("_", " ") for end in ends)]
     header += ["ended early", "95% interval", "first answer unreadable", "95% interval"]
     note = (
-        "interviews by what ended them; none: they went on to the last round; intervals over "
-        f"questions{style.fixed_blocks_note}"
+        "interviews by the reason why they ended; none: played to the last round; intervals are "
+        f"over questions{style.fixed_blocks_note}"
     )
     return [Table(header, lines, left=2, note=note)]
 
@@ -83,7 +83,7 @@ def format_percentage(share: Share) -> list[str]:
 
 
 def stop_rows(found: Sequence[StopRow]) -> Rows:
-    """One row a model, a column for each reason."""
+    """One row per model, one column per reason."""
     ends = dict.fromkeys(end for row in found for end in row.reasons)
     return [
         {
@@ -146,11 +146,11 @@ def aspect_tables(found: Sequence[ScoreRow], style: Style) -> list[Table]:
         for key, by in cells.items()
     ]
     header = ["model", "role", *metrics, "blocks"]
-    return [Table(header, lines, left=2, note="means with their intervals")]
+    return [Table(header, lines, left=2, note=f"means with {style.level} intervals")]
 
 
 def aspect_rows(found: Sequence[ScoreRow]) -> Rows:
-    """One row a model and aspect."""
+    """One row per model and aspect."""
     names = ("alias", "role", "metric", "mean", "low", "high", "blocks", "matches", "missing")
     return [{name: getattr(row, name) for name in names} for row in found]
 
@@ -164,15 +164,15 @@ PARTS = (
         tables=stop_tables,
         rows=stop_rows,
         figures=stop_figures,
-        absent="no interview was held in this run",
+        absent="this run has no interviews",
     ),
     Part(
         "aspects",
-        "Aspects side by side",
+        "All metrics side by side",
         tuple[ScoreRow, ...],
         compute_aspects,
         tables=aspect_tables,
         rows=aspect_rows,
-        absent="nothing was played",
+        absent="no match was played",
     ),
 )

@@ -1,5 +1,4 @@
-"""What people see of an interview when they compare two of them (Yu et al. 2024, §4.3, appendix
-C)."""
+"""The annotation sheet for comparing two interviews (Yu et al. 2024, §4.3, appendix C)."""
 
 from __future__ import annotations
 
@@ -13,9 +12,9 @@ from parley.rules.pool import text_of
 
 CRITERIA = {
     "factual accuracy": "are the candidate's statements true?",
-    "logical structure": "does one thing follow from another?",
-    "conciseness": "is it free of what is not needed?",
-    "coherence": "does it fit together, from reply to reply?",
+    "logical structure": "do its arguments follow from each other?",
+    "conciseness": "is it free of unnecessary content?",
+    "coherence": "are its replies consistent with each other?",
 }
 
 

@@ -1,5 +1,5 @@
-"""Several runs analysed together: the comparison of models, and what it says of contamination
-(KIEval §4.2)."""
+"""Several runs analysed together: the comparison of models, and signs of contamination (KIEval
+§4.2)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ SCHEMA = "parley.report/1"
 
 @dataclass
 class ReportRecord:
-    """What runs hold besides scores."""
+    """The entries, stops, violations, costs and cautions of several runs."""
 
     runs: list[dict[str, Any]] = field(default_factory=list)
     entries: list[Entry] = field(default_factory=list)
@@ -50,7 +50,7 @@ class ReportRecord:
 
 @dataclass(frozen=True)
 class Analysis:
-    """Everything that a report on interviews and benchmarks says, as plain data."""
+    """The contents of a report on interviews and benchmarks, as plain data."""
 
     comparison: ModelTable
     correlations: list[CorrelationRow]
@@ -123,7 +123,8 @@ def analyse_runs(refs: Sequence[RunRef], asked: ReportOptions) -> Analysis:
 
 
 def collect_record(refs: Sequence[RunRef]) -> ReportRecord:
-    """What all runs hold; those that only looked for questions are left out, and named."""
+    """Collect the data of all runs. Runs that only verified questions are left out, with a
+    caution."""
     found = ReportRecord()
     for ref in refs:
         with read_run(ref) as reader:
@@ -135,8 +136,9 @@ def collect_record(refs: Sequence[RunRef]) -> ReportRecord:
             }
             if config.verify is not None:
                 found.cautions.append(
-                    f"{reader.info.id} looked for questions that instruments are sure of: no model "
-                    f"is measured by it"
+                    f"{reader.info.id} only verified questions with its instruments, so it "
+                    f"measures no "
+                    f"model"
                 )
                 continue
             run = RunScores(reader)
@@ -154,13 +156,13 @@ def collect_record(refs: Sequence[RunRef]) -> ReportRecord:
             if config.stop is not None:
                 sure = f"{100 * (1 - config.stop.alpha):g}%"
                 found.cautions.append(
-                    f"{reader.info.id} stopped by what it saw: its intervals hold at every look "
-                    f"({sure}), and are wider"
+                    f"{reader.info.id} used sequential stopping: its intervals are anytime-valid "
+                    f"({sure}) and wider than those of a fixed plan"
                 )
             if reader.info.state != "done":
                 found.cautions.append(
-                    f"{reader.info.id} is not complete: {reader.info.state}, "
-                    f"{reader.info.reason or 'still played'}"
+                    f"{reader.info.id} is incomplete: {reader.info.state}, "
+                    f"{reader.info.reason or 'still being played'}"
                 )
             if place["task"] == "kieval":
                 found.spent += spending_by_role(run)
@@ -169,7 +171,7 @@ def collect_record(refs: Sequence[RunRef]) -> ReportRecord:
 
 
 def violation_counts(reader: RunReader) -> list[dict[str, Any]]:
-    """How often who did what in which role."""
+    """Violations by model, role and kind."""
     by, attempts = Counter[tuple[str, str, str]](), Counter[tuple[str, str, str]]()
     kept: dict[tuple[str, str, str], set[int]] = {}
     for tries in group_attempts(reader.violations()):
@@ -192,8 +194,7 @@ def violation_counts(reader: RunReader) -> list[dict[str, Any]]:
 
 
 def keep_used_runs(record: ReportRecord, found: ModelTable) -> ReportRecord:
-    """Only what belongs to the runs whose figures count, where others were set aside for newer
-    ones."""
+    """Drop the data of runs that were replaced by newer ones."""
     used = {(cell.model, run) for cell in found.cells for run in cell.runs}
     runs = {run for _, run in used}
     aside = [each["run"] for each in record.runs if each["run"] not in runs]
@@ -204,12 +205,12 @@ def keep_used_runs(record: ReportRecord, found: ModelTable) -> ReportRecord:
         [each for each in record.violations if each["run"] in runs],
         [each for each in record.spent if each.run in runs],
         [each for each in record.scaling if each.run in runs],
-        [*record.cautions, *([f"set aside for newer runs: {', '.join(aside)}"] if aside else [])],
+        [*record.cautions, *([f"replaced by newer runs: {', '.join(aside)}"] if aside else [])],
     )
 
 
 def compare_controls(found: ModelTable, suspect: str, control: str) -> list[Matched]:
-    """A suspect and its control on all datasets that both were measured on."""
+    """Compare a suspect with its control on all datasets that have results for both."""
     for name in (suspect, control):
         if name not in found.models:
             raise unknown_name("model", name, found.models)
@@ -228,10 +229,10 @@ def compare_controls(found: ModelTable, suspect: str, control: str) -> list[Matc
         if len(set(asked.values())) > 1:
             said = ", ".join(f"{model} from {source}" for model, source in asked.items())
             raise UsageError(
-                f"--control {suspect}={control}: accuracies on {dataset} do not compare "
-                f"({said}); run qa for both"
+                f"--control {suspect}={control}: accuracies on {dataset} are not comparable "
+                f"({said}): run qa for both models"
             )
         both.append(compare_with_control(sides[0], sides[1]))
     if not both:
-        raise UsageError(f"--control {suspect}={control}: no run has measured both on one dataset")
+        raise UsageError(f"--control {suspect}={control}: no dataset has results for both models")
     return both

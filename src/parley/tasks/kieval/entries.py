@@ -1,5 +1,5 @@
-"""Runs of interviews and of benchmarks, gathered by model and dataset: every figure with its
-interval, n and signature."""
+"""Results of interviews and benchmarks by model and dataset: every number with its interval, n and
+signature."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from parley.tasks.kieval.rule import ASPECTS
 TASKS = ("kieval", "qa")
 # of qa and kieval: from 0 to 1 there, in percent here
 SHARES = ("accuracy", "answer_accuracy")
-# metrics of interviews as runs have called them that were made by version 1 of the task
+# names of metrics in runs of version 1 of the task
 EARLIER_NAMES = {
     **{aspect: f"mark_{aspect}" for aspect in ASPECTS},
     "first_answer": "answer_accuracy",
@@ -28,8 +28,7 @@ EARLIER_NAMES = {
 
 @dataclass(frozen=True)
 class MeasuredMean:
-    """A mean over n questions and where it lies; what no run has measured has neither n nor
-    interval."""
+    """A mean over n questions with its interval; a mean from a file has neither n nor interval."""
 
     value: float | None
     low: float | None = None
@@ -41,7 +40,7 @@ class MeasuredMean:
 
 @dataclass(frozen=True)
 class Entry:
-    """One model on one dataset in one task: by metric its figure, and the values question by
+    """One model on one dataset in one task: the mean of every metric, and the values by
     question."""
 
     model: str
@@ -54,11 +53,11 @@ class Entry:
     runs: tuple[str, ...] = ()
     requested: str = ""
     created: float = 0.0
-    fixed: bool = True  # the number of questions was: the run did not stop by what it saw
+    fixed: bool = True  # the number of questions was fixed: no sequential stopping
 
 
 def collect_entries(run: RunScores) -> list[Entry]:
-    """Everything that a run of one of these tasks says of its models."""
+    """The entries of a run, one per model."""
     reader, config = run.reader, run.config
     task, role = reader.info.identity["task"], run.roles[0]
     means, found = block_means(run.observations), []
@@ -92,8 +91,8 @@ def collect_entries(run: RunScores) -> list[Entry]:
 
 
 def metric_name(task: str, metric: str, params: dict[str, Any]) -> str:
-    """A metric by one name: the KIEval score by its convention, whichever of the two a run leads
-    with, and names of version 1 by those of today."""
+    """The common name of a metric: the KIEval score with its convention, and names of version 1
+    translated to current ones."""
     if task != "kieval":
         return metric
     if metric == "kieval":
@@ -102,18 +101,18 @@ def metric_name(task: str, metric: str, params: dict[str, Any]) -> str:
 
 
 def dataset_name(given: str | None) -> str:
-    """A dataset by one name, however its path was written."""
+    """The common name of a dataset, with a normalised path."""
     return "own items" if given is None else os.path.normpath(given) if os.sep in given else given
 
 
 def comparable_facts(signature: str) -> tuple[str, ...]:
-    """What a score rests on, but for the number of matches, which is n."""
+    """The facts of a signature without the number of matches, which is n."""
     return tuple(fact for fact in signature.split("|") if not fact.startswith("matches:"))
 
 
 def merge_entries(found: Iterable[Entry], newest: bool = False) -> list[Entry]:
-    """One entry for a model, dataset and task; runs that were made alike are taken together, others
-    are refused."""
+    """One entry per model, dataset and task. Runs with the same settings are pooled, others are
+    refused."""
     kept: dict[tuple[str, str, str], Entry] = {}
     for entry in sorted(found, key=lambda entry: entry.created):
         key = (entry.model, entry.dataset, entry.task)
@@ -122,7 +121,7 @@ def merge_entries(found: Iterable[Entry], newest: bool = False) -> list[Entry]:
             kept[key] = entry
             continue
         if set(entry.runs) & set(before.runs):
-            raise UsageError(f"the run {entry.runs[0]} is given twice")
+            raise UsageError(f"run {entry.runs[0]} is given twice")
         if (
             comparable_facts(entry.signature) == comparable_facts(before.signature)
             and entry.fixed
@@ -135,16 +134,16 @@ def merge_entries(found: Iterable[Entry], newest: bool = False) -> list[Entry]:
             apart = describe_differences([before.signature, entry.signature])
             there = f"{' and '.join(before.runs)} and {' and '.join(entry.runs)}"
             raise UsageError(
-                f"{there} both give {entry.model} on {entry.dataset} "
-                f"({entry.task}), and not alike: "
-                f"{apart or 'one stopped by what it saw'}; "
-                "leave one out, or take the newest of such runs with --newest"
+                f"{there} both measure {entry.model} on {entry.dataset} "
+                f"({entry.task}), with different settings: "
+                f"{apart or 'one used sequential stopping'}. "
+                "Leave one out, or use --newest to keep only the newest run"
             )
     return list(kept.values())
 
 
 def pool_entries(one: Entry, other: Entry) -> Entry:
-    """Two runs that were made alike as one: questions that both put count once, by their mean."""
+    """Pool two runs with the same settings: questions in both runs count once, by their mean."""
     figures, questions = {}, {}
     for metric in one.questions:
         sides = [each.questions.get(metric, {}) for each in (one, other)]
@@ -170,15 +169,14 @@ def describe_differences(signatures: Sequence[str]) -> str:
     shared = set(facts[0]).intersection(*facts[1:])
     said = [", ".join(fact for fact in each if fact not in shared) for each in facts]
     return (
-        " against ".join(part or "nothing of that" for part in dict.fromkeys(said))
+        " versus ".join(part or "none of these" for part in dict.fromkeys(said))
         if any(said)
         else ""
     )
 
 
 def overall_mean(figures: Sequence[MeasuredMean | None]) -> MeasuredMean:
-    """The unweighted mean over datasets, where all have a figure; the interval by what each
-    dataset's leaves open.
+    """The unweighted mean over datasets, if all have a value, with its interval.
 
     Distances from the means to the ends of their intervals add up in squares (Zou & Donner 2008).
     """
@@ -198,7 +196,8 @@ def overall_mean(figures: Sequence[MeasuredMean | None]) -> MeasuredMean:
 
 
 def interval_of_means(parts: Sequence[tuple[float | None, float | None, float | None]]) -> Interval:
-    """The interval of a mean of independent means, from theirs; unknown if one of them is."""
+    """The interval of a mean of independent means, from their intervals; unknown if one is
+    unknown."""
     below = above = 0.0
     for value, low, high in parts:
         if value is None or low is None or high is None:
@@ -209,5 +208,5 @@ def interval_of_means(parts: Sequence[tuple[float | None, float | None, float | 
 
 
 def clamp_percentages(values: dict[str, float]) -> dict[str, float]:
-    """Values without what rounding added to the ends of their range."""
+    """Values clamped to 0 to 100, which rounding errors may exceed."""
     return {key: min(max(value, PERCENT[0]), PERCENT[1]) for key, value in values.items()}

@@ -1,5 +1,4 @@
-"""Models beside each other on every dataset and over all of them (KIEval, table 2), from what was
-gathered: plain data."""
+"""A table of models by dataset and over all datasets (KIEval, table 2), as plain data."""
 
 from __future__ import annotations
 
@@ -41,8 +40,8 @@ class ModelCell:
 
     @property
     def point(self) -> ModelPoint:
-        """For the line of score on accuracy; the errors of its means are known if both were
-        measured question by question."""
+        """The point of the model in the regression of score on accuracy, with standard errors if
+        both were measured question by question."""
         accuracy, score = (
             self.figures[name].value if name in self.figures else None
             for name in ("accuracy", "kieval_played")
@@ -54,8 +53,7 @@ class ModelCell:
 
 @dataclass(frozen=True)
 class ModelTable:
-    """All models on all datasets, the figures over all datasets, and further columns from
-    elsewhere."""
+    """All models on all datasets, means over datasets, and further columns from a file."""
 
     datasets: list[str]
     models: list[str]
@@ -69,8 +67,8 @@ class ModelTable:
 
     @cached_property
     def overall(self) -> dict[str, dict[str, MeasuredMean]]:
-        """Unweighted means over datasets by model and measure; a model that lacks a dataset that
-        others have, has none."""
+        """Unweighted means over datasets by model and measure; None for a model that lacks a
+        dataset."""
         wanted = {
             measure: [
                 name
@@ -95,8 +93,7 @@ class ModelTable:
 
     @property
     def points(self) -> list[ModelPoint]:
-        """Where there is something to compare: models that were interviewed, on datasets of which
-        an accuracy is known."""
+        """The points of all datasets on which a model has both an accuracy and a score."""
         found = [cell.point for cell in self.cells]
         both = {
             point.dataset
@@ -107,7 +104,7 @@ class ModelTable:
 
 
 def build_model_table(entries: Iterable[Entry], scores: ScoresFile | None = None) -> ModelTable:
-    """What was gathered, and what a file gives, by model and dataset."""
+    """Combine entries and a scores file by model and dataset."""
     known = {(entry.model, entry.dataset, entry.task): entry for entry in entries}
     scores = scores or ScoresFile()
     scores.refuse_strangers({model for model, _, _ in known})
@@ -133,8 +130,8 @@ def build_model_table(entries: Iterable[Entry], scores: ScoresFile | None = None
 def make_model_cell(
     model: str, dataset: str, interviews: Entry | None, benchmark: Entry | None, scores: ScoresFile
 ) -> ModelCell:
-    """One model on one dataset: the accuracy is the benchmark's, else a file's, else that of the
-    first answers."""
+    """One model on one dataset. The accuracy comes from the benchmark, else from the file, else
+    from the first answers."""
     figures: dict[str, MeasuredMean] = {}
     given = {
         measure: value
@@ -160,8 +157,8 @@ def make_model_cell(
         name = "kieval_played" if measure == "kieval" else measure
         if name in figures:
             raise UsageError(
-                f"{scores.source} gives {measure}@{dataset} of {model}, which "
-                f"{entries[0].runs[0]} has measured"
+                f"{scores.source} gives {measure}@{dataset} of {model}, but "
+                f"{entries[0].runs[0]} has measured it: remove it from the file"
             )
         figures[name] = MeasuredMean(value)
     right = (
@@ -193,8 +190,7 @@ def make_model_cell(
 
 
 def find_cautions(entries: Sequence[Entry], cells: Sequence[ModelCell]) -> list[str]:
-    """What to know before models are compared: that they were not measured alike, or are not what
-    they seem."""
+    """Cautions about comparisons: different settings, sources or models."""
     said = []
     for dataset, task in dict.fromkeys((entry.dataset, entry.task) for entry in entries):
         signatures = [
@@ -202,7 +198,7 @@ def find_cautions(entries: Sequence[Entry], cells: Sequence[ModelCell]) -> list[
         ]
         if apart := describe_differences(signatures):
             said.append(
-                f"{task} on {dataset}: models were not measured alike, and compare "
+                f"{task} on {dataset}: models were measured with different settings, compare them "
                 f"with care: {apart}"
             )
     for dataset in dict.fromkeys(cell.dataset for cell in cells):
@@ -214,11 +210,9 @@ def find_cautions(entries: Sequence[Entry], cells: Sequence[ModelCell]) -> list[
             for name in sources:
                 here = [each for each in cells if (each.dataset, each.source) == (dataset, name)]
                 by.append(f"{name} ({', '.join(each.model for each in here)})")
-            said.append(
-                f"{dataset}: accuracies do not all come from the same source: {', '.join(by)}"
-            )
+            said.append(f"{dataset}: accuracies come from different sources: {', '.join(by)}")
     for model in dict.fromkeys(entry.model for entry in entries):
         names = sorted({entry.requested for entry in entries if entry.model == model})
         if len(names) > 1 and not all(name.startswith("bot/") for name in names):
-            said.append(f"{model} is not the same model in all runs: {', '.join(names)}")
+            said.append(f"{model} stands for different models in these runs: {', '.join(names)}")
     return said

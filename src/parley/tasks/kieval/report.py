@@ -1,5 +1,5 @@
-"""What KIEval reports of several runs: interviews and benchmarks by model and dataset,
-contamination, how interviews ended, what they cost."""
+"""The KIEval report on several runs: interviews and benchmarks by model and dataset, contamination,
+how interviews ended, and their cost."""
 
 from __future__ import annotations
 
@@ -13,7 +13,14 @@ from parley.statistics.contamination import LOOK, SUSPECTED, Contamination, Fit,
 from parley.statistics.estimates import PairedDifference
 from parley.statistics.matched_controls import Matched
 from parley.store import RunRef
-from parley.tables import Table, format_interval, format_number, format_p_value, format_signed
+from parley.tables import (
+    Table,
+    format_interval,
+    format_number,
+    format_p_value,
+    format_signed,
+    plural,
+)
 from parley.tasks.kieval.analysis import NONE, stop_bars
 from parley.tasks.kieval.comparison import Analysis, analyse_runs
 from parley.tasks.kieval.entries import TASKS, comparable_facts
@@ -22,9 +29,10 @@ from parley.tasks.kieval.model_table import CONVENTIONS, FIRST, ModelCell
 from parley.tasks.kieval.rule import ASPECTS
 
 LEVEL = "95% interval"
+CONVENTION_TITLES = dict(zip(CONVENTIONS, ("KIEval", "KIEval, zero"), strict=True))
 LEGEND = (
-    "Line and band: where models are expected by the others; the band leaves out 5 in 100 honest "
-    "models on either side. ◆ suspected, □ worth a look, ▲ above the line, ● others."
+    "Line and band: the score expected from the other models; 5% of honest models lie below the "
+    "band and 5% above it. ◆ suspected, □ worth a look, ▲ above the line, ● others."
 )
 
 
@@ -35,7 +43,7 @@ def compare(refs: Sequence[RunRef], options: ReportOptions) -> ComparisonResult:
 
 
 def all_sections(found: Analysis) -> Iterator[Section]:
-    """All that there is something to say of, in the order of the paper."""
+    """All sections that have data, in the order of the paper."""
     if found.cautions:
         yield Section("Read this first", [Table(["caution"], [[line] for line in found.cautions])])
     if found.comparison.models:
@@ -43,7 +51,7 @@ def all_sections(found: Analysis) -> Iterator[Section]:
     for dataset in found.comparison.datasets:
         yield Section(f"Results on {dataset}", list(dataset_tables(found, dataset)))
     if found.correlations:
-        yield Section("Accuracy and KIEval score: correlation", [correlation_table(found)])
+        yield Section("Correlation of accuracy and KIEval score", [correlation_table(found)])
     if found.contamination is not None:
         tables, words = contamination_tables(found.contamination), describe_verdict(found)
         figures = contamination_figures(found.contamination)
@@ -62,53 +70,67 @@ def all_sections(found: Analysis) -> Iterator[Section]:
 
 
 def overview_table(found: Analysis) -> Table:
-    """Every model on every dataset and over all (table 2); the intervals over all stand here, the
-    others by dataset."""
+    """Every model on every dataset and over all datasets (table 2), with overall intervals; the
+    intervals by dataset are in the tables of datasets. Measures without any value have no column.
+    """
     shown, header = found.comparison, ["model"]
+    measures = {
+        dataset: list_measures([cell for cell in shown.cells if cell.dataset == dataset])
+        for dataset in shown.datasets
+    }
+    by_dataset = {"accuracy": ("acc.", 1), "kieval_played": ("KIEval", 1), "rounds": ("rounds", 2)}
     for dataset in shown.datasets:
-        header += [f"{dataset} acc.", "KIEval", "rounds"]
-    header += [
-        "overall acc.",
-        LEVEL,
-        "KIEval",
-        LEVEL,
-        "KIEval, zero",
-        LEVEL,
-        "questions",
-        "interviews",
-        *shown.columns,
-    ]
+        titles = [title for name, (title, _) in by_dataset.items() if name in measures[dataset]]
+        header += [f"{dataset} {titles[0]}", *titles[1:]] if titles else []
+    known = list_measures(shown.cells)
+    overall = {
+        name: title
+        for name, title in {"accuracy": "acc.", **CONVENTION_TITLES}.items()
+        if name in known
+    }
+    counts = {
+        name: title
+        for name, title in {"accuracy": "questions", "kieval_played": "interviews"}.items()
+        if name in known
+    }
+    for at, title in enumerate(overall.values()):
+        header += [title if at else f"overall {title}", LEVEL]
+    header += [*counts.values(), *shown.columns]
     rows = []
     for model in shown.models:
         row = [model]
         for dataset in shown.datasets:
             cell = shown.by.get((model, dataset))
             row += [
-                format_measure(cell, "accuracy"),
-                format_measure(cell, "kieval_played"),
-                format_measure(cell, "rounds", 2),
+                format_measure(cell, measure, digits)
+                for measure, (_, digits) in by_dataset.items()
+                if measure in measures[dataset]
             ]
         whole = shown.overall[model]
-        for measure in ("accuracy", *CONVENTIONS):
+        for measure in overall:
             figure = whole.get(measure, Mean(None))
             row += [format_number(figure.value, 1), format_interval(figure.low, figure.high, 1)]
-        row += [
-            format_count(whole.get(measure, Mean(None)).n)
-            for measure in ("accuracy", "kieval_played")
-        ]
+        row += [format_count(whole.get(measure, Mean(None)).n) for measure in counts]
         row += [format_number(by.get(model)) for by in shown.columns.values()]
         rows.append(row)
+    meanings = {
+        "accuracy": "acc.: benchmark accuracy in percent",
+        "kieval_played": "KIEval: score over the rounds that were played",
+        "kieval_zero": "KIEval, zero: rounds after an early end count as 0",
+    }
     notes = [
-        (
-            "acc.: benchmark accuracy, in percent; KIEval: rounds that were played count (zero: "
-            "those lost to an early end count 0)"
-        ),
-        (
-            "overall: unweighted means over datasets, for models that have all of them; "
-            "intervals, n, signatures: by dataset, below"
-        ),
+        "; ".join(text for name, text in meanings.items() if name in known),
+        "overall: unweighted mean over datasets, for models that have all of them; the tables "
+        "below have intervals, n and signatures by dataset",
     ]
-    return Table(header, rows, note="\n".join(notes))
+    return Table(header, rows, note="\n".join(filter(None, notes)))
+
+
+def list_measures(cells: Sequence[ModelCell]) -> set[str]:
+    """The measures that at least one of these cells has a value of."""
+    return {
+        name for cell in cells for name, figure in cell.figures.items() if figure.value is not None
+    }
 
 
 def format_measure(cell: ModelCell | None, measure: str, digits: int = 1) -> str:
@@ -125,14 +147,16 @@ def format_count(n: int | None) -> str:
 
 
 def dataset_tables(found: Analysis, dataset: str) -> Iterator[Table]:
-    """One dataset: accuracies, scores by both conventions and rounds with all that belongs to them;
-    aspects (tables 8 to 12)."""
+    """One dataset: accuracies, scores by both conventions and rounds, with intervals and n; aspects
+    (tables 8 to 12)."""
     cells = [cell for cell in found.comparison.cells if cell.dataset == dataset]
-    measures = {
+    known = list_measures(cells)
+    titles = {
         "accuracy": ("acc.", 1), "first_answers": ("interviewed", 1),
-        "kieval_played": ("KIEval", 1),
-        "kieval_zero": ("KIEval, zero", 1), "rounds": ("rounds", 2),
+        "kieval_played": (CONVENTION_TITLES["kieval_played"], 1),
+        "kieval_zero": (CONVENTION_TITLES["kieval_zero"], 1), "rounds": ("rounds", 2),
     }  # fmt: skip
+    measures = {name: shown for name, shown in titles.items() if name in known}
     header = ["model", "acc. from"]
     for title, _ in measures.values():
         header += [title, LEVEL, "n"]
@@ -149,11 +173,10 @@ def dataset_tables(found: Analysis, dataset: str) -> Iterator[Table]:
         rows.append(
             [*row, str(max((figure.missing for figure in cell.figures.values()), default=0))]
         )
-    notes = [
-        "interviewed: accuracy of the first answers to the interviewed questions; n: questions"
-    ]
+    interviewed = "interviewed: accuracy of the first answers in the interviews"
+    notes = ["; ".join([*([interviewed] if "first_answers" in known else []), "n: questions"])]
     if any(cell.source == FIRST for cell in cells):
-        notes.append(f"{FIRST}: no benchmark was run, so acc. is that of the interviewed questions")
+        notes.append(f"{FIRST}: no benchmark was run, so acc. is the accuracy in the interviews")
     yield Table(
         [*header, "missing"], rows, left=2, note="\n".join([*notes, *signature_lines(cells)])
     )
@@ -162,7 +185,7 @@ def dataset_tables(found: Analysis, dataset: str) -> Iterator[Table]:
 
 
 def aspect_table(cells: list[ModelCell]) -> Table:
-    """The KIEval score of every aspect, as the run counts rounds that were not played."""
+    """The KIEval score of every aspect, by the run's convention for rounds that were not played."""
     rows = [
         [cell.model]
         + [
@@ -177,14 +200,14 @@ def aspect_table(cells: list[ModelCell]) -> Table:
         ["model", *(f"mark_{aspect}" for aspect in ASPECTS), "n"],
         rows,
         note=(
-            f"the evaluator's marks by aspect, as KIEval scores with their {LEVEL}s, by the "
-            "convention that the signature names; n: interviews"
+            f"the evaluator's marks by aspect, as KIEval scores with {LEVEL}s; the signature says "
+            "how rounds after an early end count; n: interviews"
         ),
     )
 
 
 def signature_lines(cells: list[ModelCell]) -> list[str]:
-    """The signatures that the figures of a dataset rest on, each once."""
+    """The signatures of the scores of a dataset, each once."""
     found: dict[tuple[str, ...], list[str]] = {}
     for task in ("kieval", "qa"):
         for cell in cells:
@@ -201,7 +224,7 @@ def correlation_table(found: Analysis) -> Table:
     rows = [
         [
             row.dataset or "overall",
-            ", ".join(row.without) or "nobody",
+            ", ".join(row.without) or "none",
             format_number(row.correlation.r, 3),
         ]
         + [format_interval(row.correlation.interval.low, row.correlation.interval.high, 3)]
@@ -209,34 +232,29 @@ def correlation_table(found: Analysis) -> Table:
         for row in found.correlations
     ]
     note = (
-        "Pearson's r over models, p two-sided by Student's t, interval by Fisher's z; overall "
-        "takes every model on every dataset for a point of its own, as the paper does: they are "
-        "not independent, so its p and interval are too sure"
+        "Pearson's r over models; p: two-sided t-test; interval: Fisher's z; overall: every model "
+        "on every dataset is one point, as in the paper; these points are not independent, so p is "
+        "too small and the interval too narrow"
     )
     return Table(["dataset", "without", "r", LEVEL, "p", "n"], rows, left=2, note=note)
 
 
 def describe_verdict(found: Analysis) -> str:
-    """What the analysis says of models, in a sentence for each level."""
+    """The verdict on models, in one sentence for each level."""
     assert found.contamination is not None
     said = found.contamination
     lines = [
-        f"Suspected of knowing a benchmark better than its subject: {', '.join(said.suspected)}."
-        if said.suspected
-        else "",
-        (
-            f"Worth a look, which is an invitation to look and no finding: "
-            f"{', '.join(said.worth_a_look)}."
-        )
+        f"Suspected of contamination: {', '.join(said.suspected)}." if said.suspected else "",
+        (f"Worth a look, but not significant after correction: {', '.join(said.worth_a_look)}.")
         if said.worth_a_look
         else "",
-        f"Above the line, where the benchmark does not show what they can: {', '.join(said.above)}."
+        f"Above the line, better in interviews than expected: {', '.join(said.above)}."
         if said.above
         else "",
     ]
     tested = any(one.datasets for one in said.standings)
     return " ".join(filter(None, lines)) or (
-        "No model lies apart from the others." if tested else "There is no verdict."
+        "No model differs significantly from the others." if tested else "No model could be tested."
     )
 
 
@@ -272,12 +290,12 @@ def stop_table(found: Analysis) -> Table:
         header,
         rows,
         left=3,
-        note="numbers of interviews by what ended them; shares with intervals over questions",
+        note="number of interviews by the reason why they ended; intervals are over questions",
     )
 
 
 def violation_table(found: Analysis) -> Table:
-    """Replies that were too long, answers given away, forms not kept."""
+    """Violations by model, role and run."""
     rows = [
         [
             row["alias"],
@@ -291,7 +309,8 @@ def violation_table(found: Analysis) -> Table:
         for row in found.record.violations
     ]
     note = (
-        "count: how often, in how many matches; what an instrument did is counted by its own name"
+        "count: number of violations; matches: matches that have one; instruments are listed under "
+        "their own names"
     )
     return Table(
         ["model", "role", "dataset", "run", "violation", "count", "matches"],
@@ -302,7 +321,7 @@ def violation_table(found: Analysis) -> Table:
 
 
 def interview_cost_tables(found: Analysis) -> Iterator[Table]:
-    """Tokens by role and conversation (table 14); what more models would cost (table 15)."""
+    """Tokens by role and conversation (table 14), and the cost of more models (table 15)."""
     rows = []
     for one in found.record.spent:
         least = "" if one.counted == one.calls else "≥ "
@@ -329,11 +348,11 @@ def interview_cost_tables(found: Analysis) -> Iterator[Table]:
         "tokens in",
         "cached",
         "tokens out",
-        "usd a model",
+        "usd per model",
     ]
     note = (
-        "tokens: means over conversations; ≥: not all calls were counted by their endpoints; –: "
-        "none was, or no price is known"
+        "tokens: mean per conversation; ≥: endpoints did not report the tokens of all calls; –: no "
+        "tokens were reported, or the price is unknown"
     )
     yield Table(header, rows, left=2, note=note)
     if found.record.scaling:
@@ -343,8 +362,8 @@ def interview_cost_tables(found: Analysis) -> Iterator[Table]:
             for how, key in (("one by one", "single"), ("in pairs", "pairwise"))
         ]
         note = (
-            "USD for interactor and evaluator, by what they cost here; in pairs: every two models "
-            "are compared on every question by one reply to both conversations in full"
+            "USD for interactor and evaluator, extrapolated from this run; in pairs: the evaluator "
+            "compares every two models on every question, in one reply to both full conversations"
         )
         models = [
             f"{row['models']:g} models" if row["models"] != 1 else "1 model"
@@ -383,7 +402,7 @@ def contamination_tables(found: Contamination) -> list[Table]:
 
 
 def position_table(fit: Fit) -> Table:
-    """Every model of a dataset beside the line of the others."""
+    """Every model of a dataset, compared with the line of the others."""
     rows = [
         [
             one.model,
@@ -415,20 +434,22 @@ def position_table(fit: Fit) -> Table:
     if fit.line is not None:
         sign, slope = "+" if fit.line.slope >= 0 else "−", format_number(abs(fit.line.slope))
         line = f"KIEval = {format_number(fit.line.intercept)} {sign} {slope} · accuracy"
-        notes.append(f"line of {fit.line.n} models ({', '.join(fit.fitted)}): {line}")
+        notes.append(
+            f"line fitted to {plural(fit.line.n, 'model')} ({', '.join(fit.fitted)}): {line}"
+        )
     if fit.aside:
-        notes.append(f"lie apart, and are not in the line: {', '.join(fit.aside)}")
+        notes.append(f"outliers, left out of the line: {', '.join(fit.aside)}")
     if fit.missing:
-        notes.append(f"without accuracy or score: {', '.join(fit.missing)}")
+        notes.append(f"no accuracy or no score: {', '.join(fit.missing)}")
     notes.append(
-        "expected: by the line of the others; distance: from it, in standard errors; p "
-        "one-sided, for this dataset alone"
+        "expected: predicted by the line of the other models; distance: from that, in standard "
+        "errors; p: one-sided, for this dataset alone"
     )
     return Table(header, rows, note="\n".join(notes))
 
 
 def control_table(found: Sequence[Matched]) -> Table:
-    """A suspect less its control, question by question (table 3)."""
+    """A suspect minus its control, question by question (table 3)."""
     rows = [
         [
             one.dataset,
@@ -444,8 +465,8 @@ def control_table(found: Sequence[Matched]) -> Table:
     for title in ("accuracy", "KIEval", "excess"):
         header += [title, "95% interval", "p", "n"]
     note = (
-        "suspect less control, in points, on the questions that both answered; excess: what it "
-        "gains in accuracy and not in conversation; p not corrected"
+        "suspect minus control, in points, on the questions that both answered; excess: difference "
+        "in accuracy minus difference in KIEval score; p is not corrected"
     )
     return Table(header, rows, left=3, note=note)
 
@@ -463,12 +484,12 @@ def difference_cells(pair: PairedDifference | None) -> list[str]:
 
 
 def level_word(side: SideTest) -> str:
-    """The level that is reached, if one is."""
+    """The level that was reached, if any."""
     return side.level or ("not tested" if side.p is None else "")
 
 
 def flat_table(found: Analysis) -> Table:
-    """Every figure in a row of its own, unrounded."""
+    """One row per number, unrounded."""
     rows: list[dict[str, Any]] = []
     for cell in found.comparison.cells:
         for measure, figure in {
@@ -554,7 +575,7 @@ def flat_table(found: Analysis) -> Table:
 
 
 def contamination_figures(found: Contamination) -> list[Figure]:
-    """Score against accuracy, dataset by dataset, with the line that models are held against."""
+    """Score against accuracy by dataset, with the fitted line."""
     return [fit_figure(fit) for fit in found.fits if fit.positions]
 
 
@@ -575,7 +596,7 @@ def fit_figure(fit: Fit) -> Scatter:
 
 
 def position_dot(one: Position) -> Dot:
-    """A model, marked if it lies apart from the line."""
+    """A model, marked if it is far from the line."""
     level = one.below.level or one.above.level
     said = f"{one.model}: accuracy {one.accuracy:.1f}, KIEval {one.score:.1f}"
     mark = {SUSPECTED: "suspected", LOOK: "look"}.get(one.below.level or "", "")

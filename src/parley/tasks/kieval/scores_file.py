@@ -1,5 +1,5 @@
-"""Figures from elsewhere: further columns by model, and accuracies or scores that no run has
-measured, from a csv file."""
+"""External scores from a CSV file: further columns by model, and accuracies or scores that no run
+has measured."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from parley.errors import UsageError, unknown_name
+from parley.tables import plural
 
 LONG = ("model", "column", "value")
-# of a dataset, as in accuracy@mmlu, and their ends
+# measures of a dataset, as in accuracy@mmlu, and their upper bounds
 MEASURES = {"accuracy": 100.0, "kieval": 100.0, "rounds": math.inf}
 
 
 @dataclass(frozen=True)
 class ScoresFile:
-    """What a file says: by model and column, and by model, dataset and measure."""
+    """The scores of a file: by model and column, and by model, dataset and measure."""
 
     source: str = ""
     columns: dict[str, dict[str, float]] = field(default_factory=dict)  # column: model: value
@@ -27,7 +28,7 @@ class ScoresFile:
     given: dict[tuple[str, str, str], float] = field(default_factory=dict)
 
     def refuse_strangers(self, models: Collection[str]) -> None:
-        """A model of which there is nothing but further columns is most likely misspelt."""
+        """Refuse a model that has only further columns: its name is most likely misspelt."""
         known = {*models, *(model for model, _, _ in self.given)}
         for column, by in self.columns.items():
             for model in by:
@@ -36,11 +37,11 @@ class ScoresFile:
 
 
 def read_scores_file(path: str | Path) -> ScoresFile:
-    """A csv file: a header of `model,column,value`, or of `model` and a column for each figure."""
+    """Read a CSV file with the header `model,column,value`, or `model` and one column per score."""
     try:
         text = Path(path).read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as wrong:
-        raise UsageError(f"{path} cannot be read as a csv file: {wrong}") from None
+        raise UsageError(f"{path} cannot be read as a CSV file: {wrong}") from None
     rows = [
         (at, [cell.strip() for cell in row])
         for at, row in enumerate(csv.reader(io.StringIO(text)), 1)
@@ -48,18 +49,20 @@ def read_scores_file(path: str | Path) -> ScoresFile:
     ]
     if not rows:
         raise UsageError(
-            f"{path} is empty; wanted a header `model,column,value`, "
-            f"or `model` and a column for each figure"
+            f"{path} is empty: it needs a header `model,column,value`, "
+            f"or `model` and one column per score"
         )
     (_, header), *body = rows
     if "model" not in header:
-        raise UsageError(f"{path}, row 1: no column is called `model`; found {', '.join(header)}")
+        raise UsageError(f"{path}, row 1: wanted a column `model`, found {', '.join(header)}")
     if twice := sorted({name for name in header if header.count(name) > 1}):
-        raise UsageError(f"{path}, row 1: the column {twice[0]!r} is there twice")
+        raise UsageError(f"{path}, row 1: the column {twice[0]!r} appears twice")
     found = ScoresFile(str(path))
     for at, row in body:
         if len(row) != len(header):
-            raise UsageError(f"{path}, row {at}: {len(row)} cells, the header has {len(header)}")
+            raise UsageError(
+                f"{path}, row {at}: {plural(len(row), 'cell')}, but the header has {len(header)}"
+            )
         for model, column, value in parse_row(
             dict(zip(header, row, strict=True)), f"{path}, row {at}"
         ):
@@ -71,11 +74,11 @@ def parse_row(row: dict[str, str], where: str) -> Iterator[tuple[str, str, float
     """Model, column and value; an empty cell is missing."""
     model = row.pop("model")
     if not model:
-        raise UsageError(f"{where}: the model has no name")
+        raise UsageError(f"{where}: the name of the model is empty")
     named = {row["column"]: row["value"]} if set(row) == {"column", "value"} else row
     for column, text in named.items():
         if not column:
-            raise UsageError(f"{where}: a column has no name")
+            raise UsageError(f"{where}: the name of a column is empty")
         if not text:
             continue
         try:
@@ -84,31 +87,30 @@ def parse_row(row: dict[str, str], where: str) -> Iterator[tuple[str, str, float
             value = math.nan
         if not math.isfinite(value):
             raise UsageError(
-                f"{where}, {column}: wanted a number, or nothing where it is "
-                f"missing; found {text!r}"
+                f"{where}: {column} must be a number, or empty if it is missing, not {text!r}"
             )
         yield model, column, value
 
 
 def add_figure(found: ScoresFile, model: str, column: str, value: float, where: str) -> None:
-    """A figure in its place; each has one."""
+    """Add a score, and refuse duplicates."""
     measure, mark, dataset = column.partition("@")
     if not mark:
         by = found.columns.setdefault(column, {})
         if model in by:
-            raise UsageError(f"{where}: {column} of {model} is there twice")
+            raise UsageError(f"{where}: {column} of {model} is given twice")
         by[model] = value
         return
     if measure not in MEASURES or not dataset:
         raise UsageError(
-            f"{where}: {column!r} is no figure of a dataset; wanted accuracy@NAME, "
+            f"{where}: {column!r} is not a measure of a dataset: use accuracy@NAME, "
             f"kieval@NAME or rounds@NAME"
         )
     if not 0 <= value <= MEASURES[measure]:
         raise UsageError(
-            f"{where}: {column} of {model} is {value:g}; wanted "
-            f"{'0 to 100' if measure != 'rounds' else '0 or more'}"
+            f"{where}: {column} of {model} must be "
+            f"{'0 to 100' if measure != 'rounds' else '0 or more'}, not {value:g}"
         )
     if (model, dataset, measure) in found.given:
-        raise UsageError(f"{where}: {column} of {model} is there twice")
+        raise UsageError(f"{where}: {column} of {model} is given twice")
     found.given[model, dataset, measure] = value

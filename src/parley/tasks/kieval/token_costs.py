@@ -1,5 +1,5 @@
-"""What interviews took: tokens by role (KIEval, table 14), and what more models would cost, graded
-singly or in pairs (15)."""
+"""Tokens of interviews by role (KIEval, table 14), and the cost of more models, graded one by one
+or in pairs (table 15)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MODELS = (1, 10, 100)
 
 @dataclass(frozen=True)
 class RoleSpending:
-    """What one role took on one dataset: sums over so many conversations of so many models."""
+    """Tokens and cost of one role on one dataset, summed over conversations and models."""
 
     run: str
     dataset: str
@@ -35,12 +35,12 @@ class RoleSpending:
     usd_at_least: float | None
 
     def each(self, tokens: int | None) -> float | None:
-        """By conversation."""
+        """Tokens per conversation."""
         return None if tokens is None or not self.conversations else tokens / self.conversations
 
 
 def spending_by_role(run: RunScores) -> list[RoleSpending]:
-    """By role, from one run."""
+    """The spending of one run by role."""
     reader, found = run.reader, []
     rows, money = reader.usage_by_model(), cost_rows(reader, prices_of(reader, PriceList().find))
     cast = {
@@ -70,7 +70,7 @@ def spending_by_role(run: RunScores) -> list[RoleSpending]:
 
 
 def merge_by_dataset(found: Sequence[RoleSpending]) -> list[RoleSpending]:
-    """Runs on one dataset taken together."""
+    """Add up the runs on one dataset."""
     kept: dict[tuple[str, str], RoleSpending] = {}
     for one in found:
         before = kept.get((one.dataset, one.role))
@@ -79,7 +79,7 @@ def merge_by_dataset(found: Sequence[RoleSpending]) -> list[RoleSpending]:
 
 
 def add_spending(one: RoleSpending, other: RoleSpending) -> RoleSpending:
-    """Two sums as one; of money only what is known of both is known of all."""
+    """Add two sums; the cost is known only if both costs are known."""
     return RoleSpending(
         f"{one.run}, {other.run}",
         one.dataset,
@@ -99,14 +99,14 @@ def add_spending(one: RoleSpending, other: RoleSpending) -> RoleSpending:
 
 
 def sum_known(*parts: int | None) -> int | None:
-    """The sum of what is known; None if nothing is."""
+    """The sum of the known values; None if none is known."""
     counts = [part for part in parts if part is not None]
     return sum(counts) if counts else None
 
 
 @dataclass(frozen=True)
 class Scaling:
-    """What more models would cost on a dataset, by what one has cost there."""
+    """The cost of more models on a dataset, extrapolated from one run."""
 
     run: str
     dataset: str
@@ -116,11 +116,10 @@ class Scaling:
 
 
 def forecast_scaling(run: RunScores) -> Scaling | None:
-    """From one run's instruments; None where not all of their tokens are known, or nobody sends a
-    bill for them.
+    """Extrapolate the cost of one run's instruments; None if not all of their tokens are known, or
+    if they are free.
 
-    A pair is taken to cost, on every question, one reply of the evaluator to both conversations in
-    full.
+    A pair costs, on every question, one reply of the evaluator to both full conversations.
     """
     reader, instruments = run.reader, run.config.instruments
     models = {
@@ -145,8 +144,8 @@ def forecast_scaling(run: RunScores) -> Scaling | None:
 
 
 def pairwise_cost(reader: RunReader, run: RunScores) -> float | None:
-    """What it would cost to compare two models on all questions, each at the length that its
-    interview had in the end."""
+    """The cost of comparing two models on all questions, each with the final length of its
+    interview."""
     prices, by_question = prices_of(reader, PriceList().find), dict[str, list[float]]()
     for match in run.matches:
         calls = [call for call in reader.calls(match.number) if call.seat.role == "evaluator"]

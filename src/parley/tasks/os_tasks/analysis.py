@@ -11,7 +11,7 @@ from parley.results.scores import RunScores
 from parley.tables import Table, format_number
 from parley.tasks.os_tasks.rule import MachineEnd
 
-# as they are shown, with the name of each in the data
+# by the word that tables show: the name in the data
 ENDS = {
     "answered": "answered",
     "finished": "finished",
@@ -22,8 +22,8 @@ ENDS = {
 
 @dataclass(frozen=True)
 class EndCount:
-    """How the matches of a model ended: how many of each kind, how many of these were solved, and
-    the mean number of turns."""
+    """How the matches of a model ended: counts by kind, solved matches, and the mean number of
+    turns."""
 
     alias: str
     matches: int
@@ -47,7 +47,6 @@ def compute_ends(run: RunScores) -> tuple[EndCount, ...]:
 
 
 def count_ends(alias: str, notes: Sequence[MachineEnd]) -> EndCount:
-    """One model's row."""
     solved = [note.turns for note in notes if note.solved]
     return EndCount(
         alias,
@@ -61,7 +60,7 @@ def count_ends(alias: str, notes: Sequence[MachineEnd]) -> EndCount:
 
 
 def end_tables(found: Sequence[EndCount], style: Style) -> list[Table]:
-    """Numbers of matches, a row for each model."""
+    """One row per model."""
     rows = [
         [
             each.alias,
@@ -75,8 +74,8 @@ def end_tables(found: Sequence[EndCount], style: Style) -> list[Table]:
         ]
         for each in found
     ]
-    header = ["model", "matches", *ENDS, "mean turns", "if solved"]
-    note = "in brackets: how many of them were solved; gave up: no action could be read"
+    header = ["model", "matches", *ENDS, "mean turns", "mean turns, solved"]
+    note = "in parentheses: solved matches; gave up: the model sent no readable action"
     return [Table(header, rows, title="how matches ended", note=note)]
 
 
@@ -87,6 +86,6 @@ PARTS = (
         tuple[EndCount, ...],
         compute_ends,
         end_tables,
-        absent="no match of this run has ended",
+        absent="no match of this run has ended yet",
     ),
 )

@@ -1,5 +1,5 @@
-"""What word guessing shows beyond its scores (AGE §4): how matches went, means over matches, scores
-that are zero."""
+"""Parts of a word guessing result besides its scores (AGE §4): how matches went, means over
+matches, and scores of zero."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class MeanOverMatches:
 
 @dataclass(frozen=True)
 class ShareOfMatches:
-    """How many matches of how many, and their share."""
+    """A count of matches, the total, and the share."""
 
     count: int
     of: int
@@ -43,7 +43,7 @@ class ShareOfMatches:
 
 @dataclass(frozen=True)
 class NamedShare(ShareOfMatches):
-    """A share of all matches, and what it is of."""
+    """A share of all matches, and what it counts."""
 
     what: str
 
@@ -72,8 +72,8 @@ class GuessingResult:
 
 
 def compute_guessing(run: RunScores) -> GuessingResult | None:
-    """How many matches went beyond two rounds, in both readings, and had both words guessed; every
-    model's means over its matches."""
+    """How many matches went beyond two rounds (in both readings) and had both words guessed, and
+    every model's means over its matches."""
     played = {match.number: (match.block, note.guessing) for match, note in run.notes(GameEnd)}
     if not played:
         return None
@@ -129,12 +129,12 @@ def compute_guessing(run: RunScores) -> GuessingResult | None:
 def select_rows(
     rows: Sequence[tuple[str, bool]], among: Sequence[tuple[str, bool]]
 ) -> list[tuple[str, bool]]:
-    """The rows of matches that are among others."""
+    """The rows of matches for which `among` holds."""
     return [row for row, (_, holds) in zip(rows, among, strict=True) if holds]
 
 
 def harmonic_of_means(comprehension: float | None, confusion: float | None) -> float | None:
-    """The harmonic mean of two means, where both are known: more than the mean of harmonic
+    """The harmonic mean of two means, if both are known. It is at least the mean of harmonic
     means."""
     return None if comprehension is None or confusion is None else age(comprehension, confusion)
 
@@ -158,7 +158,7 @@ def mean_over_matches(rows: Sequence[tuple[str, float]], method: str) -> MeanOve
 
 
 def share_of_matches(rows: Sequence[tuple[str, bool]], method: str) -> ShareOfMatches:
-    """How many of so many, and the share of them with its interval."""
+    """The count, the total, and the share with its interval."""
     found = mean_over_matches([(block, float(holds)) for block, holds in rows], method)
     count = sum(holds for _, holds in rows)
     return ShareOfMatches(count, len(rows), found.mean, found.low, found.high)
@@ -176,12 +176,12 @@ def guessing_tables(found: GuessingResult, style: Style) -> list[Table]:
         + [str(each.scored), str(each.missing)]
         for each in found.models
     ]
-    header = ["model", *MEANS, "95% interval", "of the means", "age is 0", "95% interval"]
+    header = ["model", *MEANS, "95% interval", "harmonic", "age is 0", "95% interval"]
     header += ["both words guessed", "95% interval", "scored matches", "missing"]
     note = (
-        "means over scored matches, each of which counts once (in the results each pair of words "
-        "counts once)\nof the means: the harmonic mean of mean comprehension and mean confusion, "
-        f"never below the mean of age{style.fixed_blocks_note}"
+        "means over scored matches, with equal weight for every match (the main table gives every "
+        "pair of words equal weight)\nharmonic: harmonic mean of mean comprehension and mean "
+        f"confusion, never below the mean of age{style.fixed_blocks_note}"
     )
     return [
         Table(["matches", "", "share", "95% interval"], went),
@@ -195,7 +195,7 @@ def format_share(share: ShareOfMatches) -> list[str]:
 
 
 def guessing_rows(found: GuessingResult) -> Rows:
-    """All of it in rows of one form: what is about a model has its alias."""
+    """All numbers as rows with the same columns; rows about a model have its alias."""
     rows = [guessing_row("", each.what, each.share, vars(each)) for each in found.matches]
     for each in found.models:
         counts = {"of": each.scored, "missing": each.missing}
@@ -226,6 +226,6 @@ PARTS = (
         compute_guessing,
         tables=guessing_tables,
         rows=guessing_rows,
-        absent="no words were guessed in this run",
+        absent="this run has no finished match of word guessing",
     ),
 )
