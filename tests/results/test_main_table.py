@@ -151,9 +151,7 @@ def test_marks_are_explained_where_they_stand():
     assert "*" in marked.rows[0][3]
     assert "\n* interval for bounded scores" in marked.note
     assert "\n\n\\* interval for" in marked.render("markdown")
-    assert (
-        "rank: the ranks that the paired differences between models leave possible" in marked.note
-    )
+    assert "rank: the ranks compatible with the paired differences between models" in marked.note
 
 
 def test_notes_speak_of_blocks_only_where_blocks_are_explained():

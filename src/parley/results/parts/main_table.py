@@ -223,7 +223,7 @@ def format_range(counts: Sequence[int], one: str, many: str = "") -> str:
 def list_notes(found: Scores, shown: Scores, header: Row, style: Style) -> list[str]:
     """What the columns and marks of the table mean."""
     sure = f"{style.level}, {'anytime-valid' if style.sequential else 'Holm-corrected'}"
-    places = f"rank: the ranks that the paired differences between models leave possible ({sure})"
+    places = f"rank: the ranks compatible with the paired differences between models ({sure})"
     if style.exact:
         places = "rank: by the scores, which are exact for these prompts"
     notes = [places] if "rank" in header else []
