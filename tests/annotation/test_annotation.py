@@ -234,7 +234,7 @@ def test_interviews_that_were_judged_again_are_not_taken_twice(tmp_path):
     for other in (again, third):
         with (
             open_runs([find_run(path), find_run(other)]) as runs,
-            pytest.raises(UsageError, match="judged twice"),
+            pytest.raises(UsageError, match="with different judgements"),
         ):
             collect_conversations(runs, "kieval")
     with open_runs([find_run(again)]) as runs:
@@ -396,7 +396,7 @@ def test_a_changed_vote_keeps_the_old_one_on_record_and_can_reopen_a_pair(tmp_pa
     people = People(tmp_path, 1, False)
     with (votes := people.votes):
         one, two = (register_annotator(votes, people.study, name) for name in ("one", "two"))
-        with pytest.raises(UsageError, match="nothing to change"):
+        with pytest.raises(UsageError, match="no vote to change"):
             cast_vote(votes, people.study, 1, one, "A", change=True)
         cast_vote(votes, people.study, 1, one, "A")
         cast_vote(votes, people.study, 1, two, "A")
@@ -683,7 +683,7 @@ def test_the_terminal_takes_votes_skips_stops_and_goes_on(place):
     changed = terminal(place, "ann", "B\n", "--change", 1)
     assert "so far you say A" in changed.stderr
     assert given_votes(place)[1] == {"ann": "B"}
-    assert "nothing to change" in terminal(place, "bob", "B\n", "--change", 1).stderr
+    assert "no vote to change" in terminal(place, "bob", "B\n", "--change", 1).stderr
 
 
 def given_votes(place):

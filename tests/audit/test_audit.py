@@ -300,7 +300,7 @@ def test_what_differs_is_said(translated, paid, tmp_path):
     (scored,) = audit_run(
         find_run(planted(translated, tmp_path, TRANSLATED["a score"][0]))
     ).breaches
-    assert "translator bleu: on record 0.99, played again 0." in scored.detail
+    assert "translator bleu: on record 0.99, in the replay 0." in scored.detail
     (noted,) = audit_run(
         find_run(
             planted(
@@ -308,11 +308,11 @@ def test_what_differs_is_said(translated, paid, tmp_path):
             )
         )
     ).breaches
-    assert "its notes differ: 1 invested players.1: on record 9, played again 10" in noted.detail
+    assert "notes differ: 1 invested players.1: on record 9, in the replay 10" in noted.detail
     (reworded,) = audit_run(
         find_run(planted(paid, tmp_path, PAID["a violation reworded"][0]))
     ).breaches
-    assert "on record 'I am Gemini', played again 'I am Claude'" in reworded.detail
+    assert "on record 'I am Gemini', in the replay 'I am Claude'" in reworded.detail
     told = [
         breach.detail
         for breach in audit_run(find_run(planted(translated, tmp_path, (2, told_more)))).breaches
@@ -392,7 +392,7 @@ def test_an_answer_of_the_dictionary_that_was_changed_is_found(chained, tmp_path
     found = audit_run(find_run(planted(chained, tmp_path, change))).breaches
     assert {"works", "replay"} <= {breach.kind for breach in found}
     (doubt,) = [breach.detail for breach in found if breach.kind == "works"]
-    assert f"on record '{other}', asked again '{first}'" in doubt
+    assert f"on record '{other}', now '{first}'" in doubt
 
 
 def test_a_dictionary_that_is_not_there_or_another_one_is_told(chained, tmp_path):
@@ -553,5 +553,5 @@ def test_a_note_of_another_kind_is_a_breach(translated, tmp_path, kind):
     """By its kind an analysis finds a note: one that is changed hides what judges said."""
     path = planted(translated, tmp_path, f"UPDATE notes SET kind = {kind} WHERE kind = 'votes'")
     (breach, *_) = [each for each in audit_run(find_run(path)).breaches if each.kind == "replay"]
-    assert "its notes differ" in breach.detail
+    assert "notes differ" in breach.detail
     assert "kind of note: on record" in breach.detail

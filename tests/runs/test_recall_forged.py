@@ -88,7 +88,7 @@ def test_audit_says_once_that_too_much_was_shown(played, tmp_path):
     facts = f'{{"shown": [{many}], "k": 2, "dropped": 0, "shuffle": ""}}'
     ref = forge(played, tmp_path, f"UPDATE recalled SET shown = '{facts}' WHERE match = 5")
     found = audit_run(ref).breaches
-    assert any("was shown 5,000 experiences, and 2 were wanted" in each.detail for each in found)
+    assert any("was shown 5,000 experiences instead of at most 2" in each.detail for each in found)
     assert len(found) < 10
 
 
