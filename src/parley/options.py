@@ -23,20 +23,20 @@ CONCURRENCY = 32  # matches in flight, where nothing else is given
 
 @dataclass(frozen=True)
 class Option:
-    """What the doors need to know about an option besides its name, type and default."""
+    """Everything about an option besides its name, type and default."""
 
     help: str  # one sentence for --help, the JSON schema and the docs
     group: Group
     yaml: tuple[str, ...] = ()  # place in an experiment file; (): under its own name
-    not_in_file: str = ""  # why an experiment file has no such key
-    minimum: int | None = None  # of a text: of its length
+    not_in_file: str = ""  # why experiment files do not have this key
+    minimum: int | None = None  # for a string: of its length
     above: int | None = None
     below: int | None = None
     unit: str = ""
-    names: tuple[str, ...] = ()  # known values of a text; an unknown one gets the nearest as a hint
-    reserved: tuple[str, ...] = ()  # values that Parley sets and that no user gives
+    names: tuple[str, ...] = ()  # known values of a string; errors suggest the nearest one
+    reserved: tuple[str, ...] = ()  # values that only Parley itself sets
     metavar: str | None = None
-    wanted: str = ""  # for errors and the schema, where the type does not say it
+    wanted: str = ""  # for errors and the schema, if the type does not say it
     default_text: str = ""
     resume: bool = False  # may be given again when a run is resumed
 
@@ -51,48 +51,48 @@ class StoredOptions:
     """Options that a run keeps under their own names."""
 
     items: int | None = option(
-        None, "Play on N of the items.", group="items", minimum=1, default_text="as the task says"
+        None, "Use N of the items.", group="items", minimum=1, default_text="set by the task"
     )
     plan: str | None = option(
         None,
-        "Choose who meets whom: round_robin, cycles, race, together, each, versus or evolve.",
+        "Choose how models meet: round_robin, cycles, race, together, each, versus or evolve.",
         group="plan",
         names=PLANS,
-        wanted=f"the name of a plan: {', '.join(PLANS[:-1])} or {PLANS[-1]}",
-        default_text="what fits the task",
+        wanted=f"{', '.join(PLANS[:-1])} or {PLANS[-1]}",
+        default_text="chosen to fit the task",
     )
     adversary: str | None = option(
         None,
-        "Name an opponent that every model plays against; it is not ranked (plan versus).",
+        "Set an unranked opponent for every model to play against (plan versus).",
         group="plan",
         metavar="[ALIAS=]PROVIDER/NAME",
         wanted="an alias",
     )
     seats: int | None = option(
         None,
-        "Set the seats of a match where the task leaves them open (cycles, race, round_robin).",
+        "Set the seats per match if the task leaves them open (plans cycles, race, round_robin).",
         group="plan",
         minimum=1,
     )
     repeats: int | None = option(
         None,
-        "Play everything N times.",
+        "Play every match N times.",
         group="plan",
         minimum=1,
-        default_text="as the task says",
+        default_text="set by the task",
     )
     max_blocks: int | None = option(
         None,
-        "Play at most N blocks, if the run stops by itself.",
+        "Play at most N blocks in a run with a stopping rule.",
         group="limits",
         yaml=("stop", "max_blocks"),
         minimum=1,
-        default_text="all items, else 1000",
+        default_text="all items, or 1000 without items",
         resume=True,
     )
     budget_usd: float | None = option(
         None,
-        "Spend at most this much in all; every model needs a known price.",
+        "Spend at most this much in total; every model needs a known price.",
         group="limits",
         yaml=("budget", "usd"),
         minimum=0,
@@ -101,7 +101,7 @@ class StoredOptions:
     )
     max_calls: int | None = option(
         None,
-        "Send at most N requests in all, retries included.",
+        "Send at most N requests in total, including retries.",
         group="limits",
         yaml=("budget", "calls"),
         minimum=0,
@@ -109,7 +109,7 @@ class StoredOptions:
     )
     concurrency: int | None = option(
         None,
-        "Play N matches at the same time.",
+        "Play up to N matches at the same time.",
         group="limits",
         minimum=1,
         default_text=str(CONCURRENCY),
@@ -118,19 +118,19 @@ class StoredOptions:
     seed: int = option(0, "Set the random seed.", group="run", default_text="0")
     standardise: Literal["on_error", "always"] = option(
         "on_error",
-        "Choose when to ask for the required format: `on_error` asks for it at once, and again if "
-        "it is missing; `always` lets the model answer freely first, and then asks for it.",
+        "Choose when to ask for the required format: `on_error` asks with the question, and again "
+        "if a reply cannot be read; `always` lets the model answer freely, then asks.",
         group="run",
         default_text="on_error",
     )
     sandbox: Literal["bubblewrap", "docker", "podman", "none"] = option(
         "bubblewrap",
-        "Choose what isolates model-written code.",
+        "Choose the sandbox that runs model-written code.",
         group="run",
         reserved=("none",),
         default_text="bubblewrap",
     )
-    name: str = option("", "Give the run a name of your own.", group="run")
+    name: str = option("", "Give the run a name.", group="run")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,17 +139,18 @@ class RunOptions(StoredOptions):
 
     until_stable: bool = option(
         False,
-        "Play until the interval of every result is narrow enough.",
+        "Play until every confidence interval is narrow enough.",
         group="stopping",
-        not_in_file="the key `stop` says it",
+        not_in_file="the key `stop` means this",
     )
     half_width: float | None = option(
         None,
-        "Set how narrow, in the units shown; in a race, how close models may be.",
+        "Set the half-width that intervals must reach, in the metric's units; in a race, the "
+        "smallest difference to decide.",
         group="stopping",
         yaml=("stop", "half_width"),
         above=0,
-        default_text="what the task declares",
+        default_text="set by the task",
     )
     alpha: float = option(
         0.05,
@@ -162,32 +163,33 @@ class RunOptions(StoredOptions):
     )
     target: Literal["new_items", "these_items"] | None = option(
         None,
-        "Choose which items the results are about.",
+        "Choose whether results hold for these items or for new items like them.",
         group="stopping",
         yaml=("stop", "target"),
-        default_text="these_items, where there are items",
+        default_text="these_items for tasks with items, except in a race",
     )
     top: int | None = option(
         None,
-        "Race for the first K places only.",
+        "Decide only the first K places (plan race).",
         group="stopping",
         yaml=("stop", "top"),
         minimum=1,
+        metavar="K",
     )
     store: str | None = option(
         None,
-        "Use the runs in this folder.",
+        "Use this folder as the store of runs.",
         group="run",
         minimum=1,
         metavar="DIR",
         wanted="a folder",
-        default_text="PARLEY_STORE, else runs/",
+        default_text="PARLEY_STORE, or runs/",
     )
 
 
 @dataclass(frozen=True)
 class Given:
-    """A value, and how the user gave it: `--half-width`, `exp.yaml, line 12: stop.half_width`."""
+    """A value, and where it comes from: `--half-width`, `exp.yaml, line 12: stop.half_width`."""
 
     value: Any
     said: str
@@ -199,8 +201,8 @@ class Declared:
 
     name: str
     type: type  # int, float, bool or str
-    choices: tuple[str, ...]  # all that a user may give; (): whatever has the type
-    allowed: tuple[str, ...]  # the same with those that Parley itself sets
+    choices: tuple[str, ...]  # the values that a user may give; (): any value of the type
+    allowed: tuple[str, ...]  # the same, with those that only Parley sets
     facts: Option
 
     @property
@@ -209,29 +211,29 @@ class Declared:
 
     @property
     def place(self) -> tuple[str, ...]:
-        """Where an experiment file has it; () if it has no such key."""
+        """The key in an experiment file; () if there is none."""
         return () if self.facts.not_in_file else self.facts.yaml or (self.name,)
 
     @property
     def wanted(self) -> str:
-        """What a value has to be, in words."""
+        """What a value must be, in words."""
         facts = self.facts
         if facts.wanted:
             return facts.wanted
         if self.choices:
             return f"{', '.join(self.choices[:-1])} or {self.choices[-1]}"
         if self.type not in (int, float):
-            return "true or false" if self.type is bool else "a text"
+            return "true or false" if self.type is bool else "a string"
         number = "a whole number" if self.type is int else "a number"
         number += f" of {facts.unit}" if facts.unit else ""
         if facts.minimum is not None:
-            return f"{number}, 0 or more" if not facts.minimum else f"{number} from 1 on"
+            return f"{number}, {facts.minimum} or more"
         if facts.below is not None:
             return f"{number} between {facts.above} and {facts.below}"
         return number if facts.above is None else f"{number} above {facts.above}"
 
     def check(self, value: Any, said: str) -> Any:
-        """The value with its proper type, or an error that names how it was given."""
+        """The value, converted to its type, or an error that says where it comes from."""
         found = convert(value, self.type)
         facts, size = self.facts, len(found) if isinstance(found, str) else found
         fits = found is not None and not (
@@ -244,12 +246,12 @@ class Declared:
         if not fits:
             near = get_close_matches(str(value), [*facts.names, *self.choices], n=1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
-            raise UsageError(f"{said}: wanted {self.wanted}, found {value!r}{hint}")
+            raise UsageError(f"{said} must be {self.wanted}, not {value!r}{hint}")
         return found
 
 
 def convert(value: Any, to: type) -> Any:
-    """A value as a whole number, a finite number, a text or a truth value; None if it is none."""
+    """A value as an int, a finite float, a str or a bool; None if it cannot be converted."""
     if to is bool or isinstance(value, bool):
         return value if to is bool and isinstance(value, bool) else None
     try:
@@ -291,7 +293,7 @@ RESUMABLE = tuple(name for name, each in OPTIONS.items() if each.facts.resume)
 
 
 def from_flags(**values: Any) -> dict[str, Given]:
-    """The options given on the command line; None is not given."""
+    """The options given on the command line; None means not given."""
     return {
         name: Given(value, OPTIONS[name].flag)
         for name, value in values.items()
@@ -300,7 +302,7 @@ def from_flags(**values: Any) -> dict[str, Given]:
 
 
 def from_keywords(**values: Any) -> dict[str, Given]:
-    """The options given in Python; None is not given."""
+    """The options given in Python; None means not given."""
     return {
         name: Given(value, OPTIONS[name].name)
         for name, value in values.items()
@@ -309,14 +311,14 @@ def from_keywords(**values: Any) -> dict[str, Given]:
 
 
 def check_options(given: Mapping[str, Given]) -> RunOptions:
-    """The options of a run, each checked on its own; errors say how a value was given."""
+    """The options of a run, each checked on its own; errors say where a value comes from."""
     return RunOptions(
         **{name: OPTIONS[name].check(each.value, each.said) for name, each in given.items()}
     )
 
 
 def check_stored(values: StoredOptions) -> None:
-    """Check options that were not given by a user, like those of a run's file."""
+    """Check options that do not come from the user, such as those in a run's file."""
     for name in STORED:
         if (value := getattr(values, name)) is not None:
             OPTIONS[name].check(value, name)
@@ -340,7 +342,7 @@ def schema_of(each: Declared) -> dict[str, Any]:
 
 
 def with_options(frame: Mapping[str, Any], options: Iterable[Declared]) -> dict[str, Any]:
-    """A JSON schema for experiment files: a frame written by hand, with the options put in."""
+    """The JSON schema of experiment files: a hand-written frame with the options added."""
     found = {**frame, "properties": dict(frame["properties"])}
     for each in options:
         *sections, key = each.place or ("",)

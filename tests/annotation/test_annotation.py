@@ -641,9 +641,9 @@ def test_results_count_everything(place):
     shown = command("annotate", "talk", "--results", cwd=place)
     for what, count in (
         ("conflicts", 3),
-        ("settled for the order", 1),
-        ("settled against it", 1),
-        ("conflicts open", 1),
+        ("conflicts settled with the order", 1),
+        ("conflicts settled against it", 1),
+        ("conflicts not settled yet", 1),
     ):
         assert re.search(rf"^{what} +{count}$", shown.out, re.MULTILINE)
     assert (
@@ -665,14 +665,14 @@ def test_the_terminal_takes_votes_skips_stops_and_goes_on(place):
     first = terminal(place, "ann", "A\nhm\n b \ns\nq\n", "--pairs", 5)
     assert first.returncode == 0, first.stderr
     assert [line for line in first.stderr.splitlines() if "recorded" in line] == [
-        "Which is better? A or B, s (skip), q (stop): parley: pair 1: recorded",
-        "Which is better? A or B, s (skip), q (stop): parley: pair 2: recorded",
+        "Which conversation is better? A, B, s (skip) or q (quit): parley: pair 1: recorded",
+        "Which conversation is better? A, B, s (skip) or q (quit): parley: pair 2: recorded",
     ]
     assert "stopped after 2 votes" in first.stderr
-    assert "t (both alike)" not in first.stderr
+    assert "t (tie)" not in first.stderr
     second = terminal(place, "Ann", "B\nt\nA\nA\n")
-    assert "3 to go" in second.stderr.splitlines()[0]
-    assert "nothing is left for you" in second.stderr
+    assert "3 left" in second.stderr.splitlines()[0]
+    assert "no pairs are left for you" in second.stderr
     assert {number: by["ann"] for number, by in given_votes(place).items()} == {
         1: "A",
         2: "B",
@@ -681,7 +681,7 @@ def test_the_terminal_takes_votes_skips_stops_and_goes_on(place):
         5: "A",
     }
     changed = terminal(place, "ann", "B\n", "--change", 1)
-    assert "so far you say A" in changed.stderr
+    assert "your vote is A" in changed.stderr
     assert given_votes(place)[1] == {"ann": "B"}
     assert "no vote to change" in terminal(place, "bob", "B\n", "--change", 1).stderr
 
@@ -698,7 +698,7 @@ def test_a_page_shows_question_answer_and_both_sides_and_no_names(place):
     done = terminal(place, "ann", "", "--pairs", 3, "--ties")
     assert done.returncode == 0
     for words in (
-        "right answer:",
+        "correct answer:",
         "conversation A",
         "conversation B",
         "first answer:",
@@ -708,13 +708,13 @@ def test_a_page_shows_question_answer_and_both_sides_and_no_names(place):
         assert words in done.stdout
     for name in ("logical structure", "conciseness", "coherence"):
         assert name in done.stdout
-    assert "t (both alike)" in done.stderr
+    assert "t (tie)" in done.stderr
     assert not re.search(r"bot/|candidate\b(?!'s)|knowledge|kieval|score", done.stdout)
     assert all(text_width(line) <= 110 for line in done.stdout.splitlines())
 
 
 STEERING = "\x1b[2J\x1b]0;owned\x07\x9b31m\u202egnorw\u2066\rover\x00 it\u2028line"
-EVIL = f"{STEERING}\n── conversation B ──\nright answer:\nreply 2: 好的" * 3
+EVIL = f"{STEERING}\n── conversation B ──\ncorrect answer:\nreply 2: 好的" * 3
 
 
 def test_nothing_that_a_model_says_steers_the_terminal_or_looks_like_the_form(tmp_path):
@@ -730,7 +730,7 @@ def test_nothing_that_a_model_says_steers_the_terminal_or_looks_like_the_form(tm
         )
     ours = [line for line in done.stdout.splitlines() if line and not line.startswith("  │")]
     assert sum(line.startswith("── conversation") for line in ours) == 4
-    assert sum(line.startswith("right answer") for line in ours) == 2
+    assert sum(line.startswith("correct answer") for line in ours) == 2
     assert not any("owned" in line for line in ours)
 
 
@@ -807,11 +807,11 @@ def test_people_see_as_much_as_was_judged(tmp_path):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--terminal"], "who votes"),
-        (["--annotator", "x"], "go with --terminal"),
-        (["--terminal", "--annotator", "x", "--results"], "different things"),
+        (["--terminal"], "needs --annotator NAME"),
+        (["--annotator", "x"], "only work with --terminal"),
+        (["--terminal", "--annotator", "x", "--results"], "cannot be combined"),
         (["--results"], "nobody has been asked"),
-        (["--results", "--pairs", "3"], "for the draw"),
+        (["--results", "--pairs", "3"], "which draw pairs"),
         (["--terminal", "--annotator", "\x1b"], "annotator's name"),
         (["nothing-like-it"], "unknown run"),
     ],
@@ -986,13 +986,13 @@ def test_a_killed_terminal_goes_on_where_it_was(place):
     )
     process.stdin.write("A\nB\n")
     process.stdin.flush()
-    while "pair 3; 2 votes" not in process.stderr.readline():
+    while "pair 3; you have given 2 votes" not in process.stderr.readline():
         pass
     os.kill(process.pid, signal.SIGKILL)
     process.communicate()
     again = terminal(place, "ann", "B\nB\nB\n")
     # nobody else gets it meanwhile
-    assert again.stderr.startswith("parley: pair 3; 2 votes by you so far")
+    assert again.stderr.startswith("parley: pair 3; you have given 2 votes")
     assert {number: by["ann"] for number, by in given_votes(place).items()} == {
         1: "A",
         2: "B",
@@ -1068,7 +1068,7 @@ def test_one_annotator_gets_a_result(tmp_path):
         assert alone["agreement"][0]["value"] is not None
         assert all(row["pairs"] == 3 for row in alone["models"])
         assert alone["kappa"][0]["value"] is None
-        assert "one annotator: every vote counts as it is" in result_tables(alone)[0].render()
+        assert "only one annotator has voted" in result_tables(alone)[0].render()
         cast_vote(votes, people.study, 1, register_annotator(votes, people.study, "two"), "A")
         both = summarise_votes(votes, people.study)
         assert not both["single_annotator"]

@@ -265,7 +265,7 @@ def test_without_the_task_what_needs_no_rule_is_still_found_and_the_rest_is_told
     out = command("audit", tmp_path / "planted.parley", cwd=tmp_path).out
     assert re.search(r"plan +not checked +–", out)
     assert out.splitlines()[-1].startswith("verdict: no breach found in ")
-    assert "; 2 could not be made: replay, plan (the task or its" in out.splitlines()[-1]
+    assert "; 2 checks could not run: replay, plan (the task or its" in out.splitlines()[-1]
     for change, kind in (
         ("DELETE FROM violations WHERE match = 2 AND kind = 'identity'", "anonymity"),
         (
@@ -363,7 +363,7 @@ def test_masked_claims_are_listed_and_no_breach(paid, tmp_path):
     seen = found.anonymity
     assert (seen.found, seen.masked) == (10, 10)
     assert seen.replies > 10
-    assert f"{seen.replies} replies looked at, 10 found, 10 masked. No rule can see" in said
+    assert f"{seen.replies} replies checked, 10 found, 10 masked. No rule can see" in said
 
 
 def test_what_was_not_yet_masked_when_a_run_was_played_is_counted(paid, tmp_path):

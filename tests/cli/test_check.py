@@ -9,7 +9,7 @@ from tests.config.test_task_catalogue import GAME
 def test_a_task_is_checked_by_its_path(tmp_path):
     done = parley("check", EXAMPLE, cwd=tmp_path)
     assert "every cut of the record resumes to the same end" in done.out
-    assert "prisoners_dilemma passes" in done.err
+    assert "prisoners_dilemma passed all checks" in done.err
     data = parley("check", EXAMPLE, "--set", "rounds=1", "--json", cwd=tmp_path).json
     assert data["task"] == "prisoners_dilemma"
     assert data["checks"]["scored"] > 0
@@ -35,7 +35,7 @@ def test_the_line_of_a_bot_or_rule_is_in_the_message_and_traceback_shows_all(mod
     (tmp_path / "coin.py").write_text(source)
     done = parley("run", "coin.py", "-m", model, "--repeats", 1, cwd=tmp_path, code=None)
     assert said in done.err
-    assert "--traceback shows the whole traceback" in done.err
+    assert "add --traceback to see the full traceback" in done.err
     assert "Traceback (most" not in done.err
     done = parley(
         "run", "coin.py", "-m", model, "--repeats", 1, "--traceback", cwd=tmp_path, code=None
@@ -80,6 +80,6 @@ def test_a_misspelt_command_gets_the_nearest_name(tmp_path):
 def test_counts_of_one_are_said_as_one(tmp_path):
     (tmp_path / "coin.py").write_text(GAME)
     done = parley("run", "coin.py", "-m", "bot/null", "--dry-run", "--repeats", 1, cwd=tmp_path)
-    assert "1 match, 1 call, of which" in done.out
+    assert "1 match, 1 call (about 1 by bots or people)" in done.out
     done = parley("run", "public_goods", "-m", "bot/null", cwd=tmp_path, code=2)
     assert "got 1 model (one" in done.err

@@ -205,7 +205,7 @@ def parley_result(folder):
 
 
 def test_resuming_a_finished_run_says_so(played):
-    assert "nothing is left to play" in parley("resume", "last", cwd=played).err
+    assert "there is nothing to resume" in parley("resume", "last", cwd=played).err
 
 
 def test_ls_lists_runs_newest_first(played):

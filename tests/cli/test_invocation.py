@@ -54,7 +54,7 @@ def test_the_last_line_of_the_demo_works_as_printed_and_says_why_a_match_was_los
         return done
 
     lines = typed("tools/parley demo --bots-only").stderr.splitlines()
-    assert re.match(r"parley: why altruist got no more than \d\d\.\d\d in match \d+: ", lines[-1])
+    assert re.match(r"parley: see why altruist scored only \d\d\.\d\d in match \d+: ", lines[-1])
     shown = typed(lines[-1].rpartition(": ")[2]).stdout
     assert "so I give it everything I have" in shown
     assert "I get my share of the pool whether I pay or not" in shown

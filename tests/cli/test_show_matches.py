@@ -87,7 +87,10 @@ def test_the_worst_matches_come_first(games):
 def test_matches_are_found_by_model_item_and_fault(games, texts):
     assert numbers(games, "--violations") == [1, 2, 3, 4, 5, 6]
     assert numbers(games, "--aborted") == []
-    assert "none of the 6 matches" in command("show", "last", "--aborted", cwd=games).err
+    assert (
+        "no match fits these filters; the run has 6 matches"
+        in command("show", "last", "--aborted", cwd=games).err
+    )
     items = {
         each["item"]: each["number"]
         for each in command("show", "last", "--matches", "--json", cwd=texts).json
@@ -112,12 +115,12 @@ def test_a_match_that_was_broken_off_is_listed_with_its_reason(tmp_path):
     [
         (("--model", "kindd"), "did you mean 'kind'"),
         (("--item", "x"), "has no items"),
-        (("2", "--worst", "1"), "leave the number of the match out"),
-        (("--seat", "Player 1"), "--seat wants the number of a match"),
+        (("2", "--worst", "1"), "remove the match number"),
+        (("--seat", "Player 1"), "--seat needs a match number"),
         (("1", "--seat", "Playr 1"), "did you mean 'Player 1'"),
-        (("1", "--format", "csv"), "a match is printed as text, or as data with --json"),
+        (("1", "--format", "csv"), "a match is printed as text, or as JSON by --json"),
         (("1", "--part", "pairs"), "--part prints a part of the results"),
-        (("--matches", "--metrics", "all"), "--metrics is for the main table"),
+        (("--matches", "--metrics", "all"), "--metrics only works for the main table"),
     ],
 )
 def test_what_cannot_be_shown_is_said(games, words, said):
@@ -138,7 +141,7 @@ def test_a_match_reads_in_the_order_of_time_with_its_rules_once(games):
     assert [out.index(mark) for mark in marks] == sorted(out.index(mark) for mark in marks)
     second = out[out.index("── round 2") : out.index("── round 3")]
     assert second.index("(odd):") < second.index("! unreadable") < second.index("again:")
-    assert "words that these seats had read before" in out
+    assert "text that these seats have read before" in out
 
 
 def test_scores_of_a_match_are_a_table_with_the_digits_of_its_metric(games):
@@ -226,10 +229,22 @@ SKY = {"answer": "B", "choices": ["green", "blue"]}
 @pytest.mark.parametrize(
     ("facts", "item", "words"),
     [
-        ({"answer": "A", "right": False}, SKY, "answer A (green): wrong, right is B (blue)"),
-        ({"answer": "B", "right": True}, SKY, "answer B (blue): right"),
-        ({"answer": None, "right": False}, SKY, "no readable answer: wrong, right is B (blue)"),
-        ({"answer": "7", "right": False}, {"answer": "8"}, "answer 7: wrong, right is 8"),
+        (
+            {"answer": "A", "right": False},
+            SKY,
+            "answer A (green): wrong, expected B (blue)",
+        ),
+        ({"answer": "B", "right": True}, SKY, "answer B (blue): correct"),
+        (
+            {"answer": None, "right": False},
+            SKY,
+            "no readable answer: wrong, expected B (blue)",
+        ),
+        (
+            {"answer": "7", "right": False},
+            {"answer": "8"},
+            "answer 7: wrong, expected 8",
+        ),
         ({"answer": "7", "right": 3}, {"answer": "8"}, ""),
         ({"answer": "7", "right": False}, {}, ""),
     ],
@@ -247,7 +262,7 @@ def test_a_lost_question_says_why(tmp_path, task):
     run(task, {"one": lambda view: "A"}, items=[question], roles=roles,
         store=tmp_path / "runs", **params)  # fmt: skip
     out = command("show", "last", 1, cwd=tmp_path).out
-    assert "note: answer A (green): wrong, right is B (blue)" in out
+    assert "note: answer A (green): wrong, expected B (blue)" in out
     assert "; subject" not in out
 
 

@@ -204,7 +204,7 @@ def test_options_of_models_are_added_and_a_model_named_again_keeps_its_own(here)
     }
     with pytest.raises(UsageError, match=r"unknown model in -M: 'aa'; did you mean 'a'\?"):
         ran(wrote(text), "-M", "aa.temperature=3")
-    with pytest.raises(UsageError, match="named with -m a=bot/random"):
+    with pytest.raises(UsageError, match="choose the model with -m a=bot/random"):
         ran(wrote(text), "-M", "a.model=bot/random")
 
 

@@ -80,7 +80,7 @@ def test_a_typed_option_is_no_fault_of_a_file(here):
 
 def test_models_shows_what_defaults_add(here):
     out = CliRunner().invoke(command, ["strong", "rider"]).output
-    assert "openai/gpt-4.1 (max_tokens 100, temperature 0, rpm 60 by defaults)" in out
+    assert "openai/gpt-4.1 (max_tokens 100, temperature 0, rpm 60 from defaults)" in out
     assert "bot/free-rider: free" in out
 
 

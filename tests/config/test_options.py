@@ -120,7 +120,7 @@ def test_a_new_option_is_one_field():
         command.main(["--patience", "0"], standalone_mode=False)
     schema = with_options(json.loads(published().read_text(encoding="utf-8")), [new])
     assert inside(schema, ("stop", "patience")) == {
-        "title": "a whole number from 1 on",
+        "title": "a whole number, 1 or more",
         "description": "Wait for N rounds.",
         "type": "integer",
         "minimum": 1,
@@ -132,20 +132,20 @@ def test_a_new_option_is_one_field():
 @pytest.mark.parametrize(
     ("name", "value", "said"),
     [
-        ("items", 0, "items: wanted a whole number from 1 on, found 0"),
-        ("repeats", True, "repeats: wanted a whole number from 1 on, found True"),
-        ("repeats", 2.5, "repeats: wanted a whole number from 1 on, found 2.5"),
-        ("seed", "7", "seed: wanted a whole number, found '7'"),
-        ("half_width", 0, "half_width: wanted a number above 0, found 0"),
-        ("half_width", float("nan"), "half_width: wanted a number above 0, found nan"),
-        ("alpha", 1, "alpha: wanted a number between 0 and 1, found 1"),
-        ("budget_usd", float("inf"), "budget_usd: wanted a number of USD, 0 or more, found inf"),
-        ("max_calls", -1, "max_calls: wanted a whole number, 0 or more, found -1"),
+        ("items", 0, "items must be a whole number, 1 or more, not 0"),
+        ("repeats", True, "repeats must be a whole number, 1 or more, not True"),
+        ("repeats", 2.5, "repeats must be a whole number, 1 or more, not 2.5"),
+        ("seed", "7", "seed must be a whole number, not '7'"),
+        ("half_width", 0, "half_width must be a number above 0, not 0"),
+        ("half_width", float("nan"), "half_width must be a number above 0, not nan"),
+        ("alpha", 1, "alpha must be a number between 0 and 1, not 1"),
+        ("budget_usd", float("inf"), "budget_usd must be a number of USD, 0 or more, not inf"),
+        ("max_calls", -1, "max_calls must be a whole number, 0 or more, not -1"),
         ("plan", "togther", "did you mean 'together'"),
-        ("target", "items", "target: wanted new_items or these_items, found 'items'"),
-        ("until_stable", 1, "until_stable: wanted true or false, found 1"),
-        ("name", 3, "name: wanted a text, found 3"),
-        ("store", "", "store: wanted a folder, found ''"),
+        ("target", "items", "target must be new_items or these_items, not 'items'"),
+        ("until_stable", 1, "until_stable must be true or false, not 1"),
+        ("name", 3, "name must be a string, not 3"),
+        ("store", "", "store must be a folder, not ''"),
     ],
 )
 def test_a_value_that_does_not_fit_is_refused_as_it_was_given(name, value, said):

@@ -141,7 +141,7 @@ def test_models_marks_keys_that_are_found_and_aliases_that_cannot_be_used(tmp_pa
     assert "*" not in rows["groq/…"]
     assert "did you mean 'temperature'" in rows["bad"]
     assert "did you mean 'deadline'" in rows["service"]
-    assert "WRONG" not in rows["good"]
+    assert "ERROR" not in rows["good"]
 
 
 def test_a_run_is_shown_when_its_provider_cannot_be_loaded_any_more(installed, tmp_path):

@@ -188,7 +188,7 @@ def test_tasks_tells_what_everything_means(tmp_path):
         "metric pass, of programmer: 0 to 1",
         "(-M ALIAS.strength=0.5, -M ALIAS.review=0.5)\n",
         "    {conversation}: everything both roles said, quoted\n",
-        "prompt code_review.judge (not heard with the defaults):",
+        "prompt code_review.judge (not used by default):",
     ):
         assert line in said
     facts = describe_task(task_class("code_review"))

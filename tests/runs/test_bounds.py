@@ -29,7 +29,7 @@ def test_a_dry_run_needs_no_keys_and_still_knows_wrong_options(here, no_keys):  
         "g: no key found: set OPENAI_API_KEY in the environment or in .env, before it is played"
         in done.err
     )
-    assert "nothing was called" in done.out
+    assert "no model was called" in done.out
     assert (
         "temperature"
         in command(
@@ -87,7 +87,7 @@ def test_bots_read_no_tokens_and_their_calls_are_told_apart(here, no_keys):  # n
     rows = {row["alias"]: row for row in data["by_model"]}
     assert (rows["random"]["tokens_in"], rows["random"]["tokens_out"]) == (0, 0)
     assert data["tokens_in"] == rows["g"]["tokens_in"] > 0
-    assert "of which about 10 are of bots or people" in command(*flags, cwd=here).out
+    assert "(about 10 by bots or people)" in command(*flags, cwd=here).out
 
 
 def test_a_bound_that_no_call_fits_in_is_refused_with_the_remedy(here):  # noqa: F811
@@ -152,10 +152,13 @@ def test_where_a_price_is_unknown_the_question_names_another_bound(
         cwd=here,
         code=130,
     )
-    assert "--max-calls bounds it" in done.err
-    assert "nothing was played" in done.err
+    assert "--max-calls to set a limit" in done.err
+    assert "no match was played" in done.err
     dear = ("-m", "g=openai/gpt-4.1", "-m", "bot/random", "--repeats", 900)
-    assert "--budget-usd bounds it" in command("run", "public_goods", *dear, cwd=here, code=130).err
+    assert (
+        "--budget-usd to set a limit"
+        in command("run", "public_goods", *dear, cwd=here, code=130).err
+    )
 
 
 def test_only_aliases_that_somebody_defined_are_hinted_at(here):  # noqa: F811

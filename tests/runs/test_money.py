@@ -1096,7 +1096,7 @@ def test_a_dry_run_calls_nothing_and_says_what_to_expect(here):
     assert 0 < done["usd"]["low"] < done["usd"]["high"]
     assert [row["alias"] for row in done["by_model"]] == ["a", "random"]
     assert done["by_model"][1]["usd"] == {"low": 0, "high": 0}
-    assert "nothing was called" in text
+    assert "no model was called" in text
     assert "(1 for Chinese, Japanese and Korean)" in text
 
 
@@ -1287,8 +1287,8 @@ def test_a_person_is_asked_before_much_is_spent(here, at_a_terminal):
     )
     dear = ("run", "public_goods", *pair)
     done = command(*dear, "--repeats", 500, cwd=here, code=1)
-    assert at_a_terminal == ["parley: play?"]
-    assert "calls are expected" in done.err
+    assert at_a_terminal == ["parley: start the run?"]
+    assert "this run makes about" in done.err
     assert not Path("runs").exists()
     command(
         "run",
@@ -1340,7 +1340,7 @@ def test_models_names_abilities_and_prices(here):
     assert rows["openai"]["system_role"]
     assert not rows["completion"]["system_role"]
     out = command("models", "openai/gpt-4.1", "strong", "bot/random", "vllm/z", cwd=here).out
-    assert "openai/gpt-4.1: 2 USD in (0.5 cached), 8 out per million tokens [public]" in out
+    assert "openai/gpt-4.1: 2 USD input (0.5 cached), 8 output per million tokens [public]" in out
     assert "bot/random: free" in out
     assert "vllm/z: price unknown" in out
 

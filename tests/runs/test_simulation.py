@@ -647,15 +647,15 @@ def test_the_table_tells_what_each_plan_needs(tmp_path):
             r"[\d,]+ +[\d,]+ +[\d,]+ +[\d,]+ +– +– +100% +\d+% +\d\.\d\d +5", cells
         ), cells
         assert plan != "round_robin" or "1.00" in cells
-    assert "median and 90% point of 5 simulated runs" in out
+    assert "median and 90% quantile over 5 simulated runs" in out
     assert (
-        "assumed: 4 models, 2 in a match, 2 roles; scores 1 to 10 in steps of 1; noise 0.5 "
+        "assumed: 4 models, 2 per match, 2 roles; scores from 1 to 10 in steps of 1; noise 0.5 "
         "by item, 0.4 by model × item"
     ) in out
     assert "mean scores in both roles: 8.877, 8.3" in out
-    assert "what a match costs is unknown" in out
-    assert "advice: for a half-width of 0.6 play `--plan cycles --until-stable` (0." in out
-    assert "for the top 2 play `--plan race --top 2`" in out
+    assert "the cost of a match is unknown" in out
+    assert "advice: for a half-width of 0.6 use `--plan cycles --until-stable` (0." in out
+    assert "for the top 2 use `--plan race --top 2`" in out
 
 
 def test_the_object_has_the_promised_keys_and_money_only_where_it_is_known(tmp_path):
@@ -699,14 +699,13 @@ def test_what_is_not_decided_has_no_number(tmp_path):
         ) == (0, 0, *[None] * 3)
     out = command_line(*FOUR, "--max-blocks", 20, cwd=tmp_path).out
     assert re.search(r"full ranking +cycles +> 20 +> 20 +> 80 +> 80 +– +– +0% +0% +– +5", out)
-    assert "is not sure within 20 blocks, so raise --max-blocks or --half-width" in out
+    assert "was not reached in every run within 20 blocks, so raise --max-blocks" in out
 
 
 def test_few_models_are_told_that_a_race_saves_little(tmp_path):
     close = ("simulate", "--abilities", "8.6,8.4,8.3", "--half-width", "0.5", "--runs", 5)
     assert (
-        "with few models and a full ranking a race saves little over cycles"
-        in command_line(*close, cwd=tmp_path).out
+        "with few models, a race saves little over cycles" in command_line(*close, cwd=tmp_path).out
     )
 
 
@@ -727,7 +726,7 @@ def test_who_plays_alone_has_one_plan_and_a_race(tmp_path):
     assert [row["plan"] for row in data["results"]] == ["each", "each", "race"]
     assert data["assumed"]["noise"] == {"item": 8, "model_item": 8, "match": 18}
     assert data["results"][0]["matches"]["median"] == 3 * data["results"][0]["blocks"]["median"]
-    assert "alone in a match" in command_line("simulate", *words, cwd=tmp_path).out
+    assert "1 per match" in command_line("simulate", *words, cwd=tmp_path).out
 
 
 def test_models_are_spread_evenly_and_roles_may_differ(tmp_path):
@@ -739,7 +738,7 @@ def test_models_are_spread_evenly_and_roles_may_differ(tmp_path):
     assert facts["abilities"] == [[9, 8], [7, 8.5]]
     assert "mean scores in role 2: 6.99" in command_line("simulate", *words, cwd=tmp_path).out
     words = ("--abilities", "9,8", "--roles", 1, "--half-width", 1, "--runs", 1)
-    assert "2 in a match, 1 role;" in command_line("simulate", *words, cwd=tmp_path).out
+    assert "2 per match, 1 role;" in command_line("simulate", *words, cwd=tmp_path).out
 
 
 @pytest.mark.parametrize(
@@ -764,7 +763,7 @@ def test_progress_is_told_on_stderr_where_it_takes_long(tmp_path, monkeypatch):
     monkeypatch.setattr("parley.cli.simulate.SOON", 0)
     monkeypatch.setattr("parley.cli.simulate.EVERY", 0)
     assert re.search(
-        r"parley: simulating full ranking, race: \d of 5 runs have ended, block \d+",
+        r"parley: simulating full ranking, race: \d of 5 runs finished, block \d+",
         command_line(*FOUR, cwd=tmp_path).err,
     )
 

@@ -502,7 +502,7 @@ def test_looking_for_questions_can_be_stopped_and_goes_on(tmp_path):
     stopped_run = command(
         *wish, "--items", 10, "--max-calls", 7, "--concurrency", 1, cwd=tmp_path, code=4
     )
-    assert "give the same command again" in stopped_run.err
+    assert "repeat the same command" in stopped_run.err
     assert not stopped_run.out
     done = command(*wish, "--items", 10, "--max-calls", 1000, cwd=tmp_path)
     assert "10 items that" in done.err

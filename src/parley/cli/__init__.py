@@ -16,42 +16,42 @@ from parley import __version__
 from parley.errors import ParleyError, UsageError
 
 COMMANDS = {
-    "run": "Play a task, or an experiment file, and print the result.",
-    "resume": "Go on where a run stopped.",
+    "run": "Run a task or an experiment file, and print the result.",
+    "resume": "Resume a run that stopped.",
     "ls": "List the runs in the store.",
     "rm": "Delete runs.",
-    "show": "Print a run's results, its matches, or what was said in one.",
-    "report": "Show runs beside each other, as tables or as one page.",
-    "rejudge": "Score recorded matches again by other judges.",
-    "annotate": "Let people compare conversations, and say what they prefer.",
-    "audit": "Check from the record that a run was fair.",
-    "simulate": "Tell what a plan would need, before anything is paid.",
+    "show": "Print a run's results, its matches, or the transcript of a match.",
+    "report": "Compare runs in tables or on an HTML page.",
+    "rejudge": "Score recorded matches again with other judges.",
+    "annotate": "Let people compare conversations and vote for the better one.",
+    "audit": "Check from its record that a run was fair.",
+    "simulate": "Estimate how many matches each plan needs; no model is called.",
     "tasks": "List the tasks, or describe one.",
-    "check": "Check a task of your own before it is played.",
+    "check": "Check a task that you have written before you run it.",
     "datasets": "List the datasets, or check one.",
-    "models": "List who can sit in a seat.",
-    "doctor": "Say what this machine has: keys, endpoints, sandbox, versions.",
-    "demo": "A small tournament that needs no key.",
+    "models": "List models, bots and other participants.",
+    "doctor": "Check keys, endpoints, sandbox and versions.",
+    "demo": "Play a small tournament that needs no API key.",
 }
 
 
 def want_traceback(ctx: click.Context, option: click.Parameter, value: bool) -> None:
-    """Note in the surroundings of a command that tracebacks are wanted."""
+    """Remember in the context of the command that the user wants tracebacks."""
     ctx.ensure_object(dict)["traceback"] = value
 
 
-# every command has it
+# every command gets this option
 TRACEBACK = click.Option(
     ["--traceback"],
     is_flag=True,
     expose_value=False,
     callback=want_traceback,
-    help="Show the whole traceback of an error.",
+    help="Show the full traceback of an error.",
 )
 
 
 class Lazy(click.Group):
-    """Knows its commands by name, and imports one only to run it."""
+    """A group that imports a command only when it runs."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -85,12 +85,12 @@ class Lazy(click.Group):
 def command() -> None:
     """Evaluate language models by letting them interact.
 
-    First result, without any key: parley demo
+    For a first result without an API key, run: parley demo
     """
 
 
 def main() -> None:
-    """The entry point: every foreseen fault is one clear message and an exit code."""
+    """The entry point: every expected error becomes one clear message and an exit code."""
     prepare_surroundings()
     settings: dict[str, bool] = {}
     try:
@@ -104,10 +104,10 @@ def main() -> None:
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(0)
-    except OSError as wrong:  # what is printed finds no room, or nobody
+    except OSError as wrong:  # the disk is full, or nobody reads the output
         with suppress(OSError):
             print(f"parley: {wrong}", file=sys.stderr)
-        os._exit(1)  # what could not be written would be tried again at the end
+        os._exit(1)  # a normal exit would try to flush the output again
     except ParleyError as wrong:
         from parley.providers._secrets import redact
 
@@ -118,7 +118,7 @@ def main() -> None:
 
 
 def print_traceback(wrong: BaseException) -> None:
-    """Where an error comes from, on stderr; keys are masked."""
+    """Print a traceback on stderr, with keys masked."""
     from traceback import format_exception
 
     from parley.providers._secrets import redact
@@ -127,8 +127,8 @@ def print_traceback(wrong: BaseException) -> None:
 
 
 def prepare_surroundings() -> None:
-    """Streams that are closed lead nowhere, letters that a terminal lacks are replaced, files may
-    be as many as allowed."""
+    """Open closed standard streams on the null device, replace characters that the terminal cannot
+    show, and raise the limit of open files."""
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         try:
             os.fstat(number)

@@ -29,12 +29,12 @@ from parley.store import Study, VoteStore, open_store, open_votes
 from parley.tables import Table, format_interval, format_number, plural, terminal_width
 
 ORDER = (
-    "with order: share of settled pairs in which most people prefer the "
-    "conversation with the higher score"
+    "with order: share of settled pairs in which most annotators prefer the conversation with the "
+    "higher score"
 )
 ALONE = (
-    "one annotator: every vote counts as it is, and no pair is settled; how far people agree is "
-    "known once a second one votes"
+    "only one annotator has voted: each vote counts alone, no pair is settled, and agreement is "
+    "unknown until a second person votes"
 )
 
 
@@ -43,25 +43,29 @@ ALONE = (
 @click.option(
     "--pairs",
     type=click.IntRange(1, 100_000),
-    help=f"Pairs in all (default: {DEFAULT_PAIRS}); more can be drawn later.",
+    help=f"Set the total number of pairs (default: {DEFAULT_PAIRS}); you can draw more later.",
 )
 @click.option(
-    "--seed", type=click.IntRange(0, 2**62), help="For the draw of pairs and sides (default: 0)."
+    "--seed",
+    type=click.IntRange(0, 2**62),
+    help="Set the random seed that draws pairs and sides (default: 0).",
 )
-@click.option("--ties", is_flag=True, help="Let people say that both are equally good.")
+@click.option("--ties", is_flag=True, help="Allow votes that both conversations are equally good.")
 @click.option(
-    "--invite", metavar="NAME", help="Print a new secret for an annotator; an earlier one ends."
+    "--invite",
+    metavar="NAME",
+    help="Print a new secret token for an annotator; an earlier token stops working.",
 )
-@click.option("--terminal", is_flag=True, help="Vote here.")
-@click.option("--annotator", metavar="NAME", help="Who votes here.")
+@click.option("--terminal", is_flag=True, help="Vote in this terminal.")
+@click.option("--annotator", metavar="NAME", help="Set the name of the person who votes.")
 @click.option(
     "--change",
     type=click.IntRange(1),
     multiple=True,
     metavar="PAIR",
-    help="Vote again on a pair, here.",
+    help="Change your vote on a pair (repeatable).",
 )
-@click.option("--results", "wants_results", is_flag=True, help="Print what the votes say.")
+@click.option("--results", "wants_results", is_flag=True, help="Print the results of the votes.")
 @in_store
 @in_format
 @as_json
@@ -79,29 +83,27 @@ def command(
     form: str,
     as_json: bool,
 ) -> None:
-    """Let people compare the conversations of RUN… (ids, their beginnings, or paths; one folder).
+    """Let people compare conversations of RUN… (ids, starts of ids, names or paths in one folder).
 
-    Pairs of conversations on one question, by models whose scores differ, are drawn when they are
-    first asked for. Every pair gets two votes, and a third by somebody else where they differ.
-    Votes are kept beside the runs.
+    The first call draws pairs of conversations about the same question, by models whose scores
+    differ. Every pair gets two votes. If they differ, a third person votes. Votes are stored beside
+    the runs.
 
     \b
-    parley annotate last --pairs 50                           draw pairs, say how they stand
-    parley annotate last --terminal --annotator NAME          vote here, stop with q, go on later
+    parley annotate last --pairs 50                           draw pairs, print the progress
+    parley annotate last --terminal --annotator NAME          vote here; stop with q, continue later
     parley annotate last --terminal --annotator NAME --change 7
     parley annotate last --results
     """
     if (invite is not None) + terminal + wants_results > 1:
-        raise UsageError(
-            "--invite, --terminal and --results are different things: give one of them"
-        )
+        raise UsageError("--invite, --terminal and --results cannot be combined: use one of them")
     if not terminal and (annotator is not None or change):
-        raise UsageError("--annotator and --change go with --terminal")
+        raise UsageError("--annotator and --change only work with --terminal")
     if terminal and annotator is None:
-        raise UsageError("--terminal wants --annotator NAME: who votes?")
+        raise UsageError("--terminal needs --annotator NAME, the person who votes")
     if wants_results and (pairs is not None or seed is not None or ties):
         raise UsageError(
-            "--results shows what there is: --pairs, --seed and --ties are for the draw"
+            "--results only prints votes: remove --pairs, --seed and --ties, which draw pairs"
         )
     place = open_store(store)
     refs = list(dict.fromkeys(place.find(run) for run in runs))
@@ -118,15 +120,15 @@ def command(
         count = len(votes.pairs(study))
         if count < (pairs or 0):
             say(
-                f"these runs have {plural(count, 'pair')} with different scores, not "
-                f"{pairs}: all were drawn"
+                f"{pairs} pairs were requested, but these runs have only "
+                f"{plural(count, 'pair')} with different scores: all of them were drawn"
             )
         if invite is not None:
             token = invite_annotator(votes, study, invite)
             click.echo(
                 orjson.dumps({"annotator": invite, "token": token}).decode() if as_json else token
             )
-            say("this secret is shown once; who has it votes under this name")
+            say("this token is shown only once; anyone who has it can vote under this name")
         elif terminal:
             assert annotator is not None
             me = register_annotator(votes, study, annotator)
@@ -138,7 +140,7 @@ def command(
 
 
 def print_data(data: dict[str, Any], tables: Sequence[Table], form: str, as_json: bool) -> None:
-    """Print tables, or all of it as JSON."""
+    """Print tables, or all data as JSON."""
     if as_json:
         click.echo(orjson.dumps(data, option=orjson.OPT_INDENT_2).decode())
     else:
@@ -146,7 +148,7 @@ def print_data(data: dict[str, Any], tables: Sequence[Table], form: str, as_json
 
 
 def pair_table(votes: VoteStore, study: Study) -> Table:
-    """How many pairs there are, by dataset and models."""
+    """The number of pairs by dataset and models."""
     counts = Counter(map(models_in_dataset, votes.pairs(study).values()))
     rows = [
         [dataset, " – ".join(models), str(count)]
@@ -156,18 +158,18 @@ def pair_table(votes: VoteStore, study: Study) -> Table:
 
 
 def say_progress(data: dict[str, Any], location: str) -> None:
-    """Say on stderr how many votes there are, and how many are missing."""
+    """Print the number of votes and of missing votes on stderr."""
     pairs, votes = data["pairs"], data["votes"]
     there = (
         f"{plural(pairs['drawn'], 'pair')}, {pairs['settled']} settled; "
         f"{plural(votes['given'], 'vote')}"
     )
-    say(f"{there}, {votes['wanted']} missing; kept in {location}")
+    say(f"{there}, {votes['wanted']} missing; stored in {location}")
     say(f"vote with: {command_name()} annotate RUN… --terminal --annotator NAME")
 
 
 def result_tables(data: dict[str, Any]) -> list[Table]:
-    """What the votes say."""
+    """The tables of `--results`."""
     both = zip(data["agreement"], data["kappa"], strict=True)
     rows = [
         [
@@ -197,12 +199,16 @@ def result_tables(data: dict[str, Any]) -> list[Table]:
     usual = ["95% interval", "pairs", "questions"]
     alone = f"\n{ALONE}" if data["single_annotator"] else ""
     tables = [
-        Table(header, [*rows[1:], rows[0]], note=f"{ORDER}; intervals over questions{alone}"),
+        Table(
+            header,
+            [*rows[1:], rows[0]],
+            note=f"{ORDER}; intervals by question{alone}",
+        ),
         count_table(data),
         Table(
             ["model", "win rate", *usual, "not settled"],
             wins,
-            note="a tie is half a win" if data["ties"] else "",
+            note="a tie counts as half a win" if data["ties"] else "",
         ),
         Table(["annotator", "votes", "changed"], voters),
     ]
@@ -219,7 +225,7 @@ def count_table(data: dict[str, Any]) -> Table:
         ("pairs drawn", pairs["drawn"]),
         ("pairs settled", pairs["settled"]),
         *([("pairs without a majority", pairs["undecided"])] if data["ties"] else []),
-        ("pairs open", pairs["open"]),
+        ("pairs not settled yet", pairs["open"]),
         ("votes given", votes["given"]),
         ("votes for side A", votes["for_a"]),
         ("votes for side B", votes["for_b"]),
@@ -227,19 +233,22 @@ def count_table(data: dict[str, Any]) -> Table:
         ("votes changed", votes["changed"]),
         ("votes missing", votes["wanted"]),
         ("conflicts", found["found"]),
-        ("settled for the order", found["for_the_order"]),
-        ("settled against it", found["against_it"]),
+        ("conflicts settled with the order", found["for_the_order"]),
+        ("conflicts settled against it", found["against_it"]),
         *(
-            [("settled as a tie", found["tie"]), ("without a majority", found["undecided"])]
+            [
+                ("conflicts settled as a tie", found["tie"]),
+                ("conflicts without a majority", found["undecided"]),
+            ]
             if data["ties"]
             else []
         ),
-        ("conflicts open", found["open"]),
+        ("conflicts not settled yet", found["open"]),
     ]
     return Table(
         ["what", "n"],
         [[what, str(count)] for what, count in rows],
-        note="a third vote settles a conflict",
+        note="conflict: two votes differ; a third vote settles it",
     )
 
 

@@ -28,9 +28,9 @@ WIDEST = 110
 KEYS: dict[str, Preference] = {"a": "A", "b": "B", "t": "tie"}
 ANSWERS: dict[VoteOutcome, str] = {
     "recorded": "recorded",
-    "same": "you had said so",
+    "same": "unchanged",
     "changed": "changed; both votes stay on record",
-    "not needed": "others have completed this pair meanwhile; your vote was not needed",
+    "not needed": "not counted, because others completed this pair in the meantime",
 }
 
 
@@ -65,21 +65,19 @@ def take_new_votes(
     while (found := offer_pair(votes, study, me, skipped)) is not None:
         own = sum(me.id in by for by in votes.votes(study).values())
         say(
-            f"pair {found}; {plural(own, 'vote')} by you so far, at most "
-            f"{count_open_pairs(votes, study, me)} to go"
+            f"pair {found}; you have given {plural(own, 'vote')}, at most "
+            f"{count_open_pairs(votes, study, me)} left"
         )
         answer = ask_choice(make_sheet(found, pairs[found], refs, sheet), sheet, study.ties)
         if answer == "stop":
-            say(f"stopped after {plural(count, 'vote')}; go on whenever you like")
+            say(f"stopped after {plural(count, 'vote')}; run the same command to continue")
             return
         if answer == "skip":
             skipped.add(found)
             continue
         count += record_choice(votes, study, found, me, answer)
-    say(
-        f"nothing is left for you{f' but what you skipped ({len(skipped)})' if skipped else ''}: "
-        f"thank you"
-    )
+    left = f" except {plural(len(skipped), 'pair')} that you skipped" if skipped else ""
+    say(f"no pairs are left for you{left}: thank you")
 
 
 def change_votes(
@@ -90,15 +88,15 @@ def change_votes(
     refs: Mapping[str, RunRef],
     change: Sequence[int],
 ) -> None:
-    """Ask again about pairs on which this person has voted."""
+    """Ask again about pairs that this person has voted on."""
     pairs, given = votes.pairs(study), votes_by_name(votes, study)
     for number in change:
         if me.name not in given.get(number, {}):
             raise UsageError(
-                f"{me.name} has not voted on a pair {number}: there is nothing to change"
+                f"{me.name} has not voted on pair {number}: there is no vote to change"
             )
     for number in change:
-        say(f"pair {number}; so far you say {given[number][me.name]}")
+        say(f"pair {number}; your vote is {given[number][me.name]}")
         answer = ask_choice(make_sheet(number, pairs[number], refs, sheet), sheet, study.ties)
         if answer == "stop":
             return
@@ -114,10 +112,10 @@ def record_choice(
     choice: Preference,
     change: bool = False,
 ) -> bool:
-    """Record a vote and say so, once it is on disk; whether it counts."""
+    """Record a vote and print a confirmation once it is on disk; return whether it counts."""
     try:
         found = cast_vote(votes, study, number, me, choice, change)
-    except UsageError as wrong:  # the same person has voted elsewhere meanwhile
+    except UsageError as wrong:  # the same person has voted elsewhere in the meantime
         say(str(wrong))
         return False
     say(f"pair {number}: {ANSWERS[found]}")
@@ -127,12 +125,12 @@ def record_choice(
 def ask_choice(
     shown: Sheet, sheet: SheetFormat, ties: bool
 ) -> Preference | Literal["skip", "stop"]:
-    """Show a pair and read which side the person prefers; the end of the input is a stop."""
+    """Show a pair and read the person's preference; the end of the input means stop."""
     width = min(WIDEST, shutil.get_terminal_size().columns)
     click.echo(render_sheet(shown, sheet.criteria, width))
-    keys = f"A or B{', t (both alike)' if ties else ''}, s (skip), q (stop)"
+    keys = f"A, B{', t (tie)' if ties else ''}, s (skip) or q (quit)"
     while True:
-        print(f"Which is better? {keys}: ", end="", file=sys.stderr, flush=True)
+        print(f"Which conversation is better? {keys}: ", end="", file=sys.stderr, flush=True)
         try:
             line = sys.stdin.readline()
         except (AttributeError, OSError, ValueError) as wrong:
@@ -144,12 +142,12 @@ def ask_choice(
             return "skip"
         if answer in KEYS and (ties or answer != "t"):
             return KEYS[answer]
-        say(f"wanted {keys}")
+        say(f"please answer {keys}")
 
 
 def render_sheet(shown: Sheet, criteria: Mapping[str, str], width: int) -> str:
-    """A pair as text. What models said stands behind a line at the left, so that it cannot pass
-    for anything else."""
+    """A pair as text. Every line that a model wrote has a bar at the left, so that it cannot be
+    mistaken for anything else."""
     parts = [
         f"\n{draw_rule(f'pair {shown.number}', '═', width)}",
         wrap_text(shown.item.question, width, "  │ "),
@@ -157,7 +155,7 @@ def render_sheet(shown: Sheet, criteria: Mapping[str, str], width: int) -> str:
     if shown.item.choices:
         parts.append(wrap_text(shown.item.choices, width, "  │ "))
     if shown.item.right:
-        parts += ["right answer:", wrap_text(shown.item.right, width, "  │ ")]
+        parts += ["correct answer:", wrap_text(shown.item.right, width, "  │ ")]
     for name, exchanges in (("A", shown.a), ("B", shown.b)):
         parts.append(f"\n{draw_rule(f'conversation {name}', '─', width)}")
         parts += [
@@ -172,11 +170,11 @@ def render_sheet(shown: Sheet, criteria: Mapping[str, str], width: int) -> str:
 def render_exchange(number: int, each: Exchange, width: int) -> list[str]:
     """A question and the reply to it; the first reply is the answer to the question of the pair."""
     asking = [f"question {number}:", wrap_text(each.asked, width, "  │ ")] if number else []
-    cut = " (cut off by the limit of length)" if each.cut else ""
+    cut = " (cut off at the token limit)" if each.cut else ""
     heading = f"{f'reply {number}' if number else 'first answer'}{cut}:"
     return [
         *asking,
-        heading if each.said else f"{heading} (no words)",
+        heading if each.said else f"{heading} (empty)",
         *([wrap_text(each.said, width, "  │ ")] if each.said else []),
     ]
 

@@ -20,8 +20,8 @@ from parley.tables import Table, plural, shorten, terminal_width
 @click.option(
     "--digest",
     metavar="D",
-    help="Compare with the digest that the run printed: only this shows a record that was "
-    "rewritten as a whole.",
+    help="Compare with the digest that the run printed; this is the only way to detect a record "
+    "that was rewritten completely.",
 )
 @with_task
 @in_store
@@ -29,8 +29,10 @@ from parley.tables import Table, plural, shorten, terminal_width
 def command(
     run: str, digest: str | None, task: str | None, store: str | None, as_json: bool
 ) -> int:
-    """Check RUN's record for later changes, synchrony, anonymity, balance and equal information;
-    exit 5 if it shows a breach."""
+    """Check the record of RUN for changes, synchrony, anonymity, balance and equal information.
+
+    The exit code is 5 if there is a breach.
+    """
     found = audit_run(find_run(run, store), task, digest)
     if as_json:
         click.echo(orjson.dumps(asdict(found), option=orjson.OPT_INDENT_2).decode())
@@ -41,7 +43,7 @@ def command(
             if name in found.checked or name in found.unchecked or breaches_of(found, name)
         ]
         rows = [[name, looked_at(found, name), count_breaches(found, name)] for name in names]
-        click.echo(Table(["check", "looked at", "breaches"], rows).render(width=terminal_width()))
+        click.echo(Table(["check", "checked", "breaches"], rows).render(width=terminal_width()))
         for breach in found.breaches:
             click.echo(
                 f"{breach.kind}"
@@ -50,8 +52,8 @@ def command(
             )
         if found.masked:
             click.echo(
-                "\nmasked, for anybody else, because a seat said who it is (no breach; "
-                "look for false hits):"
+                "\nmasked for the other seats because a seat revealed who it is (not a breach; "
+                "check for false positives):"
             )
             header = ["alias", "masked", "match", "round"]
             rows = [
@@ -61,8 +63,8 @@ def command(
             click.echo(Table(header, rows, left=2).render(width=terminal_width()))
         seen = found.anonymity
         click.echo(
-            f"\nwhat seats said of themselves: {plural(seen.replies, 'reply', 'replies')} looked "
-            f"at, {seen.found} found, {seen.masked} masked. {seen.unseen}"
+            f"\nreplies that reveal the model: {plural(seen.replies, 'reply', 'replies')} checked, "
+            f"{seen.found} found, {seen.masked} masked. {seen.unseen}"
         )
         for caution in found.cautions:
             say(caution)
@@ -71,18 +73,18 @@ def command(
 
 
 def looked_at(found: Audit, check: str) -> str:
-    """How many matches (or runs) a check has looked at."""
+    """How many matches (or runs) a check covered."""
     return str(found.checked[check]) if check in found.checked else "not checked"
 
 
 def count_breaches(found: Audit, check: str) -> str:
-    """How many breaches a check has found; a dash where it was not made."""
+    """How many breaches a check found; a dash if it could not run."""
     count = breaches_of(found, check)
     return str(count) if count or check in found.checked else "–"
 
 
 def summarise_audit(found: Audit) -> str:
-    """The outcome of an audit in one line: what was found, and what could not be checked."""
+    """The result of an audit in one line: what it found, and what it could not check."""
     said = plural(len(found.breaches), "breach", "breaches") if found.breaches else "no breach"
     verdict = f"verdict: {said} found in {plural(len(found.checked), 'check')}"
     if not found.unchecked:
@@ -91,7 +93,7 @@ def summarise_audit(found: Audit) -> str:
     for check, why in found.unchecked.items():
         reasons.setdefault(why, []).append(check)
     listed = "; ".join(f"{', '.join(checks)} ({why})" for why, checks in reasons.items())
-    return f"{verdict}; {len(found.unchecked)} could not be made: {listed}"
+    return f"{verdict}; {plural(len(found.unchecked), 'check')} could not run: {listed}"
 
 
 def breaches_of(found: Audit, check: str) -> int:

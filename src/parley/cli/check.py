@@ -1,4 +1,4 @@
-"""`parley check`: the conformance suite on a task of your own."""
+"""`parley check`: the conformance suite, run on your own task."""
 
 from __future__ import annotations
 
@@ -18,9 +18,13 @@ from parley.testing.conformance import CHECKS, check_task
 @click.command()
 @click.argument("task", metavar="TASK|FILE", shell_complete=complete_tasks)
 @click.option(
-    "--set", "params", multiple=True, metavar="KEY=VALUE", help="Set a parameter of the task."
+    "--set",
+    "params",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Set a parameter of the task (repeatable).",
 )
-@click.option("--dataset", metavar="NAME|PATH", help="Choose the items to check it on.")
+@click.option("--dataset", metavar="NAME|PATH", help="Choose the dataset to check the task on.")
 @with_columns
 @as_json
 def command(
@@ -32,8 +36,8 @@ def command(
 ) -> None:
     """Check a task that you have written (./my_game.py, ./my_task.yaml or a name).
 
-    It plays many matches with readable replies, with nonsense, and from every cut of the record.
-    No model is called. The first thing that is wrong ends it, with exit code 1.
+    This plays many matches with valid replies and with nonsense, and resumes them from every point
+    of the record. No model is called. The first failure ends it with exit code 1.
     """
     kind = task_class(task)
     made = kind.from_params(parse_assignments(params, "--set"))
@@ -44,4 +48,4 @@ def command(
         return
     rows = [[CHECKS[name], str(count)] for name, count in done.items()]
     click.echo(Table(["check", "matches or tables"], rows).render())
-    say(f"{made.name} passes")
+    say(f"{made.name} passed all checks")

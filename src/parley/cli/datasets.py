@@ -1,4 +1,4 @@
-"""`parley datasets`: what tasks can be played on."""
+"""`parley datasets`: list datasets, and check one."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FAILED = 5
 @as_json
 @click.pass_context
 def command(context: click.Context, as_json: bool) -> None:
-    """List the datasets that have a name: their items, where they come from, their licence."""
+    """List the named datasets with their items, source and licence."""
     if context.invoked_subcommand is not None:
         return
     there = all_datasets()
@@ -52,17 +52,18 @@ def command(context: click.Context, as_json: bool) -> None:
 @command.command("check")
 @click.argument("dataset", metavar="NAME|PATH")
 @click.option(
-    "--task", help="The task whose items these are (default: told by the name, or by the columns)."
+    "--task",
+    help="Read the items as this task does (default: detected from the name or the columns).",
 )
 @with_columns
 @as_json
 def check_dataset(dataset: str, task: str | None, columns: tuple[str, ...], as_json: bool) -> int:
-    """Read a dataset whole and verify it; exit 5 if any item fails.
+    """Read a whole dataset and check every item; exit with 5 if an item fails.
 
-    A row that does not fit is an error that names it. The reference programs of programming
-    problems are run in the sandbox: each must pass its own tests. Of tasks at the command line,
-    each example must pass, and doing nothing must not. Questions must differ, and so must the
-    choices of each.
+    A row that cannot be read is an error that names the row. For programming problems, the
+    reference solution runs in the sandbox and must pass its own tests. For command-line tasks, the
+    example solution must pass, and doing nothing must fail. For questions, no two questions and no
+    two choices of a question may be the same.
     """
     named = parse_columns(columns)
     with show_downloads():
@@ -86,7 +87,7 @@ def check_dataset(dataset: str, task: str | None, columns: tuple[str, ...], as_j
         came = (
             f"{found['checked']} checked, {len(found['failed'])} failed"
             if found["checked"]
-            else "only their form was checked"
+            else "only their format was checked"
         )
         click.echo(
             f"{dataset}: {format_item_count(len(items))} of type {kind.__name__} read; {came}"
@@ -95,13 +96,13 @@ def check_dataset(dataset: str, task: str | None, columns: tuple[str, ...], as_j
 
 
 def describe_dataset(dataset: Dataset) -> dict[str, Any]:
-    """A dataset in plain data."""
+    """A dataset as JSON data."""
     facts = {"name": dataset.name, "item_type": dataset.item_type.__name__, "items": dataset.count}
     return {**facts, "from": dataset.source, "licence": dataset.licence}
 
 
 def check_items(kind: type, items: list[Any]) -> dict[str, Any]:
-    """How many items could be checked beyond their form, and which of them failed."""
+    """How many items could be checked beyond their format, and which of them failed."""
     from parley.datasets.checks import CHECKS
     from parley.runs.event_loop import run_sync
 

@@ -1,4 +1,4 @@
-"""`parley demo`: a first result without any key."""
+"""`parley demo`: a first result without an API key."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ from parley.store import open_store, read_run
 MODEL = {"model": "embedded/smollm2", "max_tokens": 96}
 BOTS = ("free-rider", "reciprocator", "gradual", "random", "altruist")
 SEATS, ROUNDS = 5, 5
-AT_ONCE = 4  # matches: as many as the model answers at the same time
+AT_ONCE = 4  # matches at a time, as many as the model can answer
 
 
 @click.command()
-@click.option("--bots-only", is_flag=True, help="Leave the language model out: done in a second.")
+@click.option("--bots-only", is_flag=True, help="Leave out the language model; takes a second.")
 @in_store
 @as_json
 def command(bots_only: bool, store: str | None, as_json: bool) -> int:
-    """A small language model, inside this process, and bots play the public goods game ten times.
+    """Play the public goods game ten times with bots and a small language model on this machine.
 
-    The model is fetched once (93 MB) and needs a minute or two of two cores, a few minutes on a
-    busy machine. It has 135 million parameters: its score shows that everything works, not what
-    language models can do.
+    The model is downloaded once (93 MB). The demo takes a minute or two on two cores, a few minutes
+    on a busy machine. The model has 135 million parameters: its score shows that everything works,
+    not what language models can do.
     """
     task = task_class("public_goods").from_params({"rounds": ROUNDS})
     models: dict[str, dict[str, Any]] = (
@@ -48,7 +48,7 @@ def command(bots_only: bool, store: str | None, as_json: bool) -> int:
     models |= {name: {"model": f"bot/{name}"} for name in BOTS[: SEATS - len(models)]}
     say(f"public goods game: {', '.join(models)} play {ROUNDS} rounds, {task.repeats} times")
     if "smollm2" in models:
-        say("smollm2 is a language model so small that its score proves the pipeline, not a model")
+        say("smollm2 is a tiny model: its score shows that the pipeline works, nothing more")
     given = from_keywords(name="demo", concurrency=AT_ONCE)
     asked = Experiment(task.name, models=models, given=given)
     play = partial(player.play_new_run, asked.prepare(), open_store(store))
@@ -60,24 +60,23 @@ def command(bots_only: bool, store: str | None, as_json: bool) -> int:
 
 
 def list_steps_of_demo(store: str | None) -> list[str]:
-    """Further commands: what a first look at a run should include."""
+    """More commands to try after the demo."""
     ref = open_store(store).find("last")
     run = "last" if store is None else shlex.quote(ref.location)
     with read_run(ref) as reader:
         worst = list_matches(reader, MatchFilter(worst=1))
     me = command_name()
-    lines = [f"was it fair: {me} audit {run}"]
+    lines = [f"check that the run was fair: {me} audit {run}"]
     if worst and (loser := worst[0].focus):
         number, score = worst[0].row.number, loser.score_text
         lines.append(
-            f"why {loser.alias} got no more than {score} in match {number}: "
-            f"{me} show {run} {number}"
+            f"see why {loser.alias} scored only {score} in match {number}: {me} show {run} {number}"
         )
     return lines
 
 
 def has_local_model() -> bool:
-    """Whether the language model can play; why not is said."""
+    """Whether the language model can play; prints the reason if not."""
     family, _, name = str(MODEL["model"]).partition("/")
     try:
         providers.make_provider(family, name, {})
@@ -85,6 +84,6 @@ def has_local_model() -> bool:
             downloads.obtain_file(SMOLLM2)
     except ParleyError as wrong:
         say(f"the language model cannot play: {wrong}")
-        say("so this demo has bots only, and evaluates no language model")
+        say("this demo continues with bots only, without a language model")
         return False
     return True

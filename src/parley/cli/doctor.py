@@ -1,4 +1,4 @@
-"""`parley doctor`: what this machine has."""
+"""`parley doctor`: check keys, endpoints, sandbox and versions."""
 
 from __future__ import annotations
 
@@ -38,20 +38,19 @@ from parley.tables import shorten
 
 PACKAGES = ("aiohttp", "orjson", "uvloop", "click", "rich", "fastjsonschema", "genai-prices")
 UNASKED: dict[str, Any] = {"model": None, "latency": None, "served": None, "error": None}
-PATIENCE = 20.0  # seconds that a call may take here
+PATIENCE = 20.0  # seconds for a call
 
 
 @click.command()
-@click.option("--no-calls", is_flag=True, help="Ask no model for a token; only see who answers.")
+@click.option("--no-calls", is_flag=True, help="Check endpoints without calling a model.")
 @allow_options
 @in_store
 @as_json
 def command(no_calls: bool, store: str | None, as_json: bool, **options: Any) -> int:
-    """Say which keys are found, which endpoints answer, where runs go, and how code would be
-    isolated.
+    """Check keys, endpoints, the store, the sandbox and versions.
 
-    Where a key is set or a server runs here, and for every alias in models.yaml, one model is asked
-    for a word. The exit code is 1 if something that you have configured does not work.
+    Each provider with a key, each server on this machine and each alias in models.yaml gets one
+    short call. The exit code is 1 if something that you have configured does not work.
     """
     for fault in find_env_faults():
         say(fault)
@@ -80,7 +79,7 @@ def command(no_calls: bool, store: str | None, as_json: bool, **options: Any) ->
     click.echo(f"sandbox: {facts['sandbox']}: {facts['isolation']}")
     for row in facts["endpoints"]:
         asked = [f"{row['model']}: {format_outcome(row)}"] if row["model"] else []
-        # bad news first
+        # errors first
         said = "; ".join([*asked, row["state"]] if row["error"] else [row["state"], *asked])
         click.echo(
             f"{row['provider']:<20} key {row['key']:<10} "
@@ -92,29 +91,28 @@ def command(no_calls: bool, store: str | None, as_json: bool, **options: Any) ->
 
 
 def is_faulty(row: dict[str, Any]) -> bool:
-    """Whether an endpoint does not work that somebody has configured: its key, or its address, is
-    set."""
+    """Whether an endpoint does not work although the user has set its key or its address."""
     if row["state"].startswith("cannot be loaded"):
         return True
     home = providers.provider_traits(row["provider"]).home_env
     wanted = row["key"] == "found" or bool(home and find_setting(home))
-    return bool(row["error"]) or (wanted and not row["state"].startswith(("answers", "not asked")))
+    return bool(row["error"]) or (wanted and not row["state"].startswith(("answers", "not called")))
 
 
 def format_outcome(row: dict[str, Any]) -> str:
-    """What came of asking for one token, in words."""
+    """The outcome of a test call, in words."""
     if row["error"]:
         return str(row["error"])
     served = f" as {row['served']}" if row["served"] else ""
     return (
         f"answers{served} after {row['latency']:.2f} s"
         if row["latency"] is not None
-        else "not asked"
+        else "not called"
     )
 
 
 def examine_machine(store: str | None, allowed: Allowed, calls: bool = True) -> dict[str, Any]:
-    """Everything that is looked at, in plain data."""
+    """Everything that `parley doctor` checks, as JSON data."""
     reachable, named = event_loop.run_sync(check_endpoints(calls, allowed))
     place = open_store(store).check()
     return {
@@ -136,27 +134,27 @@ def examine_machine(store: str | None, allowed: Allowed, calls: bool = True) -> 
 
 
 def check_sandbox() -> dict[str, str]:
-    """How code that models write would be kept apart here: tried out, not looked up."""
+    """How model-written code would be isolated here; found by trying it out."""
     from parley.sandbox.executor import Sandbox
 
     tried = Sandbox()
     try:
         kind = event_loop.run_sync(tried.prove())
     except ParleyError as wrong:
-        return {"sandbox": "none", "isolation": f"code that models write is not run: {wrong}"}
+        return {"sandbox": "none", "isolation": f"model-written code cannot run: {wrong}"}
     finally:
         tried.close()
     how = (
         "new namespaces for each program"
         if kind.nested
-        else f"a sandbox for each program, which is slower ({kind.reason})"
+        else f"a new sandbox for each program, which is slower ({kind.reason})"
     )
-    memory = "memory bounded by the kernel" if tried.bounded else "memory watched"
-    return {"sandbox": kind.name, "isolation": f"tried out and holds; {how}, {memory}"}
+    memory = "memory limited by the kernel" if tried.bounded else "memory monitored"
+    return {"sandbox": kind.name, "isolation": f"tested and works; {how}, {memory}"}
 
 
 def installed_version(name: str) -> str | None:
-    """The version of a package, if it is there."""
+    """The version of a package; None if it is not installed."""
     try:
         return version(name)
     except PackageNotFoundError:
@@ -166,8 +164,8 @@ def installed_version(name: str) -> str | None:
 async def check_endpoints(
     calls: bool, allowed: Allowed
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Every provider that has an address here and every alias: who answers there, and what a model
-    says to one token."""
+    """Check every provider with an address and every alias: does the address answer, and does a
+    model reply to a test call?"""
     import asyncio
 
     rows = [describe_endpoint(name) for name in providers.provider_names()]
@@ -198,7 +196,7 @@ async def check_endpoints(
 
 
 def describe_endpoint(name: str) -> dict[str, Any]:
-    """A provider, its key and its address, before anybody is asked."""
+    """A provider, its key and its address, before any call."""
     try:
         traits = providers.provider_traits(name)
     except ProviderBroken as wrong:
@@ -221,21 +219,20 @@ def describe_endpoint(name: str) -> dict[str, Any]:
         else "optional"
     )
     base = (home and find_setting(home)) or traits.home
-    # it runs here, or asks others by ways of its own
+    # it runs in this process, or finds its endpoint by its own rules
     inside = traits.unbilled or not traits.key_known
     return {
         "provider": name,
         "key": found,
         "base_url": base,
-        "state": "not asked",
+        "state": "not called",
         **UNASKED,
         "in_process": inside,
     }
 
 
 async def ask_small_model(row: dict[str, Any], allowed: Allowed) -> None:
-    """Ask somebody small at an endpoint: the one that is known there, or on a server of one's own
-    the first it lists."""
+    """Call a small model at an endpoint: the known one, or on a local server the first it lists."""
     name = providers.provider_traits(row["provider"]).small or (
         await find_first_model(row["base_url"]) if row["key"] != "found" else None
     )
@@ -245,7 +242,7 @@ async def ask_small_model(row: dict[str, Any], allowed: Allowed) -> None:
 
 
 async def ask_for_token(row: dict[str, Any], entry: dict[str, Any], allowed: Allowed) -> None:
-    """Ask a model for one token; the answer, or what is wrong, goes into the row."""
+    """Make a test call; the answer or the error goes into the row."""
     family, _, name = str(entry["model"]).partition("/")
     options = {key: value for key, value in entry.items() if key not in ("model", *LIMITS)}
     try:
@@ -256,14 +253,14 @@ async def ask_for_token(row: dict[str, Any], entry: dict[str, Any], allowed: All
             reply = await request_token(
                 family, name, {**options, "max_tokens": 16, "deadline": PATIENCE}
             )
-    except Exception as wrong:  # whatever it is, it is what the doctor was asked for
+    except Exception as wrong:  # any error is a finding here
         row["error"] = redact(shorten(str(wrong) or f"failed: {type(wrong).__name__}", 300))
         return
     row["latency"], row["served"] = reply.latency, reply.model
 
 
 async def request_token(family: str, name: str, options: dict[str, Any]) -> Reply:
-    """What a model says; one that takes no such bounds is asked without them."""
+    """The reply of a model; limits that its provider does not take are left out."""
     known = {each.name for each in fields(providers.provider_class(family))}
     bounds = ("max_tokens", "deadline")
     model = Model.from_options(
@@ -278,7 +275,7 @@ async def request_token(family: str, name: str, options: dict[str, Any]) -> Repl
 
 
 async def request_view(name: str, options: dict[str, Any]) -> Reply:
-    """What a service says to a view as small as can be."""
+    """The reply of an HTTP service to a minimal view."""
     service = http.make(name, options, Task)
     try:
         return await service.reply(
@@ -289,7 +286,7 @@ async def request_view(name: str, options: dict[str, Any]) -> Reply:
 
 
 async def find_first_model(base: str) -> str | None:
-    """The first model that a server says it has."""
+    """The first model that a server lists."""
     import aiohttp
 
     try:
@@ -314,7 +311,7 @@ async def find_first_model(base: str) -> str | None:
 
 
 async def check_address(base: str) -> str:
-    """Whether somebody answers at an address."""
+    """Whether an address answers."""
     import aiohttp
 
     try:
@@ -332,13 +329,13 @@ async def check_address(base: str) -> str:
 
 
 def describe_cause(wrong: Exception) -> str:
-    """Why nobody answers, in words."""
+    """Why an address does not answer, in words."""
     import aiohttp
 
     from parley.providers._connections import describe_connection_error
 
     if isinstance(wrong, TimeoutError):
-        return "no word within 3 s"
+        return "no reply within 3 s"
     if isinstance(wrong, aiohttp.ClientConnectorError):
         return describe_connection_error(wrong)
-    return "the connection broke off"
+    return "the connection was lost"

@@ -1,4 +1,4 @@
-"""How this command was called, so that commands printed for the user work as they stand."""
+"""How this command was called, so that the user can copy the commands that it prints."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pathlib import Path
 
 
 def command_name() -> str:
-    """What to type for this command: `parley` where the shell finds this very program, else the
-    path or the `python -m parley` that it was called by."""
+    """What to type for this command: `parley` if the shell finds this same program, or else the
+    path or the `python -m parley` that the user typed."""
     called = sys.argv[0]
     if Path(called).name == "__main__.py":
         return f"{name_program(sys.executable)} -m parley"
@@ -19,7 +19,7 @@ def command_name() -> str:
 
 
 def allowing_words() -> list[str]:
-    """The `--allow-…` flags of this command, as they would be typed again."""
+    """The `--allow-…` flags of this command, quoted for the shell."""
     words, found = sys.argv[1:], []
     for number, word in enumerate(words):
         if word.startswith(("--allow-host", "--allow-path", "--allow-env")):
@@ -28,7 +28,7 @@ def allowing_words() -> list[str]:
 
 
 def name_program(called: str) -> str:
-    """A program by its name, where the shell finds it by that; else by its path."""
+    """The name of a program if the shell finds it by that name, or else its path."""
     found = shutil.which(Path(called).name)
     if not os.path.dirname(called) or (found and is_same_file(found, called)):
         return Path(called).name
@@ -36,6 +36,6 @@ def name_program(called: str) -> str:
 
 
 def is_same_file(one: str, other: str) -> bool:
-    """Whether two paths lead to one place; links are not followed, since a virtual environment's
-    python is one."""
+    """Whether two paths are the same. Links are not followed, because the python of a virtual
+    environment is one."""
     return os.path.abspath(one) == os.path.abspath(other)

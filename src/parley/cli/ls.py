@@ -20,8 +20,7 @@ from parley.tables import Table, shorten
 @in_store
 @as_json
 def command(store: str | None, as_json: bool) -> None:
-    """List the runs in the store, newest first, with what they have cost (≥: not all of it is
-    known)."""
+    """List the runs in the store, newest first, with their cost (≥ if only part of it is known)."""
     found, look_up = [], PriceList().find
     place = open_store(store)
     for run in place.runs():
@@ -34,7 +33,7 @@ def command(store: str | None, as_json: bool) -> None:
         except StoreError as wrong:
             say(str(wrong))
             continue
-        except Exception as wrong:  # one file must not hide the others
+        except Exception as wrong:  # one bad file must not hide the others
             fault = f"{type(wrong).__name__}: {shorten(str(wrong))}"
             say(f"{run.ref.location} cannot be listed: {fault}")
             continue

@@ -1,4 +1,4 @@
-"""A match as text: in the order of time, or as one seat saw it."""
+"""A match as text: the transcript, or the view of one seat."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from parley.tables import (
     shorten,
 )
 
-LONG, MANY = 200, 6  # letters of a note's value, and numbers of a list
-WIDEST = 100  # columns of a text, also on a wider terminal
+LONG, MANY = 200, 6  # characters of a note's value, and numbers of a list
+WIDEST = 100  # columns of a text, even on a wider terminal
 UNBROKEN = 2**31
-WORDS_OF_OTHERS = "  │ "  # stands before every line that a model or the referee has said
+WORDS_OF_OTHERS = "  │ "  # before every line from a model or the referee
 LEFT_OUT = "[…]"
-PASSAGE = 80  # letters of a paragraph that may be left out where it is repeated
+PASSAGE = 80  # characters; a repeated paragraph of at least this length is left out
 
 
 def format_match(reader: RunReader, match: MatchRow, width: int | None = None) -> str:
-    """A match in the order of time: rules once, then by round who said what, then the scores."""
+    """The transcript of a match: the opening, every round in order, then the scores."""
     item = next((each for each in reader.items() if str(each["id"]) == match.item), {})
     page = Page(match, width, item)
     messages, notes = reader.messages(match.number), reader.notes_of(match.number)
@@ -44,7 +44,7 @@ def format_match(reader: RunReader, match: MatchRow, width: int | None = None) -
     parts = [format_headline(reader, match, width), *page.format_recalled(reader)]
     for number in rounds:
         own = [each for each in messages if each["round"] == number]
-        # what was said in the round, what the rule made of it, and what seats were told of it
+        # first the messages of the round, then the rule's notes, then what seats were told
         after = number and [each for each in own if each["kind"] == "tell"]
         during = [each for each in own if not after or each not in after]
         written = [page.format_note(note) for note in notes if note.round == number]
@@ -57,7 +57,7 @@ def format_match(reader: RunReader, match: MatchRow, width: int | None = None) -
         parts.append("\n".join([page.draw_heading(title), *lines]))
     parts.append(page.draw_heading("scores") + "\n" + format_scores(reader, match, width))
     if page.left_out:
-        left_out = f"{LEFT_OUT}: words that these seats had read before; --seat NAME prints all"
+        left_out = f"{LEFT_OUT}: text that these seats have read before; --seat NAME prints all"
         parts.append(break_lines(left_out, width))
     return "\n\n".join(parts)
 
@@ -65,7 +65,7 @@ def format_match(reader: RunReader, match: MatchRow, width: int | None = None) -
 def format_seat_view(
     reader: RunReader, match: MatchRow, seat: Seat, width: int | None = None
 ) -> str:
-    """All that one seat read and said, word for word."""
+    """Everything that one seat read and wrote, unshortened."""
     from parley.results.demonstrations import read_demonstrations
 
     page = Page(match, width)
@@ -88,7 +88,7 @@ def format_seat_view(
 
 
 def describe_shown(shown: ShownExperience, source: MatchRow | None) -> str:
-    """Where an experience that was shown comes from."""
+    """The source of an experience that a seat was shown."""
     if source is None:
         return f"shown from another run, distance {shown.distance:.3g}"
     item = f", item {source.item}" if source.item is not None else ""
@@ -96,7 +96,7 @@ def describe_shown(shown: ShownExperience, source: MatchRow | None) -> str:
 
 
 def find_seat(match: MatchRow, text: str) -> Seat:
-    """A seat by its name (`Player 1`), its key (`players.1`), or the only model of that alias."""
+    """Find a seat by its name (`Player 1`), its key (`players.1`), or an alias with one seat."""
     wanted = text.casefold()
     for seat in match.seats:
         if wanted in (seat.key.casefold(), str(seat).casefold()):
@@ -109,7 +109,7 @@ def find_seat(match: MatchRow, text: str) -> Seat:
 
 
 def format_headline(reader: RunReader, match: MatchRow, width: int | None) -> str:
-    """Which match this is, how it ended, and who sat where."""
+    """The match, how it ended, and the model in each seat."""
     info = reader.info
     ended = f" after {plural(match.rounds, 'round')}" if match.rounds is not None else ""
     why = f" ({match.reason})" if match.reason else ""
@@ -127,7 +127,7 @@ def format_scores(reader: RunReader, match: MatchRow, width: int | None) -> str:
     found = reader.scores_of(match.number)
     given = [each for each in metrics if any(each.name in by for by in found.values())]
     if not given:
-        return "no scores were given"
+        return "this match has no scores"
 
     def place(seat: Seat) -> tuple[int, float]:
         values = [(each, found[seat].get(each.name)) for each in given]
@@ -140,7 +140,7 @@ def format_scores(reader: RunReader, match: MatchRow, width: int | None) -> str:
     header = ["seat", "model"] + [f"{m.name} ({m.unit})" if m.unit else m.name for m in given]
     rows = []
     for seat in sorted(found, key=place):
-        idle = " (fills the table, not scored)" if seat in match.idle else ""
+        idle = " (fills a seat, not scored)" if seat in match.idle else ""
         values = [format_number(found[seat].get(each.name), each.digits) for each in given]
         rows.append([str(seat), f"{match.seats[seat]}{idle}", *values])
     return Table(header, rows, left=2).render(width=width)
@@ -148,7 +148,7 @@ def format_scores(reader: RunReader, match: MatchRow, width: int | None) -> str:
 
 @dataclass
 class Page:
-    """How the words of one match are set; remembers what each seat has read."""
+    """Formats the messages of one match, and remembers what each seat has read."""
 
     match: MatchRow
     width: int | None
@@ -157,7 +157,7 @@ class Page:
     _read: set[tuple[str, str]] = field(default_factory=set)  # seat, paragraph
 
     def format_recalled(self, reader: RunReader) -> list[str]:
-        """What seats were shown of earlier matches."""
+        """The experiences from earlier matches that seats were shown."""
         from parley.results.demonstrations import recalls_lessons
 
         lines = []
@@ -166,12 +166,12 @@ class Page:
             seat, shown = self.name(Seat.of(row.seat)), row.shown
             own = row.k - len(shown)
             more = [
-                f"{plural(row.dropped, 'lesson' if lessons else 'experience')} left out as too long"
+                f"{plural(row.dropped, 'lesson' if lessons else 'experience')} left out for length"
             ] * bool(row.dropped)
             if row.shuffle:
-                more.append("the task's own examples, shuffled")
+                more.append("the task's examples, shuffled")
             elif own > 0 and not lessons:
-                more.append(f"up to {plural(own, 'example')} of the task's own before them")
+                more.append(f"after up to {plural(own, 'example')} of the task")
             sources = [
                 describe_shown(each, reader.match(each.match) if each.match > 0 else None)
                 for each in shown
@@ -184,14 +184,14 @@ class Page:
 
     @property
     def room(self) -> int:
-        """How long a line may be; in a file or a pipe, lines stay as they are."""
+        """The maximum length of a line; lines in a file or a pipe are not wrapped."""
         return UNBROKEN if self.width is None else min(self.width, WIDEST)
 
     def draw_heading(self, title: str) -> str:
         return f"── {title} ".ljust(min(self.room, WIDEST), "─")
 
     def name(self, seat: Seat) -> str:
-        """A seat and who sat there."""
+        """A seat and its model."""
         return make_visible(f"{seat} ({self.match.seats[seat]})")
 
     def quote(self, text: str) -> str:
@@ -200,7 +200,7 @@ class Page:
     def format_message(
         self, message: Mapping[str, Any], faults: Sequence[ViolationRow]
     ) -> list[str]:
-        """What was said, by whom and to whom, and which rule it broke."""
+        """A message with its sender, its audience and the violations of the reply."""
         if message["kind"] == "reply":
             seat, said = Seat.of(message["sender"]), message["content"] or ""
             broken = [
@@ -210,7 +210,7 @@ class Page:
                 == (message["round"], seat, message["attempt"])
             ]
             words = [self.quote(said)] if said.strip() else []
-            nothing = "" if words else " (no words)"
+            nothing = "" if words else " (empty)"
             return [f"{self.name(seat)}:{nothing}", *words, *broken]
         audience = [Seat.of(key) for key in message["audience"]]
         everybody = len(audience) == len(self.match.seats) > 1
@@ -220,8 +220,8 @@ class Page:
         return [f"referee to {to}{again}:", self.quote(unread)]
 
     def _unread(self, text: str, audience: Iterable[str]) -> str:
-        """A text without the long paragraphs that all who are addressed have read before. A message
-        that says nothing new stays whole: that the same happened again may be the news."""
+        """A text without the long paragraphs that its whole audience has read before. A message
+        with nothing new stays complete, because the repetition itself may matter."""
         paragraphs = text.split("\n\n")
         keys = {each: {(seat, each) for seat in audience} for each in paragraphs}
         known = {each for each in paragraphs if len(each) >= PASSAGE and keys[each] <= self._read}
@@ -238,7 +238,7 @@ class Page:
         return "\n\n".join(kept).replace(f"\n\n{LEFT_OUT}", f" {LEFT_OUT}")
 
     def format_note(self, note: NoteRow) -> str:
-        """A note of the rule in one line: verdicts and votes in words, seats by their names."""
+        """A note of the rule in one line, with verdicts and votes in words and seats by name."""
         facts = name_seats(dict(note.facts), self.match.seats)
         given = next((name for name in ("answer", "first") if name in facts), "")
         verdict = describe_answer(facts, given, self.item) if given else ""
@@ -249,7 +249,7 @@ class Page:
 
 
 def name_seats(value: Any, seats: Iterable[Seat]) -> Any:
-    """Facts with the names of seats where their keys stood."""
+    """Replace the keys of seats with their names."""
     names = {seat.key: str(seat) for seat in seats}
 
     def named(value: Any) -> Any:
@@ -261,28 +261,29 @@ def name_seats(value: Any, seats: Iterable[Seat]) -> Any:
 
 
 def describe_answer(facts: Mapping[str, Any], given: str, item: Mapping[str, Any]) -> str:
-    """Whether the answer to a question is right, and which one is; empty for any other note."""
+    """The answer to a question, and whether it is correct; empty for any other note."""
     said, right, key = facts[given], facts.get("right"), item.get("answer")
     if not isinstance(right, bool) or not isinstance(key, str) or not isinstance(said, str | None):
         return ""
     answered = "no readable answer" if said is None else f"answer {with_choice(said, item)}"
-    return f"{answered}: " + ("right" if right else f"wrong, right is {with_choice(key, item)}")
+    verdict = "correct" if right else f"wrong, expected {with_choice(key, item)}"
+    return f"{answered}: {verdict}"
 
 
 def with_choice(answer: str, item: Mapping[str, Any]) -> str:
-    """An answer, with the text of the choice that it is the letter of."""
+    """An answer, with the text of its choice if the answer is a letter."""
     texts = dict(zip(LETTERS, item.get("choices") or (), strict=False))
     return shorten(f"{answer} ({texts[answer]})" if answer in texts else answer, LONG)
 
 
 def is_empty(value: Any) -> bool:
-    """Whether a value says nothing; 0 and false do."""
+    """Whether a value is empty; 0 and false are not."""
     return value is None or (isinstance(value, str | list | dict) and not value)
 
 
 def format_facts(facts: Mapping[str, Any]) -> str:
-    """Facts in one line: verdicts on programs and votes of judges in words, the rest as it is;
-    empty values are left out."""
+    """Facts in one line, with verdicts on programs and votes of judges in words; empty values are
+    left out."""
     rest, parts = {name: value for name, value in facts.items() if not is_empty(value)}, []
     if isinstance(faults := rest.get("faults"), list) and "passed" in rest:
         passed, end, guarantee = rest.pop("passed"), rest.pop("end", ""), rest.pop("guarantee", "")
@@ -317,7 +318,7 @@ def format_vote(vote: Any) -> str:
 
 
 def format_fact(value: Any) -> str:
-    """A value of a note, shortened; numbers with as many digits as a reader needs."""
+    """A value of a note, shortened and rounded."""
     if isinstance(value, dict):
         return ", ".join(f"{name}: {format_fact(each)}" for name, each in value.items())
     if isinstance(value, float):

@@ -1,4 +1,4 @@
-"""`parley models`: who can sit in a seat, and what that costs."""
+"""`parley models`: list participants and prices."""
 
 from __future__ import annotations
 
@@ -39,10 +39,9 @@ ABILITIES = {
 @click.argument("names", nargs=-1, metavar="[MODEL]...", shell_complete=complete_models)
 @as_json
 def command(names: tuple[str, ...], as_json: bool) -> None:
-    """List providers with their keys and abilities, other participants, the bots of each task, and
-    your own aliases.
+    """List providers with their keys and features, other participants, bots and your own aliases.
 
-    With MODEL (PROVIDER/NAME or an alias), say what each costs, in USD per million tokens.
+    With MODEL (PROVIDER/NAME or an alias), print its price in USD per million tokens.
     """
     for fault in find_env_faults():
         say(fault)
@@ -83,26 +82,25 @@ def command(names: tuple[str, ...], as_json: bool) -> None:
         click.echo(f"\naliases in {models_file.models_path()}:")
     for alias, entry in own.items():
         options = ", ".join(describe_options(entry))
-        then = f": WRONG: {faults[alias]}" if alias in faults else format_price(priced[alias])
+        then = f": ERROR: {faults[alias]}" if alias in faults else format_price(priced[alias])
         click.echo(
             redact(f"  {alias:<20} {entry['model']}" + (f" ({options})" if options else "") + then)
         )
 
 
 def describe_options(entry: models_file.Entry) -> Iterator[str]:
-    """The options of an alias, and those that `defaults` adds to it."""
+    """The options of an alias, including those from `defaults`."""
     try:
         whole = models_file.with_defaults(entry)
-    except ProviderBroken:  # said where providers are listed
+    except ProviderBroken:  # the list of providers reports it
         whole = entry
     for name, value in whole.items():
         if name != "model":
-            yield f"{name} {value}" + ("" if name in entry else " by defaults")
+            yield f"{name} {value}" + ("" if name in entry else " from defaults")
 
 
 def find_entry_fault(entry: models_file.Entry) -> str:
-    """Why an alias cannot be used, as far as that is seen without making its model; nothing, if it
-    can."""
+    """Why an alias cannot be used, as far as its options show; empty if it can."""
     family, _, name = str(entry["model"]).partition("/")
     try:
         if family not in participants.participant_kinds():
@@ -127,16 +125,18 @@ def find_entry_fault(entry: models_file.Entry) -> str:
 
 
 def print_model(facts: dict[str, Any]) -> None:
-    """Everybody who can sit in a seat, in lines; what could be asked at once is marked."""
+    """Print all participants; providers whose key is set are marked."""
     for row in facts["providers"]:
         mark = "*" if row["key_found"] else " "
         if row["error"]:
             click.echo(f"{row['provider'] + '/…':<22}{mark}{row['error']}")
             continue
-        missing = "not set" if row["key_needed"] else "not set, needed only if the server wants one"
+        missing = (
+            "not set" if row["key_needed"] else "not set, needed only if the server requires it"
+        )
         key = (
             f"{row['key'] if row['key_found'] else row['keys']} "
-            f"{'found' if row['key_found'] else missing}"
+            f"{'is set' if row['key_found'] else missing}"
         )
         can = [words for ability, words in ABILITIES.items() if row["abilities"][ability]]
         about = f"{row['about'].rstrip('.')} ({key if row['key'] else row['key_told']})"
@@ -144,11 +144,11 @@ def print_model(facts: dict[str, Any]) -> None:
             f"{row['provider'] + '/…':<22}{mark}{about}" + (f"; {', '.join(can)}" if can else "")
         )
     if any(row["key_found"] for row in facts["providers"]):
-        click.echo("* its key is found")
-    click.echo("\nscripted/PATH          replies from a file, one a line")
-    click.echo("human/terminal         a person, here")
-    click.echo("python/MODULE:FUNCTION a function from the view to a reply")
-    click.echo("http/URL               a service that takes the view as JSON")
+        click.echo("* API key is set")
+    click.echo("\nscripted/PATH          replies from a file, one per line")
+    click.echo("human/terminal         a person at this terminal")
+    click.echo("python/MODULE:FUNCTION a function that takes the view and returns a reply")
+    click.echo("http/URL               an HTTP service that gets the view as JSON")
     for line in missing_extras():
         click.echo(f"extra {line}")
     for task, names in facts["bots"].items():
@@ -156,7 +156,7 @@ def print_model(facts: dict[str, Any]) -> None:
 
 
 def describe_model(name: str) -> dict[str, Any]:
-    """A provider in plain data: whether its key is found, never its value; or why it cannot be
+    """A provider as JSON data: whether its key is set (never the key itself), or why it cannot be
     loaded."""
     try:
         provider, traits, error = (
@@ -175,7 +175,7 @@ def describe_model(name: str) -> dict[str, Any]:
         "keys": " or ".join(filter(None, [*traits.key_env_first, traits.key_env])) or None,
         "key_found": bool(key and find_setting(key)),
         "key_needed": traits.key_needed,
-        "key_told": "no key needed" if traits.key_known else "keys as its providers want them",
+        "key_told": "no key needed" if traits.key_known else "uses the keys of its own providers",
         "base_url": address_without_secrets((home and find_setting(home)) or traits.home),
         "about": (((provider and provider.__doc__) or "").strip().splitlines() or [""])[0],
         "abilities": list_abilities(provider, traits),
@@ -183,7 +183,7 @@ def describe_model(name: str) -> dict[str, Any]:
 
 
 def list_abilities(provider: Any, traits: Traits) -> dict[str, bool | None]:
-    """What a provider can pass on to its models; None where it depends on them."""
+    """The features of a provider; None if they depend on the model."""
     return {
         "structured": traits.forms != () and "structured" in {f.name for f in fields(provider)}
         if is_dataclass(provider)
@@ -195,7 +195,7 @@ def list_abilities(provider: Any, traits: Traits) -> dict[str, bool | None]:
 
 
 def price_as_json(price: Price | None) -> dict[str, Any] | None:
-    """A price in plain data; null where nobody knows it."""
+    """A price as JSON data; null if it is unknown."""
     if price is None:
         return None
     rate, later = price.rates[0], [rate._asdict() for rate in price.rates[1:]]
@@ -219,6 +219,6 @@ def format_price(price: dict[str, Any] | None) -> str:
     )
     more = "; more for long prompts" if "above" in price else ""
     return (
-        f": {price['input']:g} USD in{cached}, {price['output']:g} out per million tokens{more} "
-        f"[{price['source']}]"
+        f": {price['input']:g} USD input{cached}, {price['output']:g} output per million tokens"
+        f"{more} [{price['source']}]"
     )

@@ -1,4 +1,4 @@
-"""What to look at after a run, as commands that can be typed here."""
+"""Commands to try after a run."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from parley.store import open_store
 
 
 def list_next_steps(store: str | None) -> list[str]:
-    """Commands that lead from the table of the last run to what is behind it."""
+    """Commands that show more of the last run."""
     ref = open_store(store).find("last")
     run = "last" if store is None else shlex.quote(ref.location)
     me = command_name()
-    pairs = [f"who beats whom by how much: {me} show {run} --part pairs"]
+    pairs = [f"compare every pair of models: {me} show {run} --part pairs"]
     return [
         *(pairs if Result(ref).data["pairs"] else []),
-        f"all matches: {me} show {run} --matches",
-        f"everything on one page: {me} report {run} -o report.html",
+        f"list all matches: {me} show {run} --matches",
+        f"write everything to one page: {me} report {run} -o report.html",
     ]

@@ -32,12 +32,12 @@ Play = Callable[..., Coroutine[Any, Any, RunOutcome]]
 
 
 def play_and_print(play: Play, *, as_json: bool, form: str, quiet: bool = False) -> int:
-    """Play, print the result, return the exit code; why a run stopped is said once, at the end."""
+    """Play, print the result and return the exit code; print why a run stopped once, at the end."""
     ending = run_sync(play_attended(play, quiet))
     if ending.during_screening:
         say(
-            f"stopped while items were looked for ({ending.reason}): give the same command "
-            f"again, and it goes on ({ending.ref.location})"
+            f"stopped while screening items ({ending.reason}): repeat the same command to continue "
+            f"({ending.ref.location})"
         )
         return {"budget": BUDGET, "drift": DRIFT}.get(ending.status or "", CODES[ending.state])
     result = Result(
@@ -48,12 +48,15 @@ def play_and_print(play: Play, *, as_json: bool, form: str, quiet: bool = False)
     print_ending(ending)
     if result.digest:
         check = f"{command_name()} audit {shlex.quote(ending.ref.location)}"
-        say(f"digest {result.digest}: keep it, and compare: {check} --digest {result.digest}")
+        say(
+            f"digest {result.digest}: keep it to check later that the record is unchanged: "
+            f"{check} --digest {result.digest}"
+        )
     return {"budget": BUDGET, "drift": DRIFT}.get(ending.status or "", CODES[ending.state])
 
 
 async def play_attended(play: Play, quiet: bool) -> RunOutcome:
-    """Play with somebody watching: the first Ctrl-C drains, the second stops at once."""
+    """Play with progress shown: the first Ctrl-C waits for open calls, the second stops at once."""
     progress, stop_signal = Progress(estimates_calls=not quiet), StopSignal()
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
 
@@ -64,12 +67,12 @@ async def play_attended(play: Play, quiet: bool) -> RunOutcome:
             return
         stop_signal.stop("interrupted")
         say(
-            "stopping: calls in flight are awaited and kept, nothing new is asked; Ctrl-C (or "
-            "TERM) again stops at once"
+            "stopping: waiting for calls in flight, whose replies are kept; press Ctrl-C (or send "
+            "TERM) again to stop at once"
         )
 
     for signum in (signal.SIGINT, signal.SIGTERM):
-        with suppress(NotImplementedError):  # a system without them stops by KeyboardInterrupt
+        with suppress(NotImplementedError):  # Windows: KeyboardInterrupt stops the run
             loop.add_signal_handler(signum, interrupt)
     try:
         async with show_progress(progress, say, quiet):
@@ -77,15 +80,15 @@ async def play_attended(play: Play, quiet: bool) -> RunOutcome:
     except asyncio.CancelledError:
         say(
             "stopped at once"
-            + (f"; go on with: {resume_command(progress.location)}" if progress.location else "")
+            + (f"; resume with: {resume_command(progress.location)}" if progress.location else "")
         )
-        os._exit(130)  # a function or person that still holds a thread is not waited for
+        os._exit(130)  # does not wait for a function or person that still holds a thread
 
 
 def print_result(
     result: Result, as_json: bool, form: str, part: str = "results", metrics: str = ""
 ) -> None:
-    """The result on stdout: data, nothing else."""
+    """Print the result on stdout, which carries only data."""
     if as_json:
         import orjson
 
@@ -95,17 +98,17 @@ def print_result(
 
 
 def print_fault(ending: RunOutcome) -> None:
-    """The traceback of code that has failed, where it is asked for; else how to ask for it."""
+    """Print the traceback of code that failed with --traceback, or else mention that option."""
     if ending.fault is None or ending.fault.__cause__ is None:
         return
     if (click.get_current_context().obj or {}).get("traceback"):
         print_traceback(ending.fault)
     elif ending.state == "failed" or raised_by_code(ending.fault):
-        say("--traceback shows the whole traceback")
+        say("add --traceback to see the full traceback")
 
 
 def print_ending(ending: RunOutcome) -> None:
-    """How the run stands and where it is, on stderr."""
+    """Print the state of the run and where it is stored, on stderr."""
     place = ending.ref.location
     go_on = resume_command(place)
     match ending.state:
@@ -113,12 +116,12 @@ def print_ending(ending: RunOutcome) -> None:
             say(f"done{describe_reason(ending)}; written to {place}")
         case "stopped" if ending.status == "budget":
             least = f" (N: {ending.minimum_to_resume} or more)" if ending.minimum_to_resume else ""
-            say(f"stopped ({ending.reason}); go on with: {go_on} {ending.flag} N{least}")
+            say(f"stopped ({ending.reason}); resume with: {go_on} {ending.flag} N{least}")
         case "stopped":
-            how = ending.advice.replace("{resume}", go_on) or f"go on with: {go_on}"
+            how = ending.advice.replace("{resume}", go_on) or f"resume with: {go_on}"
             say(f"stopped ({ending.reason}); {how}")
         case "failed":
-            say(f"failed: {ending.reason}; what was played is in {place}")
+            say(f"failed: {ending.reason}; the matches played so far are in {place}")
 
 
 def resume_command(place: str) -> str:
@@ -128,8 +131,7 @@ def resume_command(place: str) -> str:
 
 
 def name_task_file(place: str) -> list[str]:
-    """The flag that names the task of a run, where its file lies outside the folders that a run's
-    record may name."""
+    """The `--task` flag, if the task's file is outside the folders that a run's record may name."""
     from parley.config.recorded_task import path_of_task  # late: `parley show` needs neither
     from parley.config.task_catalogue import is_task_path
 
@@ -146,7 +148,7 @@ def name_task_file(place: str) -> list[str]:
 
 
 def describe_reason(ending: RunOutcome) -> str:
-    """Why a run that could have gone on is done."""
+    """Why a run with a stopping rule is done."""
     return (
         f", {ending.status.replace('_', ' ')} ({ending.reason})"
         if ending.status and ending.reason

@@ -1,4 +1,4 @@
-"""Messages on stderr, and how a download stands."""
+"""Messages and the progress of downloads on stderr."""
 
 from __future__ import annotations
 
@@ -13,21 +13,20 @@ from parley.tables import make_visible
 
 
 def say(text: str) -> None:
-    """A message to the person, which is not data."""
+    """Print a message for the user on stderr."""
     print(f"parley: {make_visible(text)}", file=sys.stderr, flush=True)
 
 
 @contextmanager
 def show_downloads() -> Iterator[None]:
-    """Show how a download stands before a run."""
+    """Show the progress of downloads."""
     with show_status() as tell, downloads.watch_downloads(tell):
         yield
 
 
 @contextmanager
 def show_status() -> Iterator[Callable[[str], None]]:
-    """Show how something stands: one line that changes on a terminal, a line from time to time
-    elsewhere."""
+    """Show progress: one line that is updated on a terminal, a new line now and then elsewhere."""
     shown, width = time.monotonic() + SOON - EVERY, 0
 
     def tell(how: str) -> None:

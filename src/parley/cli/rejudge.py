@@ -1,4 +1,4 @@
-"""`parley rejudge`: score recorded matches again by other judges."""
+"""`parley rejudge`: score recorded matches again with other judges."""
 
 from __future__ import annotations
 
@@ -39,23 +39,25 @@ from parley.store import open_store
     multiple=True,
     required=True,
     metavar="ROLE=[ALIAS=]PROVIDER/NAME",
-    help="Add a judge; repeat it for a panel.",
+    help="Add a judge (repeat for a panel).",
 )
 @click.option(
     "-M",
     "model_options",
     multiple=True,
     metavar="ALIAS.KEY=VALUE",
-    help="Set an option of a judge: temperature, base_url, …",
+    help="Set an option of a judge, such as temperature or base_url (repeatable).",
 )
 @click.option(
     "--prompt",
     "prompts",
     multiple=True,
     metavar="ADDRESS=FILE",
-    help="Replace a prompt of the judges.",
+    help="Replace a prompt of the judges with the text of a file (repeatable).",
 )
-@click.option("--seed", type=int, help="Set a seed, for other samples of the same judges.")
+@click.option(
+    "--seed", type=int, help="Set the random seed, to draw new samples from the same judges."
+)
 @run_options("budget_usd", "max_calls", "concurrency", "name")
 @allow_options
 @spending_options
@@ -77,13 +79,14 @@ def command(
     as_json: bool,
     **options: Any,
 ) -> int:
-    """Judge the matches of RUN (an id, its beginning, or a path) again, into a run of its own: no
-    contestant is called.
+    """Judge the matches of RUN (an id, the start of one, a name or a path) again.
+
+    The new scores go into a new run. No contestant is called.
 
     \b
     parley rejudge last --role judge=openai/gpt-4.1
     parley rejudge last --role judge=a=openai/gpt-4.1 --role judge=b=anthropic/claude-sonnet-4-5
-    parley show last --part rejudged          what has changed
+    parley show last --part rejudged          compare old and new scores
     """
     for fault in find_env_faults():
         say(fault)

@@ -1,4 +1,4 @@
-"""`parley report`: runs beside each other, as tables or as one page."""
+"""`parley report`: compare runs in tables or on an HTML page."""
 
 from __future__ import annotations
 
@@ -20,31 +20,36 @@ from parley.tables import FORMATS, terminal_width
     "-o",
     "--output",
     metavar="FILE",
-    help="Write one self-contained page (or what --format says) to this file.",
+    help="Write the report to this file: one self-contained HTML page, unless --format is given.",
 )
 @click.option(
     "--scores",
     metavar="FILE.csv",
-    help="Further columns by model, and figures that no run has measured.",
+    help="Add columns by model, and accuracies that no run has measured, from a CSV file.",
 )
 @click.option(
     "--reference",
     multiple=True,
     metavar="ALIAS",
-    help="A model that is trusted: the line is fitted to these.",
+    help="Use this model as a clean reference for the contamination line (repeatable).",
 )
 @click.option(
-    "--without", multiple=True, metavar="ALIAS", help="Give correlations without this model, too."
+    "--without",
+    multiple=True,
+    metavar="ALIAS",
+    help="Add correlations without this model (repeatable).",
 )
 @click.option(
     "--control",
     "controls",
     multiple=True,
     metavar="SUSPECT=CONTROL",
-    help="A model of the suspect's base to match it.",
+    help="Match a suspect model with a control from the same base model (repeatable).",
 )
 @click.option(
-    "--newest", is_flag=True, help="Of runs that measure one model otherwise, take the newest."
+    "--newest",
+    is_flag=True,
+    help="Use the newest run where several runs measure a model differently.",
 )
 @with_task
 @in_store
@@ -52,7 +57,7 @@ from parley.tables import FORMATS, terminal_width
     "--format",
     "form",
     type=click.Choice(FORMATS),
-    help="The form (default: text; html into a file).",
+    help="Choose the output format (default: text, or html with -o).",
 )
 @as_json
 def command(
@@ -68,7 +73,7 @@ def command(
     form: str | None,
     as_json: bool,
 ) -> None:
-    """Show RUN… (ids, their beginnings, names or paths) beside each other.
+    """Compare RUN… (ids, starts of ids, names or paths) in tables or on an HTML page.
 
     \b
     parley report last -o report.html

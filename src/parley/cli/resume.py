@@ -1,4 +1,4 @@
-"""`parley resume`: go on where a run stopped."""
+"""`parley resume`: resume a run that stopped."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ from parley.store import find_run, read_run
     "model_options",
     multiple=True,
     metavar="ALIAS.KEY=VALUE",
-    help="Say where a model is served now, or how fast it may be asked: base_url, api_key_env, "
-    "concurrency, rpm, tpm.",
+    help="Change where a model is served or its rate limits: base_url, api_key_env, concurrency, "
+    "rpm, tpm (repeatable).",
 )
 @run_options(resume=True)
 @with_task
@@ -55,11 +55,10 @@ def command(
     as_json: bool,
     **options: Any,
 ) -> int:
-    """Go on with RUN (an id, its beginning, or a path): no reply that was recorded is asked for
-    again.
+    """Resume RUN (an id, the start of one, a name or a path); recorded replies are not paid again.
 
-    Bounds are totals of the run, what was spent before included; those that are not given stay as
-    they are.
+    Limits count the whole run, including calls before it stopped. Limits that you do not give
+    stay as they are.
     """
     for fault in find_env_faults():
         say(fault)
@@ -75,11 +74,11 @@ def command(
         )
     with read_run(ref) as reader:
         if reader.info.state == "done":
-            say(f"{reader.info.id} is done: nothing is left to play")
+            say(f"{reader.info.id} is done: there is nothing to resume")
         if reader.info.config.verify is not None:
             say(
-                f"{reader.info.id} looks for items only: for the run itself give its own command "
-                f"again, which goes on from here"
+                f"{reader.info.id} only screens items for another run: to start that run, repeat "
+                f"its command, which uses this screening"
             )
     return play_and_print(
         partial(player.resume_run, prepared, ref),

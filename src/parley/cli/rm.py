@@ -19,9 +19,9 @@ from parley.tables import plural
 @in_store
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 def command(runs: tuple[str, ...], store: str | None, yes: bool) -> None:
-    """Delete RUN… (ids, their beginnings, names or paths) with all that is on record of them.
+    """Delete RUN… (ids, starts of ids, names or paths) and everything that they recorded.
 
-    A run that is being played is not deleted. Votes on a run stay beside it.
+    A run that is still being played is not deleted. Votes on its conversations are kept.
     """
     place = open_store(store)
     refs = list(dict.fromkeys(place.find(run) for run in runs))
@@ -29,7 +29,7 @@ def command(runs: tuple[str, ...], store: str | None, yes: bool) -> None:
         click.echo(describe_run(place, ref))
     if not yes:
         if not sys.stdin.isatty():
-            raise UsageError("parley rm asks before it deletes: add --yes where nobody can answer")
+            raise UsageError("parley rm asks before it deletes: add --yes to run it in a script")
         click.confirm(f"parley: delete {plural(len(refs), 'run')}?", abort=True, err=True)
     for ref in refs:
         place.delete(ref)

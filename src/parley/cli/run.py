@@ -1,4 +1,4 @@
-"""`parley run`: play a task, or an experiment file."""
+"""`parley run`: run a task or an experiment file."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ ASK_FROM = 1.0  # USD
     "models",
     multiple=True,
     metavar="[ALIAS=]PROVIDER/NAME",
-    help="Add a contestant; repeat it.",
+    help="Add a contestant (repeatable).",
     shell_complete=complete_models,
 )
 @click.option(
@@ -61,48 +61,52 @@ ASK_FROM = 1.0  # USD
     "model_options",
     multiple=True,
     metavar="ALIAS.KEY=VALUE",
-    help="Set an option of a model: temperature, base_url, …",
+    help="Set an option of a model, such as temperature or base_url (repeatable).",
 )
 @click.option(
     "--role",
     "roles",
     multiple=True,
     metavar="ROLE=[ALIAS=]PROVIDER/NAME",
-    help="Add an instrument; repeat it for a panel.",
+    help="Add an instrument, such as a judge (repeat for a panel).",
     shell_complete=complete_models,
 )
 @click.option(
     "--exclude",
     multiple=True,
     metavar="ALIAS",
-    help="Skip this model; tables keep an empty row for it.",
+    help="Skip this model; tables keep an empty row for it (repeatable).",
 )
 @click.option(
-    "--set", "params", multiple=True, metavar="KEY=VALUE", help="Set a parameter of the task."
+    "--set",
+    "params",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Set a parameter of the task (repeatable).",
 )
 @click.option(
     "--evolve",
     multiple=True,
     metavar="KEY=VALUE",
-    help="Set how models learn from earlier rounds (plan evolve; see docs/evolve.md).",
+    help='Configure the plan evolve (see the docs page "Learning from earlier rounds").',
 )
 @click.option(
     "--prompt",
     "prompts",
     multiple=True,
     metavar="ADDRESS=FILE",
-    help="Replace a prompt (see `parley tasks NAME`).",
+    help="Replace a prompt with the text of a file; `parley tasks NAME` lists the addresses.",
 )
 @click.option(
     "--dataset",
     metavar="NAME|PATH",
-    help="Choose the items that the task is played on (see `parley datasets`).",
+    help="Choose the dataset that items come from; `parley datasets` lists the names.",
 )
 @with_columns
 @click.option(
     "--fresh",
     is_flag=True,
-    help="Screen the questions again, also where an earlier screening of the same ones is stored.",
+    help="Screen the questions again, even if the store has an earlier screening of them.",
 )
 @run_options()
 @without_isolation
@@ -129,8 +133,9 @@ def command(
     as_json: bool,
     **options: Any,
 ) -> int:
-    """Play TASK (a name, or a path like ./my_game.py) and print the result; or what FILE.yaml says,
-    which flags override.
+    """Run TASK (a name, or a path like ./my_game.py) and print the result.
+
+    With FILE.yaml, run the experiment that it describes; flags override the file.
 
     \b
     parley run public_goods -m bot/free-rider -m bot/altruist -m bot/random
@@ -179,7 +184,7 @@ def command(
 
 
 def print_forecast(prepared: Prepared, as_json: bool, form: str) -> int:
-    """Print what the run would take."""
+    """Print the expected calls, tokens and cost of a run."""
     from parley.runs.forecast import compare_with_limits, encode_forecast
 
     for caution in prepared.cautions:
@@ -193,7 +198,7 @@ def print_forecast(prepared: Prepared, as_json: bool, form: str) -> int:
 
 
 def forecast_table(found: Forecast) -> Table:
-    """A forecast by model and role, with the sums in the last row."""
+    """A forecast by model and role, with totals in the last row."""
     header = ["model", "role", "calls", "tokens in", "tokens out", "usd, low", "usd, high"]
     rows = [
         [row["alias"], row["role"], f"{row['calls']:,}"]
@@ -208,23 +213,22 @@ def forecast_table(found: Forecast) -> Table:
     ]
     calls = data["range"]["calls"]
     free = sum(row["calls"] for row in found.rows if is_free(row))
-    bots = f", of which about {free:,} are of bots or people" if free else ""
+    bots = f" (about {free:,} by bots or people)" if free else ""
     about = (
         f"{plural(found.matches, 'match', 'matches')}, {format_calls(calls)}{bots}; "
-        f"nothing was called"
+        f"no model was called"
     )
     return Table(header, [*rows, ["all", "", *sums]], left=2, note="\n".join([about, *found.notes]))
 
 
 def format_calls(calls: Mapping[str, int]) -> str:
-    """A range of numbers of calls; one number where both ends are the same."""
+    """A range of calls in words; one number if both ends are the same."""
     high = plural(calls["high"], "call")
     return high if calls["low"] == calls["high"] else f"{calls['low']:,} to {high}"
 
 
 def refuse_unwanted(prepared: Prepared) -> None:
-    """Ask before much is spent: only at a terminal, only where somebody will send a bill that has
-    no bound."""
+    """Ask for confirmation before paid calls: only at a terminal, and only if no budget is set."""
     config, prices = prepared.config, prepared.prices
     bounded = config.budget_usd is not None or config.max_calls is not None
     if bounded or prepared.attended or not (sys.stdin.isatty() and sys.stderr.isatty()):
@@ -238,18 +242,18 @@ def refuse_unwanted(prepared: Prepared) -> None:
     if usd["high"] is not None and usd["high"] <= ASK_FROM:
         return
     cost = (
-        "a price is not known"
+        "the cost is unknown because a price is missing"
         if usd["high"] is None
-        else f"{format_usd(usd['low'] or 0)} to {format_usd(usd['high'])} USD"
+        else f"they cost {format_usd(usd['low'] or 0)} to {format_usd(usd['high'])} USD"
     )
-    # a bound in USD wants to know every price
+    # a budget in USD needs every price
     bound = "--max-calls" if usd["high"] is None else "--budget-usd"
     say(
-        f"about {calls:,} calls are expected; {cost} (--dry-run shows more, {bound} bounds it, "
-        f"--yes asks nothing)"
+        f"this run makes about {plural(calls, 'call')}; {cost} (use --dry-run for details, "
+        f"{bound} to set a limit, --yes to skip this question)"
     )
-    if not click.confirm("parley: play?", err=True):
-        say("nothing was played")
+    if not click.confirm("parley: start the run?", err=True):
+        say("no match was played")
         raise click.Abort
 
 
@@ -259,6 +263,6 @@ def parse_panels(experiment: Experiment, texts: tuple[str, ...]) -> dict[str, li
     for text in texts:
         role, equals, model = text.partition("=")
         if not equals:
-            raise UsageError(f"--role wants ROLE=[ALIAS=]PROVIDER/NAME, got {text!r}")
+            raise UsageError(f"--role needs ROLE=[ALIAS=]PROVIDER/NAME, not {text!r}")
         found.setdefault(role, []).append(experiment.add_model(model))
     return found

@@ -1,4 +1,4 @@
-"""Options that several commands share, and the texts of the command line taken apart."""
+"""Options that several commands share, and parsers for their values."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ in_format = click.option(
     "form",
     type=click.Choice(["text", "markdown", "latex", "csv"]),
     default="text",
-    help="Choose the format of the table.",
+    help="Choose the output format.",
 )
 with_task = click.option(
     "--task",
     metavar="FILE",
-    help="Load the task of the run from this file; a run never chooses the code itself.",
+    help="Load the task from this file; Parley never loads code only because a run names it.",
 )
 
 
 def make_flag(option: Declared, resume: bool = False) -> Decorator:
     """The flag of a run option."""
     facts = option.facts
-    default = "as the run began" if resume else facts.default_text
+    default = "unchanged" if resume else facts.default_text
     help = f"{facts.help.removesuffix('.')} (default: {default})." if default else facts.help
     kind: Any = option.type
     if option.choices:
@@ -41,13 +41,14 @@ def make_flag(option: Declared, resume: bool = False) -> Decorator:
         kind = (click.IntRange if option.type is int else click.FloatRange)(facts.minimum)
     if option.type is bool:
         return click.option(option.flag, option.name, is_flag=True, default=None, help=help)
-    metavar = facts.metavar or facts.unit or None
+    usual = None if option.choices else {int: "N", float: "X"}.get(option.type)
+    metavar = facts.metavar or facts.unit or usual
     return click.option(option.flag, option.name, type=kind, metavar=metavar, help=help)
 
 
 def run_options(*names: str, resume: bool = False) -> Decorator:
-    """One flag for each option of a run, or for these; `resume`: for those that may be given again
-    when a run goes on. What is not given is None."""
+    """Flags for all run options, for `names`, or with `resume` for those that may change when a run
+    is resumed. An option that is not given is None."""
     chosen = [
         option
         for name, option in OPTIONS.items()
@@ -67,24 +68,24 @@ def spending_options(command: Command) -> Command:
     dry_run = click.option(
         "--dry-run",
         is_flag=True,
-        help="Print the expected calls, tokens and money, and call nothing.",
+        help="Print the expected calls, tokens and cost without calling a model.",
     )
     yes = click.option("--yes", is_flag=True, help="Do not ask for confirmation before paid calls.")
     return dry_run(yes(command))
 
 
 def allow_options(command: Command) -> Command:
-    """What files may do beyond the usual; `read_allowed` takes them together."""
+    """The `--allow-…` flags; `read_allowed` collects their values."""
     for flag, name, what in (
-        ("--allow-env", "NAME", "Let files of this run use a variable of your environment."),
+        ("--allow-env", "NAME", "Let this run's files use an environment variable"),
         (
             "--allow-path",
             "PATH",
-            "Let files of this run read a path, or use a Python module, outside their folder.",
+            "Let this run's files use a path or Python module outside their folder",
         ),
-        ("--allow-host", "HOST", "Let files of this run send a key to a host."),
+        ("--allow-host", "HOST", "Let this run's files send an API key to a host"),
     ):
-        option = click.option(flag, multiple=True, metavar=name, help=f"{what} Repeat it.")
+        option = click.option(flag, multiple=True, metavar=name, help=f"{what} (repeatable).")
         command = option(command)
     return command
 
@@ -106,12 +107,12 @@ with_columns = click.option(
     "columns",
     multiple=True,
     metavar="FIELD=COLUMN[,COLUMN…]",
-    help="Name the column of the dataset that holds a field of its items; repeat it.",
+    help="Map a field of the items to a column of the dataset (repeatable).",
 )
 
 
 def parse_columns(texts: Sequence[str]) -> dict[str, str | list[str]]:
-    """The fields of `--column FIELD=COLUMN`; several columns, or none, make a list."""
+    """The fields of `--column FIELD=COLUMN`; several columns, or none, become a list."""
     return {
         field: column if column and "," not in column else list(filter(None, column.split(",")))
         for field, column in parse_assignments(texts, "--column").items()
@@ -119,15 +120,15 @@ def parse_columns(texts: Sequence[str]) -> dict[str, str | list[str]]:
 
 
 def parse_assignments(texts: Sequence[str], what: str) -> dict[str, str]:
-    """KEY=VALUE texts as a mapping."""
+    """Parse KEY=VALUE arguments into a mapping."""
     found: dict[str, str] = {}
     for text in texts:
         key, equals, value = text.partition("=")
         if not equals or not key:
             raise UsageError(
-                f"{what} wants KEY=VALUE, got {text!r}"
+                f"{what} needs KEY=VALUE, not {text!r}"
                 if not equals
-                else f"{what} wants KEY=VALUE, got no key"
+                else f"{what} needs KEY=VALUE, but {text!r} has no key"
             )
         if key in found:
             raise UsageError(f"{what} {key} is given twice")
@@ -142,7 +143,7 @@ def set_model_options(models: dict[str, dict[str, Any]], texts: Sequence[str]) -
             raise unknown_name("model in -M:", alias, models)
         if "model" in options:
             raise UsageError(
-                f"-M sets options; the model itself is named with -m {alias}={options['model']}"
+                f"-M sets options of a model; choose the model with -m {alias}={options['model']}"
             )
         models[alias].update(options)
 
@@ -153,6 +154,6 @@ def parse_model_options(texts: Sequence[str]) -> dict[str, dict[str, str]]:
     for target, value in parse_assignments(texts, "-M").items():
         alias, dot, key = target.rpartition(".")
         if not dot:
-            raise UsageError(f"-M wants ALIAS.KEY=VALUE, got {target}=…")
+            raise UsageError(f"-M needs ALIAS.KEY=VALUE, not {target}=…")
         found.setdefault(alias, {})[key] = value
     return found

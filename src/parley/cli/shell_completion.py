@@ -1,4 +1,4 @@
-"""What a shell can complete: tasks, runs and models.
+"""Shell completion of tasks, runs and models.
 
 Switch it on with `eval "$(_PARLEY_COMPLETE=bash_source parley)"` (or `zsh_source`, `fish_source`).
 """
@@ -39,7 +39,7 @@ def complete_runs(
             if isinstance(run, RunInfo):
                 found += [run.config.name] if run.config.name else []
             found.append(run.ref.id)
-    except ParleyError:  # a shell that completes says nothing
+    except ParleyError:  # completion must not print errors
         return []
     return matching(found, typed)
 
@@ -47,7 +47,7 @@ def complete_runs(
 def complete_models(
     context: click.Context, parameter: click.Parameter, typed: str
 ) -> list[CompletionItem]:
-    """Aliases of models.yaml, the bots of the task, and providers; also behind `ALIAS=`."""
+    """Aliases of models.yaml, the bots of the task, and providers; also after `ALIAS=`."""
     from parley.config.models_file import shared_models
     from parley.config.task_catalogue import task_class
     from parley.participants._registry import participant_kinds

@@ -1,4 +1,4 @@
-"""`parley show`: a run's results, its matches, or what was said in one of them."""
+"""`parley show`: a run's results, its matches, or the transcript of a match."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from parley.tables import plural, terminal_width
 
 
 def part_names() -> list[str]:
-    """The parts that installed tasks and all runs may have."""
+    """The parts of every run and those of installed tasks."""
     tasks, _ = installed_tasks()
     own = [part.name for task in tasks.values() for part in usable_parts(task)]
     return sorted({*(part.name for part in general_parts()), *own})
 
 
 class PartName(click.ParamType[str]):
-    """The name of a part; which there are depends on the run."""
+    """The name of a part; the parts depend on the run."""
 
     name = "part"
 
@@ -58,29 +58,31 @@ class PartName(click.ParamType[str]):
     "--metrics",
     default="",
     metavar="all|NAME,…",
-    help="Show these metrics (default: the one that each role is ranked by).",
+    help="Show these metrics (default: the metric that ranks each role).",
 )
 @click.option(
     "--interval",
     type=click.Choice(METHODS),
     default="block",
-    help="Student's t over blocks, or a bootstrap.",
+    help="Choose how to compute intervals: Student's t over blocks, or a bootstrap.",
 )
 @click.option(
-    "--scores", metavar="FILE.csv", help="Scores from elsewhere, by alias, for --part external."
+    "--scores",
+    metavar="FILE.csv",
+    help="Read scores from elsewhere, by alias, for --part external.",
 )
 @click.option("--matches", "listed", is_flag=True, help="List the matches with their scores.")
-@click.option("--model", metavar="ALIAS", help="List the matches of this model only.")
-@click.option("--item", metavar="ID", help="List the matches on this item only.")
+@click.option("--model", metavar="ALIAS", help="List only matches of this model.")
+@click.option("--item", metavar="ID", help="List only matches on this item.")
 @click.option(
     "--worst",
     type=click.IntRange(1),
     metavar="N",
-    help="List the N matches with the lowest scores (of --model, or of anybody).",
+    help="List the N matches with the lowest scores (of --model, or of any model).",
 )
-@click.option("--violations", is_flag=True, help="List the matches with violations only.")
-@click.option("--aborted", is_flag=True, help="List the matches that were not played to the end.")
-@click.option("--seat", metavar="NAME", help="Print MATCH as this seat saw it, word for word.")
+@click.option("--violations", is_flag=True, help="List only matches with violations.")
+@click.option("--aborted", is_flag=True, help="List only matches that were not played to the end.")
+@click.option("--seat", metavar="NAME", help="Print MATCH exactly as this seat saw it.")
 @with_task
 @in_store
 @in_format
@@ -104,11 +106,11 @@ def command(
     form: str,
     as_json: bool,
 ) -> None:
-    """Print the results of RUN; with MATCH, what was said in it, round by round.
+    """Print the results of RUN, or with MATCH the transcript of a match, round by round.
 
     \b
-    parley show last --matches --worst 3         the matches that went worst, for anybody
-    parley show last --matches --model a         all matches of a model
+    parley show last --matches --worst 3         the three lowest scores of any model
+    parley show last --matches --model a         the matches of model a
     parley show last 7                           who said what in match 7
     parley show last 7 --seat "Player 2"         the same as one seat saw it
     """
@@ -134,18 +136,18 @@ def command(
         print_part(ref, part, metrics, interval, scores, task, form, as_json)
 
 
-NEEDED = {  # by option: what it goes with
-    "--scores": "--scores is for --part external, or for --json",
-    "--metrics": "--metrics is for the main table; JSON and CSV have all metrics",
-    "--part": "--part prints a part of the results: it goes with no match and no --matches",
-    "--matches": "--matches and what narrows it list matches: leave the number of the match out",
-    "--seat": "--seat wants the number of a match: parley show RUN N --seat NAME",
-    "--format": "--format is for tables: a match is printed as text, or as data with --json",
+NEEDED = {  # by option: what it can be combined with
+    "--scores": "--scores only works with --part external or --json",
+    "--metrics": "--metrics only works for the main table; JSON and CSV contain all metrics",
+    "--part": "--part prints a part of the results; remove the match number or --matches",
+    "--matches": "--matches and its filters list matches; remove the match number",
+    "--seat": "--seat needs a match number: parley show RUN N --seat NAME",
+    "--format": "--format only works for tables; a match is printed as text, or as JSON by --json",
 }
 
 
 def refuse_useless_options(found: Mapping[str, bool]) -> None:
-    """Refuse options that would do nothing; `found`: by option, whether it would."""
+    """Refuse options that have no effect; `found` says for each option whether it has none."""
     for option, useless in found.items():
         if useless:
             raise UsageError(NEEDED[option])
@@ -161,7 +163,7 @@ def print_part(
     form: str,
     as_json: bool,
 ) -> None:
-    """A part of the results on stdout."""
+    """Print a part of the results on stdout."""
     with read_run(ref) as reader:
         played, installed = reader.info.config.task, task_of_run(reader.info)
     kind = task_class(task) if task else installed
@@ -175,12 +177,12 @@ def print_part(
 
 
 def print_match(ref: RunRef, number: int, seat: str | None, as_json: bool) -> None:
-    """What was said in a match, on stdout."""
+    """Print the transcript of a match on stdout."""
     with read_run(ref) as reader:
         match = reader.match(number)
         if match is None:
             raise UsageError(
-                f"{reader.info.id} has no match {number}; it has 1 to {reader.info.planned}"
+                f"{reader.info.id} has no match {number}; it has matches 1 to {reader.info.planned}"
             )
         chosen = find_seat(match, seat) if seat is not None else None
         width = terminal_width()
@@ -196,8 +198,7 @@ def print_match(ref: RunRef, number: int, seat: str | None, as_json: bool) -> No
 
 
 def print_matches(ref: RunRef, run: str, wanted: MatchFilter, form: str, as_json: bool) -> None:
-    """A list of matches on stdout; a hint how to read one goes to stderr, with the run as it can
-    be named."""
+    """Print a list of matches on stdout, and the command that shows one of them on stderr."""
     with read_run(ref) as reader:
         found = list_matches(reader, wanted)
         counts, info = reader.counts(), reader.info
@@ -210,15 +211,16 @@ def print_matches(ref: RunRef, run: str, wanted: MatchFilter, form: str, as_json
         click.echo(match_rows(found).render("csv"))
         return
     if not found:
-        say(f"none of the {plural(sum(counts.values()), 'match', 'matches')} is like that")
+        count = plural(sum(counts.values()), "match", "matches")
+        say(f"no match fits these filters; the run has {count}")
         return
     table = match_table(found, info.identity["task"], len(roles) > 1)
     click.echo(table.render(form, terminal_width()))
-    say(f"to read one of them: {command_name()} show {shlex.quote(run)} {found[0].row.number}")
+    say(f"read one of them with: {command_name()} show {shlex.quote(run)} {found[0].row.number}")
 
 
 def describe_match(reader: RunReader, match: MatchRow) -> dict[str, Any]:
-    """A match as data: seats, replies by round, what each seat saw, scores, violations, notes."""
+    """A match as JSON data: seats, replies by round, views, scores, violations and notes."""
     number = match.number
     calls, messages = reader.calls(number), reader.messages(number)
     views, _ = rebuild_views(messages, calls, match.seats)

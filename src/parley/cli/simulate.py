@@ -1,4 +1,4 @@
-"""`parley simulate`: what each plan would need, before anything is paid."""
+"""`parley simulate`: how many matches each plan would need."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from parley.runs.simulation_assumptions import (
     with_seats,
 )
 
-if TYPE_CHECKING:  # numpy is not waited for by who only asks for help
+if TYPE_CHECKING:  # --help must not wait for numpy
     from parley.runs.simulated_models import SimulatedModels
     from parley.runs.simulation import SimulatedRun
 
-FAR = 20_000  # blocks; hardly anybody pays for more
+FAR = 20_000  # blocks; hardly any real run is longer
 
 
 class Aim(NamedTuple):
-    """What is to be reached, and the plans that may get there; the one that plays everything comes
+    """A goal of a run, and the plans that can reach it; the plan that plays everything comes
     first."""
 
     kind: str  # half_width, ranking or top
@@ -47,27 +47,27 @@ class Aim(NamedTuple):
     "--half-width",
     type=float,
     metavar="X",
-    help="Set the wanted precision, in the units of the scores (RUN: as its task says).",
+    help="Set the target half-width, in the units of the scores (with RUN: set by its task).",
 )
 @click.option(
     "--abilities",
     multiple=True,
     metavar="A,B,…",
-    help="Set every model's mean score; repeat it for a second role.",
+    help="Set the mean score of every model (repeat for a second role).",
 )
 @click.option(
     "--models",
     type=click.IntRange(2, MOST),
     metavar="N",
-    help="Or assume N models, evenly spread …",
+    help="Assume N models with evenly spaced abilities, instead of --abilities.",
 )
-@click.option("--best", type=float, metavar="X", help="… from this ability …")
-@click.option("--worst", type=float, metavar="X", help="… to this one.")
+@click.option("--best", type=float, metavar="X", help="Set the highest ability of --models.")
+@click.option("--worst", type=float, metavar="X", help="Set the lowest ability of --models.")
 @click.option(
     "--top",
     type=click.IntRange(1),
     metavar="K",
-    help="Also simulate what it takes to know only the first K.",
+    help="Simulate how many matches it takes to identify the top K models, too.",
 )
 @click.option(
     "--range", "bounds", metavar="LOW,HIGH", help="Set the range of scores (default: 1,10)."
@@ -75,25 +75,25 @@ class Aim(NamedTuple):
 @click.option(
     "--noise",
     metavar="ITEM,MODEL_ITEM,MATCH",
-    help="Set the standard deviations (default: 0.5,0.4,1 for 1,10; 8,8,18 for 0,100).",
+    help="Set the standard deviations (default: 0.5,0.4,1 for range 1,10; 8,8,18 for 0,100).",
 )
 @click.option(
     "--step",
     type=float,
     metavar="X",
-    help="Set what scores are rounded to, 0: nothing (default: 1).",
+    help="Round scores to multiples of X; 0 means no rounding (default: 1).",
 )
 @click.option(
     "--seats",
     type=click.IntRange(1, 2),
     metavar="1|2",
-    help="Set the contestants in a match (default: 2).",
+    help="Set the number of contestants in a match (default: 2).",
 )
 @click.option(
     "--roles",
     type=click.IntRange(1, 2),
     metavar="1|2",
-    help="Set the roles that they sit in (default: as many as seats).",
+    help="Set the number of roles that contestants play (default: the number of seats).",
 )
 @click.option(
     "--alpha",
@@ -108,17 +108,17 @@ class Aim(NamedTuple):
     type=click.IntRange(1, 10_000),
     default=20,
     show_default=True,
-    help="Simulate N runs.",
+    help="Simulate this many runs.",
 )
 @click.option(
     "--max-blocks",
     type=click.IntRange(1, 10**6),
     default=FAR,
     show_default=True,
-    help="Give up a run after N blocks.",
+    help="Stop a simulated run after this many blocks.",
 )
 @click.option(
-    "--usd-per-match", type=float, metavar="X", help="Set what a match costs (default: unknown)."
+    "--usd-per-match", type=float, metavar="X", help="Set the cost of a match (default: unknown)."
 )
 @click.option(
     "--seed",
@@ -152,16 +152,15 @@ def command(
     form: str,
     as_json: bool,
 ) -> None:
-    """Simulate how many matches each plan needs for a wanted precision or ranking; no model is
-    called.
+    """Simulate how many matches each plan needs to reach a precision or a ranking.
 
-    Abilities and noise are assumed, or estimated from RUN, a run in the store; options override
-    what it says.
+    Abilities and noise are assumed, or estimated from RUN, a run in the store. Options override
+    these estimates. No model is called.
 
     \b
     parley simulate --abilities 9,8.8,8.7,8.5 --half-width 0.25
     parley simulate --models 10 --best 9 --worst 8.5 --half-width 0.25 --top 3 --usd-per-match 0.02
-    parley simulate --abilities 70,60,55 --range 0,100 --seats 1 --half-width 5     (every model plays alone)
+    parley simulate --abilities 70,60,55 --range 0,100 --seats 1 --half-width 5     (one model per match)
     parley simulate last
     """  # noqa: E501
     found = Assumptions() if run is None else estimate_from_run(run, store, seats)
@@ -225,7 +224,7 @@ def simulate_plans(
 
 
 def list_aims(assumed: Assumptions, top: int | None) -> list[Aim]:
-    """What is simulated. Who plays alone meets nobody, so that all plans but a race are one."""
+    """The goals to simulate. With one model per match, all plans except a race are the same."""
     plain = ("each",) if assumed.seats == 1 else ("round_robin", "cycles")
     found = [Aim("half_width", plain), Aim("ranking", (*plain, "race"))]
     return (
@@ -236,7 +235,7 @@ def list_aims(assumed: Assumptions, top: int | None) -> list[Aim]:
 
 
 class SimulationProgress:
-    """Progress on stderr, for what takes long."""
+    """Progress on stderr, for long simulations."""
 
     def __init__(self, runs: int) -> None:
         self._began, self._told, self._runs = time.monotonic(), 0.0, runs
@@ -246,7 +245,7 @@ class SimulationProgress:
             now = time.monotonic()
             if now - self._began > SOON and now - self._told > EVERY:
                 self._told = now
-                say(f"simulating {what}: {ended} of {self._runs} runs have ended, block {block:,}")
+                say(f"simulating {what}: {ended} of {self._runs} runs finished, block {block:,}")
 
         return told
 
@@ -254,7 +253,7 @@ class SimulationProgress:
 def summarise_trials(
     aim: Aim, plan: str, trials: Sequence[SimulatedRun], usd: float | None
 ) -> dict[str, Any]:
-    """What simulated runs of a plan took; null where they were not decided, or money is unknown."""
+    """What simulated runs of a plan took; null if they were not decided or the cost is unknown."""
     mean = (
         fmean(trial.matches for trial in trials) if all(trial.decided for trial in trials) else None
     )
@@ -279,20 +278,20 @@ def summarise_trials(
             name: None if usd is None or value is None else usd * value
             for name, value in matches.items()
         },
-        # after so many matches
+        # the number of matches at which a run was given up
         "given_up": min((trial.matches for trial in trials if not trial.decided), default=None),
     }
 
 
 def find_quantile(trials: Sequence[SimulatedRun], share: float, what: str) -> int | None:
-    """What so large a share of the runs did with; None if fewer were decided."""
+    """A quantile over all runs; None if it falls among runs that were not decided."""
     found = sorted(getattr(trial, what) for trial in trials if trial.decided)
     place = math.ceil(share * len(trials)) - 1
     return int(found[place]) if place < len(found) else None
 
 
 def compare_matches(row: dict[str, Any], first: dict[str, Any]) -> float | None:
-    """Mean matches against those of the plan that plays everything."""
+    """Mean matches relative to the plan that plays everything."""
     ours, theirs = row["matches"]["mean"], first["matches"]["mean"]
     return ours / theirs if ours is not None and theirs else None
 
@@ -300,7 +299,7 @@ def compare_matches(row: dict[str, Any], first: dict[str, Any]) -> float | None:
 def assumed_facts(
     world: SimulatedModels, assumed: Assumptions, rules: dict[str, Any]
 ) -> dict[str, Any]:
-    """The `assumed` object: with these abilities and this noise the same can be simulated again."""
+    """The `assumed` object: the abilities and noise that repeat this simulation."""
     return {
         "run": assumed.run,
         "models": world.models,

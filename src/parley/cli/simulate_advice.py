@@ -1,4 +1,4 @@
-"""What came of a simulation, for people: the table, what was assumed, and which plan to take."""
+"""The result of a simulation as text: the table, the assumptions and the recommended plan."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from parley.runs.simulation_assumptions import Assumptions
-from parley.tables import Table, format_number, terminal_width
+from parley.tables import Table, format_number, plural, terminal_width
 
-LITTLE = 0.8  # of the matches of cycles: a race that needs more saves little
+LITTLE = 0.8  # a race that needs a larger share of the matches of cycles saves little
 FEW = 6  # models
 
 
 def format_aim(kind: str, top: int | None, epsilon: float) -> str:
-    """An aim as tables name it."""
+    """The name of an aim in tables."""
     return {
         "half_width": f"half-width {epsilon:g}",
         "ranking": "full ranking",
@@ -23,7 +23,7 @@ def format_aim(kind: str, top: int | None, epsilon: float) -> str:
 
 
 def recommend_plan(results: Sequence[dict[str, Any]], assumed: Assumptions, most: int) -> str:
-    """Which plan to take, in one sentence."""
+    """The recommended plan for each aim, in one sentence."""
     said = []
     for aim in dict.fromkeys(each["aim"] for each in results):
         rows = [each for each in results if each["aim"] == aim]
@@ -38,42 +38,38 @@ def recommend_plan(results: Sequence[dict[str, Any]], assumed: Assumptions, most
         )
         if best["matches"]["mean"] is None:
             said.append(
-                f"{what} is not sure within {most:,} blocks, so raise --max-blocks or --half-width"
+                f"{what} was not reached in every run within {most:,} blocks, so raise "
+                f"--max-blocks or --half-width"
             )
             continue
         about = (
             []
             if best["ratio"] in (None, 1)
-            else [f"{best['ratio']:.2f} of the matches of {rows[0]['plan']}"]
+            else [f"{best['ratio']:.2f} times the matches of {rows[0]['plan']}"]
         )
         if aim == "ranking" and saves_little(rows):
-            few = (
-                "with few models and a full ranking"
-                if assumed.models < FEW
-                else "for the full ranking of these"
-            )
-            about.append(f"{few} a race saves little over {rows[-2]['plan']}")
+            few = "with few models" if assumed.models < FEW else "with these abilities"
+            about.append(f"{few}, a race saves little over {rows[-2]['plan']}")
         said.append(
-            f"for {what} play `{format_flags(best)}`" + (f" ({'; '.join(about)})" if about else "")
+            f"for {what} use `{format_flags(best)}`" + (f" ({'; '.join(about)})" if about else "")
         )
     return ", ".join(said)
 
 
 def format_flags(row: dict[str, Any]) -> str:
-    """How a plan is asked for."""
+    """The flags that choose a plan."""
     stop = {"half_width": " --until-stable", "ranking": "", "top": f" --top {row['top']}"}
     return f"--plan {row['plan']}{stop[row['aim']]}"
 
 
 def saves_little(rows: Sequence[dict[str, Any]]) -> bool:
-    """Whether the race, which stands last, needs nearly as many matches as the same plan without
-    it."""
+    """Whether the race, in the last row, needs nearly as many matches as the plan before it."""
     race, plain = rows[-1]["matches"]["mean"], rows[-2]["matches"]["mean"]
     return race is not None and plain is not None and race > LITTLE * plain
 
 
 def render_simulation(data: dict[str, Any], form: str) -> str:
-    """The table, and below it what was assumed and what to do; CSV has every number unrounded."""
+    """The table, with assumptions and advice below it; CSV has all numbers, unrounded."""
     if form == "csv":
         return number_table(data).render("csv")
     most, epsilon = data["assumed"]["max_blocks"], data["assumed"]["half_width"]
@@ -135,23 +131,24 @@ def number_table(data: dict[str, Any]) -> Table:
 
 
 def list_remarks(data: dict[str, Any]) -> list[str]:
-    """What stands below the table."""
+    """The notes below the table."""
     assumed, first = data["assumed"], data["results"][0]["plan"]
     noise, (low, high), step = assumed["noise"], assumed["range"], assumed["step"]
     source = f"estimated from {assumed['run']}" if assumed["run"] else "assumed"
     seats = (
-        "alone in a match"
+        "1 per match"
         if assumed["seats"] == 1
-        else f"2 in a match, {assumed['roles']} role{'s' * (assumed['roles'] > 1)}"
+        else f"2 per match, {plural(assumed['roles'], 'role')}"
     )
     said = [
-        f"median and 90% point of {data['results'][0]['runs']} simulated runs, for new items, "
-        f"alpha {assumed['alpha']:g}; wrong: something that a run said was not so; ratio: mean "
-        f"matches, {first} = 1",
-        f"ranking: every two models are told apart, or known to lie less than "
-        f"{assumed['half_width']:g} apart; "
-        "only a race stops by it, other plans stand for comparison",
-        f"{source}: {assumed['models']} models, {seats}; scores {low:g} to {high:g}"
+        f"median and 90% quantile over {plural(data['results'][0]['runs'], 'simulated run')}, for "
+        f"new items, alpha {assumed['alpha']:g}",
+        f"decided: share of runs that reached the aim; wrong: share of runs with a false "
+        f"conclusion; ratio: mean matches relative to {first}",
+        f"ranking: every pair of models is separated, or known to differ by less than "
+        f"{assumed['half_width']:g}; only a race stops when the ranking is decided, other plans "
+        "are shown for comparison",
+        f"{source}: {plural(assumed['models'], 'model')}, {seats}; scores from {low:g} to {high:g}"
         + (f" in steps of {step:g}" if step else "")
         + (
             f"; noise {noise['item']:.3g} by item, {noise['model_item']:.3g} by model × item, "
@@ -161,12 +158,12 @@ def list_remarks(data: dict[str, Any]) -> list[str]:
         *assumed["remarks"],
     ]
     if assumed["usd_per_match"] is None:
-        said.append("what a match costs is unknown: give --usd-per-match X")
+        said.append("the cost of a match is unknown: set it with --usd-per-match X")
     return [*said, f"advice: {data['advice']}"]
 
 
 def format_mean_scores(means: Sequence[Sequence[float]]) -> list[str]:
-    """What scores come to on average, rounding and bounds included."""
+    """Mean scores after rounding and clipping to the range."""
     rows = []
     for row in means:
         shown = [f"{mean:.4g}" for mean in row]

@@ -1,4 +1,4 @@
-"""`parley tasks`: what can be played."""
+"""`parley tasks`: list tasks, or describe one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ from parley.rules.task import Task
 @click.argument("name", required=False, shell_complete=complete_tasks)
 @as_json
 def command(name: str | None, as_json: bool) -> None:
-    """List the tasks; with NAME (or a path), show roles, parameters, metrics, prompts and bots."""
+    """List the tasks, or with NAME (or a path) the roles, parameters, metrics, prompts and bots of
+    one."""
     if name is None:
         tasks, faults = task_catalogue.installed_tasks()
         for fault in faults:
@@ -46,7 +47,7 @@ def command(name: str | None, as_json: bool) -> None:
 
 
 def format_task(facts: Mapping[str, Any]) -> Iterator[str]:
-    """A task in words, from its plain data."""
+    """The description of a task, line by line."""
     for name, role in facts["roles"].items():
         seats = "1 seat" if role["seats"] == "1" else f"{role['seats']} seats"
         yield (
@@ -71,8 +72,8 @@ def format_task(facts: Mapping[str, Any]) -> Iterator[str]:
         )
         yield (
             f"metric {metric['name']}, of {whose}: {metric['low']:g} to {metric['high']:g}{unit}, "
-            f"{metric['better']} is better, a half-width of {metric['epsilon']:g} matters"
-            + ", given by judges"
+            f"{metric['better']} is better, target half-width {metric['epsilon']:g}"
+            + ", scored by judges"
             * metric["judged"]
         )
     for name, about in facts["bots"].items():
@@ -83,9 +84,7 @@ def format_task(facts: Mapping[str, Any]) -> Iterator[str]:
             f" (-M ALIAS.{options.replace(', ', ', -M ALIAS.')})" if options else ""
         )
     for address, text in facts["texts"].items():
-        yield (
-            f"\nprompt {address}{' (not heard with the defaults)' * (address in facts['unsaid'])}:"
-        )
+        yield (f"\nprompt {address}{' (not used by default)' * (address in facts['unsaid'])}:")
         yield "  " + text.replace("\n", "\n  ")
         for name in facts["prompts"][address]:
             yield f"    {{{name}}}" + (
@@ -96,27 +95,27 @@ def format_task(facts: Mapping[str, Any]) -> Iterator[str]:
 
 
 def format_type(hint: Any) -> str:
-    """A parameter's type as people say it."""
+    """The type of a parameter, in words."""
     if get_origin(hint) is Literal:
         return " or ".join(map(str, get_args(hint)))
     if get_origin(hint) in (tuple, list):
-        return f"{format_type(get_args(hint)[0])}, several with commas between"
+        return f"{format_type(get_args(hint)[0])}, or several separated by commas"
     return str(getattr(hint, "__name__", hint))
 
 
 def summarise_task(task: type[Task]) -> str:
-    """What a task is, in its own first line."""
+    """The first line of a task's docstring."""
     lines = (task.__doc__ or "").strip().splitlines()
     return lines[0] if lines else ""
 
 
 def count_least_seats(task: type[Task]) -> dict[str, int]:
-    """The smallest table at which all roles are taken, so that nothing is missing."""
+    """The smallest number of seats with every role filled."""
     return {name: max(1, role.min_seats) for name, role in task.roles.items()}
 
 
 def describe_task(task: type[Task]) -> dict[str, Any]:
-    """A task in plain data."""
+    """A task as JSON data."""
     hints, prompts, meanings = get_type_hints(task), task.prompts(), parameter_meanings(task)
     params = {
         each.name: {
@@ -132,8 +131,7 @@ def describe_task(task: type[Task]) -> dict[str, Any]:
         unsaid = unused_prompts(
             usual, {name: role.min_seats for name, role in task.roles.items()}, "on_error"
         )
-    # a parameter without a default: ranges are known once it is set; the rest shows when it is
-    # played
+    # a parameter without a default: ranges are known only once it is set
     except Exception:
         metrics, unsaid = [], frozenset[str]()
     return {
@@ -161,14 +159,13 @@ def describe_task(task: type[Task]) -> dict[str, Any]:
 
 
 def parameter_meanings(task: type[Task]) -> dict[str, str]:
-    """What parameters and variables stand for: as the task says; what is a field of its items says
-    so itself."""
+    """What parameters and prompt variables mean: from the task, or a field of its items."""
     items = [] if task.items is None else [each.name for each in fields(task.items.type)]
     return {**{name: f"the item's {name}" for name in items}, **task.meanings()}
 
 
 def bot_options(bot: Callable[..., Any]) -> dict[str, Any]:
-    """A bot's options with their defaults: all that it takes besides what it sees."""
+    """A bot's options with their defaults: its parameters after the view."""
     return {
         name: each.default
         for name, each in list(signature(bot).parameters.items())[1:]

@@ -1,5 +1,4 @@
-"""Words of others on a terminal: nothing in them acts, and every line of them can be told from
-ours."""
+"""Text from models on a terminal: it cannot control the terminal, and every line is marked."""
 
 from __future__ import annotations
 
@@ -7,7 +6,7 @@ from parley.tables import break_paragraph, make_visible, text_width
 
 
 def wrap_text(text: str, width: int, before: str = "") -> str:
-    """A text made visible and broken into lines that fit, each with a mark before it."""
+    """Make control characters visible and wrap the text, with a mark before each line."""
     room = max(10, width - text_width(before))
     lines = [
         line
