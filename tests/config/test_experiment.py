@@ -614,7 +614,7 @@ def test_python_takes_models_in_every_form(here):
 def test_one_alias_for_two_models_is_refused(here):
     with pytest.raises(UsageError, match="two models are called 'a'"):
         ran("public_goods", "-m", "a=bot/random", "-m", "a=bot/null")
-    with pytest.raises(UsageError, match="an alias is made of letters"):
+    with pytest.raises(UsageError, match="an alias may contain only letters"):
         ran("public_goods", "-m", "a b=bot/random")
     experiment = Experiment("public_goods")
     assert experiment.add_model("bot/random", "any name") == "any name"

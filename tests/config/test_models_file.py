@@ -43,7 +43,10 @@ def config_of(*models, task="public_goods"):
         ("\n  model: bot/altruist\n  temprature: 1", r"line 4: a.temprature: unknown option of"),
         ('\n  model: vllm/q\n  base_ur: "http://localhost"', "line 4: a.base_ur: unknown option"),
         ("\n  model: vllm/q\n  rpm: 0", r"line 4: a.rpm: a.rpm must be at least 1"),
-        ("\n  model: vllm/q\n  api_key: x", r"line 4: a.api_key: a.api_key: keys come from"),
+        (
+            "\n  model: vllm/q\n  api_key: x",
+            r"line 4: a.api_key: a.api_key: Parley reads keys from",
+        ),
     ],
 )
 def test_a_fault_of_a_model_has_its_file_line_and_key(here, monkeypatch, entry, said, trusted):

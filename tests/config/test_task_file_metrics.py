@@ -109,7 +109,7 @@ def test_a_function_without_a_source_is_named_and_told(file, measures, tmp_path)
         ("def short(text, item):\n    return float('nan')\n", "gave nan for item 'rain'"),
         ("def short(text, item):\n    return 7\n", "gave 7 for item 'rain'"),
         ("def short(text, item):\n    return -0.1\n", "gave -0.1 for item 'rain'"),
-        ("short = 3\n", "is not a function, but int"),
+        ("short = 3\n", "must be a function, not int"),
         ("class short:\n    def __init__(self, text, item): ...\n", "is a class"),
         ("1 / 0\n", "cannot be loaded: ZeroDivisionError"),
         ("def shrt(text, item):\n    return 1\n", "short"),

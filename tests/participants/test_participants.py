@@ -96,10 +96,10 @@ def test_a_model_has_the_alias_it_was_given_or_its_own_name(text, alias, model):
         ("/random", "PROVIDER/NAME"),
         ("", "PROVIDER/NAME"),
         ("bto/random", "did you mean 'bot'"),
-        ("a b=bot/random", "an alias is made of"),
-        ("=bot/random", "an alias is made of"),
-        ("vllm/my model", "give one: -m ALIAS=vllm/my model"),
-        ("http/http://[", "an alias is made of"),
+        ("a b=bot/random", "an alias may contain only"),
+        ("=bot/random", "an alias may contain only"),
+        ("vllm/my model", "set one: -m ALIAS=vllm/my model"),
+        ("http/http://[", "an alias may contain only"),
     ],
 )
 def test_a_name_that_cannot_be_one_is_told(text, says_what):
@@ -173,11 +173,11 @@ def test_scripted_replies_come_in_order_and_the_last_is_repeated(tmp_path, name,
         ("none.txt", None, "cannot be read: No such file"),
         (".", None, "cannot be read: Is a directory"),
         ("a\0b", None, "cannot be read: embedded null byte"),
-        ("empty.txt", b" \n\n", "holds no reply"),
-        ("empty.json", b"[]", "holds no reply"),
-        ("bad.json", b"[1,", "not JSON"),
-        ("deep.json", b"[" * 100_000, "not JSON"),
-        ("object.json", b'{"a": 1}', "wanted a JSON list"),
+        ("empty.txt", b" \n\n", "has no replies"),
+        ("empty.json", b"[]", "has no replies"),
+        ("bad.json", b"[1,", "not valid JSON"),
+        ("deep.json", b"[" * 100_000, "not valid JSON"),
+        ("object.json", b'{"a": 1}', "must be a JSON list"),
     ],
 )
 def test_a_file_without_replies_is_told(tmp_path, name, data, says_what):
@@ -426,10 +426,10 @@ def test_a_provider_that_is_not_ours_gets_its_address_in_full(monkeypatch):
 @pytest.mark.parametrize(
     ("model", "options", "says_what"),
     [
-        ("python/nowhere", {}, "wanted python/package.module:function"),
+        ("python/nowhere", {}, "must have the form python/package.module:function"),
         ("python/nowhere:f", {}, "cannot be imported: ModuleNotFoundError"),
         ("python/players:missing", {}, "cannot be imported: AttributeError"),
-        ("python/players:NUMBER", {}, "is not a function, but int"),
+        ("python/players:NUMBER", {}, "must be a function, not int"),
         ("python/players:Player", {}, "is a class"),
         ("python/players:play", {"coin": "1"}, "did you mean 'coins'"),
         ("python/players:play", {"api_key": "x"}, "api_key_env"),
@@ -498,7 +498,7 @@ def test_a_service_is_sent_the_view_and_answers_with_a_reply():
 
 @pytest.mark.parametrize("answer", [{}, {"reply": 5}, {"reply": None}, [], 3, None], ids=str)
 def test_a_service_that_answers_otherwise_is_told_what_was_wanted(answer):
-    with pytest.raises(ParticipantError, match=re.escape('wanted {"reply": "…"}')):
+    with pytest.raises(ParticipantError, match=re.escape('the answer must be {"reply": "…"}')):
         served(answer)
 
 
@@ -849,7 +849,7 @@ def test_a_person_who_leaves_stops_the_run_so_that_it_can_be_resumed(tmp_path):
         COMMAND, input="5\n\n", capture_output=True, text=True, cwd=tmp_path, timeout=60
     )
     assert ran.returncode == 3, ran.stderr
-    assert "the person left" in ran.stderr
+    assert "no answer from the person" in ran.stderr
 
 
 def test_a_person_plays_at_a_terminal(tmp_path):
@@ -872,7 +872,7 @@ def test_a_person_plays_at_a_terminal(tmp_path):
 
 @pytest.mark.parametrize(
     ("model", "options", "says_what"),
-    [("human/phone", {}, "only human/terminal"), ("human/terminal", {"x": 1}, "unknown option")],
+    [("human/phone", {}, "use human/terminal"), ("human/terminal", {"x": 1}, "unknown option")],
 )
 def test_a_person_sits_at_the_terminal_without_options(model, options, says_what):
     with pytest.raises(UsageError, match=says_what):

@@ -29,7 +29,7 @@ def plan_for(given, items=ITEMS, repeats=1, models=("a", "b")):
 @pytest.mark.parametrize(("window", "is_said"), [(5, False), (6, True), (500, True)])
 def test_a_stream_of_one_window_learns_nothing_and_says_so(window, is_said):
     cautions = plan_for({"window": window}).cautions()
-    assert any("Choose a smaller window" in each for each in cautions) is is_said
+    assert any("choose a smaller window" in each for each in cautions) is is_said
 
 
 def shape(plan):
@@ -95,9 +95,9 @@ def test_a_signature_names_another_run_without_its_folder():
     assert describe_arm(EvolveArm()) == "default"
 
 
-@pytest.mark.parametrize(("share", "said"), [(0.01, "nothing"), (0.99, "all of them")])
+@pytest.mark.parametrize(("share", "said"), [(0.01, "none of them"), (0.99, "all of them")])
 def test_a_share_that_holds_out_nothing_or_everything_is_refused(share, said):
-    with pytest.raises(UsageError, match=f"of 6 holds out {said}"):
+    with pytest.raises(UsageError, match=f"of 6 items is {said}"):
         plan_for({"held_out": share})
 
 

@@ -20,13 +20,13 @@ def test_a_wide_range_with_little_scatter_is_cheaper_with_fixed_repeats():
     (line,) = advice(Metric("payoff", 0, 100, epsilon=1.5, unit="coins", spread=2))
     repeats, fixed, looking = map(
         int,
-        re.search(r"--repeats (\d+) .* about (\d+) matches .* about (\d+):", line).groups(),
+        re.search(r"--repeats (\d+) .* about (\d+) matches .* about (\d+)\.", line).groups(),
     )
     half = t_quantile(1 - 0.025 / 2, repeats - 1) * 2 / repeats**0.5
     assert half <= 1.5 < half * 1.1
     assert fixed == 2 * repeats
     assert fixed < 0.7 * looking
-    assert "(0 to 100) where blocks spread by 2" in line
+    assert "(standard deviation 2) within the range 0 to 100" in line
 
 
 def test_what_cannot_be_reached_by_looking_is_said_to_take_more():

@@ -153,9 +153,9 @@ def test_an_open_table_seats_everybody_if_it_can():
 @pytest.mark.parametrize(
     ("name", "task", "options", "match"),
     [
-        ("cycles", Meeting(), {"size": 2}, "one role of open size"),
-        ("together", PublicGoods(), {"size": 2}, "for the plans cycles"),
-        ("cycles", PublicGoods(), {"size": 11}, "seats 2 to 10"),
+        ("cycles", Meeting(), {"size": 2}, "one contestant role, of variable size"),
+        ("together", PublicGoods(), {"size": 2}, "the plans cycles"),
+        ("cycles", PublicGoods(), {"size": 11}, "2 to 10 seats for players"),
         ("race", Meeting(), {"stop": StopTarget(top=7)}, "only 6 models"),
         (
             "cycles",
@@ -173,7 +173,7 @@ def test_an_open_table_seats_everybody_if_it_can():
             "round_robin",
             Meeting(),
             {"stop": StopTarget(target="these_items")},
-            "not played on items",
+            "has no items",
         ),
     ],
 )
@@ -281,7 +281,7 @@ def test_until_stable_ends_when_every_half_width_is_small():
     plan = stable(StopTarget(half_width=0.6))
     specs, _, end = ended(plan, SKILL)
     assert end.status == "converged"
-    assert "wanted 0.6" in end.reason
+    assert "target 0.6" in end.reason
     assert len(specs) > 100
     narrower, *_ = ended(stable(StopTarget(half_width=0.4)), SKILL)
     assert len(narrower) > len(specs)
@@ -373,13 +373,13 @@ def test_the_forecast_says_what_the_half_width_will_take():
     assert wide.blocks is None
     assert wide.half_width > 0.25
     said, cheaper = stable(StopTarget(half_width=0.25)).cautions()
-    assert "takes about" in said
+    assert "You need about" in said
     assert "matches" in said
-    assert "a fixed number would be cheaper" in cheaper
+    assert "a fixed number of matches would be cheaper" in cheaper
     (warned,) = stable(
         StopTarget(half_width=0.25, target="these_items"), [f"i{n}" for n in range(50)]
     ).cautions()
-    assert "50 items will hardly give" in warned
+    assert "50 items are probably too few for" in warned
 
 
 def test_a_forecast_is_near_what_happens():
@@ -532,7 +532,7 @@ def test_resume_raises_bounds_only_where_there_are_some(tmp_path):
         (["--until-stable", "--top", "2"], "add --plan race"),
         (["--until-stable", "--plan", "race"], "stops by itself"),
         (["--until-stable", "--repeats", "5"], "use --max-blocks N"),
-        (["--until-stable", "--target", "these_items"], "not played on items"),
+        (["--until-stable", "--target", "these_items"], "has no items"),
         (["--until-stable", "--half-width", "-1"], "above 0"),
         (["--until-stable", "--half-width", "nan"], "above 0"),
         (["--until-stable", "--alpha", "2"], "between 0 and 1"),
@@ -759,7 +759,7 @@ def test_drift_is_said_wherever_the_run_is_shown(tmp_path):
         rounds=1,
     )
     assert result.data["run"]["stop"]["status"] == "drift"
-    assert "drift: the blocks of" in result.render()
+    assert "drift: blocks of" in result.render()
     assert "blocks of a model contradict each other (drift)" in result.render()
 
 

@@ -264,7 +264,7 @@ def test_wrong_wishes_are_said_before_anything_is_asked(tmp_path):
         UsageError, match=r"unknown instrument role of essay: 'jugde'.*did you mean 'judge'"
     ):
         rejudge(first.path, {"jugde": {"j": marking(1)}}, task=Essay(), store=tmp_path)
-    with pytest.raises(UsageError, match="takes 0 to 3 models, got 4"):
+    with pytest.raises(UsageError, match="takes 0 to 3 models, not 4"):
         rejudge(
             first.path,
             {"judge": {f"j{n}": marking(1) for n in range(4)}},

@@ -693,7 +693,7 @@ def test_an_endpoint_without_log_probabilities_is_an_error_and_no_wrong_answer(a
     found = asyncio.run(played()).data
     assert found["run"]["state"] == "stopped"
     assert (
-        "the endpoint returned no log-probabilities, which are asked for here: set by=text"
+        "the endpoint returned no log-probabilities, which this task needs: set by=text"
         in found["run"]["stop"]["reason"]
     )
     assert not [row for row in found["results"] if row["mean"] is not None]

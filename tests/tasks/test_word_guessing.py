@@ -390,12 +390,12 @@ def test_a_number_of_players_that_a_task_does_not_seat_is_refused(tmp_path):
     options = {"models": dict.fromkeys("abc", "bot/guesser"), "items": [PAIR], "store": tmp_path}
     with pytest.raises(
         UsageError,
-        match=(
-            "seats 2, 4, 6, 8 or 10 players together, got 3 models: `--plan cycles` seats them in"
-        ),
+        match="has 2, 4, 6, 8 or 10 seats for players, but there are 3 models: `--plan cycles`",
     ):
         parley.run(InEvenNumbers(), **options)
-    with pytest.raises(UsageError, match="--seats 3: word_guessing seats 2, 4, 6, 8 or 10 players"):
+    with pytest.raises(
+        UsageError, match="--seats 3: a match of word_guessing has 2, 4, 6, 8 or 10 seats"
+    ):
         parley.run(InEvenNumbers(), plan="round_robin", seats=3, **options)
 
 
@@ -492,8 +492,8 @@ def test_everybody_meets_the_adversary_with_both_words_and_in_both_seats(tmp_pat
     ("options", "said"),
     [
         ({"plan": "versus"}, "--adversary"),
-        ({"plan": "together", "adversary": "x=bot/guesser"}, "only the plan versus"),
-        ({"adversary": "a=bot/guesser"}, "alias of its own"),
+        ({"plan": "together", "adversary": "x=bot/guesser"}, "--adversary needs --plan versus"),
+        ({"adversary": "a=bot/guesser"}, "give one of them another alias"),
         ({"adversary": "x=bot/guesser", "seats": 4}, "--seats"),
     ],
 )

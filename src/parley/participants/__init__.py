@@ -1,1 +1,1 @@
-"""Who can take a seat: one file per kind. A participant sees its own view and nothing else."""
+"""Participants that can take a seat, one file per kind. A participant sees only its own view."""

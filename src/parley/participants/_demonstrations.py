@@ -29,7 +29,7 @@ def demonstration_turns(examples: Sequence[Example]) -> list[Turn]:
 
 
 def digest_turns(turns: Sequence[Turn]) -> str:
-    """What a record keeps of the demonstrations that were sent."""
+    """A digest of the demonstrations that were sent, for the record."""
     return blake2b(b"".join(turn.encoded for turn in turns), digest_size=16).hexdigest()
 
 

@@ -16,13 +16,13 @@ LONGEST = 1000  # characters of a fault
 
 
 class ErrorsAsParticipant:
-    """A context around code that others wrote: what it raises becomes a ParticipantError. A real
+    """A context around code that others wrote: its exceptions become a ParticipantError. A real
     cancellation passes."""
 
     def __init__(
         self, what: str, halts: bool = False, home: str | None = None, kind: FaultKind = ""
     ) -> None:
-        self._what, self._halts = what, halts  # only what asks for the run may say that it halts
+        self._what, self._halts = what, halts  # `halts`: the code may raise Halted
         self._home, self._kind = home, kind  # `home`: the file whose line an error names
 
     def __enter__(self) -> None:
@@ -52,7 +52,7 @@ class ErrorsAsParticipant:
 
 
 def file_of_function(function: Any) -> str | None:
-    """The file in which a function, or what it wraps, is written; None if it has none."""
+    """The file that defines a function, or the one it wraps; None if there is none."""
     code = getattr(inspect.unwrap(getattr(function, "func", function)), "__code__", None)
     return None if code is None else str(code.co_filename)
 

@@ -15,12 +15,11 @@ from parley.providers._replies import check_reply, fold_system_turn
 from parley.rules.parameters import parse_value
 from parley.rules.pool import Turn, View
 
-TOKENS = 20  # that could begin a reply, where they are weighed: the most that endpoints tell
+TOKENS = 20  # first tokens whose log-probabilities are asked for: the most that endpoints return
 
 
 class Model:
-    """Speaks for a model. Demonstrations, where a task gives some, stand before the question they
-    belong to."""
+    """A language model. Demonstrations of a task come before the question they belong to."""
 
     sees_item: bool = False
 
@@ -36,8 +35,8 @@ class Model:
 
     @classmethod
     def from_options(cls, family: str, name: str, options: Mapping[str, Any]) -> Model:
-        """From what was typed. `system` is a text of the user's own; `no_system_role` folds it into
-        the first turn."""
+        """Make a model from its options. `system` is the user's own text; `no_system_role` puts it
+        at the beginning of the first turn."""
         rest = dict(options)
         system = str(rest.pop("system", None) or "")
         folded = parse_value(
@@ -62,7 +61,7 @@ class Model:
         return reply if weigh is None else choose_by_logprobs(reply, weigh)
 
     async def _complete_checked(self, request: Request) -> Reply:
-        """A reply from a provider that may come from anybody."""
+        """A reply from a provider of another package."""
         home = file_of_function(self.provider.complete)
         with ErrorsAsParticipant("the provider", halts=True, home=home):
             return check_reply(await self.provider.complete(request), "the provider")
@@ -72,11 +71,11 @@ class Model:
 
 
 def choose_by_logprobs(reply: Reply, weigh: Callable[[Mapping[str, float]], str]) -> Reply:
-    """A reply by what it could have begun with; how it went on, and where it was cut, is of no
-    account then."""
+    """A reply chosen by the log-probabilities of its first token; the rest of the text does not
+    count."""
     if reply.logprobs is None:
         raise Refused(
-            "the endpoint returned no log-probabilities, which are asked for here: set by=text, "
-            "or take another one"
+            "the endpoint returned no log-probabilities, which this task needs: set by=text, or "
+            "use another endpoint"
         )
     return replace(reply, content=weigh(reply.logprobs), finish="stop")

@@ -70,7 +70,7 @@ def make_recollection(
         found = [experiences[each.match, each.seat] for each in recalled.shown]
     except KeyError as missing:
         raise ReplayError(
-            f"match {recalled.match} recalls {missing}, which is not an experience on record"
+            f"match {recalled.match} was shown the experience {missing}, which is not on record"
         ) from None
     if insights and not recalled.shuffle:
         lines = "\n".join(f"- {' '.join(each.lesson.split())}" for each in found)

@@ -45,7 +45,7 @@ class ModelName(NamedTuple):
 
 
 def participant_kinds() -> list[str]:
-    """The kinds of participants that are no models of a provider."""
+    """The kinds of participants that are not models of a provider."""
     return sorted(
         module.name
         for module in pkgutil.iter_modules(participants.__path__)
@@ -60,8 +60,8 @@ def parse_model_name(text: str) -> ModelName:
     family, slash, name = model.partition("/")
     if not slash or not family or not name:
         raise UsageError(
-            f"a model is named [ALIAS=]PROVIDER/NAME, like bot/random or "
-            f"vllm/Qwen/Qwen3-32B; got {text!r}"
+            "a model must be given as [ALIAS=]PROVIDER/NAME, like bot/random or "
+            f"vllm/Qwen/Qwen3-32B, not {text!r}"
         )
     if family not in participant_kinds() and not providers.is_provider(family):
         raise unknown_name("provider", family, [*participant_kinds(), *providers.provider_names()])
@@ -69,7 +69,7 @@ def parse_model_name(text: str) -> ModelName:
         alias = default_alias(family, name)
     if not re.fullmatch(r"[\w.@+-]+", alias):
         raise UsageError(
-            f"an alias is made of letters, digits and . _ - + @; got {alias!r} (give one: "
+            f"an alias may contain only letters, digits and . _ - + @, not {alias!r} (set one: "
             f"-m ALIAS={model})"
         )
     return ModelName(alias, model)
@@ -96,11 +96,11 @@ def make_participant(
         key: value if served and key == "base_url" else expand_option(value)
         for key, value in options.items()
     }
-    # limits hold around the participant, in `runs/seats.py`
+    # limits are applied around the participant, in `runs/seats.py`
     options = {key: value for key, value in options.items() if key not in LIMITS}
     if "api_key" in options:
         raise UsageError(
-            f"{where}.api_key: keys come from the environment; name the variable: -M "
+            f"{where}.api_key: Parley reads keys from the environment only; name the variable: -M "
             f"{where}.api_key_env=NAME"
         )
     if callable(model):

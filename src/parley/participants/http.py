@@ -1,7 +1,7 @@
-"""Any service in a seat: it takes the view as JSON and answers with a reply.
+"""An HTTP service in a seat: it takes the view as JSON and answers with a reply.
 
-It is sent {"seat", "round", "attempt", "messages": [{"role", "content"}], "schema"} and answers
-with {"reply": "…"}, optionally with "model", or with a JSON text.
+Parley sends {"seat", "round", "attempt", "messages": [{"role", "content"}], "schema"}. The
+service answers with {"reply": "…"}, optionally with "model", or with a JSON string.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from parley.tables import shorten
 
 @dataclass
 class Options:
-    """What a user may set."""
+    """The options that a user may set."""
 
     api_key_env: str | None = None
     deadline: float = 600.0
@@ -68,7 +68,8 @@ class Http:
         said = answer.get("reply") if isinstance(answer, dict) else answer
         if not isinstance(said, str):
             raise ParticipantError(
-                f'{self._transport.address}: wanted {{"reply": "…"}}, got {shorten(answer, 200)}'
+                f'{self._transport.address}: the answer must be {{"reply": "…"}}, not '
+                f"{shorten(answer, 200)}"
             )
         model = answer.get("model") if isinstance(answer, dict) else None
         return Reply(said, model=printable_name(model), latency=perf_counter() - began)
@@ -78,7 +79,7 @@ class Http:
 
 
 def make(name: str, options: Mapping[str, Any], task: type[Task]) -> Http:
-    # to a service of one's own it may matter
+    # a trailing slash may matter to the user's own service
     path = "/" if name.partition("?")[0].endswith("/") else ""
     url = complete_address(name, "http/URL", path)
     chosen = build_dataclass(Options, options, "option of", f"http/{name}")

@@ -13,7 +13,7 @@ from parley.match.threads import in_daemon_thread
 from parley.rules.pool import View
 from parley.rules.task import Task
 
-TERMINAL = threading.Lock()  # there is one, however many people share it
+TERMINAL = threading.Lock()  # there is only one, however many people share it
 
 
 class Human:
@@ -29,7 +29,7 @@ class Human:
 
 
 def converse(view: View) -> str:
-    """Show the last words said to the seat, take the person's answer."""
+    """Show the last message to the seat, and read the person's answer."""
     with TERMINAL:
         print(
             f"\n── {view.seat}, round {view.round} " + "─" * 30,
@@ -38,7 +38,7 @@ def converse(view: View) -> str:
             sep="\n",
             file=sys.stderr,
         )
-        print("Your answer, ended by an empty line:", file=sys.stderr, flush=True)
+        print("Your answer (end it with an empty line):", file=sys.stderr, flush=True)
         lines: list[str] = []
         try:
             while (line := sys.stdin.readline()) and (line.strip() or not lines):
@@ -46,14 +46,14 @@ def converse(view: View) -> str:
                     lines.append(line)
         # no terminal, a closed one, text in another encoding
         except (AttributeError, OSError, ValueError) as wrong:
-            raise Refused(f"the person cannot be heard: {wrong}") from None
+            raise Refused(f"cannot read from the terminal: {wrong}") from None
     if not lines:
-        raise Refused("the person left: the input has ended")
+        raise Refused("no answer from the person: the input has ended")
     return "".join(lines).strip()
 
 
 def show_examples(view: View) -> list[str]:
-    """The demonstrations, when the person is first asked the question that they belong to."""
+    """The demonstrations, shown once with the question that they belong to."""
     if view.examples is None or view.attempt or len(view) != view.examples[0] + 1:
         return []
     shown = [
@@ -65,7 +65,7 @@ def show_examples(view: View) -> list[str]:
 
 def make(name: str, options: Mapping[str, Any], task: type[Task]) -> Human:
     if name != "terminal":
-        raise UsageError(f"human/{name}: there is only human/terminal")
+        raise UsageError(f"human/{name} does not exist: use human/terminal")
     if options:
         raise unknown_name("option of human/terminal:", next(iter(options)), ())
     return Human()

@@ -1,4 +1,4 @@
-"""A function in a seat: from the view to a reply, plain or async."""
+"""A Python function in a seat, plain or async: takes the view and returns a reply."""
 
 from __future__ import annotations
 
@@ -23,8 +23,7 @@ from parley.rules.task import Task
 
 
 class Python:
-    """Calls a function with the view; a plain one runs in a thread, so that it may take its
-    time."""
+    """Calls a function with the view; a plain one runs in a thread, so that it may block."""
 
     sees_item: bool = False
 
@@ -37,7 +36,7 @@ class Python:
     ) -> None:
         if inspect.isclass(function):
             raise UsageError(
-                f"{name} is a class: name a function, or an instance that can be called"
+                f"{name} is a class: give a function, or an instance that can be called"
             )
         call = function if inspect.isroutine(function) else function.__call__  # type: ignore[operator]
         self._function, self._home = function, file_of_function(call)
@@ -61,7 +60,7 @@ class Python:
             return said if isinstance(said, str) else self._check(said)
 
     def _check(self, said: Any) -> Reply:
-        """A reply that is no text; one of the wrong type is a fault of the code."""
+        """Check a reply that is not a text; the wrong type is an error in the user's code."""
         where = f" ({name_function(self._function, self._home)})"
         if not isinstance(said, Reply):
             raise ParticipantError(
@@ -97,11 +96,10 @@ def load_function(
     folder: Path | None = None,
     load: Callable[[str], ModuleType] = import_module,
 ) -> Callable[..., Any]:
-    """The function that `package.module:function` names, which may stand in a folder of its own, or
-    in the current one."""
+    """Import the function `package.module:function`, from `folder` or the current folder too."""
     module, colon, attribute = name.partition(":")
     if not colon or not module or not attribute:
-        raise UsageError(f"{what}{name}: wanted {what}package.module:function")
+        raise UsageError(f"{what}{name} must have the form {what}package.module:function")
     for here in (Path.cwd(), folder):
         if here is not None and str(here) not in sys.path:
             sys.path.insert(0, str(here))
@@ -113,13 +111,13 @@ def load_function(
         raise
     except (Exception, SystemExit) as wrong:
         hint = (
-            "; a function of a script is given again from Python: parley.resume(RUN, "
+            "; if a script defines the function, pass it again from Python: parley.resume(RUN, "
             "functions={ALIAS: function})"
         )
         own = module == "__main__" or "<" in attribute
         fault = f"{type(wrong).__name__}: {wrong}" + (hint if own else "")
         raise UsageError(f"{what}{name} cannot be imported: {fault}") from None
     if not callable(function):
-        raise UsageError(f"{what}{name} is not a function, but {type(function).__name__}")
+        raise UsageError(f"{what}{name} must be a function, not {type(function).__name__}")
     found: Callable[..., Any] = function
     return found

@@ -1,4 +1,4 @@
-"""Replies from a file: the n-th time a seat speaks, the n-th reply; the last one is repeated."""
+"""Replies from a file, in order; the last one is repeated."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from parley.rules.task import Task
 
 
 class Scripted:
-    """Says fixed lines in order. It looks only at how often it has spoken, so it can be resumed."""
+    """Gives fixed replies in order. It uses only the number of its replies so far, so that it can
+    be resumed."""
 
     sees_item: bool = False
 
@@ -44,7 +45,7 @@ def make(name: str, options: Mapping[str, Any], task: type[Task]) -> Scripted:
         else [parse_reply_line(line) for line in text.split("\n") if line.strip()]
     )
     if not lines:
-        raise UsageError(f"scripted/{name}: the file holds no reply; write one a line")
+        raise UsageError(f"scripted/{name}: the file has no replies; write one per line")
     return Scripted(lines)
 
 
@@ -54,10 +55,10 @@ def parse_reply_list(text: str, name: str) -> list[str]:
     try:
         found = json.loads(text)
     except (ValueError, RecursionError) as wrong:
-        raise UsageError(f"scripted/{name}: not JSON: {wrong}") from None
+        raise UsageError(f"scripted/{name}: the file is not valid JSON: {wrong}") from None
     if not isinstance(found, list):
         raise UsageError(
-            f"scripted/{name}: wanted a JSON list of replies, found {type(found).__name__}"
+            f"scripted/{name}: the file must be a JSON list of replies, not {type(found).__name__}"
         )
     return [
         reply if isinstance(reply, str) else json.dumps(reply, ensure_ascii=False)
@@ -66,8 +67,8 @@ def parse_reply_list(text: str, name: str) -> list[str]:
 
 
 def parse_reply_line(line: str) -> str:
-    """One line's reply: a JSON text is unquoted, so that it can hold line breaks; all else is taken
-    as it stands."""
+    """The reply on one line: a JSON string is decoded, so that it can have line breaks; anything
+    else is used as it is."""
     if line.lstrip().startswith('"'):
         try:
             found = json.loads(line)

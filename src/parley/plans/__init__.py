@@ -22,7 +22,7 @@ class MatchSpec:
     repeat: int
     seed: int
     seats: Mapping[Seat, str]
-    # Seats that only fill the table: their results are already decided and do not count.
+    # Seats that only complete the match: their results are already decided and do not count.
     # Run files store them under the key `idle`.
     unscored: frozenset[Seat] = frozenset()
     # in the plan `evolve`: the round, 0 for the standard one, and the arm that it belongs to
@@ -56,7 +56,7 @@ class Plan(Protocol):
 
     @property
     def status_line(self) -> str:
-        """The plan's progress in a few words; empty if counting matches says it all."""
+        """The plan's progress in a few words; empty if the count of matches is enough."""
         ...
 
     def cautions(self) -> Sequence[str]:

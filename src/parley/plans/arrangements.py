@@ -17,11 +17,11 @@ Seating = Mapping[Seat, str]
 
 @dataclass(frozen=True)
 class SeatingProblem:
-    """What an arrangement has to solve: the contestant seats of a task, and who may fill them."""
+    """The input of an arrangement: the contestant seats of a task, and the models for them."""
 
     task: Task
     contestants: Sequence[str]
-    size: int | None = None  # of the one role of open size, where it is chosen
+    size: int | None = None  # seats of the one role of variable size, if the user sets it
     seed: int = 0  # of the run
     adversary: str = ""  # the opponent of all contestants, in the plan `versus`
 
@@ -39,7 +39,7 @@ class SeatingProblem:
         )
 
     def seats(self, size: int | None = None) -> list[Seat]:
-        """The contestants' seats, with `size` of them in the role of open size."""
+        """The contestants' seats, with `size` of them in the role of variable size."""
         return [
             seat
             for name, role in self.roles.items()
@@ -48,24 +48,24 @@ class SeatingProblem:
 
 
 def seat_all_together(table: SeatingProblem, turn: int, rng: Random) -> Iterator[Seating]:
-    """All contestants at one table; positions rotate from block to block.
+    """All contestants in one match; positions rotate from block to block.
 
-    If they speak in turn, a new random order is drawn whenever everybody has been in every
+    If they speak in turn, a new random order is drawn whenever every model has been in every
     position.
     """
     task, contestants, name = table.task, table.contestants, table.open_role
     if name is None:
         raise UsageError(
-            f"{task.name} has no single role of open size, so its models cannot sit "
-            f"together: use round_robin"
+            "the plan together needs a task with exactly one contestant role, of variable size; "
+            f"{task.name} is not such a task: use --plan round_robin"
         )
     role = task.roles[name]
     if len(contestants) not in role.sizes:
         raise UsageError(
-            f"{task.name} seats {role.size_text} {name} together, got "
-            f"{plural(len(contestants), 'model')}"
+            f"a match of {task.name} has {role.size_text} seats for {name}, but there "
+            f"{'is' if len(contestants) == 1 else 'are'} {plural(len(contestants), 'model')}"
             + (
-                " (one model may be given twice under two aliases)"
+                " (you can name a model twice, under two aliases)"
                 if len(contestants) < role.min_seats
                 else ""
             )
@@ -98,19 +98,19 @@ def seat_each_alone(table: SeatingProblem, turn: int, rng: Random) -> Iterator[S
     """Every contestant alone, for tasks with one contestant seat."""
     if len(table.seats()) != 1:
         raise UsageError(
-            f"{table.task.name} has more than one contestant seat: use round_robin, "
-            f"cycles or together"
+            f"the plan each needs a task with one contestant seat, but {table.task.name} has "
+            f"{len(table.seats())}: use --plan round_robin, cycles or together"
         )
     return seat_round_robin(table, turn, rng)
 
 
 def seat_in_cycles(table: SeatingProblem, turn: int, rng: Random) -> Iterator[Seating]:
-    """A random circle of all contestants. Each match seats neighbours, so everybody sits in every
+    """A random circle of all contestants. Each match seats neighbours, so every model sits in every
     seat once.
 
-    With two seats this is a cycle through all models: n matches a block instead of n(n − 1), each
-    model in each role once, against a partner drawn from all the others alike. A role of open size
-    seats everybody if it can, in one match.
+    With two seats this is a cycle through all models: n matches per block instead of n(n − 1), each
+    model in each role once, against a partner drawn uniformly from all others. A role of variable
+    size seats all models in one match if it can.
     """
     count, name = len(table.contestants), table.open_role
     size = table.size or (
@@ -132,11 +132,13 @@ def seat_against_adversary(table: SeatingProblem, turn: int, rng: Random) -> Ite
     seats = table.seats(table.size)
     if len(seats) != 2:
         raise UsageError(
-            f"{table.task.name} has {len(seats)} contestant seats, and `versus` is for two"
+            "the plan versus needs a task with 2 contestant seats, but "
+            f"{table.task.name} has {len(seats)}"
         )
     if not table.adversary:
         raise UsageError(
-            "the plan versus wants somebody whom all models meet: --adversary [ALIAS=]PROVIDER/NAME"
+            "the plan versus needs an opponent for all models: set --adversary "
+            "[ALIAS=]PROVIDER/NAME"
         )
     for alias in table.contestants:
         yield dict(zip(seats, (alias, table.adversary), strict=True))
@@ -156,9 +158,9 @@ def require_contestants(table: SeatingProblem, seats: list[Seat]) -> list[Seat]:
     """The seats; raises UsageError if there are fewer contestants than seats."""
     if len(table.contestants) < len(seats):
         raise UsageError(
-            f"{table.task.name} has {plural(len(seats), 'contestant seat')}, "
-            f"got {plural(len(table.contestants), 'model')} "
-            "(one model may be given twice under two aliases)"
+            f"{table.task.name} has {plural(len(seats), 'contestant seat')}, but you named only "
+            f"{plural(len(table.contestants), 'model')} (you can name a model twice, under two "
+            "aliases)"
         )
     return seats
 
@@ -182,8 +184,8 @@ def seat_instruments(task: Task, given: Mapping[str, Sequence[str]]) -> dict[Sea
     for name in given:
         if name not in known and name == "critic":
             raise UsageError(
-                f"{task.name} has no role critic; to ask a critic what a model should remember, "
-                f"set --evolve feedback=critic"
+                f"{task.name} has no role critic; to let a critic decide what models remember, "
+                "set --evolve feedback=critic"
             )
         if name not in known:
             raise unknown_name(f"instrument role of {task.name}:", name, known)
@@ -192,7 +194,8 @@ def seat_instruments(task: Task, given: Mapping[str, Sequence[str]]) -> dict[Sea
         aliases = given.get(name, ())
         if len(aliases) not in role.sizes:
             raise UsageError(
-                f"{task.name}: role {name!r} takes {role.size_text} models, got {len(aliases)}: "
+                f"role {name!r} of {task.name} takes {role.size_text} "
+                f"{'model' if role.size_text == '1' else 'models'}, not {len(aliases)}: set "
                 f"--role {name}=PROVIDER/NAME"
             )
         seats.update(zip(role.seats(name, len(aliases)), aliases, strict=True))

@@ -1,4 +1,4 @@
-"""The blocks of a run: on which item, in which arrangement, with which seeds."""
+"""Makes the blocks of a run: their item, arrangement and seeds."""
 
 from __future__ import annotations
 
@@ -81,9 +81,11 @@ def refuse_size(table: SeatingProblem, plan: str, size: int) -> None:
     name = table.open_role
     if name is None or plan not in ("cycles", "round_robin"):
         raise UsageError(
-            "--seats is for tasks with one role of open size, and for the plans cycles, "
-            "race and round_robin"
+            "--seats needs a task with exactly one contestant role, of variable size, and one of "
+            "the plans cycles, race and round_robin"
         )
     role = table.roles[name]
     if size not in role.sizes:
-        raise UsageError(f"--seats {size}: {table.task.name} seats {role.size_text} {name}")
+        raise UsageError(
+            f"--seats {size}: a match of {table.task.name} has {role.size_text} seats for {name}"
+        )

@@ -19,7 +19,7 @@ from parley.plans.fixed import make_fixed_plan
 from parley.plans.stop_targets import StopTarget, leading_metrics
 from parley.rules.task import Metric, Task
 
-REPEATS = {"versus": 3}  # how often a plan plays everything at least, where nothing is said
+REPEATS = {"versus": 3}  # the default repeats of a plan, if more than 1
 
 
 def choose_plan(
@@ -46,7 +46,7 @@ def choose_plan(
         if count < 1:
             raise UsageError(f"{what} must be at least 1, not {count}")
     if evolve is not None:
-        # the critic of the plan sits only where one is wanted; a task may have one of its own
+        # the plan has a critic only if its feedback needs one; a task may have its own critic
         own = CRITIC in task.roles and not find_wanted_feedback(evolve).critic
         rest = {role: each for role, each in instruments.items() if own or role != CRITIC}
         series = BlockMaker(default_arrangement(task), task, contestants, rest, seed, size)
@@ -59,11 +59,10 @@ def choose_plan(
             BlockMaker(name, task, contestants, instruments, seed, size), items, repeats, *verify
         )
     if adversary is not None and name != "versus":
-        raise UsageError(f"only the plan versus has an adversary: --plan versus, not {name}")
+        raise UsageError(f"--adversary needs --plan versus, not --plan {name}")
     if adversary in contestants:
         raise UsageError(
-            f"{adversary} is the adversary, and a contestant too: "
-            f"give one of the two an alias of its own"
+            f"{adversary} is both the adversary and a contestant: give one of them another alias"
         )
     if stop is None:
         return make_fixed_plan(
@@ -71,16 +70,16 @@ def choose_plan(
         )
     if stop.target == "these_items" and not items:
         raise UsageError(
-            f"{task.name} is not played on items, so there are no `these_items`: "
-            f"use --target new_items"
+            f"{task.name} has no items, so --target these_items is not possible: use --target "
+            "new_items"
         )
     if stop.target == "these_items" and name == "race":
         raise UsageError(
-            "a race is decided for new items: leave --target out, "
-            "or use --until-stable with another plan"
+            "a race does not take --target these_items, as it ranks models for new items: leave "
+            "--target out, or use --until-stable with another plan"
         )
     if name == "race" and len(contestants) < 2:
-        raise UsageError("a race needs at least two models: there is nothing to decide")
+        raise UsageError(f"a race needs at least two models, not {len(contestants)}")
     if name == "race" and stop.top is not None and stop.top > len(contestants):
         raise UsageError(f"--top {stop.top}: there are only {len(contestants)} models")
     from parley.plans.race import RaceRule
@@ -90,7 +89,7 @@ def choose_plan(
 
     if max_blocks is not None and max_blocks < LEAST:
         raise UsageError(
-            f"nothing is decided before {LEAST} blocks: --max-blocks {max_blocks} is too few"
+            f"--max-blocks {max_blocks} is too low: stopping rules need at least {LEAST} blocks"
         )
     series = BlockMaker(
         "cycles" if name == "race" else name, task, contestants, instruments, seed, size, adversary
@@ -109,7 +108,7 @@ def choose_plan(
 
 
 def check_evolve(task: Task, series: BlockMaker, evolve: EvolveSettings) -> list[Metric]:
-    """The metrics of a match; arms in which nothing could count as a success are refused."""
+    """The metrics of a match; raises UsageError for an arm in which nothing can be a success."""
     table = seat_counts(series.matches(0, "", None, 1, 0)[0].seats, task)
     metrics = metrics_for_seats(task, table)
     for arm in evolve.arms.values():
@@ -118,7 +117,7 @@ def check_evolve(task: Task, series: BlockMaker, evolve: EvolveSettings) -> list
 
 
 def metrics_for_seats(task: Task, table: Mapping[str, int]) -> list[Metric]:
-    """The metrics of a match with so many seats per role; raises TaskError if the task fails."""
+    """The metrics of a match, given its seats per role; raises TaskError if the task fails."""
     with errors_of_task(task, "metrics"):
         found = list(task.metrics(table))
     check_metrics(task, found)

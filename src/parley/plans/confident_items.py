@@ -1,4 +1,4 @@
-"""A plan that screens items: models answer them until enough are found that all get right."""
+"""A plan that screens items: models answer them until all have answered enough of them right."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ class ScreeningPlan:
                 all_confident(known[name], self._items[name], self._metric, self._theta)
                 for name in names[:asked]
             )
-            self.status_line = f"{sure} of {self._wanted} items found, {asked} looked at"
+            self.status_line = f"{sure} of {self._wanted} items found, {asked} screened"
             if sure >= self._wanted:
-                return Done("plan_complete", f"{sure} items found in {asked}")
+                return Done("plan_complete", self.status_line)
             if asked == len(names):
                 return Done(
                     "items_exhausted",
-                    f"{sure} items found in all {asked}, {self._wanted} were wanted",
+                    f"only {sure} of {self._wanted} items found, all {asked} screened",
                 )
             batch = names[asked : asked + self._wanted - sure]
             if missing := [name for name in batch if name not in known]:

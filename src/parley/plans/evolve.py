@@ -37,15 +37,15 @@ class EvolvePlan:
     ) -> None:
         if len(items) < 2:
             raise UsageError(
-                f"evolve needs at least two {'items' if has_items else 'games a round'}, so that "
-                "models can use what they learn from one for another: --items N"
+                f"evolve needs at least two {'items' if has_items else 'games per round'}, so that "
+                "models can apply to one what they learned from another: set --items N"
             )
         for name, arm in settings.arms.items():
             count = round(arm.held_out * len(items))
             if arm.held_out and count in (0, len(items)):
                 raise UsageError(
-                    f"evolve.arms.{name}: held_out={arm.held_out:g} of {len(items):,} holds out "
-                    f"{'nothing' if count == 0 else 'all of them'}: choose another share, or more "
+                    f"evolve.arms.{name}: held_out={arm.held_out:g} of {len(items):,} items is "
+                    f"{'none' if count == 0 else 'all'} of them: choose another share, or more "
                     "items"
                 )
         self._feedback = feedback
@@ -83,11 +83,11 @@ class EvolvePlan:
         arms = plural(len(self.settings.arms), "arm")
         return [
             f"evolve plays {plural(len(self.stages[0]), 'match', 'matches')} in the standard round "
-            f"and {self.matches:,} in all ({arms})",
+            f"and {self.matches:,} in total ({arms})",
             *(
-                f"evolve: window={arm.window} is not smaller than the number of "
-                f"{'items' if self._has_items else 'games'}, {len(self._items)}: the memory stays "
-                "empty until the end. Choose a smaller window"
+                f"evolve: window={arm.window} covers all {len(self._items)} "
+                f"{'items' if self._has_items else 'games'}, so the memory stays empty until the "
+                "end: choose a smaller window"
                 for arm in self.settings.arms.values()
                 if arm.window is not None and arm.window >= len(self._items)
             ),

@@ -1,4 +1,4 @@
-"""Fixed schedules: everything is known before the first match."""
+"""Fixed schedules: all matches are known before the first one."""
 
 from __future__ import annotations
 

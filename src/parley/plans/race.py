@@ -1,4 +1,4 @@
-"""The race: only what can still change the ranking is played."""
+"""The race: plays only the models whose rank is still undecided."""
 
 from __future__ import annotations
 
@@ -21,17 +21,18 @@ from parley.plans.stop_targets import (
 from parley.rules.task import Metric
 from parley.statistics.duels import Duels, expected_duel_blocks
 from parley.statistics.stopping_rules import LEAST
+from parley.tables import plural
 
-FAR = 5000  # blocks; a forecast looks no farther
+FAR = 5000  # blocks; the most that a forecast considers
 
 
 class RaceRule:
-    """Ends a run once every pair of models is told apart, or known to differ by less than ε; or
-    only the top is known.
+    """Ends a run once every pair of models is ranked, or known to differ by less than ε; or once
+    the top is known.
 
-    Who has nothing left to decide in a role still sits where others need a partner, so partners
-    stay drawn from all models alike and the means of eq. 3 and 4 are estimated unchanged; its own
-    scores there no longer count.
+    A model that is decided in a role still plays where others need a partner. So partners are drawn
+    uniformly from all models, and the means of eq. 3 and 4 are estimated unchanged. Its own scores
+    there no longer count.
     """
 
     def __init__(
@@ -67,11 +68,11 @@ class RaceRule:
     def status_line(self) -> str:
         pairs = len(self._roles) * len(self._aliases) * (len(self._aliases) - 1) // 2
         racing = [alias for at, alias in enumerate(self._aliases) if self._wanted[:, at].any()]
-        state = f"{self._open} of {pairs} pairs open after {self.blocks} blocks"
+        state = f"{self._open} of {pairs} pairs undecided after {plural(self.blocks, 'block')}"
         return state + (f"; racing: {join_names(racing)}" if self.blocks and racing else "")
 
     def cautions(self, most: int, matches: int) -> list[str]:
-        """Before the race: what its hardest pair would take."""
+        """Before the race: how many blocks its hardest pair would take."""
         count, roles = len(self._aliases), len(self._roles)
         found = []
         for metric in dict.fromkeys(self._metrics):
@@ -87,22 +88,25 @@ class RaceRule:
             need = format_block_count(blocks, matches) if blocks else f"more than {FAR:,} blocks"
             found.append(
                 (
-                    f"forecast: a pair in doubt (half of {epsilon:g}{unit_suffix(metric)} apart) "
+                    f"forecast: a close pair (half of {epsilon:g}{unit_suffix(metric)} apart) "
                     f"takes {need}, {describe_assumption(metric)}; "
                 )
                 + (
-                    "others leave earlier"
+                    "clearer pairs are decided earlier"
                     if self._stop.top is None
                     else "a race for the top usually takes a fraction of that"
                 )
             )
             if blocks is None or blocks > most:
                 found.append(
-                    f"at most {most:,} blocks will be played, so some pairs may stay open: see "
-                    f"`parley simulate`"
+                    f"at most {most:,} blocks will be played, so some pairs may stay undecided; "
+                    "`parley simulate` estimates how many blocks you need"
                 )
         if count < 6 and self._stop.top is None:
-            found.append("with few models and a full ranking a race saves little over cycles")
+            found.append(
+                "with few models and a full ranking, a race saves few matches compared with "
+                "--plan cycles"
+            )
         return found
 
     def is_wanted(self, role: str, alias: str) -> bool:
@@ -141,11 +145,11 @@ class RaceRule:
         return None if undecided.any() else Done("converged", self._found())
 
     def _found(self) -> str:
-        """What a race that is over has decided."""
+        """The result of a finished race."""
         if self._stop.top is None:
             return (
-                f"every pair is told apart, or within {self._metrics[0].epsilon:g}, after "
-                f"{self.blocks} blocks"
+                "every pair of models is ranked, or differs by less than "
+                f"{self._metrics[0].epsilon:g}, after {self.blocks} blocks"
             )
         means, found = self._sum / np.maximum(self._n, 1), []
         for at, role in enumerate(self._roles):
@@ -155,6 +159,6 @@ class RaceRule:
             ]
             found.append(f"top {self._stop.top} as {role}: {', '.join(leading)}")
         return (
-            f"{'; '.join(found)}; nobody else is ahead by {self._metrics[0].epsilon:g}, after "
-            f"{self.blocks} blocks"
+            f"{'; '.join(found)}; no other model is ahead by {self._metrics[0].epsilon:g} or more, "
+            f"after {self.blocks} blocks"
         )

@@ -1,4 +1,4 @@
-"""Plans that look at what has been played, block after block, until a rule is satisfied."""
+"""Sequential plans: play block after block until a stopping rule is met."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from typing import Protocol
 from parley.plans import Block, Done, MatchSpec
 from parley.plans.blocks import BlockMaker
 from parley.statistics.estimates import Observation, match_means
+from parley.tables import plural
 
-BUSY = 64  # matches that keep the endpoints busy, so that a batch has no fewer if it can
-# a batch is at least one block for so many that were played: waiting for its last match then hardly
-# matters
+BUSY = 64  # the fewest matches of a batch, if there are as many: they keep the endpoints busy
+# a batch has at least one block for every GROWTH blocks that were played, so that waiting for its
+# last match hardly matters
 GROWTH = 20
 MOST_BLOCKS = 1000  # unless more are asked for
 
@@ -21,11 +22,11 @@ Values = Mapping[tuple[str, str], Sequence[float]]
 
 
 class StoppingRule(Protocol):
-    """What decides when enough has been played, and whose results are still wanted."""
+    """Decides when a run has enough blocks, and which models still need more."""
 
     @property
     def metrics(self) -> Mapping[str, str]:
-        """The metric that the rule looks at, by role."""
+        """The metric that the rule uses, by role."""
         ...
 
     @property
@@ -94,7 +95,7 @@ class SequentialPlan:
     def next(self, finished: Sequence[Block]) -> Sequence[MatchSpec] | Done:
         known = {block.name: block for block in finished}
         if any(known.get(block.name) != block for block in self._taken):
-            self._begin()  # asked about another time, or about another run
+            self._begin()  # the blocks are those of another time, or of another run
         while True:
             new = self._blocks[len(self._taken) :]
             waiting = [
@@ -116,9 +117,12 @@ class SequentialPlan:
             return None
         if played == len(self._items):
             return Done(
-                "items_exhausted", f"all {played} items are played: {self._rule.status_line}"
+                "items_exhausted", f"all {played} items have been played: {self._rule.status_line}"
             )
-        return Done("budget", f"the bound of {played} blocks is reached: {self._rule.status_line}")
+        return Done(
+            "budget",
+            f"the limit of {plural(played, 'block')} is reached: {self._rule.status_line}",
+        )
 
     def _batch(self) -> None:
         """Draw the next blocks: enough of them to keep the endpoints busy."""
@@ -149,10 +153,10 @@ def is_block_finished(specs: Sequence[MatchSpec], known: Mapping[str, Block]) ->
 
 
 def scores_by_model(specs: Sequence[MatchSpec], block: Block, metrics: Mapping[str, str]) -> Values:
-    """What a block showed of every model in every role that counts, a score for every repeat;
-    missing ones are left out.
+    """The scores of a block for every model and role that count, one for every repeat; missing ones
+    are left out.
 
-    Matches of one repeat share their seed, so what the task draws is one draw for all of them.
+    Matches of one repeat share their seed, so that they share the random draws of the task.
     """
     rows = [
         Observation(

@@ -1,4 +1,4 @@
-"""Until stable: every result's interval, valid at every look, is narrow enough."""
+"""The rule of `--until-stable`: ends a run when the interval of every result is narrow enough."""
 
 from __future__ import annotations
 
@@ -22,14 +22,15 @@ from parley.statistics.stopping_rules import (
     count_fixed_blocks,
     forecast_blocks,
 )
+from parley.tables import plural
 
-FAR = 5000  # blocks; a forecast looks no farther
-CHEAPER = 0.7  # a fixed number of blocks is advised where it takes no more than this share
-FEWEST = 6  # blocks of a fixed run that is advised: with fewer, a sign test ranks nobody
+FAR = 5000  # blocks; the most that a forecast considers
+CHEAPER = 0.7  # a fixed number of blocks is advised if it takes at most this share of the matches
+FEWEST = 6  # blocks of a fixed run that is advised: with fewer, a sign test ranks no model
 
 
 class StableRule:
-    """Ends a run once the half-width of every model in every role is what was asked for."""
+    """Ends a run once every model in every role has the half-width that the user set."""
 
     def __init__(
         self,
@@ -55,16 +56,17 @@ class StableRule:
             return ""
         cell, width = widest
         blocks, whose = self._stability.blocks, f"{cell.alias}, {cell.role}"
-        # it shrinks as the root of the blocks, and faster at first
+        # the half-width shrinks with the root of the number of blocks, and faster at first
         more = round(blocks * ((width / cell.epsilon) ** 2 - 1))
-        left = f", at most some {more:,} blocks more" if blocks and more > 0 else ""
+        left = f", at most about {more:,} more blocks" if blocks and more > 0 else ""
         return (
-            f"half-width {width:.3g} after {blocks} blocks, wanted {cell.epsilon:g} ({whose}){left}"
+            f"half-width {width:.3g} after {plural(blocks, 'block')}, target {cell.epsilon:g} "
+            f"({whose}){left}"
         )
 
     def cautions(self, most: int, matches: int) -> list[str]:
-        """Before the run: how many blocks the half-width will take, and whether it can be had at
-        all."""
+        """Before the run: how many blocks the half-width will take, and whether it can be
+        reached."""
         cells, found = len(self._stability.cells), []
         for metric in dict.fromkeys(self._leading.values()):
             role = next(role for role, its in self._leading.items() if its == metric)
@@ -89,9 +91,9 @@ class StableRule:
                     else f"more than {FAR:,} blocks"
                 )
                 found.append(
-                    f"forecast: {bound} will hardly give {wanted}: expect about "
-                    f"{soon.half_width:.2g}; it takes {need}"
-                    f"{' of new items' if self._items else ''}, {guess}"
+                    f"forecast: {bound} are probably too few for {wanted}: expect about "
+                    f"{soon.half_width:.2g}. You need {need}"
+                    f"{' with more items' if self._items else ''}, {guess}"
                 )
             found += self._advise_fixed(cell, spread, level, most, matches, soon.blocks)
         return found
@@ -105,23 +107,23 @@ class StableRule:
         matches: int,
         blocks: int | None,
     ) -> list[str]:
-        """Where a fixed number of blocks would give the same half-width for clearly less: how many
-        of them, and how many matches each way takes."""
+        """Advice to play a fixed number of blocks, if that gives the same half-width with clearly
+        fewer matches."""
         fixed = count_fixed_blocks(cell.epsilon, spread, level, min(most, FAR))
         if fixed is None:
             return []
         fixed = max(fixed, FEWEST)
-        # a run that looks at what it sees plays whole batches
+        # a sequential run plays whole batches
         looking = max((blocks or most) * matches, min(BUSY, most * matches))
         if fixed * matches > CHEAPER * looking:
             return []
         way = f"--items {fixed}" if self._items else f"--repeats {fixed}"
         return [
-            f"a fixed number would be cheaper: {way} without --until-stable takes about "
+            f"a fixed number of matches would be cheaper: {way} without --until-stable takes about "
             f"{fixed * matches:,} matches for this half-width, --until-stable "
-            f"{'more than ' if blocks is None else 'about '}{looking:,}: its intervals hold at "
-            f"every look, and pay for the whole range ({cell.low:g} to {cell.high:g}) where blocks "
-            f"spread by {spread:.3g}"
+            f"{'more than' if blocks is None else 'about'} {looking:,}. Its intervals are valid at "
+            f"every look, which costs extra if blocks vary little (standard deviation "
+            f"{spread:.3g}) within the range {cell.low:g} to {cell.high:g}"
         ]
 
     def is_wanted(self, role: str, alias: str) -> bool:
@@ -143,8 +145,8 @@ class StableRule:
                 )
                 return Done(
                     "drift",
-                    f"the blocks of {cell.alias} as {cell.role} were not alike: "
-                    f"no mean fits all of them",
+                    f"blocks of {cell.alias} as {cell.role} contradict each other (drift): no "
+                    "common mean is consistent with them",
                 )
             case "converged":
                 return Done("converged", self.status_line)

@@ -1,4 +1,4 @@
-"""When a run may stop: the precision that was asked for, for the metrics of a task."""
+"""The precision at which a run may stop, for the metrics of a task."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Literal
 
 from parley.errors import TaskError, UsageError, unknown_name
 from parley.rules.task import Metric
+from parley.tables import plural
 
 TARGETS = ("new_items", "these_items")
 
@@ -16,7 +17,7 @@ TARGETS = ("new_items", "these_items")
 class StopTarget:
     """How precise the results must be, for new items like these or for exactly these items."""
 
-    half_width: float | None = None  # in the units shown; None: what the task declares
+    half_width: float | None = None  # in units of the score; None: as the task declares
     alpha: float = 0.05
     target: Literal["new_items", "these_items"] = "new_items"
     top: int | None = None  # a race for the leading ones only
@@ -27,12 +28,12 @@ class StopTarget:
         if self.half_width is not None and not 0 < self.half_width < float("inf"):
             raise UsageError(f"half-width must be a number above 0, not {self.half_width}")
         if not 0 < self.alpha < 1:
-            raise UsageError(f"alpha must lie between 0 and 1, not {self.alpha}")
+            raise UsageError(f"alpha must be between 0 and 1, not {self.alpha}")
         if self.top is not None and (type(self.top) is not int or self.top < 1):
-            raise UsageError(f"top must be a whole number from 1 on, not {self.top}")
+            raise UsageError(f"top must be a whole number of at least 1, not {self.top}")
 
     def epsilon(self, metric: Metric, primary: Metric) -> float:
-        """The half-width that was asked for if the metric has the scale of the primary one;
+        """The half-width that the user set if the metric has the scale of the primary one;
         otherwise the epsilon that the task declares."""
         same = (metric.low, metric.high, metric.unit) == (primary.low, primary.high, primary.unit)
         return metric.epsilon if self.half_width is None or not same else self.half_width
@@ -49,7 +50,7 @@ def leading_metrics(
             (metric for metric in metrics if not metric.roles or role in metric.roles), None
         )
         if metric is None:
-            continue  # a role that is not scored has nothing to wait for
+            continue  # the role has no score
         epsilon = stop.epsilon(metric, metrics[0])
         if not metric.low < metric.high or not epsilon > 0:
             raise TaskError(
@@ -57,7 +58,9 @@ def leading_metrics(
             )
         found[role] = replace(metric, epsilon=epsilon)
     if not found:
-        raise TaskError("no contestant is scored, so nothing can become stable")
+        raise TaskError(
+            "no contestant role has a metric, so a stopping rule has nothing to work with"
+        )
     return found
 
 
@@ -71,11 +74,11 @@ def expected_spread(metric: Metric) -> float:
 
 def describe_assumption(metric: Metric) -> str:
     """The assumption behind a forecast, in words."""
-    spread = f"if a block's {metric.name} spreads by {expected_spread(metric):.3g}"
+    spread = f"if the standard deviation of {metric.name} is {expected_spread(metric):.3g}"
     return (
         spread
         if metric.spread is not None
-        else f"{spread} (a guess from its range; with less it takes fewer)"
+        else f"{spread} (a guess from its range; a smaller one takes fewer blocks)"
     )
 
 
@@ -95,7 +98,7 @@ def refuse_unscored(role: str, alias: str, metric: str, blocks: int) -> None:
 
 def format_block_count(blocks: int, matches: int) -> str:
     """A number of blocks, with the matches that they take."""
-    return f"about {blocks:,} blocks ({blocks * matches:,} matches)"
+    return f"about {plural(blocks, 'block')} ({plural(blocks * matches, 'match', 'matches')})"
 
 
 def join_names(names: Sequence[str], most: int = 5) -> str:
