@@ -450,7 +450,7 @@ def test_other_files_are_left_alone(tmp_path):
         other.execute("CREATE TABLE mine (x)")
     other.close()
     before = path.read_bytes()
-    with pytest.raises(StoreError, match="move it away"):
+    with pytest.raises(StoreError, match="move it to another folder"):
         SqliteVotes(path)
     assert path.read_bytes() == before
 
@@ -683,7 +683,7 @@ def test_the_terminal_takes_votes_skips_stops_and_goes_on(place):
     changed = terminal(place, "ann", "B\n", "--change", 1)
     assert "your vote is A" in changed.stderr
     assert given_votes(place)[1] == {"ann": "B"}
-    assert "no vote to change" in terminal(place, "bob", "B\n", "--change", 1).stderr
+    assert "has not voted on" in terminal(place, "bob", "B\n", "--change", 1).stderr
 
 
 def given_votes(place):
@@ -810,7 +810,7 @@ def test_people_see_as_much_as_was_judged(tmp_path):
         (["--terminal"], "needs --annotator NAME"),
         (["--annotator", "x"], "only work with --terminal"),
         (["--terminal", "--annotator", "x", "--results"], "cannot be combined"),
-        (["--results"], "nobody has been asked"),
+        (["--results"], "there are no votes yet"),
         (["--results", "--pairs", "3"], "which draw pairs"),
         (["--terminal", "--annotator", "\x1b"], "annotator's name"),
         (["nothing-like-it"], "unknown run"),

@@ -167,7 +167,7 @@ def test_the_first_row_that_was_changed_is_named(run, tmp_path):
     (one, other) = changes(edited(run, tmp_path, edit))
     assert (one.match, other.match) == (2, 2)
     assert one.detail == (
-        "its calls are not as they were recorded, from round 2, players.2, try 1 on"
+        "its calls have changed since they were recorded, from round 2, players.2, attempt 1 on"
     )
 
 
@@ -209,11 +209,14 @@ def test_a_run_that_stopped_and_went_on_has_whole_chains(tmp_path):
 
 
 WHILE_IT_STOOD_STILL = {
-    "calls": ("UPDATE calls SET tokens_out = 7 WHERE id IN (1, 9)", "its calls are not as they"),
-    "configuration": (set_seed, "the configuration, prices, spending or end of the run"),
-    "prices": ("UPDATE runs SET prices = '[1]'", "the configuration, prices, spending or end"),
-    "spending": ("UPDATE runs SET spent = NULL", "the configuration, prices, spending or end"),
-    "no digests": ("UPDATE runs SET origin = NULL", "what the run began with is missing"),
+    "calls": (
+        "UPDATE calls SET tokens_out = 7 WHERE id IN (1, 9)",
+        "its calls have changed since they",
+    ),
+    "configuration": (set_seed, "the configuration, prices, spending, end"),
+    "prices": ("UPDATE runs SET prices = '[1]'", "the configuration, prices, spending, end"),
+    "spending": ("UPDATE runs SET spent = NULL", "the configuration, prices, spending, end"),
+    "no digests": ("UPDATE runs SET origin = NULL", "the beginning of the run is missing"),
 }
 
 
@@ -230,7 +233,7 @@ def test_a_run_that_was_changed_while_it_stood_still_does_not_go_on(tmp_path, ed
     (tmp_path / "other").mkdir()
     ref = edited(stopped.ref, tmp_path / "other", edit)
     before = Path(ref.location).read_bytes()
-    with pytest.raises(StoreError, match="was changed since it was recorded") as refused:
+    with pytest.raises(StoreError, match="was changed after it was recorded") as refused:
         asyncio.run(open_and_close(ref))
     assert said in str(refused.value)
     assert "`parley audit`" in str(refused.value)
@@ -282,5 +285,5 @@ def test_an_index_or_a_view_of_somebody_elses_is_refused(run, tmp_path):
         shutil.copy(run.location, copy)
         with closing(sqlite3.connect(copy)) as file:
             file.executescript(sql)
-        with pytest.raises(StoreError, match="which Parley did not make"):
+        with pytest.raises(StoreError, match="which Parley did not create"):
             parley.Result(copy).data  # noqa: B018

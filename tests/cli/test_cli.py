@@ -193,7 +193,7 @@ def refused(folder):
 def test_a_stopped_run_says_why_wherever_it_is_shown(tmp_path):
     refused(tmp_path)
     out = parley("show", "last", cwd=tmp_path).out
-    assert "stopped: 0 of 1 matches; a: http://127.0.0.1:9/v1/chat/completions" in out
+    assert "stopped: 0 of 1 match; a: http://127.0.0.1:9/v1/chat/completions" in out
     result = parley_result(tmp_path)
     assert "stopped: 0 of 1 matches" in repr(result)
     assert "stopped: 0 of 1 matches" in result._repr_html_()
@@ -452,7 +452,7 @@ WRONG = {
     "unknown run": (("show", "nothing"), "unknown run"),
     "unknown match": (("show", "public", "99"), "1 to 4"),
     "unknown command": (("shwo",), "shwo"),
-    "store that is a file": (("ls", "--store", "runs.txt"), "not a folder"),
+    "store that is a file": (("ls", "--store", "runs.txt"), "must be a folder"),
     "store that is a server": (("ls", "--store", "postgresql://x"), "folder"),
 }  # fmt: skip
 
@@ -652,14 +652,14 @@ def test_no_word_of_a_model_steers_the_terminal(tmp_path):
 @pytest.mark.parametrize(
     ("damage", "said"),
     [
-        ("created = 1e30", "bad.parley is damaged: it was created at 1e+30, which is no time"),
+        ("created = 1e30", "bad.parley is damaged: its creation time 1e+30 is not a valid time"),
         (
             f"""config = json_set(config, '$.params.x', json('{"[" * 900 + "]" * 900}'))""",
-            "bad.parley holds a run whose configuration cannot be read: it is nested in more than",
+            "bad.parley: the configuration of the run cannot be read: it has more than",
         ),
         (
             f"""prices = '{"[" * 900 + "]" * 900}'""",
-            "bad.parley is damaged: prices.0 is",
+            "bad.parley is damaged: prices.0 must be",
         ),
     ],
 )

@@ -46,7 +46,7 @@ def test_an_unknown_run_lists_the_newest_by_name_and_id(tmp_path):
         place.find("try1x")
     for number in range(9):
         (tmp_path / f"{number}.parley").write_text("damaged")
-    with pytest.raises(UsageError, match=r"; and 2 more \(parley ls lists all\)$") as told:
+    with pytest.raises(UsageError, match=r"; 2 more are listed by `parley ls`$") as told:
         place.find("nosuch")
     assert oldest not in str(told.value)
 
@@ -62,7 +62,7 @@ def test_only_runs_are_deleted_and_none_that_is_played(tmp_path):
     with sqlite3.connect(path) as connection:
         connection.execute("UPDATE runs SET state = 'running', owner = ?", [process_id()])
     connection.close()
-    assert "is being played" in parley("rm", "last", "--yes", cwd=tmp_path, code=2).err
+    assert "is still running" in parley("rm", "last", "--yes", cwd=tmp_path, code=2).err
     path.write_text("damaged")
     parley("rm", path, "--yes", cwd=tmp_path)
     assert not path.exists()

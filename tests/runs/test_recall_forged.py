@@ -54,7 +54,7 @@ def test_a_round_that_the_run_does_not_have_is_damage(played, tmp_path, change):
 def test_settings_that_nobody_could_have_given_are_refused(played, tmp_path, key, value):
     place = f"$.evolve.arms.evolve.{key}"
     change = f"UPDATE runs SET config = json_set(config, '{place}', {value})"
-    with pytest.raises(StoreError, match="configuration cannot be read: evolve"):
+    with pytest.raises(StoreError, match="configuration of the run cannot be read: evolve"):
         read_run(forge(played, tmp_path, change)).close()
 
 
@@ -133,5 +133,5 @@ def test_an_experience_without_turns_is_damage(tmp_path):
     second = evolve(tmp_path, {"m": lambda view: "A"}, items=items, evolve=settings)
     change = "UPDATE brought SET experience = json_set(experience, '$.turns', json('[]'))"
     ref = forge(second, tmp_path, change)
-    with read_run(ref) as reader, pytest.raises(StoreError, match="a turn wants a question"):
+    with read_run(ref) as reader, pytest.raises(StoreError, match="a turn must have a question"):
         reader.brought()

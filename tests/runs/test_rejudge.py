@@ -370,7 +370,7 @@ def test_from_the_command_line_to_the_table(translated):
     assert command(
         "show", "again", "--part", "rejudged", "--format", "csv", cwd=translated
     ).out.startswith("role,metric,alias")
-    assert "judged once" in command("show", "played", "--part", "rejudged", cwd=translated).out
+    assert "does not rejudge" in command("show", "played", "--part", "rejudged", cwd=translated).out
 
 
 def judged_by(tmp_path, options, seed=None):

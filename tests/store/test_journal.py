@@ -157,7 +157,7 @@ def test_a_match_ends_once(tmp_path):
         await journal.add_matches([spec()])
         journal.claim(1)
         await journal.finish(1, ended())
-        with pytest.raises(StoreError, match="ended before"):
+        with pytest.raises(StoreError, match="already ended"):
             await journal.finish(1, ended())
         await journal.add_matches([spec(2)])
         with pytest.raises(StoreError, match="match 2 is not being played"):
@@ -296,8 +296,8 @@ def test_a_run_whose_beats_stand_still_for_a_minute_is_taken_over(tmp_path, cloc
 
     clock.run(main())
     assert said == [
-        "process 1 on elsewhere has this run: it is taken over if there is no sign of life for "
-        "60 seconds"
+        "process 1 on elsewhere owns this run; Parley takes it over after 60 seconds without a "
+        "heartbeat"
     ]
     with sqlite3.connect(path) as connection:
         assert connection.execute("SELECT beats FROM runs").fetchone() == (9,)
@@ -347,9 +347,9 @@ def test_a_heartbeat_notices_that_the_run_was_taken_over(tmp_path):
         other.execute("UPDATE runs SET token = 'another'")
         other.commit()
         other.close()
-        with pytest.raises(StoreError, match="taken this run over"):
+        with pytest.raises(StoreError, match="taken over this run"):
             await journal.heartbeat()
-        with pytest.raises(StoreError, match="taken this run over"):
+        with pytest.raises(StoreError, match="taken over this run"):
             await journal.set_state("done", "plan_complete", "")
         await journal.close()
 
@@ -424,9 +424,9 @@ def test_a_store_of_a_newer_version_is_refused(tmp_path):
     with sqlite3.connect(path) as connection:
         connection.execute("PRAGMA user_version = 99")
     connection.close()
-    with pytest.raises(StoreError, match="newer Parley"):
+    with pytest.raises(StoreError, match="newer version of Parley"):
         SqliteReader(path)
-    with pytest.raises(StoreError, match="newer Parley"):
+    with pytest.raises(StoreError, match="newer version of Parley"):
         asyncio.run(SqliteJournal.open(path))
 
 
@@ -662,7 +662,7 @@ def test_a_virtual_table_is_none_of_ours(tmp_path):
             "CREATE VIRTUAL TABLE scores USING rtree(match, seat, metric, judge, value)"
         )
     connection.close()
-    with pytest.raises(StoreError, match="table 'scores', which Parley did not make"):
+    with pytest.raises(StoreError, match="table 'scores', which Parley did not create"):
         read_all(path)
 
 

@@ -1,4 +1,4 @@
-"""What is kept of a run, and how it is read back: the protocols, and the rows as Python types."""
+"""Protocols for storing and reading runs, and the rows as Python types."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from parley.match.match import Outcome
     from parley.statistics.preferences import ConversationPair, Preference
 
-FOLDER = "folder:"  # how the place of a store that is a folder may begin
+FOLDER = "folder:"  # optional prefix of a folder store
 ENDED = ("done", "aborted")  # states of matches whose scores count
 
 
 @dataclass(frozen=True)
 class RunRef:
-    """A run in its store. Only the store knows how to find it by this."""
+    """A reference to a run, which only its store can resolve."""
 
     store: str  # what `open_store` takes: "folder:runs"
     id: str
@@ -36,7 +36,7 @@ class RunRef:
 
 @dataclass(frozen=True)
 class RunInfo:
-    """What is known of a run without reading any of its matches."""
+    """The facts of a run that do not need its matches."""
 
     ref: RunRef
     id: str
@@ -49,12 +49,12 @@ class RunInfo:
     planned: int  # matches known so far
     notes_without_kinds: bool = False  # recorded before notes had a kind
     keeps_digests: bool = False  # it began with digests; older files have none
-    digest: str = ""  # of everything on record when it last stopped; empty while it is played
+    digest: str = ""  # of the whole record when it last stopped; empty while it is running
 
 
 @dataclass(frozen=True)
 class UnreadableRun:
-    """A run that is in the store and cannot be read."""
+    """A run in the store that cannot be read."""
 
     ref: RunRef
     reason: str
@@ -62,7 +62,7 @@ class UnreadableRun:
 
 @dataclass(frozen=True, slots=True)
 class MatchRow:
-    """One match: as it was planned, and how it stands."""
+    """One match: its plan and its state."""
 
     number: int
     block: str
@@ -70,14 +70,14 @@ class MatchRow:
     repeat: int
     seed: int
     seats: Mapping[Seat, str]  # alias by seat
-    idle: frozenset[Seat]  # seats that only fill the table: their scores do not count
+    idle: frozenset[Seat]  # seats that only complete the match: their scores do not count
     state: str
     reason: str | None
     rounds: int | None
     began: float | None
     ended: float | None
-    stage: int = 0  # the round of a run that evolves; 0: the standard one
-    arm: str = ""  # the arm that it belongs to
+    stage: int = 0  # the round of the plan `evolve`; 0: the standard round
+    arm: str = ""  # the arm of the plan `evolve`
 
     @property
     def has_ended(self) -> bool:
@@ -128,11 +128,11 @@ class Score(NamedTuple):
     alias: str
     metric: str
     value: float | None
-    idle: bool = False  # the seat only filled the table: its score does not count
+    idle: bool = False  # the seat only completes the match: its score does not count
 
 
 class ScoreCell(NamedTuple):
-    """Whose scores a sum is of."""
+    """A role, alias and metric."""
 
     role: str
     alias: str
@@ -140,7 +140,7 @@ class ScoreCell(NamedTuple):
 
 
 class ScoreSum(NamedTuple):
-    """The scores of one cell in one block, added up."""
+    """The sum of the scores of one cell in one block."""
 
     n: int
     total: float
@@ -149,7 +149,7 @@ class ScoreSum(NamedTuple):
 
 @dataclass(frozen=True)
 class BlockScores:
-    """The sums of a block of which every match has ended; idle seats do not count."""
+    """The sums of a complete block; idle seats do not count."""
 
     block: str
     cells: Mapping[ScoreCell, ScoreSum]
@@ -157,7 +157,7 @@ class BlockScores:
 
 @dataclass(frozen=True, slots=True)
 class NoteRow:
-    """What a rule wrote down in one match."""
+    """A note that a rule wrote in one match."""
 
     match: int
     round: int
@@ -171,7 +171,7 @@ class NoteRow:
 
 @dataclass(frozen=True, slots=True)
 class ViolationRow:
-    """A reply that broke a rule or its form, and what came of it."""
+    """A reply that broke the required format or a rule, and the outcome."""
 
     match: int
     alias: str
@@ -198,8 +198,8 @@ class ViolationRow:
 
 @dataclass(frozen=True, slots=True)
 class UsageRow:
-    """Calls and tokens of one alias in one seat under one served name; what endpoints did not
-    count is None."""
+    """Calls and tokens of one alias in one seat under one served model name; None if the endpoint
+    did not count them."""
 
     alias: str
     seat: Seat
@@ -216,7 +216,7 @@ class UsageRow:
 
 
 class StageUsage(NamedTuple):
-    """Calls and tokens in one stage and arm of a run that evolves."""
+    """Calls and tokens in one stage and arm of the plan `evolve`."""
 
     stage: int
     arm: str
@@ -224,7 +224,7 @@ class StageUsage(NamedTuple):
 
 
 class DigestFault(NamedTuple):
-    """A place where what a run holds is not what its digests were taken of."""
+    """A place where the record of a run does not match its digests."""
 
     match: int | None  # None: the run as a whole
     detail: str
@@ -232,7 +232,7 @@ class DigestFault(NamedTuple):
 
 @dataclass(frozen=True)
 class StoredPart:
-    """What an analysis computed when the run ended: derived data, which may be replaced."""
+    """The stored result of an analysis: derived data, which may be replaced."""
 
     name: str
     version: str
@@ -242,7 +242,7 @@ class StoredPart:
 
 
 class RunReader(Protocol):
-    """One run at one moment, however long it is read. Use it as a context manager.
+    """A consistent snapshot of one run. Use it as a context manager.
 
     What cannot be read, or is not what a run holds, raises `StoreError`.
     """
@@ -260,7 +260,7 @@ class RunReader(Protocol):
     ) -> None: ...
 
     def items(self) -> list[dict[str, Any]]:
-        """The items that the run is played on, as they were when it began."""
+        """The items of the run, as they were when it began."""
 
     def counts(self) -> dict[str, int]:
         """Matches by state."""
@@ -271,8 +271,8 @@ class RunReader(Protocol):
         """All matches known so far, by number."""
 
     def scores(self, judge: str = "") -> Iterator[Score]:
-        """Every score of every match that has ended, by match, seat and metric. `judge`: those that
-        another run gave."""
+        """Every score of every match that has ended, by match, seat and metric. `judge`: those
+        copied from that run."""
 
     def scores_of(self, number: int) -> dict[Seat, dict[str, float | None]]:
         """The scores of one match, by seat and metric, also if it has not ended."""
@@ -284,7 +284,7 @@ class RunReader(Protocol):
         """Sums by cell, one finished block at a time."""
 
     def orphan_scores(self) -> list[int]:
-        """Matches that have scores but are not among the run's."""
+        """Numbers of matches that have scores but are not on record."""
 
     def notes(self, kind: str | None = None) -> Iterator[NoteRow]:
         """Notes of one kind, or all, by match."""
@@ -301,116 +301,114 @@ class RunReader(Protocol):
         """(match, seat, text) for every reply in matches that have ended, by match."""
 
     def calls_since(self, cursor: int) -> Iterator[tuple[int, int, RecordedCall]]:
-        """(cursor, match, call) for every call recorded after a cursor: how a page follows a
-        run."""
+        """(cursor, match, call) for every call recorded after a cursor: used to follow
+        a run."""
 
     def effects(self, number: int) -> dict[tuple[int, int], tuple[bytes, Any]]:
         """Results of a match's effects (programs run, references asked), by round and number."""
 
     def messages(self, number: int) -> list[dict[str, Any]]:
-        """A match's messages in order; replies carry the words of their call."""
+        """A match's messages in order; replies have the text of their call."""
 
     def recorded_matches(self, after: int = 0, last: int | None = None) -> Iterator[RecordedMatch]:
-        """What was said in every match above a number that was played to its end, by match; none
-        after the `last`."""
+        """The messages and replies of every finished match with a number above `after`, up to
+        `last`."""
 
     def recalled(self, number: int | None = None) -> Iterator[Recalled]:
-        """What seats were shown of earlier matches, in one match or in all, by match."""
+        """The experiences that seats were shown, in one match or in all, by match."""
 
     def brought(self) -> list[Experience]:
-        """The experiences that the run took over from another."""
+        """The experiences that the run copied from another run."""
 
     def reply_lengths(self) -> dict[tuple[int, Seat], int]:
-        """How many characters each seat has said in each match."""
+        """The number of characters in the replies of each seat in each match."""
 
     def verdict_kinds(self) -> Counter[str]:
-        """What the verdicts on programs rest on, in matches that have ended, and how often."""
+        """How often each kind of verdict on programs occurs, in matches that have ended."""
 
     def usage_by_model(self, price_steps: Sequence[int] = ()) -> list[UsageRow]:
         """Calls and tokens by alias, seat and model served. Calls whose input exceeds a price step
-        are counted apart from smaller ones."""
+        are counted separately."""
 
     def usage_by_stage(self, price_steps: Sequence[int] = ()) -> list[StageUsage]:
-        """The same by stage and arm of a run that evolves."""
+        """Calls and tokens by stage and arm of the plan `evolve`."""
 
     def names_served(self) -> dict[str, list[str]]:
-        """The names that endpoints gave their models, by alias, also in copied calls."""
+        """The served model names by alias, including copied calls."""
 
     def served_models(self, copied: bool = False) -> list[tuple[str, str | None]]:
-        """Every alias with every name that its model was served under; None where an endpoint did
-        not say. `copied`: also in calls that were copied from another run."""
+        """Every alias with its served model names; None if an endpoint did not report one.
+        `copied`: include calls that were copied from another run."""
 
     def unsupported_options(self) -> list[dict[str, Any]]:
-        """Options that were set and that endpoints did not take, by alias, with the number of
-        calls."""
+        """Options that endpoints did not support, by alias, with the number of calls."""
 
     def prices(self) -> list[dict[str, Any]]:
-        """What models cost when the run was played, by alias and the name it was served under."""
+        """The prices when the run was played, by alias and served model name."""
 
     def count_replies(self) -> int:
-        """How many replies are on record that were asked for in this run."""
+        """The number of replies on record, without copied ones."""
 
     def spent_at_most(self) -> tuple[int, float | None]:
-        """How many calls have left at the most, and what they cost at the most where that was
-        kept."""
+        """Upper bounds of the number of calls sent and, if known, of their cost."""
 
     def unanswered(self) -> dict[str, dict[str, int]]:
-        """Requests that broke off after they had left, by alias and role: they may have been paid
-        without a reply on record."""
+        """Requests that broke off after they were sent, by alias and role: they may have been
+        billed without a reply on record."""
 
     def part_results(self) -> list[StoredPart]:
-        """What analyses computed when the run ended."""
+        """The stored results of analyses."""
 
     def find_changes(self) -> Iterator[DigestFault]:
-        """Where the run is not what its digests were taken of; they are all computed again. A
-        run that began without digests has none anywhere."""
+        """Where the record does not match its digests, which are all recomputed. A run that began
+        without digests has none anywhere."""
 
 
 class Journal(Protocol):
-    """Keeps a run: a reply is durable before anybody uses it."""
+    """Writes a run. A reply is durable before it is used."""
 
     ref: RunRef
-    notice: str  # what the person should know about the store
+    notice: str  # a message about the store for the user
 
     async def reconfigure(self, config: Config) -> None:
-        """Keep a configuration in which a bound was raised."""
+        """Store a configuration with a changed limit."""
 
     async def set_spending(self, calls: int, usd: float | None) -> None:
-        """Keep how many calls have left at the most, and what they may have cost."""
+        """Store upper bounds of the calls sent and their cost."""
 
     async def set_unanswered(self, requests: Mapping[str, Mapping[str, int]]) -> None:
-        """Keep how many requests may have been paid without a reply, by alias and role."""
+        """Store how many requests may have been billed without a reply, by alias and role."""
 
     async def set_prices(self, prices: Sequence[Mapping[str, Any]]) -> None:
-        """Keep the prices that the run was played at."""
+        """Store the prices of the run."""
 
     async def add_matches(self, specs: Sequence[MatchSpec]) -> None:
-        """Make matches known; those already known stay as they are."""
+        """Add planned matches; known ones are not changed."""
 
     async def add_recalled(self, rows: Sequence[Recalled]) -> None:
-        """Keep what seats will be shown of earlier matches."""
+        """Store the experiences that seats will be shown."""
 
     def claim(self, number: int) -> Record:
-        """Take a match to play it; what is already on record for it comes along."""
+        """Claim a match to play it; returns what is already on record for it."""
 
     async def restart(self, number: int) -> tuple[Record, Counter[Seat]]:
-        """Begin a match anew that was claimed: what is on record for it is deleted. Returns an
-        empty record, and how many replies of each seat are gone."""
+        """Restart a claimed match: its record is deleted. Returns an empty record, and how many
+        replies of each seat were deleted."""
 
     async def heartbeat(self) -> None:
-        """Say that this process still plays; raises if another has taken over."""
+        """Send a heartbeat; raises if another process has taken over."""
 
     async def finish(self, number: int, outcome: Outcome) -> None:
         """End a match, once."""
 
     async def fail(self, number: int, reason: str) -> None:
-        """Leave a match unfinished, saying why."""
+        """Leave a match unfinished, with a reason."""
 
     async def set_state(self, state: str, status: str | None, reason: str) -> None:
-        """Say how the run stands; one that stops gets a digest of everything on record."""
+        """Set the state of the run; a run that stops gets a digest of its whole record."""
 
     async def keep_parts(self, parts: Sequence[StoredPart]) -> None:
-        """Keep what analyses computed, in place of what was kept before."""
+        """Store the results of analyses, replacing earlier ones."""
 
     async def close(self) -> None: ...
 
@@ -420,30 +418,30 @@ StoredItem = tuple[str, bytes]  # an item's id, and the item as JSON
 
 @dataclass(frozen=True)
 class CopiedMatch:
-    """A match of another run that is judged again: what is taken over from its record."""
+    """A match that is rejudged: what is copied from the record of its run."""
 
     spec: MatchSpec
     calls: Sequence[RecordedCall]
     effects: Mapping[tuple[int, int], tuple[bytes, Any]]  # by round and number
     scores: Marks
-    judge: str  # the run that gave these scores
+    judge: str  # the run that these scores come from
 
 
 @dataclass(frozen=True)
 class NewRun:
-    """A run before its first match. It must hold no secret."""
+    """A run before its first match. It must not contain secrets."""
 
     id: str
     config: Config
     identity: Mapping[str, Any]
     items: Sequence[StoredItem] = ()
     copied: Iterable[CopiedMatch] = ()
-    brought: Sequence[Experience] = ()  # experiences of another run, to begin with
+    brought: Sequence[Experience] = ()  # experiences of another run to start with
 
 
 @dataclass(frozen=True)
 class StoreFacts:
-    """What `parley doctor` says of a store."""
+    """The facts of a store that `parley doctor` shows."""
 
     location: str
     filesystem: str
@@ -452,7 +450,7 @@ class StoreFacts:
 
 
 class Study(NamedTuple):
-    """The pairs of conversations that were drawn from a set of runs."""
+    """The pairs of conversations that were sampled from a set of runs."""
 
     id: int
     runs: tuple[str, ...]
@@ -484,18 +482,18 @@ class VoteStore(Protocol):
     ) -> None: ...
 
     def transaction(self) -> AbstractContextManager[object]:
-        """All changes inside it are made together. Nobody else writes meanwhile, and they are
-        durable when it is over."""
+        """Make all changes inside in one transaction. Nobody else can write meanwhile, and the
+        changes are durable afterwards."""
 
     def find_study(self, runs: Sequence[str]) -> Study | None:
         """The study of a set of runs, if there is one."""
 
     def create_study(self, runs: Sequence[str], seed: int, ties: bool) -> Study:
-        """The study of a set of runs; one that is there already stays as it is."""
+        """Create the study of a set of runs; an existing study is not changed."""
 
     def add_pairs(self, study: Study, pairs: Sequence[ConversationPair], after: int) -> None:
-        """Add pairs that were drawn when the study had `after` of them. If somebody else has added
-        pairs meanwhile, those stay, and these are dropped."""
+        """Add pairs that were sampled when the study had `after` of them. If somebody else
+        has added pairs meanwhile, those stay and these are dropped."""
 
     def pairs(self, study: Study) -> dict[int, ConversationPair]:
         """All pairs of a study by their numbers."""
@@ -507,14 +505,14 @@ class VoteStore(Protocol):
         """Everybody who was invited or has voted."""
 
     def set_token(self, who: Annotator, digest: bytes) -> None:
-        """Keep the digest of a person's secret, in place of an earlier one."""
+        """Store the digest of a person's secret, replacing an earlier one."""
 
     def find_token(self, digest: bytes) -> tuple[Study, Annotator] | None:
         """The person with this digest of a secret, and the study."""
 
     def votes(self, study: Study) -> dict[int, dict[int, Preference]]:
-        """All pairs by number, each with the votes that stand, by the annotator's id, in the order
-        of their first votes."""
+        """All pairs by number, each with its current votes by annotator id, in the order of first
+        votes."""
 
     def record_vote(self, study: Study, number: int, who: Annotator, choice: Preference) -> None:
         """Record a vote. An earlier vote of this person on this pair stays on record as
@@ -524,21 +522,20 @@ class VoteStore(Protocol):
         """How many votes each person has changed, by the annotator's id."""
 
     def held_pairs(self, study: Study) -> dict[int, set[int]]:
-        """The pairs that people look at just now, each with the ids of these people."""
+        """The pairs that people are looking at now, each with their ids."""
 
     def hold_pair(self, study: Study, who: Annotator, number: int, seconds: float) -> None:
-        """Keep a pair for somebody for a while, in place of the one that they held."""
+        """Reserve a pair for a person for a while, replacing the one that they held."""
 
     def release_pair(self, study: Study, who: Annotator, number: int | None = None) -> None:
-        """Free the pair that somebody holds, or only if it is this one."""
+        """Release the pair that a person holds, or only if it is this one."""
 
 
 class Store(Protocol):
     """Where runs are kept, and the votes of people on them."""
 
     def find(self, text: str) -> RunRef:
-        """A run by its path, its id, an unmistakable beginning or end of that, its name, or
-        `last`."""
+        """A run by its path, its id, a unique beginning or end of its id, its name, or `last`."""
 
     def runs(self) -> Iterator[RunInfo | UnreadableRun]:
         """All runs, newest first."""
@@ -546,15 +543,15 @@ class Store(Protocol):
     def read(self, ref: RunRef) -> RunReader: ...
 
     async def create(self, run: NewRun) -> Journal:
-        """Begin a run, and take it to play it."""
+        """Create a run and claim it."""
 
     async def open(self, ref: RunRef, notify: Callable[[str], None] = lambda said: None) -> Journal:
-        """Take a run to play it; `StoreError` if somebody else plays it. From another machine, a
-        run is taken over once its holder has given no sign of life for a minute of the time that
-        this process measures; `notify` is called before such a wait."""
+        """Claim a run to play it; `StoreError` if another process plays it. A run of another
+        machine is taken over after a minute without a heartbeat; `notify` is called before such a
+        wait."""
 
     def delete(self, ref: RunRef) -> None:
-        """Delete a run; `UsageError` if somebody plays it, `StoreError` if it cannot be deleted."""
+        """Delete a run; `UsageError` if it is running, `StoreError` if it cannot be deleted."""
 
     def open_votes(self, refs: Sequence[RunRef], read_only: bool = False) -> VoteStore:
         """The votes on these runs of this store."""
@@ -581,5 +578,5 @@ def read_run(ref: RunRef) -> RunReader:
 
 
 def open_votes(refs: Sequence[RunRef], read_only: bool = False) -> VoteStore:
-    """The votes on these runs, in the store that keeps the runs."""
+    """The votes on these runs, in the store of the runs."""
     return open_store(refs[0].store).open_votes(refs, read_only)

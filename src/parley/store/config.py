@@ -1,4 +1,4 @@
-"""What identifies a run: all that was asked for, in plain data. It holds no secret."""
+"""The configuration of a run as plain data. It contains no secrets."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ from parley.store.decoding import find_misfit, is_deeper_than
 
 DEEPEST = 100  # levels of a configuration on record
 MAY_CHANGE = (*RESUMABLE, "name", "verify")  # while a run goes on
-# options of a model that say where it is served and how fast, not what it is: these may change too
+# options that say where a model is served and how fast; they may change as well
 MAY_MOVE = ("base_url", "api_key_env", "concurrency", "rpm", "tpm")
 
 
 @dataclass(frozen=True)
 class Rejudged:
-    """The run whose matches are judged again: in these roles somebody is asked, all other replies
-    are that run's."""
+    """The run whose matches are rejudged: models are called in these roles, all other replies are
+    copied from that run."""
 
     run: str
     roles: list[str]
-    before: dict[str, list[str]]  # who was in these roles there
+    before: dict[str, list[str]]  # the models in these roles there
     names: list[str]  # which names were masked there
-    seed: int | None = None  # for other draws of the same judges
-    root: str = ""  # the run that was played, where that one was itself judged again
-    masking: int = 1  # by which scheme names were masked there
+    seed: int | None = None  # for new samples from the same judges
+    root: str = ""  # the run that was played, if that run was itself rejudged
+    masking: int = 1  # the masking scheme there
 
 
 @dataclass(frozen=True)
 class ScreeningTarget:
-    """Items are put to all models until so many are found of which each is sure: whose mean of a
-    metric exceeds theta."""
+    """Screen items until `wanted` of them are found on which the mean of a metric exceeds theta for
+    every model."""
 
     wanted: int
     metric: str
@@ -46,7 +46,7 @@ class ScreeningTarget:
 
 @dataclass(frozen=True)
 class Config(StoredOptions):
-    """The configuration of a run: its options, who plays in it, and what it is played on."""
+    """The configuration of a run: its options, models, task and dataset."""
 
     task: str
     params: dict[str, Any]
@@ -56,16 +56,16 @@ class Config(StoredOptions):
     # the two options whose default is the task's own are decided here
     plan: str = field(default="round_robin", kw_only=True)
     repeats: int = field(default=1, kw_only=True)
-    prompts: dict[str, str] = field(default_factory=dict)  # address: the words that replace it
+    prompts: dict[str, str] = field(default_factory=dict)  # by address: the new text
     dataset: str | None = None
     # field of an item: the dataset's column for it
     columns: dict[str, Any] = field(default_factory=dict)
-    stop: StopTarget | None = None  # a plan that looks at what was played
+    stop: StopTarget | None = None  # sequential stopping
     evolve: EvolveSettings | None = None  # the plan `evolve`
-    rejudged: Rejudged | None = None  # matches of another run, judged again
-    verify: ScreeningTarget | None = None  # a run that only looks for items
-    verified: str = ""  # the run that has found the items
-    # models that do not play, and keep an empty place in tables
+    rejudged: Rejudged | None = None  # the run whose matches are rejudged
+    verify: ScreeningTarget | None = None  # a run that only screens items
+    verified: str = ""  # the run that selected the items
+    # models that do not play; tables keep an empty row for them
     excluded: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -73,12 +73,12 @@ class Config(StoredOptions):
 
     @property
     def players(self) -> list[str]:
-        """The contestants, and the adversary where there is one."""
+        """The contestants, and the adversary if there is one."""
         return [*self.contestants, *([self.adversary] if self.adversary else [])]
 
     @property
     def aliases_in_use(self) -> list[str]:
-        """Everybody who sits somewhere, by alias, each once."""
+        """The aliases of all models that have a seat, each once."""
         return list(
             dict.fromkeys(
                 [*self.players, *(alias for panel in self.instruments.values() for alias in panel)]
@@ -86,12 +86,12 @@ class Config(StoredOptions):
         )
 
     def is_live_role(self, role: str) -> bool:
-        """Whether anybody is asked in a role, or its replies are those of another run."""
+        """Whether models are called in a role; if not, its replies are copied from another run."""
         return self.rejudged is None or role in self.rejudged.roles
 
     @property
     def live_models(self) -> dict[str, dict[str, Any]]:
-        """The models that are asked: all that play, or only those who judge again."""
+        """The models that are called: all that play, or only those that rejudge."""
         if self.rejudged is None:
             return {
                 alias: model for alias, model in self.models.items() if alias not in self.excluded
@@ -107,12 +107,12 @@ class Config(StoredOptions):
 
     @classmethod
     def decoded(cls, text: str | bytes) -> Config:
-        """The configuration that a record holds; what it cannot be raises ValueError."""
+        """Decode a recorded configuration; ValueError if it is not valid."""
         found = orjson.loads(text)
         if not isinstance(found, dict):
-            raise ValueError("it is no JSON object")
+            raise ValueError("it is not a JSON object")
         if is_deeper_than(found, DEEPEST):
-            raise ValueError(f"it is nested in more than {DEEPEST} levels")
+            raise ValueError(f"it has more than {DEEPEST} nested levels")
         known = {each.name: found[each.name] for each in fields(cls) if each.name in found}
         for name, kind in {
             "stop": StopTarget,
@@ -138,14 +138,14 @@ class Config(StoredOptions):
                 raise ValueError(wrong)
         try:
             config = cls(**known)
-        except UsageError as misfit:  # the file is at fault, not what the user asked for
+        except UsageError as misfit:  # the error is in the file, not in what the user typed
             raise ValueError(str(misfit)) from None
         for alias in config.aliases_in_use:
             if not isinstance(config.models.get(alias, {}).get("model"), str):
-                raise ValueError(f"no model is named for {alias!r}")
+                raise ValueError(f"the alias {alias!r} has no model")
         for role in config.rejudged.roles if config.rejudged else ():
             if role not in config.instruments:
-                raise ValueError(f"nobody is named for {role!r}, which was judged again")
+                raise ValueError(f"the rejudged role {role!r} has no model")
         return config
 
 
@@ -196,10 +196,10 @@ class Identity(TypedDict):
     prompts: dict[str, str]
     works: NotRequired[dict[str, Any]]
     retrievers: NotRequired[dict[str, str]]
-    stratum: NotRequired[str]  # the field by which held out items are drawn, if not `subject`
+    stratum: NotRequired[str]  # the field that stratifies held-out items, if not `subject`
     prices: NotRequired[dict[str, PriceFacts]]
 
 
 def text_digest(text: str) -> str:
-    """A few letters that stand for a text."""
+    """A short digest of a text."""
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()

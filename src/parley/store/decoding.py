@@ -1,4 +1,4 @@
-"""Checks that what was read back from a record has the shape that it was written with."""
+"""Checks that data read from a record has the expected types."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from typing import (
 
 from parley.tables import shorten
 
-NAMES = {str: "a text", int: "a whole number", float: "a number", bool: "true or false"}
+NAMES = {str: "a string", int: "a whole number", float: "a number", bool: "true or false"}
 
 
 def find_misfit(value: Any, kind: Any, at: str) -> str:
-    """Say where a JSON value does not have a type; empty if it has it. `at` names the value.
+    """Describe where a JSON value does not have a type; empty if it does. `at` names the value.
 
-    Types are scalars, `Literal`, unions, lists, dicts with text keys, and `TypedDict`s, of which
-    unknown keys are let through.
+    Types are scalars, `Literal`, unions, lists, dicts with text keys, and `TypedDict`s, whose
+    unknown keys are ignored.
     """
     origin, inner = get_origin(kind), get_args(kind)
     if kind is Any:
@@ -37,14 +37,14 @@ def find_misfit(value: Any, kind: Any, at: str) -> str:
         found = [find_misfit(value, each, at) for each in inner]
         return "" if "" in found else found[0]
     if origin is Literal:
-        return "" if value in inner else f"{at} is {shorten(value)}, not one of {', '.join(inner)}"
+        return "" if value in inner else f"{at} must be {' or '.join(inner)}, not {shorten(value)}"
     if origin in (list, Sequence):
         if not isinstance(value, list):
-            return f"{at} is {shorten(value)}, not a list"
+            return f"{at} must be a list, not {shorten(value)}"
         return _first(find_misfit(each, inner[0], f"{at}.{n}") for n, each in enumerate(value))
     if origin in (dict, Mapping) or is_typeddict(kind):
         if not isinstance(value, dict):
-            return f"{at} is {shorten(value)}, not an object"
+            return f"{at} must be an object, not {shorten(value)}"
         if origin is not None:
             return _first(find_misfit(each, inner[1], f"{at}.{key}") for key, each in value.items())
         hints = _fields_of(kind)
@@ -54,13 +54,13 @@ def find_misfit(value: Any, kind: Any, at: str) -> str:
         known = ((name, hints[name]) for name in value if name in hints)
         return _first(find_misfit(value[name], hint, f"{at}.{name}") for name, hint in known)
     if kind is None or kind is type(None):
-        return "" if value is None else f"{at} is {shorten(value)}, not null"
-    return "" if _is_a(value, kind) else f"{at} is {shorten(value)}, not {NAMES[kind]}"
+        return "" if value is None else f"{at} must be null, not {shorten(value)}"
+    return "" if _is_a(value, kind) else f"{at} must be {NAMES[kind]}, not {shorten(value)}"
 
 
 def is_deeper_than(value: Any, most: int) -> bool:
-    """Whether lists and objects are nested in more levels than this. Code that walks them would
-    reach Python's recursion limit."""
+    """Whether lists and objects have more nested levels than this. Code that walks them would reach
+    Python's recursion limit."""
     level = [value]
     for _ in range(most + 1):
         holders = [each for each in level if isinstance(each, dict | list)]

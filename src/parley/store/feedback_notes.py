@@ -23,7 +23,7 @@ class FeedbackOnRecord:
         return self.verdicts.get((match, seat, feedback))
 
     def lesson(self, match: int, seat: Seat) -> str:
-        """What the player wrote down after a match; empty if it wrote nothing."""
+        """The lesson that the player wrote after a match; empty if there is none."""
         found = self.lessons.get((match, seat))
         return found.text if found is not None else ""
 

@@ -1,4 +1,4 @@
-"""The file of a new run: whole, or not there."""
+"""Creates the file of a new run, completely or not at all."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from parley.store.sqlite.schema import migrate
 
 
 def create_file(path: Path, run: NewRun) -> None:
-    """Write the file, with what the run copies from another."""
+    """Write the file, including data that is copied from another run."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.exists():
-            raise StoreError(f"{path} exists already")
-        # a run that is killed while it is made leaves no half of one
+            raise StoreError(f"{path} already exists")
+        # if the process is killed meanwhile, no incomplete run is left
         unfinished = path.with_suffix(".new")
         connection = sqlite3.connect(unfinished, isolation_level=None)
         try:
@@ -72,7 +72,7 @@ def create_file(path: Path, run: NewRun) -> None:
 
 
 def copy_match(connection: sqlite3.Connection, match: CopiedMatch) -> None:
-    """Write a match of another run, which is judged again here."""
+    """Copy a match of another run, which is rejudged here."""
     number = match.spec.number
     insert_rows(connection, MATCH, [match_row(match.spec)])
     calls = [call_row(number, call, pinned=1) for call in match.calls]

@@ -1,14 +1,13 @@
-"""Digests over everything that a run's file keeps, so that an audit finds what was changed later.
+"""Digests over everything in a run's file, so that an audit detects later changes.
 
 Calls, effects and rounds of a match each form a chain: a row's digest covers the row and the digest
 before it. A match that has ended has a digest over the ends of its three chains, its state, scores,
 violations and notes. The digest of the run covers what it began with (its identity, its items and
-what it copied), its configuration, prices, spending and end, every match in plan order, and what
-seats were shown of earlier matches. What
-analyses computed is left out: it can be computed again.
+what it copied), its configuration, prices, spending and end, every match in plan order, and the
+experiences that seats were shown. Results of analyses are left out: they can be recomputed.
 
 A row is digested by SHA-256 as canonical JSON, with the digest before it in front, floats as
-Python writes them, and bytes in hexadecimal, or by their own SHA-256 where they are long.
+Python writes them, and bytes in hexadecimal, or by their own SHA-256 if they are long.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from parley.store import DigestFault
 from parley.tables import plural
 
 LONG = 64  # bytes
-EXACT = 2.0**53  # floats below it that are whole numbers are written as such
+EXACT = 2.0**53  # integral floats below this are written as integers
 ENDED = "state IN ('done', 'aborted')"
 CALLS = (
     "SELECT match, round, seat, attempt, saw, content, parts, reasoning, finish, model, tokens_in, "
@@ -72,7 +71,7 @@ TABLES = ("calls", "effects", "rounds", "scores", "violations", "notes", "recall
 
 
 class ChainEnds(NamedTuple):
-    """The last digests of a match's three chains; empty where nothing is on record."""
+    """The last digests of a match's three chains; empty if nothing is on record."""
 
     calls: str = ""
     effects: str = ""
@@ -81,22 +80,22 @@ class ChainEnds(NamedTuple):
 
 def digest_row(row: Sequence[Any], before: str = "", special: Sequence[int] | None = None) -> str:
     """The digest of a row and, in a chain, of the digest before it. `special`: the columns that
-    may hold something else than text, whole numbers or NULL; None: any may."""
+    may have values other than text, integers or NULL; None: all columns."""
     plain = [before, *row]
     for column in range(len(row)) if special is None else special:
         plain[column + 1] = to_json_value(row[column])
     try:
         return sha256(orjson.dumps(plain)).hexdigest()
     except TypeError as wrong:
-        raise StoreError(f"only plain data can be kept on record: {wrong}") from None
+        raise StoreError(f"only plain data can be recorded: {wrong}") from None
 
 
 def to_json_value(value: Any) -> Any:
-    """A value of a row in the form that is digested: the same before SQLite has kept it and
-    after."""
+    """A value of a row in the form that is digested, which is the same before and after SQLite has
+    stored it."""
     if isinstance(value, float):
         if value != value:
-            return None  # as SQLite keeps it
+            return None  # as SQLite stores it
         return int(value) if value.is_integer() and abs(value) < EXACT else [repr(value)]
     if isinstance(value, bytes):
         return [value.hex() if len(value) <= LONG else sha256(value).hexdigest()]
@@ -111,28 +110,26 @@ def digest_match(
     violations: Iterable[Sequence[Any]],
     notes: Iterable[Sequence[Any]],
 ) -> str:
-    """The digest of a match that has ended: state, reason and rounds; chains; rows as they are
-    kept."""
+    """The digest of a match that has ended: state, reason and rounds; chains; rows as stored."""
     scored = [(*row[:3], to_json_value(row[3])) for row in sorted(scores, key=itemgetter(1, 2))]
     row = (number, *end, *chains, scored, list(violations), list(notes))
     return digest_row(row, special=())
 
 
 def digest_origin(connection: sqlite3.Connection) -> str:
-    """The digest of what a run begins with: its identity, its items and the scores that it
-    copied."""
+    """The digest of what a run begins with: its identity, its items and its copied scores."""
     digest = digest_row(connection.execute(BEGINNING).fetchone())
     for query in ("SELECT id, number, data FROM items ORDER BY number, id", COPIED):
         for row in connection.execute(query):
             digest = digest_row(row, digest)
-        digest = digest_row((), digest)  # the two tables are told apart
+        digest = digest_row((), digest)  # separates the two tables
     for row in connection.execute(BROUGHT):
         digest = digest_row(row, digest)
     return digest
 
 
 def digest_run(connection: sqlite3.Connection) -> str:
-    """The digest of a run as it stands, from the digests that are kept of its matches."""
+    """The digest of a run in its current state, from the stored digests of its matches."""
     ends = open_chain_ends(connection)
     digest = digest_row(connection.execute(END).fetchone())
     for *row, stage, arm in connection.execute(MATCHES):
@@ -144,7 +141,7 @@ def digest_run(connection: sqlite3.Connection) -> str:
 
 
 def open_chain_ends(connection: sqlite3.Connection) -> dict[int, ChainEnds]:
-    """Where the chains of matches that have not ended stand."""
+    """The last digests of the chains of matches that have not ended."""
     found: dict[int, ChainEnds] = {}
     for table, order in LAST.items():
         for match, digest in connection.execute(
@@ -156,7 +153,7 @@ def open_chain_ends(connection: sqlite3.Connection) -> dict[int, ChainEnds]:
 
 
 def seal_run(connection: sqlite3.Connection) -> None:
-    """Keep the digest of a run that stops here; one that began without digests gets none."""
+    """Store the digest of a run that stops; a run that began without digests gets none."""
     (origin,) = connection.execute("SELECT origin FROM runs").fetchone()
     if origin is not None:
         connection.execute("UPDATE runs SET digest = ?", (digest_run(connection),))
@@ -174,8 +171,8 @@ def with_digests(
 
 
 def find_changes(connection: sqlite3.Connection) -> Iterator[DigestFault]:
-    """Where a run's digests are not those of what the file holds. A run that began without digests
-    has none anywhere."""
+    """Where the stored digests do not match the contents of the file. A run that began without
+    digests must have none anywhere."""
     origin, kept, state = connection.execute("SELECT origin, digest, state FROM runs").fetchone()
     if origin is None:
         places = find_digests(connection)
@@ -183,19 +180,19 @@ def find_changes(connection: sqlite3.Connection) -> Iterator[DigestFault]:
             return
         yield DigestFault(
             None,
-            "the digest of what the run began with is missing, but there are digests of its "
-            f"{', '.join(places)}",
+            "the digest of the beginning of the run is missing, but its "
+            f"{', '.join(places)} have digests",
         )
     elif origin != digest_origin(connection):
         yield DigestFault(
-            None, "the identity, the items or the copied scores are not those it began with"
+            None, "the identity, the items or the copied scores have changed since the run began"
         )
     for table in TABLES:
         strangers = connection.execute(
             f"SELECT DISTINCT match FROM {table} WHERE match NOT IN (SELECT number FROM matches)"
         )
         for (number,) in strangers:
-            yield DigestFault(number, f"its {table} are on record, but the match is not")
+            yield DigestFault(number, f"its {table} are on record, but the match itself is not")
     for (number,) in connection.execute("SELECT number FROM matches ORDER BY number"):
         for detail in find_changes_in(connection, number):
             yield DigestFault(number, detail)
@@ -204,13 +201,13 @@ def find_changes(connection: sqlite3.Connection) -> Iterator[DigestFault]:
     if kept is not None and kept != digest_run(connection):
         yield DigestFault(
             None,
-            "the configuration, prices, spending or end of the run, or its list of matches, is not "
-            "as it was when the run stopped",
+            "the configuration, prices, spending, end or list of matches of the run has changed "
+            "since it stopped",
         )
 
 
 def find_digests(connection: sqlite3.Connection) -> list[str]:
-    """What has digests besides the beginning of the run: tables, and the run's own end."""
+    """The tables that have digests, and the end of the run."""
     (kept,) = connection.execute("SELECT digest FROM runs").fetchone()
     found = [
         table
@@ -221,8 +218,8 @@ def find_digests(connection: sqlite3.Connection) -> list[str]:
 
 
 def refuse_changed(connection: sqlite3.Connection, path: str) -> None:
-    """Refuse to go on with a run that is not what its digests were taken of: it would get a new
-    digest when it stops, and some changes would never be found."""
+    """Refuse to continue a run whose record was changed: it would get a new digest when it stops,
+    and some changes would never be detected."""
     faults = list(find_changes(connection))
     if not faults:
         return
@@ -230,9 +227,9 @@ def refuse_changed(connection: sqlite3.Connection, path: str) -> None:
     where = "" if first.match is None else f"match {first.match}: "
     more = f" ({plural(len(faults) - 1, 'more difference')})" if len(faults) > 1 else ""
     raise StoreError(
-        f"{path} was changed since it was recorded, so the run cannot go on: {where}{first.detail}"
-        f"{more}. `parley audit` with this file shows all differences; restore the file from a "
-        "copy, or start a new run"
+        f"{path} was changed after it was recorded, so the run cannot continue: {where}"
+        f"{first.detail}{more}. `parley audit` shows all differences; restore the file from a "
+        "backup, or start a new run"
     )
 
 
@@ -244,25 +241,25 @@ def find_changes_in(connection: sqlite3.Connection, number: int) -> Iterator[str
         found = with_digests(row[:-1] for row in kept)
         if changed := [row for row, now in zip(kept, found, strict=True) if row != now]:
             place = place_of(table, changed[0])
-            yield f"its {table} are not as they were recorded, from {place} on"
+            yield f"its {table} have changed since they were recorded, from {place} on"
         ends.append(found[-1][-1] if found else "")
     state, reason, rounds, digest = connection.execute(
         "SELECT state, reason, rounds, digest FROM matches WHERE number = ?", (number,)
     ).fetchone()
     if state not in ("done", "aborted"):
         if digest is not None:
-            yield "it has a digest of its end, but has not ended"
+            yield "it has not ended, but has the digest of a finished match"
         return
     rows = (connection.execute(query, (number,)) for query in (SCORES, VIOLATIONS, NOTES))
     if digest != digest_match(number, (state, reason, rounds), ChainEnds(*ends), *rows):
         yield (
-            "its calls, effects, messages, scores, violations, notes or end are not those of the "
-            "match that was played"
+            "its calls, effects, messages, scores, violations, notes or end have changed since it "
+            "was played"
         )
 
 
 def place_of(table: str, row: Sequence[Any]) -> str:
-    """Where a row of a match belongs, for a message."""
+    """The place of a row in its match, for a message."""
     if table == "calls":
-        return f"round {row[1]}, {row[2]}, try {row[3] + 1}"
+        return f"round {row[1]}, {row[2]}, attempt {row[3] + 1}"
     return f"round {row[1]}" if table == "effects" else f"message {row[1] + 1}"

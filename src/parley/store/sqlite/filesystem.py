@@ -1,4 +1,4 @@
-"""Where a file lies: SQLite's WAL needs shared memory, which network file systems do not give."""
+"""Detects network file systems: SQLite's WAL needs shared memory, which they do not offer."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NETWORK = (
 
 
 def filesystem_type(path: Path, mounts: Path = Path("/proc/self/mounts")) -> str:
-    """The type of the file system that holds a path; empty where the machine does not tell."""
+    """The type of the file system of a path; empty if unknown."""
     try:
         rows = [os.fsdecode(line).split(" ") for line in mounts.read_bytes().splitlines()]
     except OSError:
@@ -34,7 +34,7 @@ def filesystem_type(path: Path, mounts: Path = Path("/proc/self/mounts")) -> str
     for row in rows:
         if len(row) < 3:
             continue
-        # how the kernel writes a space
+        # the kernel escapes spaces
         point = re.sub(r"\\(\d{3})", lambda octal: chr(int(octal[1], 8)), row[1])
         if place.is_relative_to(point) and len(point) >= len(found[0]):
             found = point, row[2]
@@ -42,5 +42,5 @@ def filesystem_type(path: Path, mounts: Path = Path("/proc/self/mounts")) -> str
 
 
 def is_network(path: Path, mounts: Path = Path("/proc/self/mounts")) -> bool:
-    """Whether a path lies on another machine."""
+    """Whether a path is on a network file system."""
     return filesystem_type(path, mounts).startswith(NETWORK)

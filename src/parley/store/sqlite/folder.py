@@ -1,4 +1,4 @@
-"""A folder with one file a run."""
+"""A folder with one file per run."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SHOWN = 10  # runs that an error lists
 
 
 class FolderStore:
-    """The runs in a folder, each in a file of its own."""
+    """The runs in a folder, one file each."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -33,14 +33,12 @@ class FolderStore:
         """The folder as given, else `PARLEY_STORE`, else `runs/` here."""
         place = (given or os.environ.get("PARLEY_STORE") or "runs").removeprefix(FOLDER)
         if "://" in place:
-            raise UsageError(
-                f"a store is a folder in this version, not {place.split('://')[0]}://…"
-            )
+            raise UsageError(f"a store must be a folder, not {place.split('://')[0]}://…")
         return cls(expand_home(place))
 
     def find(self, text: str) -> RunRef:
         if len(os.fsencode(text)) > 4000:
-            raise UsageError(f"{text[:40]}… is too long for the name of a run")
+            raise UsageError(f"{text[:40]}… is too long for a run name")
         direct = expand_home(text)
         if direct.suffix == SUFFIX or is_file(direct):
             if not is_file(direct):
@@ -64,11 +62,11 @@ class FolderStore:
         if len(found) == 1:
             return refs[found[0]]
         if found:
-            raise UsageError(f"{text!r} fits several runs: {', '.join(sorted(found))}")
+            raise UsageError(f"{text!r} matches several runs: {', '.join(sorted(found))}")
         listed = [f"{id} ({names[id]})" if id in names else id for id in refs]
         more = len(listed) - SHOWN
         wanted = f"the newest are: {', '.join(listed[:SHOWN])}" if listed else "there are none"
-        wanted += f"; and {more} more (parley ls lists all)" if more > 0 else ""
+        wanted += f"; {more} more are listed by `parley ls`" if more > 0 else ""
         raise unknown_name(f"run (store {self.folder}):", text, [*refs, *names.values()], wanted)
 
     def runs(self) -> Iterator[RunInfo | UnreadableRun]:
@@ -84,7 +82,7 @@ class FolderStore:
 
     def _files(self) -> list[Path]:
         if self.folder.exists() and not self.folder.is_dir():
-            raise StoreError(f"{self.folder} is not a folder; a store is one")
+            raise StoreError(f"the store {self.folder} must be a folder, but it is a file")
         found = [path for path in self.folder.glob(f"*{SUFFIX}") if path.is_file()]
         return sorted(found, key=lambda path: (path.stat().st_mtime_ns, path.name), reverse=True)
 
@@ -107,7 +105,7 @@ class FolderStore:
             with SqliteReader(path) as reader:
                 if reader.info.state == "running":
                     raise UsageError(
-                        f"{reader.info.id} is being played: stop it first (Ctrl-C where it runs)"
+                        f"{reader.info.id} is still running: stop it first (Ctrl-C in its terminal)"
                     )
         except StoreError:
             if path.suffix != SUFFIX:  # a damaged run can be deleted, another file cannot
@@ -120,19 +118,19 @@ class FolderStore:
             raise StoreError(f"{path} cannot be deleted: {wrong.strerror}") from None
 
     def open_votes(self, refs: Sequence[RunRef], read_only: bool = False) -> SqliteVotes:
-        """The votes on these runs, in a file beside them."""
+        """The votes on these runs, in a file in the same folder."""
         from parley.store.sqlite.votes import VOTES_FILE, SqliteVotes  # late: few commands need it
 
         folders = sorted({Path(ref.location).absolute().parent for ref in refs})
         if len(folders) > 1:
             raise UsageError(
-                f"votes are kept beside the runs that are compared, so these runs must lie in one "
-                f"folder, not in {len(folders)}: copy them into one"
+                f"votes are stored in the folder of the runs, so all runs must be in one folder, "
+                f"not in {len(folders)}: copy them into one folder"
             )
         path = folders[0] / VOTES_FILE
         if read_only and not path.is_file():
             raise UsageError(
-                f"nobody has been asked yet: there is no {path.name} beside these runs"
+                f"there are no votes yet: {path.name} does not exist in the folder of these runs"
             )
         return SqliteVotes(path, read_only)
 
@@ -145,7 +143,7 @@ class FolderStore:
 
 
 def expand_home(path: str) -> Path:
-    """A path with its ~ replaced."""
+    """A path with ~ expanded."""
     try:
         return Path(path).expanduser()
     except RuntimeError as wrong:
@@ -153,7 +151,7 @@ def expand_home(path: str) -> Path:
 
 
 def is_file(path: Path) -> bool:
-    """Whether a path leads to a file; one that no file system takes leads nowhere."""
+    """Whether a path is a file; False for a path that the file system rejects."""
     try:
         return path.is_file()
     except OSError:

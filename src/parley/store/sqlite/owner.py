@@ -1,4 +1,4 @@
-"""Who plays a run: one process at a time; one that has died holds nothing."""
+"""Which process plays a run: one at a time, and a process that has died owns nothing."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import NamedTuple
 
-STALE = 60.0  # seconds of the watcher's own clock without a beat after which a claim has lapsed
+STALE = 60.0  # seconds without a heartbeat, by the watcher's clock, after which a claim has lapsed
 
 
 class Owner(NamedTuple):
-    """A process that plays a run: the form in which a run's file names it."""
+    """The process that plays a run, as the run's file names it."""
 
     host: str
     pid: str
-    began: str  # so that it is not taken for a later process with the same number
-    place: str = ""  # machine and process namespace; older files do not say it
+    began: str  # distinguishes it from a later process with the same id
+    place: str = ""  # machine and process namespace; empty in older files
 
     @classmethod
     def of(cls, text: str) -> Owner:
@@ -28,7 +28,7 @@ class Owner(NamedTuple):
 
     @property
     def is_near(self) -> bool:
-        """Whether its number means something here: the same machine, the same namespace."""
+        """Whether its process id is valid here: the same machine and namespace."""
         return self.host == socket.gethostname() and self.place in ("", this_place())
 
     def __str__(self) -> str:
@@ -36,15 +36,15 @@ class Owner(NamedTuple):
 
 
 def process_id() -> str:
-    """This process, as a run's file names it."""
+    """The id of this process in the form that a run's file has."""
     pid = os.getpid()
     return ":".join((socket.gethostname(), str(pid), start_time_of(pid), this_place()))
 
 
 @cache
 def this_place() -> str:
-    """A few letters that stand for this machine and process namespace: two containers may have
-    one host name."""
+    """A short digest of this machine and process namespace: two containers may have the same host
+    name."""
     machine = namespace = ""
     with suppress(OSError):
         machine = Path("/etc/machine-id").read_text().strip()
@@ -54,13 +54,13 @@ def this_place() -> str:
 
 
 def start_time_of(pid: int) -> str:
-    """When a process began, as the kernel counts it, so that a number used again is told apart;
-    empty if it has ended."""
+    """The start time of a process in kernel ticks, to detect a reused process id; empty if it has
+    ended."""
     try:
         facts = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
         return ""
-    # one that was killed may wait for somebody to notice
+    # a killed process may remain as a zombie
     return "" if facts[0] in "ZX" else facts[19]
 
 
@@ -78,6 +78,6 @@ def is_running(owner: Owner) -> bool:
 
 
 def seems_alive(owner: Owner, beat: float) -> bool:
-    """Whether a run seems to be played by its owner. On another machine only the clock can say
-    that at once: it is for showing a run, never for taking it over."""
+    """Whether a run seems to be played by its owner. For another machine this compares clocks, so
+    it is only for showing a run, never for taking it over."""
     return is_running(owner) if owner.is_near else abs(time.time() - beat) < STALE

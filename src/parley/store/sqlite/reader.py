@@ -104,13 +104,13 @@ REPLY = (WHOLE, TEXT, TEXT)
 SAID = (WHOLE, WHOLE, TEXT, WHOLE, TEXT, TEXT)
 SUFFIX = ".parley"
 STEPS, STEPS_PER_BYTE, STEPS_BETWEEN_LOOKS = 50_000_000, 10, 1_000_000
-LARGEST = 2**63 - 1  # number that SQLite keeps
+LARGEST = 2**63 - 1  # largest integer in SQLite
 LATEST = 253_402_300_799  # seconds from 1970 to the end of the year 9999
 ENDED_MATCHES = "state IN ('done', 'aborted')"
 
 
 class RecalledFacts(TypedDict):
-    """What a record keeps of what a seat was shown."""
+    """The experiences that a seat was shown, as recorded."""
 
     shown: list[list[Any]]
     k: int
@@ -119,7 +119,7 @@ class RecalledFacts(TypedDict):
 
 
 class BroughtFacts(TypedDict):
-    """An experience of another run as a record keeps it."""
+    """An experience of another run, as recorded."""
 
     match: int
     seat: str
@@ -155,10 +155,10 @@ class SqliteReader:
             if stranger := find_stranger(self._connection):
                 self._connection.close()
                 raise StoreError(
-                    f"{path} holds {stranger}, which Parley did not make: other results than the "
-                    f"recorded ones could be read through it"
+                    f"{path} contains {stranger}, which Parley did not create and which could "
+                    f"falsify results: Parley does not read this file"
                 )
-            self._connection.execute("BEGIN")  # one moment of the run, however long it is looked at
+            self._connection.execute("BEGIN")  # a consistent snapshot of the run
             self.info = self._read_info()
         except UNREADABLE as wrong:
             self._connection.close()
@@ -166,8 +166,8 @@ class SqliteReader:
         except BaseException:
             self._connection.close()
             raise
-        # A query on a run of ours takes a few steps for each byte of the file; one on a file that
-        # was made for it could go on for days.
+        # A query on a genuine run takes a few steps for each byte of the file; a file could be
+        # crafted to make it take days.
         self._steps, self._most_steps = 0, STEPS + STEPS_PER_BYTE * path.stat().st_size
         self._connection.set_progress_handler(self._is_endless, STEPS_BETWEEN_LOOKS)
         self._ranges = {
@@ -178,7 +178,7 @@ class SqliteReader:
     def _read_info(self) -> RunInfo:
         row = self._row(f"SELECT {', '.join(RUN)} FROM runs")
         if row is None:
-            raise StoreError(f"{self.path} holds no run")
+            raise StoreError(f"{self.path} contains no run")
         self._check(row, RUN.values(), "the run")
         id, created, config, identity, state, status, reason, planned, owner, beat, *digests = row
         origin, digest = digests
@@ -186,18 +186,18 @@ class SqliteReader:
             known = Config.decoded(config)
         except (ValueError, TypeError, UsageError) as wrong:
             raise StoreError(
-                f"{self.path} holds a run whose configuration cannot be read: {wrong}"
+                f"{self.path}: the configuration of the run cannot be read: {wrong}"
             ) from None
         if state == "running" and not seems_alive(Owner.of(owner or ""), float(beat or 0)):
-            state, status, reason = "stopped", "interrupted", "the process ended without a word"
+            state, status, reason = "stopped", "interrupted", "the process was killed or crashed"
         if not 0 <= created <= LATEST:
-            self._damaged(f"it was created at {created:g}, which is no time")
+            self._damaged(f"its creation time {created:g} is not a valid time")
         rests: Identity = self._json(identity, Identity, "identity")
         if is_deeper_than(rests, DEEPEST):
-            self._damaged(f"its identity is nested in more than {DEEPEST} levels")
+            self._damaged(f"its identity has more than {DEEPEST} nested levels")
         for role in rests["seats"]:
             if role not in rests["roles"]:
-                self._damaged(f"its identity has seats for {role!r}, which is no role")
+                self._damaged(f"its identity has seats for {role!r}, which is not a role")
         if not rests["metrics"]:
             self._damaged("its identity has no metrics")
         for alias, price in rests.get("prices", {}).items():
@@ -239,7 +239,7 @@ class SqliteReader:
     def _rows(self, query: str, *values: Any) -> Iterator[Any]:
         self._steps = 0
         try:
-            # no `yield from`: that would close the cursor of a reader that has been closed already
+            # no `yield from`: it would close the cursor of a reader that is already closed
             for row in self._connection.execute(query, values):  # noqa: UP028
                 yield row
         except (OverflowError, *UNREADABLE) as wrong:
@@ -251,16 +251,16 @@ class SqliteReader:
         raise StoreError(f"{self.path} is damaged: {what}")
 
     def _check(self, row: Sequence[Any], kinds: Any, what: str) -> None:
-        """Refuse a row whose columns do not hold what they should."""
+        """Refuse a row whose columns have wrong types."""
         for value, allowed in zip(row, kinds, strict=True):
             if not isinstance(value, allowed):
-                self._damaged(f"{what} holds {shorten(value)}, where that cannot be")
+                self._damaged(f"{what} has the invalid value {shorten(value)}")
 
     def _json(self, text: Any, kind: Any, what: str) -> Any:
         try:
             value = orjson.loads(text)
         except (ValueError, TypeError) as wrong:
-            self._damaged(f"{what} is no JSON: {wrong}")
+            self._damaged(f"{what} is not valid JSON: {wrong}")
         if misfit := find_misfit(value, kind, what):
             self._damaged(misfit)
         return value
@@ -269,18 +269,18 @@ class SqliteReader:
         try:
             seat = Seat.of(key)
         except (ValueError, AttributeError):
-            self._damaged(f"{what}: {shorten(key)} is no seat")
+            self._damaged(f"{what}: {shorten(key)} is not a seat")
         if seat.role not in self.info.identity["roles"]:
-            self._damaged(f"{what}: {shorten(key)} is no seat of this task")
+            self._damaged(f"{what}: {shorten(key)} is not a seat of this task")
         return seat
 
     def _seating(self, text: str, what: str) -> dict[Seat, str]:
-        """Who sits where; matches share a few seatings."""
+        """The model in each seat; many matches share a seating."""
         if text not in self._seatings:
             cast = self._json(text, dict[str, str], f"the seats of {what}")
             for alias in cast.values():
                 if alias not in self.info.config.models:
-                    self._damaged(f"{what}: {shorten(alias)} is none of the run's models")
+                    self._damaged(f"{what}: {shorten(alias)} is not a model of the run")
             self._seatings[text] = {self._seat(key, what): alias for key, alias in cast.items()}
         return self._seatings[text]
 
@@ -296,7 +296,7 @@ class SqliteReader:
         seat = self._seat(key, what)
         alias = self._seating(seats, what).get(seat)
         if alias is None:
-            self._damaged(f"{what}: nobody sat at {shorten(key)}")
+            self._damaged(f"{what}: no model held the seat {shorten(key)}")
         return seat, alias
 
     def items(self) -> list[dict[str, Any]]:
@@ -304,7 +304,7 @@ class SqliteReader:
         for id, data in self._rows("SELECT id, data FROM items ORDER BY number"):
             item = self._json(data, dict[str, Any], f"item {id}")
             if str(item.get("id")) != id:
-                self._damaged(f"item {shorten(id)} has another id inside")
+                self._damaged(f"item {shorten(id)} has a different id in its data")
             found.append(item)
         return found
 
@@ -334,8 +334,8 @@ class SqliteReader:
         arms = () if evolve is None else evolve.arms
         if match.stage < 1 or match.arm.removesuffix(PROBE) not in arms:
             self._damaged(
-                f"match {match.number} is in round {match.stage} of arm {shorten(match.arm)}, "
-                "which the run does not have"
+                f"match {match.number} is in round {match.stage} of arm {shorten(match.arm)}, but "
+                "the run has no such round"
             )
 
     def scores(self, judge: str = "") -> Iterator[Score]:
@@ -343,8 +343,9 @@ class SqliteReader:
             low, high = self._ranges.get(score.metric, (-math.inf, math.inf))
             if score.value is not None and not low <= score.value <= high:
                 self._damaged(
-                    f"a score of match {score.match} is {score.value:g}, outside the range of "
-                    f"{score.metric}, {low:g} to {high:g}"
+                    f"a score of match {score.match} is {score.value:g}, but {score.metric} must "
+                    f"be "
+                    f"{low:g} to {high:g}"
                 )
             yield score
 
@@ -367,9 +368,9 @@ class SqliteReader:
 
     def _check_value(self, value: Any, metric: str, what: str) -> None:
         if not (value is None or (isinstance(value, float | int) and math.isfinite(value))):
-            self._damaged(f"{what} is no number: {shorten(value)}")
+            self._damaged(f"{what} must be a number, not {shorten(value)}")
         if metric and metric not in self._ranges:
-            self._damaged(f"{what} is of {shorten(metric)}, which the task does not measure")
+            self._damaged(f"{what} is for {shorten(metric)}, which is not a metric of the task")
 
     def scores_of(self, number: int) -> dict[Seat, dict[str, float | None]]:
         table: dict[Seat, dict[str, float | None]] = {}
@@ -386,12 +387,12 @@ class SqliteReader:
     def scores_by_match(self) -> dict[int, Marks]:
         ended = self._rows(f"SELECT number FROM matches WHERE {ENDED_MATCHES} ORDER BY number")
         table: dict[int, dict[Seat, dict[str, float | None]]] = {number: {} for (number,) in ended}
-        for score in self._scores():  # an audit finds those out of range
+        for score in self._scores():  # out-of-range scores are left to the audit
             table[score.match].setdefault(score.seat, {})[score.metric] = score.value
         return dict(table)
 
     def blocks(self) -> Iterator[BlockScores]:
-        # in the order of their first match; a fixed plan may spread a block over the whole run
+        # in the order of their first match; a fixed plan can spread a block over the whole run
         open_blocks: set[str] = set()
         sums: dict[str, dict[ScoreCell, ScoreSum]] = {}
         for match in self.matches():
@@ -545,7 +546,7 @@ class SqliteReader:
                 for message in self._json(text, list[list[Any]], what)
             ]
             if any(len(message) != 6 for message in messages):
-                self._damaged(f"{what}: there is one that is none")
+                self._damaged(f"{what}: one of them does not have six fields")
             said = {}
             for row in replies.pop(number, ()):
                 self._check(row, SAID, f"a call of match {number}")
@@ -561,13 +562,13 @@ class SqliteReader:
             *(() if number is None else (number,)),
         )
         for row in rows:
-            what = f"what match {row[0]} recalls"
+            what = f"the experiences shown in match {row[0]}"
             self._check(row, (WHOLE, TEXT, TEXT, TEXT), what)
             match, seat, version, text = row
             facts = self._json(text, Any, what)
             if not are_recalled_facts(facts):
                 misfit = find_misfit(facts, RecalledFacts, what)
-                self._damaged(misfit or f"{what}: {shorten(facts)} is no list of experiences")
+                self._damaged(misfit or f"{what}: {shorten(facts)} is not a list of experiences")
             shown = tuple(ShownExperience(*each) for each in facts["shown"])
             yield Recalled(
                 match, seat, version, shown, facts["k"], facts["dropped"], facts["shuffle"]
@@ -580,7 +581,7 @@ class SqliteReader:
             facts = self._json(text, BroughtFacts, what)
             turns = facts.pop("turns")
             if not turns or any(len(turn) != 3 for turn in turns):
-                self._damaged(f"{what}: a turn wants a question, an answer and a hint")
+                self._damaged(f"{what}: a turn must have a question, an answer and a hint")
             found.append(Experience(**facts, turns=tuple(Example(*turn) for turn in turns)))
         return found
 
@@ -637,7 +638,7 @@ class SqliteReader:
 
     def _known_alias(self, alias: Any) -> str:
         if alias not in self.info.config.models:
-            self._damaged(f"{shorten(alias)} is none of the run's models")
+            self._damaged(f"{shorten(alias)} is not a model of the run")
         return str(alias)
 
     def names_served(self) -> dict[str, list[str]]:
@@ -655,7 +656,7 @@ class SqliteReader:
         )
         found = []
         for alias, model in rows:
-            self._check((alias, model), (TEXT, TEXT_OR_NULL), "the name of a model served")
+            self._check((alias, model), (TEXT, TEXT_OR_NULL), "the name of a served model")
             found.append((self._known_alias(alias), model))
         return found
 
@@ -686,7 +687,7 @@ class SqliteReader:
         rates = price["rates"]
         if not rates or any(len(rate) not in (4, 5) or None in rate[:4] for rate in rates):
             self._damaged(
-                f"{what} is {shorten(rates)}: each rate has a size and three or four prices"
+                f"{what} is {shorten(rates)}: each rate must have a size and three or four prices"
             )
 
     def count_replies(self) -> int:
@@ -715,23 +716,24 @@ class SqliteReader:
         return found
 
     def find_changes(self) -> Iterator[DigestFault]:
-        self._connection.set_progress_handler(None, 0)  # many queries, each on a part of a table
+        self._connection.set_progress_handler(None, 0)  # many small queries
         try:
             (sound,) = self._connection.execute("PRAGMA integrity_check(1)").fetchone()
             if sound != "ok":
-                yield DigestFault(None, f"the file contradicts itself: {sound}")
+                yield DigestFault(None, f"SQLite finds the file corrupt: {sound}")
             yield from find_changes(self._connection)
         except (TypeError, *UNREADABLE) as wrong:
             raise StoreError(f"{self.path} cannot be read: {wrong}") from None
 
 
 def ref_of(path: Path) -> RunRef:
-    """The run that a file holds."""
+    """The run in a file."""
     return RunRef(f"folder:{path.parent}", path.name.removesuffix(SUFFIX), str(path))
 
 
 def are_recalled_facts(facts: Any) -> bool:
-    """Whether a row has all of `RecalledFacts`; a run may have very many of them."""
+    """Whether a row has all fields of `RecalledFacts`. A run may have very many rows, so this is
+    fast."""
     if not isinstance(facts, dict):
         return False
     shown = facts.get("shown")
@@ -751,9 +753,9 @@ def are_recalled_facts(facts: Any) -> bool:
 
 
 def misfit_of(message: list[Any], seats: set[str]) -> str:
-    """What a message on record cannot be; empty if it is one."""
+    """What is wrong with a recorded message; empty if it is valid."""
     if len(message) != 6:
-        return f"{shorten(message)} is no message"
+        return f"{shorten(message)} is not a message"
     round, kind, sender, audience, content, attempt = message
     shape = {"round": round, "kind": kind, "sender": sender or "", "audience": audience}
     shape["attempt"] = attempt
@@ -763,14 +765,16 @@ def misfit_of(message: list[Any], seats: set[str]) -> str:
             return wrong
     strangers = {*audience, *([sender] if sender is not None else [])} - seats
     if strangers or (kind == "reply" and sender is None):
-        return f"{shorten(sender if sender not in seats else min(strangers))} has no seat there"
+        return (
+            f"{shorten(sender if sender not in seats else min(strangers))} has no seat in the match"
+        )
     if kind != "reply" and not isinstance(content, str):
-        return f"the words are {shorten(content)}"
+        return f"the content must be a string, not {shorten(content)}"
     return ""
 
 
 def connect_to_read(path: Path) -> sqlite3.Connection:
-    """A connection that only reads; in a folder that cannot be written, the file alone is read."""
+    """A read-only connection. In a folder without write access, only the file itself is read."""
     if not path.is_file():
         raise StoreError(f"there is no file {path}")
     address = f"file:{quote(os.fsencode(path.absolute()))}?mode=ro"

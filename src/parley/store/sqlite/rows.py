@@ -1,5 +1,4 @@
-"""Rows: what a match writes down, as SQLite keeps it, and one transaction that holds many of
-them."""
+"""The rows that a match writes, in the form that SQLite stores, and transactions of many rows."""
 
 from __future__ import annotations
 
@@ -68,7 +67,7 @@ FIELDS = (
 
 
 class Batch:
-    """What the next commit will hold, and who waits for it."""
+    """The rows of the next commit, and the callers that wait for it."""
 
     __slots__ = ("changes", "claims", "ends", "inserts", "seals", "waiting")
 
@@ -77,7 +76,7 @@ class Batch:
         self.claims: list[int] = []
         self.ends: list[tuple[Any, ...]] = []  # match, state, reason, rounds, time, digest
         self.changes: list[tuple[str, tuple[Any, ...]]] = []
-        self.seals = False  # whether the run stops here, and is digested
+        self.seals = False  # whether the run stops here and gets a digest
         self.waiting: list[asyncio.Future[None]] = []
 
     def __bool__(self) -> bool:
@@ -85,7 +84,7 @@ class Batch:
 
 
 def match_row(spec: MatchSpec) -> tuple[Any, ...]:
-    """A match to be played, as a row."""
+    """A planned match as a row."""
     seats = encode_json({seat.key: alias for seat, alias in spec.seats.items()})
     idle = encode_json(sorted(seat.key for seat in spec.unscored)) if spec.unscored else None
     row = spec.number, spec.block, spec.item, spec.repeat, spec.seed, seats, idle
@@ -126,13 +125,13 @@ def violation_row(match: int, number: int, violation: Violation) -> tuple[Any, .
 
 
 def note_row(match: int, number: int, note: WrittenNote) -> tuple[Any, ...]:
-    """What the rule wrote down, as a row."""
+    """A note as a row."""
     return (match, number, note.round, encode_json(note.facts), note.kind)
 
 
 def round_row(match: int, first: int, messages: Iterable[Message]) -> tuple[int, int, bytes]:
-    """The messages of a closed round as one row, numbered from `first` on; a reply's words stand
-    with its call."""
+    """The messages of a closed round as one row, numbered from `first` on; the text of a reply is
+    stored with its call."""
     told = [
         (
             round,
@@ -148,7 +147,7 @@ def round_row(match: int, first: int, messages: Iterable[Message]) -> tuple[int,
 
 
 def recalled_row(recalled: Recalled) -> tuple[Any, ...]:
-    """What a seat is shown of earlier matches, as a row."""
+    """The experiences that a seat is shown, as a row."""
     facts = {
         "shown": [list(each) for each in recalled.shown],
         "k": recalled.k,
@@ -165,7 +164,7 @@ def experience_row(number: int, experience: Experience) -> tuple[int, str]:
 
 
 def call_from(row: Sequence[Any]) -> RecordedCall:
-    """A call as a row keeps it."""
+    """The call in a row."""
     (
         round,
         seat,
@@ -195,7 +194,7 @@ def call_from(row: Sequence[Any]) -> RecordedCall:
 
 
 def parts_of(content: Content) -> str | None:
-    """The parts of a message that is more than text, as JSON."""
+    """The parts of a message with more than text, as JSON."""
     return None if isinstance(content, str) else encode_json([asdict(part) for part in content])
 
 
@@ -204,11 +203,11 @@ def encode_json(value: Any) -> str:
     try:
         return orjson.dumps(value).decode()
     except TypeError as wrong:
-        raise StoreError(f"only plain data can be kept on record: {wrong}") from None
+        raise StoreError(f"only plain data can be recorded: {wrong}") from None
 
 
 def set_durability(connection: sqlite3.Connection, path: Path) -> str:
-    """Durable commits; the notice says where the file system allows only the slower way."""
+    """Make commits durable; returns a notice if the file system allows only slow commits."""
     connection.execute("PRAGMA synchronous = FULL")
     if not is_network(path):
         (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
@@ -216,16 +215,16 @@ def set_durability(connection: sqlite3.Connection, path: Path) -> str:
             return ""
     connection.execute("PRAGMA journal_mode = DELETE")
     return (
-        f"{path.parent} is on a file system where SQLite's WAL does not work: a rollback journal "
-        f"is used, commits are slower"
+        f"{path.parent} is on a file system that does not support SQLite's WAL: Parley uses a "
+        f"rollback journal, which makes commits slower"
     )
 
 
 def write_batch(connection: sqlite3.Connection, batch: Batch, token: str) -> None:
-    """One transaction: all of the batch, or nothing, and nothing if the run is no longer ours."""
+    """Write a batch in one transaction; nothing is written if the run is no longer ours."""
     connection.execute("BEGIN IMMEDIATE")
     if connection.execute("SELECT 1 FROM runs WHERE token = ?", (token,)).fetchone() is None:
-        raise StoreError("another process has taken this run over")
+        raise StoreError("another process has taken over this run")
     if batch.claims:
         connection.execute(CLAIM, (time.time(), encode_json(batch.claims)))
     for statement, rows in batch.inserts.items():
@@ -233,7 +232,7 @@ def write_batch(connection: sqlite3.Connection, batch: Batch, token: str) -> Non
     if batch.ends and connection.execute(END, (encode_json(batch.ends),)).rowcount != len(
         batch.ends
     ):
-        raise StoreError("a match has ended before")
+        raise StoreError("a match has already ended")
     for statement, values in batch.changes:
         connection.execute(statement, values)
     if batch.seals:
@@ -244,7 +243,7 @@ def write_batch(connection: sqlite3.Connection, batch: Batch, token: str) -> Non
 def insert_rows(
     connection: sqlite3.Connection, statement: str, rows: list[tuple[Any, ...]]
 ) -> None:
-    """Rows in as few statements as their number allows."""
+    """Insert rows in as few statements as possible."""
     for at in range(0, len(rows), ROWS):
         chunk = rows[at : at + ROWS]
         connection.execute(
@@ -255,13 +254,13 @@ def insert_rows(
 
 @cache
 def placeholders(columns: int, rows: int) -> str:
-    """The places of so many rows in a statement."""
+    """The placeholders of several rows in a statement."""
     return ",".join([f"({','.join('?' * columns)})"] * rows)
 
 
 def release_and_checkpoint(connection: sqlite3.Connection, token: str) -> None:
-    """Let go, and fold everything into the one file, so that it can be copied; a reader may prevent
-    that without harm."""
+    """Release the run and merge the WAL into the file, so that it can be copied. A reader may
+    prevent the merge without harm."""
     try:
         connection.execute("UPDATE runs SET owner = NULL, token = NULL WHERE token = ?", (token,))
         connection.execute("PRAGMA busy_timeout = 200")

@@ -1,4 +1,4 @@
-"""The tables of a run's file, and the steps that bring an older file up to date."""
+"""The tables of a run's file, and the migrations of older files."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ APPLICATION = 0x50524C59  # "PRLY" in the file's header
 
 
 def sum_as_sql(column: str) -> str:
-    """The sum of a column as SQL, for which no number on record is too large; NULL where all of it
-    is."""
+    """The sum of a column as SQL that cannot overflow; NULL if all values are NULL."""
     return f"CASE WHEN COUNT({column}) THEN CAST(TOTAL({column}) AS INTEGER) END"
 
 
@@ -64,18 +63,18 @@ MIGRATIONS = [
         JOIN json_each(matches.seats) AS seats ON seats.key = calls.seat
         GROUP BY seats.value, calls.seat;
     """,  # noqa: E501
-    # Seats that only fill a table, and whose scores do not count (races).
+    # Seats that only complete a match; their scores do not count (races).
     "ALTER TABLE matches ADD COLUMN idle TEXT;",
-    # Calls that left and money that they may have cost, at the most: also of calls whose replies
-    # are not on record.
+    # Upper bounds of the calls sent and their cost, including calls whose replies are not on
+    # record.
     "ALTER TABLE runs ADD COLUMN spent TEXT;",
-    # What was written to a cache: some endpoints count and charge it apart.
+    # Tokens written to a cache: some endpoints count and charge them separately.
     "ALTER TABLE calls ADD COLUMN tokens_written INTEGER;",
-    # The prices that the run was played at, by the names that models were served under.
+    # The prices of the run, by served model name.
     "ALTER TABLE runs ADD COLUMN prices TEXT;",
-    # Options that were set and that an endpoint did not take.
+    # Options that an endpoint did not support.
     "ALTER TABLE calls ADD COLUMN left_out TEXT;",
-    # Counts as wild as endpoints once gave them are summed without a fault.
+    # Sum absurdly large counts, which endpoints have reported, without an overflow.
     f"""
     DROP VIEW usage;
     CREATE VIEW usage AS
@@ -86,11 +85,10 @@ MIGRATIONS = [
         JOIN json_each(matches.seats) AS seats ON seats.key = calls.seat
         GROUP BY seats.value, calls.seat;
     """,  # noqa: E501
-    # Requests that broke off after they had left, by alias and role: they may have been paid,
+    # Requests that broke off after they were sent, by alias and role: they may have been billed
     # although no reply is on record.
     "ALTER TABLE runs ADD COLUMN lost TEXT;",
-    # Replies taken over from another run, whose matches are judged again: nobody was asked for them
-    # here.
+    # Replies copied from another run whose matches are rejudged: no model was called for them here.
     f"""
     ALTER TABLE calls ADD COLUMN pinned INTEGER;
     DROP VIEW usage;
@@ -102,16 +100,16 @@ MIGRATIONS = [
         JOIN json_each(matches.seats) AS seats ON seats.key = calls.seat
         WHERE calls.pinned IS NULL GROUP BY seats.value, calls.seat;
     """,  # noqa: E501
-    # Which type of note this is; NULL: free facts, or a note of an older Parley. What analyses
-    # computed when the run ended: derived data, which may be replaced.
+    # The type of a note; NULL: free facts, or a note of an older Parley. Stored results of
+    # analyses: derived data, which may be replaced.
     """
     ALTER TABLE notes ADD COLUMN kind TEXT;
     CREATE TABLE part_results (
         name TEXT PRIMARY KEY, version TEXT NOT NULL, schema TEXT NOT NULL, data TEXT NOT NULL,
         figures TEXT NOT NULL);
     """,
-    # Digests of everything that is kept: each row of a chain, each match that has ended, what the
-    # run began with and what it was when it stopped. NULL: the run began without them.
+    # Digests: each row of a chain, each match that has ended, the beginning and the end of the run.
+    # NULL: the run began without digests.
     """
     ALTER TABLE calls ADD COLUMN digest TEXT;
     ALTER TABLE effects ADD COLUMN digest TEXT;
@@ -120,11 +118,11 @@ MIGRATIONS = [
     ALTER TABLE runs ADD COLUMN origin TEXT;
     ALTER TABLE runs ADD COLUMN digest TEXT;
     """,
-    # How often the process that plays the run has said so. Who wants to take it over from another
-    # machine watches whether this moves: clocks of two machines are never compared for that.
+    # Heartbeats of the process that plays the run. A process on another machine that wants to take
+    # over watches whether this number changes, so that clocks need not be compared.
     "ALTER TABLE runs ADD COLUMN beats INTEGER NOT NULL DEFAULT 0;",
-    # Runs that evolve: the round and the arm of a match, what its seats were shown of earlier
-    # matches, and experiences that were taken over from another run.
+    # The plan `evolve`: the round and the arm of a match, the experiences that its seats were
+    # shown, and experiences of another run.
     """
     ALTER TABLE matches ADD COLUMN stage INTEGER NOT NULL DEFAULT 0;
     ALTER TABLE matches ADD COLUMN arm TEXT NOT NULL DEFAULT '';
@@ -141,8 +139,8 @@ NOTES_WITH_KINDS = 1 + next(
 
 
 def version_of(connection: sqlite3.Connection, path: str) -> int:
-    """The schema version of a file; what is no run of ours, or is newer than this program, is
-    refused."""
+    """The schema version of a file; refuses files that are not runs or are newer than this
+    program."""
     try:
         (application,), (version,) = (
             connection.execute("PRAGMA application_id").fetchone(),
@@ -151,27 +149,26 @@ def version_of(connection: sqlite3.Connection, path: str) -> int:
     except sqlite3.DatabaseError as wrong:
         raise StoreError(f"{path} cannot be read as a run: {wrong}") from None
     if application != APPLICATION:
-        raise StoreError(f"{path} is not a run of Parley")
+        raise StoreError(f"{path} is not a Parley run")
     if version < 0:
-        raise StoreError(f"{path} cannot be read as a run: its schema is {version}")
+        raise StoreError(f"{path} cannot be read as a run: its schema version is {version}")
     if version > VERSION:
         raise StoreError(
-            f"{path} was written by a newer Parley (schema {version}, this one knows {VERSION}): "
-            "update with `pip install -U parley-eval`"
+            f"{path} was written by a newer version of Parley (its schema version is {version}, "
+            f"this Parley supports up to {VERSION}): update Parley"
         )
     return int(version)
 
 
 def migrate(connection: sqlite3.Connection, version: int) -> None:
-    """Bring the tables from one version to the newest, each step whole or not at all."""
+    """Migrate the tables to the newest version, one transaction per step."""
     for step in range(version, VERSION):
         mark = f"PRAGMA user_version = {step + 1}; PRAGMA application_id = {APPLICATION};"
         connection.executescript(f"BEGIN IMMEDIATE; {MIGRATIONS[step]} {mark} COMMIT;")
 
 
 def copy_migrated(connection: sqlite3.Connection, version: int) -> sqlite3.Connection:
-    """A copy in memory of what an older Parley wrote, brought up to date; the file stays as it
-    is."""
+    """A migrated copy of an older file in memory; the file itself is not changed."""
     copy = sqlite3.connect(":memory:", isolation_level=None)
     connection.backup(copy)
     connection.close()
@@ -181,14 +178,14 @@ def copy_migrated(connection: sqlite3.Connection, version: int) -> sqlite3.Conne
 
 @cache
 def own_objects() -> dict[tuple[str, str], str]:
-    """The indexes and views of a run's file, as they are made."""
+    """The indexes and views of a run's file, as Parley creates them."""
     with closing(sqlite3.connect(":memory:")) as connection:
         migrate(connection, 0)
         return objects_in(connection)
 
 
 def objects_in(connection: sqlite3.Connection) -> dict[tuple[str, str], str]:
-    """What a file holds besides plain tables, by kind and name."""
+    """Everything in a file besides plain tables, by kind and name."""
     rows = connection.execute(
         "SELECT type, name, sql FROM sqlite_schema WHERE sql IS NOT NULL "
         "AND (type != 'table' OR sql LIKE 'CREATE VIRTUAL%')"
@@ -197,8 +194,8 @@ def objects_in(connection: sqlite3.Connection) -> dict[tuple[str, str], str]:
 
 
 def find_stranger(connection: sqlite3.Connection) -> str:
-    """An index, a trigger, a view or a virtual table in a run's file that we did not make, through
-    which a query could find other rows than were recorded. Nothing if there is none."""
+    """An index, trigger, view or virtual table that Parley did not create, through which a query
+    could return other rows than were recorded; empty if there is none."""
     for (kind, name), sql in objects_in(connection).items():
         if own_objects().get((kind, name)) != sql:
             return f"{kind} {name!r}"

@@ -1,4 +1,4 @@
-"""The votes of people on pairs of conversations, in one SQLite file beside the runs."""
+"""The votes of people on pairs of conversations, in one SQLite file in the folder of the runs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from parley.store.sqlite.rows import encode_json, set_durability
 
 VOTES_FILE = "annotations.sqlite"
 APPLICATION, VERSION = 0x50524C56, 1  # "PRLV" in the file's header
-PATIENCE = 30.0  # seconds in which others may write
+PATIENCE = 30.0  # seconds to wait while others write
 TABLES = """
 CREATE TABLE studies (
     id INTEGER PRIMARY KEY, runs TEXT NOT NULL UNIQUE, seed INTEGER NOT NULL, ties INTEGER NOT NULL, created REAL NOT NULL);
@@ -82,8 +82,8 @@ class SqliteVotes:
         wrong: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        # The last one to leave turns it into a single file, which can be copied. While others use
-        # it, or if it is read only, this fails.
+        # The last process to close it turns it into a single file, which can be copied. While
+        # others use it, or if it is read-only, this fails.
         with suppress(sqlite3.Error):
             self._connection.execute("PRAGMA busy_timeout = 0")
             self._connection.execute("PRAGMA journal_mode = DELETE")
@@ -121,9 +121,9 @@ class SqliteVotes:
         except (ValueError, TypeError):
             names = None
         if not isinstance(names, list) or not all(isinstance(each, str) for each in names):
-            self._damaged(f"the runs of study {id} cannot be read")
+            self._damaged(f"the list of runs of study {id} cannot be read")
         if not isinstance(seed, int):
-            self._damaged(f"the seed of study {id} is {seed!r:.40}")
+            self._damaged(f"the random seed of study {id} must be an integer, not {seed!r:.40}")
         return Study(id, tuple(names), seed, bool(ties))
 
     def find_study(self, runs: Sequence[str]) -> Study | None:
@@ -192,7 +192,7 @@ class SqliteVotes:
         known = {id for id, *_ in rows}
         voting = self._rows("SELECT DISTINCT annotator FROM votes WHERE study = ?", study.id)
         if strangers := [id for (id,) in voting if id not in known]:
-            self._damaged(f"annotator {strangers[0]!r:.40} has voted and is not entered")
+            self._damaged(f"annotator {strangers[0]!r:.40} has voted, but is not registered")
         return [Annotator(*row) for row in rows]
 
     def set_token(self, who: Annotator, digest: bytes) -> None:
@@ -222,10 +222,9 @@ class SqliteVotes:
         ):
             if pair not in found or choice not in CHOICES:
                 self._damaged(
-                    f"there is a vote {choice!r:.40} on pair {pair!r:.40} of study {study.id}, "
-                    "which cannot be"
+                    f"study {study.id} has an invalid vote {choice!r:.40} on pair {pair!r:.40}"
                 )
-            found[pair][annotator] = choice  # a later vote takes the place of the earlier one
+            found[pair][annotator] = choice  # a later vote replaces the earlier one
         return found
 
     def record_vote(self, study: Study, number: int, who: Annotator, choice: Preference) -> None:
@@ -277,7 +276,7 @@ class SqliteVotes:
 
 
 def has_tables(connection: sqlite3.Connection) -> bool:
-    """Whether a file holds any tables."""
+    """Whether a file has any tables."""
     return bool(connection.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()[0])
 
 
@@ -288,7 +287,7 @@ def prepare_file(connection: sqlite3.Connection, path: Path) -> None:
         try:
             set_durability(connection, path)
             break
-        # Two processes begin at once: SQLite does not wait for a change of the journal mode.
+        # Two processes may start at once: SQLite does not wait for a change of the journal mode.
         except sqlite3.OperationalError as wrong:
             if "locked" not in str(wrong) or time.monotonic() > deadline:
                 raise
@@ -303,14 +302,12 @@ def prepare_file(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def check_is_votes(connection: sqlite3.Connection, path: Path) -> None:
-    """Refuse a file that holds no votes, or was written by a newer Parley."""
+    """Refuse a file that is not a vote file, or was written by a newer Parley."""
     application, version = (
         connection.execute(f"PRAGMA {name}").fetchone()[0]
         for name in ("application_id", "user_version")
     )
     if application != APPLICATION:
-        raise StoreError(f"{path} holds no votes of Parley: move it away")
+        raise StoreError(f"{path} is not a vote file of Parley: move it to another folder")
     if version > VERSION:
-        raise StoreError(
-            f"{path} was written by a newer Parley: update with `pip install -U parley-eval`"
-        )
+        raise StoreError(f"{path} was written by a newer version of Parley: update Parley")

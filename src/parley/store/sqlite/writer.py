@@ -1,4 +1,4 @@
-"""The journal as one SQLite file: one writer thread, one commit for all that waits."""
+"""The journal as one SQLite file: one writer thread, which commits all waiting rows together."""
 
 from __future__ import annotations
 
@@ -64,8 +64,8 @@ from parley.store.sqlite.schema import migrate, version_of
 if TYPE_CHECKING:
     from parley.match.match import Outcome
 
-WATCH = 1.0  # seconds between two looks at another machine's beats
-CROWD, LINGER = 16, 0.003  # callers that make it worth waiting, and for how many seconds
+WATCH = 1.0  # seconds between two checks of another machine's heartbeats
+CROWD, LINGER = 16, 0.003  # how many callers make it worth waiting, and how many seconds
 
 
 class SqliteJournal:
@@ -88,15 +88,15 @@ class SqliteJournal:
         )
         self._kept: dict[int, dict[tuple[int, str, int], RecordedCall]] = {}
         self._effects: dict[int, dict[tuple[int, int], tuple[bytes, Any]]] = {}
-        self._chains: dict[int, ChainEnds] = {}  # of matches that are on record, and not ended
+        self._chains: dict[int, ChainEnds] = {}  # of recorded matches that have not ended
         self._played: dict[int, MatchRecord] = {}
 
     @classmethod
     async def open(
         cls, path: Path, notify: Callable[[str], None] = lambda said: None
     ) -> SqliteJournal:
-        """Take a run to play it: nobody else may play it meanwhile. `notify` is given what the
-        person should know if that takes long."""
+        """Claim a run exclusively, to play it. `notify` gets a message for the user if this takes
+        long."""
         try:
             connection = sqlite3.connect(
                 path,
@@ -125,13 +125,13 @@ class SqliteJournal:
         return journal
 
     async def _take(self, connection: sqlite3.Connection, notify: Callable[[str], None]) -> None:
-        """Claim the run. A process of this machine either runs or does not. One of another machine
-        holds the run as long as its beats are counted on, by whatever clock it goes."""
+        """Claim the run. A process of this machine owns it while the process runs; one of another
+        machine while its heartbeats continue."""
         seen: tuple[Any, ...] | None = None
         since = 0.0
         while True:
             connection.execute("BEGIN IMMEDIATE")
-            # an older Parley writes only the time; what it is does not matter, only that it moves
+            # an older Parley writes only the time; it is enough that it changes
             found = connection.execute("SELECT owner, token, beats, beat FROM runs").fetchone()
             owner = Owner.of(found[0] or "")
             if not found[0] or (owner.is_near and not is_running(owner)):
@@ -143,11 +143,14 @@ class SqliteJournal:
                 break
             connection.execute("ROLLBACK")
             if owner.is_near or found != seen:
-                raise StoreError(f"{self.path} is being played by {owner}: wait for it or stop it")
+                raise StoreError(
+                    f"{self.path} is being played by {owner}: wait until it ends, or stop it"
+                )
             if not silent:
                 notify(
-                    f"{owner} has this run: it is taken over if there is no sign of life for "
-                    f"{STALE:.0f} seconds"
+                    f"{owner} owns this run; Parley takes it over after {STALE:.0f} seconds "
+                    f"without "
+                    f"a heartbeat"
                 )
             await asyncio.sleep(WATCH)
         try:
@@ -162,11 +165,11 @@ class SqliteJournal:
         connection.execute("COMMIT")
 
     def _load(self, connection: sqlite3.Connection) -> None:
-        """Whether the run keeps digests, and what unfinished matches have on record."""
+        """Read whether the run keeps digests, and the records of unfinished matches."""
         (origin,) = connection.execute("SELECT origin FROM runs").fetchone()
         self.keeps_digests = origin is not None
         open_matches = "SELECT number FROM matches WHERE state NOT IN ('done', 'aborted')"
-        # the rounds of an open match are told again from the first on, and so is their chain
+        # the rounds of an open match are written again from the first on, and so is their chain
         for match, ends in open_chain_ends(connection).items():
             self._chains[match] = ends._replace(rounds="")
         for match, *row in connection.execute(
@@ -227,7 +230,9 @@ class SqliteJournal:
 
     async def finish(self, number: int, outcome: Outcome) -> None:
         if number not in self._played:
-            raise StoreError(f"match {number} is not being played: it has ended before")
+            raise StoreError(
+                f"match {number} is not being played: it has not started, or has already ended"
+            )
         batch = self._batch
         scores = [
             (number, seat.key, metric, value)
@@ -273,14 +278,14 @@ class SqliteJournal:
         await self.acknowledged()
 
     async def close(self) -> None:
-        """Let go of the run; the file is whole by itself afterwards."""
+        """Release the run; afterwards everything is in one file."""
         if self._thread.is_alive():
             await self._idle.wait()
             self._queue.put(None)
             await self._ended
 
     def acknowledged(self) -> asyncio.Future[None]:
-        """Done when everything that was put into the batch so far is on disk."""
+        """Wait until the current batch is on disk."""
         future: asyncio.Future[None] = self._loop.create_future()
         if self._fault:
             future.set_exception(StoreError(self._fault))
@@ -307,8 +312,8 @@ class SqliteJournal:
         self._queue.put(batch)
 
     def _acknowledge(self, batch: Batch, fault: str) -> None:
-        """Tell those who wait. After a fault nothing is written any more: a record with a hole in
-        it would be worse."""
+        """Wake the callers that wait. After a fault nothing more is written: an incomplete record
+        would be worse."""
         self._fault = self._fault or fault
         for future in [*batch.waiting, *(self._batch.waiting if self._fault else ())]:
             if not future.done():
@@ -319,7 +324,7 @@ class SqliteJournal:
         if self._fault:
             self._batch = Batch()
         if self._batch and len(batch.waiting) >= CROWD:
-            # many come: a commit that waits a little serves more of them
+            # with many callers, a short wait lets one commit serve more of them
             self._loop.call_later(LINGER, self._hand_over)
         elif self._batch:
             self._hand_over()
@@ -327,17 +332,15 @@ class SqliteJournal:
             self._idle.set()
 
     def _write_all(self, connection: sqlite3.Connection) -> None:
-        """The writer thread: one transaction a batch."""
+        """The writer thread: one transaction per batch."""
         try:
             while (batch := self._queue.get()) is not None:
                 fault = ""
                 try:
                     if not self._there():
-                        raise StoreError(
-                            "the file has been moved or deleted while it was being written"
-                        )
+                        raise StoreError("the file was moved or deleted during the run")
                     write_batch(connection, batch, self.token)
-                except Exception as wrong:  # whatever it is, nobody may wait for ever
+                except Exception as wrong:  # whatever it is, no caller may wait forever
                     fault = f"{self.path} could not be written: {wrong}"
                     with suppress(sqlite3.Error):
                         connection.execute("ROLLBACK")
@@ -349,7 +352,7 @@ class SqliteJournal:
             self._loop.call_soon_threadsafe(self._ended.set_result, None)
 
     def _there(self) -> bool:
-        """Whether the file that is written is still the one under its name."""
+        """Whether the path still leads to the file that is being written."""
         try:
             found = os.stat(self.path)
         except OSError:
@@ -358,8 +361,8 @@ class SqliteJournal:
 
 
 class MatchRecord:
-    """One match's part of the journal. Every row is digested with the one before it, unless the
-    run began without digests."""
+    """The journal of one match. Each row has a digest that covers the one before it, unless the run
+    began without digests."""
 
     __slots__ = (
         "_calls_end",
@@ -389,7 +392,7 @@ class MatchRecord:
 
     @property
     def chains(self) -> ChainEnds:
-        """Where the match's chains stand."""
+        """The last digests of the match's chains."""
         return ChainEnds(self._calls_end, self._effects_end, self._rounds_end)
 
     def call(self, round: int, seat: Seat, attempt: int) -> RecordedCall | None:
