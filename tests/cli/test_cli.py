@@ -195,8 +195,8 @@ def test_a_stopped_run_says_why_wherever_it_is_shown(tmp_path):
     out = parley("show", "last", cwd=tmp_path).out
     assert "stopped: 0 of 1 match; a: http://127.0.0.1:9/v1/chat/completions" in out
     result = parley_result(tmp_path)
-    assert "stopped: 0 of 1 matches" in repr(result)
-    assert "stopped: 0 of 1 matches" in result._repr_html_()
+    assert "stopped: 0 of 1 match" in repr(result)
+    assert "stopped: 0 of 1 match" in result._repr_html_()
 
 
 def parley_result(folder):
