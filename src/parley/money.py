@@ -1,4 +1,4 @@
-"""Prices of tokens, and what a run has cost. What is unknown is unknown, never zero."""
+"""Prices of tokens, and what a run has cost. An unknown cost is never zero."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from parley.store import RunReader, UsageRow
+from parley.tables import plural
 
 COUNTS = ("tokens_in", "tokens_cached", "tokens_written", "tokens_out", "tokens_reasoning")
 MILLION = 1_000_000
-FREE = ("bot", "scripted", "human")  # what is no model
+FREE = ("bot", "scripted", "human")  # participants that are not models
 
 
 class Rate(NamedTuple):
@@ -21,7 +22,7 @@ class Rate(NamedTuple):
     input: float
     cached_input: float
     output: float
-    written_input: float | None = None  # for what is written to a cache; None: as other input
+    written_input: float | None = None  # for input written to a cache; None: as other input
 
     @property
     def written(self) -> float:
@@ -34,12 +35,12 @@ class Rate(NamedTuple):
 
 @dataclass(frozen=True)
 class Price:
-    """What a model's tokens cost. Reasoning is part of the output, what a cache gave or was given
-    is part of the input."""
+    """The price of a model's tokens. Reasoning is part of the output; tokens read from or written
+    to a cache are part of the input."""
 
     rates: tuple[Rate, ...]  # by size of the call, the smallest first
-    source: str  # a file's name, public, or free
-    as_of: str = ""  # the day, and the release of the list that it stood in
+    source: str  # the name of a file, public, or free
+    as_of: str = ""  # the day, and the release of the public list
 
     @classmethod
     def flat(
@@ -65,7 +66,7 @@ class Price:
 
     @classmethod
     def kept(cls, found: Mapping[str, Any]) -> Price:
-        """A price as a run keeps it."""
+        """A price from the record of a run."""
         return cls(
             tuple(Rate(*rate) for rate in found["rates"]),
             str(found["source"]),
@@ -74,7 +75,7 @@ class Price:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """As a run keeps it."""
+        """The price for the record of a run."""
         return {
             "rates": [list(rate) for rate in self.rates],
             "source": self.source,
@@ -96,8 +97,8 @@ class Price:
         size: float | None = None,
         written: float | None = None,
     ) -> float:
-        """What is known of the cost of calls, each with about `size` input tokens; what was not
-        counted adds nothing."""
+        """The known cost of calls, each with about `size` input tokens; tokens that were not
+        counted add nothing."""
         rate, into = self.rate((tokens_in or 0) if size is None else size), tokens_in or 0
         read = min(cached or 0, into)
         kept = min(written or 0, into - read)
@@ -105,7 +106,7 @@ class Price:
         return (input + (tokens_out or 0) * rate.output) / MILLION
 
     def most(self, tokens_in: float, tokens_out: float) -> float:
-        """The most that a call of at most so many tokens can cost."""
+        """The maximum cost of a call with at most this many tokens."""
         reached = [rate for rate in self.rates if tokens_in > rate.above]
         into = max(max(rate.input, rate.cached_input, rate.written) for rate in reached)
         return (tokens_in * into + tokens_out * max(rate.output for rate in reached)) / MILLION
@@ -119,8 +120,8 @@ FindPrice = Callable[[str, Mapping[str, Any], str | None, datetime | None], Pric
 
 
 class Prices:
-    """The prices of a run's models: those that it was played at, else as a file here says, or as
-    publicly known."""
+    """The prices of a run's models: as the run recorded them, or else from the user's price file or
+    the public list."""
 
     def __init__(
         self,
@@ -130,19 +131,18 @@ class Prices:
         used: Mapping[tuple[str, str | None], Mapping[str, Any]] | None = None,
         look_up: FindPrice | None = None,
     ) -> None:
-        """`kept` are the prices that the run began with, by alias; `used` those by the names that
-        were really served.
+        """`kept` are the prices at the start of the run, by alias; `used` are those by the names
+        that endpoints reported.
 
-        `look_up` finds the price of a model that the run did not record; without it such a price is
-        unknown.
+        `look_up` finds a price that the run did not record; without it such a price is unknown.
         """
         self._models, self._on, self._kept, self._used = models, on, kept or {}, used or {}
         self._look_up: FindPrice = look_up or (lambda alias, options, served, on: None)
         self._found: dict[tuple[str, str | None], Price | None] = {}
 
     def of(self, alias: str, served: str | None = None) -> Price | None:
-        """The price of a model, by the name under which it was really served where that is known;
-        None: unknown."""
+        """The price of a model, by the name that the endpoint reported if there is one; None if
+        unknown."""
         if (alias, served) not in self._found:
             self._found[alias, served] = self._looked_up(alias, served)
         return self._found[alias, served]
@@ -161,7 +161,7 @@ class Prices:
         return found or kept or self._look_up(alias, options, None, self._on)
 
     def keep(self) -> dict[str, dict[str, Any]]:
-        """What is known by the names that were asked for, to stand in the run."""
+        """The known prices by requested model, for the record of the run."""
         found = {alias: self.of(alias) for alias in self._models}
         return {
             alias: price.facts
@@ -170,7 +170,7 @@ class Prices:
         }
 
     def used(self, served: Iterable[tuple[str, str | None]]) -> list[dict[str, Any]]:
-        """What is known by the names that were served, to stand in the run."""
+        """The known prices by served model, for the record of the run."""
         found = [
             (alias, name, self.of(alias, name))
             for alias, name in served
@@ -186,21 +186,21 @@ class Prices:
         return str(self._models[alias]["model"])
 
     def unknown(self) -> list[str]:
-        """Aliases whose price nobody knows."""
+        """The aliases without a known price."""
         return [alias for alias in self._models if self.of(alias) is None]
 
 
 def is_free(options: Mapping[str, Any]) -> bool:
-    """Whether a participant is no model at all."""
+    """Whether a participant is not a model, and so costs nothing."""
     return str(options["model"]).partition("/")[0] in FREE
 
 
 class Total(NamedTuple):
-    """A sum of which all, a part or nothing may be known."""
+    """A total that may be known fully, partly or not at all."""
 
     calls: int
-    usd: float | None  # None: not all of it is known
-    at_least: float | None  # what is known of it; None: nothing
+    usd: float | None  # None: not fully known
+    at_least: float | None  # the known part; None: nothing is known
 
     def __str__(self) -> str:
         if self.usd is not None:
@@ -209,8 +209,8 @@ class Total(NamedTuple):
 
 
 def prices_of(reader: RunReader, look_up: FindPrice | None = None) -> Prices:
-    """The prices that a run was played at; those that it did not record are looked up, as of the
-    day it was made."""
+    """The prices of a run. Prices that it did not record are looked up as of the day it was
+    created."""
     info = reader.info
     created = datetime.fromtimestamp(info.created, UTC)
     used = {(each["alias"], each.get("served")): each for each in reader.prices()}
@@ -218,11 +218,10 @@ def prices_of(reader: RunReader, look_up: FindPrice | None = None) -> Prices:
 
 
 def cost_rows(reader: RunReader, prices: Prices | None = None) -> list[dict[str, Any]]:
-    """The `cost` object: calls, tokens and money by model and role; what is unknown is null, not
-    zero.
+    """The `cost` object: calls, tokens and cost by model and role; unknown is null, not zero.
 
-    `usd` is null unless all of it is known; `usd_at_least` is the part that is. `lost` are requests
-    that broke off after they had left: they may have been paid, and are no calls here.
+    `usd` is null unless it is fully known; `usd_at_least` is the known part. `lost` counts requests
+    that got no reply after they were sent: they may have been billed, and do not count as calls.
     """
     prices = prices or prices_of(reader)
     known, starts = known_prices(reader, prices)
@@ -244,8 +243,8 @@ def cost_rows(reader: RunReader, prices: Prices | None = None) -> list[dict[str,
 def stage_cost_rows(
     reader: RunReader, prices: Prices, streams: frozenset[str] = frozenset()
 ) -> dict[tuple[int, str, str, str], dict[str, Any]]:
-    """The same by stage, arm, model and role of a run that evolves; all stages of a stream are
-    taken together, as stage 1. Requests that broke off are not known by stage, and are in none."""
+    """The same by stage, arm, model and role of a run with the plan evolve; all stages of a stream
+    count as stage 1. Lost requests have no stage and are not included."""
     known, starts = known_prices(reader, prices)
     found: dict[tuple[int, str, str, str], dict[str, Any]] = {}
     for stage, arm, row in reader.usage_by_stage(starts):
@@ -262,7 +261,7 @@ def stage_cost_rows(
 def known_prices(
     reader: RunReader, prices: Prices
 ) -> tuple[dict[tuple[str, str | None], Price | None], list[int]]:
-    """The price of each model that was served, and the sizes of calls from which on they change."""
+    """The price of each served model, and the call sizes at which prices change."""
     known = {pair: prices.of(*pair) for pair in set(reader.served_models())}
     rates = [rate for price in known.values() if price for rate in price.rates]
     return known, sorted({rate.above for rate in rates if rate.above > 0})
@@ -281,14 +280,14 @@ def add_usage(cell: dict[str, Any], row: UsageRow, price: Price | None) -> None:
 
 
 def empty_cost_row(alias: str, role: str) -> dict[str, Any]:
-    """A row of which nothing is known yet."""
+    """A row without any calls yet."""
     counts = {"calls": 0, **dict.fromkeys(COUNTS), "lost": 0}
     return {"alias": alias, "role": role, **counts, "usd": 0.0, "usd_at_least": None}
 
 
 def price_rows(reader: RunReader, prices: Prices | None = None) -> list[dict[str, Any]]:
-    """The `prices` object: at what USD per million tokens costs are shown, by model and by the name
-    it was served under."""
+    """The `prices` object: the prices behind the costs, in USD per million tokens, by model and by
+    the name that its endpoint reported."""
     prices = prices or prices_of(reader)
     found = ((alias, served, prices.of(alias, served)) for alias, served in reader.served_models())
     return [
@@ -306,7 +305,7 @@ def price_rows(reader: RunReader, prices: Prices | None = None) -> list[dict[str
 
 
 def known_cost(row: UsageRow, price: Price | None) -> tuple[float | None, bool]:
-    """What is known of the cost of some calls, and whether that is all of it."""
+    """The known cost of some calls, and whether that is all of it."""
     if price is None:
         return None, False
     if price.free:
@@ -334,13 +333,12 @@ def total_cost(rows: Iterable[Mapping[str, Any]]) -> Total:
 
 
 def format_usd(usd: float) -> str:
-    """USD for people: cents, and more digits where there are none."""
+    """USD for people: cents, or more digits for smaller amounts."""
     return f"{usd:,.2f}" if usd >= 1 or not usd else f"{usd:.4f}" if usd >= 0.0001 else f"{usd:.1e}"
 
 
 def cost_remarks(rows: list[dict[str, Any]]) -> list[str]:
-    """What a run has cost, and which of its requests may have cost more; nothing where nobody sends
-    a bill."""
+    """The cost of a run, and the requests that may have cost more; empty if nothing is billed."""
     if not any(row["usd"] is None or row["usd"] for row in rows):
         return []
     aliases = dict.fromkeys(row["alias"] for row in rows)
@@ -358,12 +356,11 @@ def cost_remarks(rows: list[dict[str, Any]]) -> list[str]:
     )
     more = f" and {len(billed) - 8} more" if len(billed) > 8 else ""
     lines = [
-        f"cost: {said} for {whole.calls:,} calls" + (f" ({shown}{more})" if len(each) > 1 else "")
+        f"cost: {said} for {plural(whole.calls, 'call')}"
+        + (f" ({shown}{more})" if len(each) > 1 else "")
     ]
     lost = {alias: sum(row["lost"] for row in rows if row["alias"] == alias) for alias in aliases}
     if any(lost.values()):
         found = ", ".join(f"{alias} {count}" for alias, count in lost.items() if count)
-        lines.append(
-            f"requests that broke off on the way and may have been paid without a reply: {found}"
-        )
+        lines.append(f"requests that got no reply and may have been billed: {found}")
     return lines

@@ -1,4 +1,4 @@
-"""Tables as text, markdown, LaTeX, CSV and HTML: one content, five faces."""
+"""Tables as text, markdown, LaTeX, CSV and HTML; numbers and short texts for people."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from typing import TypeVar
 from parley.errors import unknown_name
 
 FORMATS = ("text", "markdown", "latex", "csv", "html")
-# what stays together when a line is broken: a gap, a sign that is a word by itself, other words
+# what stays together when a line is wrapped: a gap, a character that is a word, other words
 WORDS = re.compile(
     r"\s+|[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef]"
     r"|[^\s|\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef]+\|?|\|"
 )
 GAP = "  "  # between two columns
-NARROWEST = 12  # columns of a terminal that words get at least
-# what a spreadsheet would take for a formula, and the numbers that it may
+NARROWEST = 12  # the minimum width of a column of words
+# cells that a spreadsheet would read as a formula, and numbers, which are no formulas
 FORMULA = re.compile(r"\s*[=+\-@]")
 NUMBER = re.compile(r"[-+]?[\d.,]*(?:[eE][-+]?\d+)?%?(?: \([-+\d.,% to–]*\))?")
 K = TypeVar("K", bound=Hashable)
@@ -37,17 +37,17 @@ class Table:
 
     header: Sequence[str]
     rows: Sequence[Sequence[str]]
-    left: int = 1  # how many columns are words, and stand at the left
-    note: str = ""  # lines that belong to the table; every form but CSV carries them
-    title: str = ""  # likewise
-    drawings: Sequence[str] = ()  # one at the end of each row; shown as text only, where they fit
-    # columns that a text goes without where it would be too wide, each with its line of the note
+    left: int = 1  # how many columns are words and left-aligned
+    note: str = ""  # lines below the table; every format except CSV has them
+    title: str = ""  # every format except CSV has it
+    drawings: Sequence[str] = ()  # one at the end of each row; only in text, and only if they fit
+    # columns that text drops if the table is too wide, each with its line of the note
     optional: Mapping[str, str] = field(default_factory=dict)
 
     def render(self, form: str = "text", width: int | None = None) -> str:
-        """The table in one of its forms. In those that people read on a terminal, nothing in it
-        can steer the terminal; in CSV no text is a formula; hidden characters are shown in all.
-        `width`: how many columns a text may take."""
+        """The table in one of `FORMATS`. Control characters cannot reach the terminal, no cell of a
+        CSV file is a formula, and hidden characters are always shown. `width` is the maximum width
+        of text."""
         match form:
             case "text":
                 return self._visible()._text(width)
@@ -99,7 +99,7 @@ class Table:
         return "\n\n".join(filter(None, [title, text, note]))
 
     def _without_what_is_too_wide(self, width: int) -> Table:
-        """The same table without drawings, then without optional columns, as far as needed."""
+        """The same table without drawings, then without optional columns, until it fits."""
         table = self
         if table.drawings and table._total_width() > width:
             table = replace(table, drawings=())
@@ -122,7 +122,8 @@ class Table:
         return sum(widths) + len(GAP) * (len(widths) - 1)
 
     def _column_groups(self, width: int | None) -> list[str]:
-        """The table as text; one that is too wide goes on below, with its first columns again."""
+        """The table as text; if it is too wide, the other columns follow below, after the first
+        ones again."""
         widths = self._column_widths()
         first, groups = list(range(self.left)), list[list[int]]([[]])
         if width is not None:
@@ -136,7 +137,7 @@ class Table:
         return [self._lay_out([*first, *group], widths) for group in groups]
 
     def _narrow_words(self, widths: list[int], width: int) -> None:
-        """Where columns of words leave no room for one of numbers, give the widest less."""
+        """Narrow the widest column of words if there is no room for a column of numbers."""
         numbers = [max(widths[self.left :]) + len(GAP)] if widths[self.left :] else []
         taken = sum(widths[: self.left]) + len(GAP) * (self.left - 1) + sum(numbers)
         if taken > width and self.left:
@@ -144,7 +145,7 @@ class Table:
             widths[widest] = max(NARROWEST, widths[widest] - (taken - width))
 
     def _lay_out(self, columns: Sequence[int], widths: Sequence[int]) -> str:
-        """Some columns as text; words that are too long for their column go on below."""
+        """Some columns as text; cells that are too long are wrapped."""
 
         def lines(row: Sequence[str], drawing: str = "") -> list[str]:
             cells = [break_cell(row[at], widths[at]) for at in columns]
@@ -215,16 +216,16 @@ class Table:
 
 
 def terminal_width() -> int | None:
-    """How many columns the terminal has; None where the output goes to a file or a pipe and
-    `COLUMNS` is not set."""
+    """The width of the terminal; None if the output goes to a file or a pipe and `COLUMNS` is not
+    set."""
     if not (os.environ.get("COLUMNS") or sys.stdout.isatty()):
         return None
     return shutil.get_terminal_size().columns
 
 
 def break_paragraph(paragraph: str, room: int) -> list[str]:
-    """One paragraph in lines: between words, between signs that are words by themselves, after
-    "|", within a word that is too long."""
+    """Wrap a paragraph: between words, between characters that are words (Chinese), after "|", or
+    inside a word that is too long."""
     lines, line, taken = [], "", 0
     for word in WORDS.findall(paragraph):
         if taken + text_width(word) > room and line.strip():
@@ -241,30 +242,30 @@ def break_paragraph(paragraph: str, room: int) -> list[str]:
 
 
 def break_cell(text: str, width: int) -> list[str]:
-    """The lines of a cell: one, if it is not wider than its column."""
+    """The lines of a cell; one if it fits its column."""
     return [text] if text_width(text) <= width else break_paragraph(text, width)
 
 
 def break_lines(text: str, width: int | None) -> str:
-    """A text with its lines broken where they are too long."""
+    """Wrap the lines of a text that are too long."""
     if width is None:
         return text
     return "\n".join(part for line in text.split("\n") for part in break_paragraph(line, width))
 
 
 def text_width(text: str) -> int:
-    """How many columns a text takes on a terminal."""
+    """The width of a text on a terminal."""
     return sum(2 if unicodedata.east_asian_width(mark) in "WF" else 1 for mark in text)
 
 
 def pad_cell(text: str, width: int, left: bool) -> str:
-    """A cell filled up to its column's width."""
+    """A cell padded to the width of its column."""
     space = " " * (width - text_width(text))
     return text + space if left else space + text
 
 
 def format_number(value: float | None, digits: int = 2) -> str:
-    """A number for a table, half rounded up as the papers do; unknown is a dash, never zero."""
+    """A number for a table, rounded half up as in the papers; a missing one is a dash, never 0."""
     return "–" if value is None else round_half_up(value, digits)
 
 
@@ -313,8 +314,8 @@ def format_p_value(value: float | None) -> str:
 
 
 def pivot(cells: Iterable[tuple[tuple[str, ...], K, str]], columns: Sequence[K]) -> list[list[str]]:
-    """The rows of a table from its cells, which have a row's first columns, a column and a text.
-    Rows come in the order of their first cells, and a missing cell is a dash."""
+    """The rows of a table from cells of (first columns of the row, column, text). Rows are in the
+    order of their first cells, and a missing cell is a dash."""
     rows: dict[tuple[str, ...], dict[K, str]] = {}
     for row, column, text in cells:
         rows.setdefault(row, {})[column] = text
@@ -322,33 +323,33 @@ def pivot(cells: Iterable[tuple[tuple[str, ...], K, str]], columns: Sequence[K])
 
 
 def plural(count: int, one: str, many: str = "") -> str:
-    """A number of things in words."""
+    """A count with its noun: `1 call`, `2 calls`."""
     return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
 def format_signed(value: float | None, digits: int = 2) -> str:
-    """A difference as text."""
+    """A number with its sign."""
     text = format_number(value, digits)
     return text if value is None or text.startswith("-") else f"+{text}"
 
 
 def shorten(value: object, most: int = 80) -> str:
-    """A value as it may stand in a message: short."""
+    """A value for a message, shortened."""
     try:
         words = value if isinstance(value, str) else repr(value)
-    # a whole number too long to print, a list of lists of lists
+    # an int that is too long to print, a list that is nested too deeply
     except (ValueError, RecursionError):
-        words = "something that cannot be printed"
+        words = "a value that cannot be printed"
     return words if len(words) <= most else words[: most - 1] + "…"
 
 
 def format_item_count(count: int) -> str:
-    """So many items, in words."""
+    """A number of items: `1 item`, `2 items`."""
     return "1 item" if count == 1 else f"{count} items"
 
 
 def round_half_up(value: float | None, digits: int = 2) -> str:
-    """A number as the paper prints it: half is rounded up, and what was not played is a dash."""
+    """A number as the papers print it: rounded half up, and a dash if it is missing."""
     if value is None:
         return "-"
     clean = Decimal(f"{value:.{digits + 8}f}")  # 8.265 is a little less than that in binary
@@ -357,15 +358,15 @@ def round_half_up(value: float | None, digits: int = 2) -> str:
 
 
 def to_csv_cell(text: str) -> str:
-    """A cell of a CSV file: hidden characters are shown, and a text that a spreadsheet would take
-    for a formula begins with an apostrophe. Numbers stay as they are."""
+    """A cell of a CSV file: hidden characters are shown, and text that a spreadsheet would read as
+    a formula gets an apostrophe. Numbers stay as they are."""
     text = show_hidden(text).replace("\r\n", "\n").replace("\r", "\n")
     return f"'{text}" if FORMULA.match(text) and not NUMBER.fullmatch(text) else text
 
 
 def make_visible(text: str) -> str:
-    """A text in which everything that steers a terminal, turns the direction of writing or cannot
-    be seen is a sign that one can see."""
+    """Replace control characters, characters that change the writing direction and invisible ones
+    by visible signs."""
     text = show_hidden(text)
     if text.isprintable():
         return text
@@ -373,15 +374,15 @@ def make_visible(text: str) -> str:
 
 
 def make_character_visible(character: str) -> str:
-    """A character, or the sign that stands for it."""
+    """A character, or a visible sign for it."""
     if character == "\n" or unicodedata.category(character) not in ("Cc", "Cs", "Zl", "Zp"):
         return character
     code = ord(character)
     return chr(0x2400 + code) if code < 0x20 else "\u2421" if code == 0x7F else f"<U+{code:04X}>"
 
 
-# A text can hold words that people and models read differently: U+202E turns letters around, U+200B
-# splits a word for one reader and not for another.
+# A text can contain characters that people and models read differently: U+202E reverses letters,
+# U+200B splits a word for a model but not for a person.
 # Directions (U+061C, U+200E, U+202A…), spaces and joiners without a width, soft hyphens, byte order
 # marks, annotations, tags, and letters and marks that are drawn as nothing. Signs of numbers and
 # the like, which are of the same category but can be seen, are not among them.
@@ -411,8 +412,7 @@ NEEDED = re.compile(
 
 
 def show_hidden(text: str) -> str:
-    """A text in which every hidden character that no script or emoji needs is shown by its
-    number, as in <U+202E>."""
+    """Replace every hidden character that no script or emoji needs by its code, as in <U+202E>."""
     if text.isascii() or not HIDDEN.search(text):
         return text
     needed = {at for found in NEEDED.finditer(text) for at in range(*found.span())}

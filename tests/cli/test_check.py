@@ -62,12 +62,15 @@ def test_a_run_goes_on_after_its_bot_was_mended_and_not_under_another_rule(tmp_p
     assert "fix the code, then resume with: parley resume" in done.err
     assert "--task ./coin.py" in done.err
     game.write_text(source.replace("HALF", "'5'").replace("players, 1)", "players, 0)"))
-    assert "under another rule start" in parley("resume", "first", cwd=tmp_path, code=2).err
+    assert (
+        "if its rule has changed, start a new run"
+        in parley("resume", "first", cwd=tmp_path, code=2).err
+    )
     done = parley("resume", "first", "--task", "./coin.py", cwd=tmp_path, code=None)
-    assert "was begun under another rule of coin: undo the change" in done.err
+    assert "was started with another rule of coin: undo the change" in done.err
     game.write_text(source.replace("HALF", "'5'"))
     done = parley("resume", "first", "--task", "./coin.py", cwd=tmp_path)
-    assert "bots of coin have changed since this run began" in done.err
+    assert "the bots of coin have changed since this run started" in done.err
     found = parley("audit", "first", "--json", "--task", "./coin.py", cwd=tmp_path).json
     assert found["breaches"] == []
     assert found["checked"]["replay"] == 1

@@ -447,7 +447,7 @@ WRONG = {
                     "nothing"),
     "a sandbox and none": (
         ("run", "code_review", *PAIR, "--sandbox", "docker", "--unsafe-run-code-without-isolation"),
-        "give one of the two"
+        "use one of the two"
     ),
     "unknown run": (("show", "nothing"), "unknown run"),
     "unknown match": (("show", "public", "99"), "1 to 4"),
@@ -505,7 +505,7 @@ def test_a_prompt_can_be_replaced_by_a_file(tmp_path):
         "run", "public_goods", *PAIR, "--prompt", "public_goods.turn=bad.txt", cwd=tmp_path, code=2
     )
     assert (
-        "unknown variable in your text for prompt 'turn': 'who'; there are: endowment" in done.err
+        "unknown variable in your text for prompt 'turn': 'who'; available: endowment" in done.err
     )
 
 

@@ -99,13 +99,13 @@ def test_a_shell_completes_tasks_runs_and_models(tmp_path, monkeypatch):
 
 def test_extras_are_those_of_the_package_and_missing_ones_are_named(tmp_path, monkeypatch):
     project = tomllib.loads((HERE / "pyproject.toml").read_text())["project"]
-    optional = set(project["optional-dependencies"]) - {"test", "check"}
+    optional = set(project["optional-dependencies"]) - {"test", "check", "docs"}
     assert {extra.name for extra in EXTRAS} == optional
     missing = Extra("frames", "tables", ("no_such_module_anywhere",))
     monkeypatch.setattr("parley.config.extras.EXTRAS", (missing,))
     assert missing_extras() == [
-        "frames: not installed (no_such_module_anywhere missing), for tables: "
-        "pip install 'parley-eval[frames]'"
+        "frames: not installed (missing: no_such_module_anywhere); needed for tables; "
+        "install with: pip install 'parley-eval[frames]'"
     ]
     assert "extra frames: not installed" in parley("models", cwd=tmp_path).out
     assert "extra frames: not installed" in parley("doctor", "--no-calls", cwd=tmp_path).out

@@ -355,30 +355,33 @@ models:
     [
         ("", ["experiment.yaml is empty"]),
         ("# nothing\n", ["experiment.yaml is empty"]),
-        ("- a\n", ["line 1", "wanted keys with values, found a list"]),
+        ("- a\n", ["line 1", "expected keys with values, found a list"]),
         ("kind: experiment\ntask: [\n", ["line 3", "not readable as YAML"]),
         ("kind: experiment\n\ttask: x\n", ["line 2", "not readable as YAML", "\\t"]),
         ("kind: experiment\nname: \x01\n", ["line 2", "not readable as YAML"]),
         (f"{HEAD}---\na: b\n", ["line 3", "another document"]),
-        (f"{HEAD}? [a]\n: b\n", ["line 3", "a key must be a text"]),
+        (f"{HEAD}? [a]\n: b\n", ["line 3", "a key must be a string"]),
         (f"{HEAD}name: !!python/name:os.system\n", ["line 3", "not readable as YAML"]),
-        ("task: public_goods\n", ["kind is missing", "wanted kind: experiment"]),
+        ("task: public_goods\n", ["kind is missing", "expected kind: experiment"]),
         ("kind: experiment\n", ["task is missing", "the name of a task"]),
-        ("kind: task\n", ["line 1", "name is missing", "small letters"]),
-        ("kind: suite\n", ["line 1", "kind", "this version has no suites of experiments yet"]),
-        ("kind: [a]\n", ["line 1", "wanted kind: experiment or kind: task, found a list"]),
+        ("kind: task\n", ["line 1", "name is missing", "lowercase letters"]),
+        (
+            "kind: suite\n",
+            ["line 1", "kind", "does not support suites of experiments"],
+        ),
+        ("kind: [a]\n", ["line 1", "expected kind: experiment or kind: task, found a list"]),
         (
             f"{HEAD}stop: {{half_width: -3}}\n",
-            ["line 3", "stop", "half_width", "wanted a number above 0", "found -3"],
+            ["line 3", "stop", "half_width", "expected a number above 0", "found -3"],
         ),
         (
             f"{HEAD}stop: {{halfwidth: 3}}\n",
             ["line 3", "stop", "unknown key 'halfwidth'; did you mean 'half_width'?"],
         ),
-        (f"{HEAD}stop: {{top: 2}}\n", ["line 3", "stop", "stop.top K is the aim of a race"]),
+        (f"{HEAD}stop: {{top: 2}}\n", ["line 3", "stop", "stop.top only works in a race"]),
         (
             f"{HEAD}budget: {{usd: much}}\n",
-            ["line 3", "budget.usd", "wanted a number of USD, 0 or more, found 'much'"],
+            ["line 3", "budget.usd", "expected a number of USD, 0 or more, found 'much'"],
         ),
         (
             "kind: experiment\ntaks: public_goods\n",
@@ -390,27 +393,27 @@ models:
         ),
         (
             "kind: experiment\ntask: ./nothing.py\n",
-            ["line 2", "task", "there is no task file nothing.py"],
+            ["line 2", "task", "task file nothing.py does not exist"],
         ),
         (f"{HEAD}seed: 1\nname: x\nseed: 2\n", ["line 5", "seed is given twice, first in line 3"]),
-        (f"{HEAD}seed:\n", ["line 3", "seed", "wanted a whole number, found nothing"]),
+        (f"{HEAD}seed:\n", ["line 3", "seed", "expected a whole number, found nothing"]),
         (
             f"{HEAD}items: many\n",
-            ["line 3", "items", "wanted a whole number from 1 on, found 'many'"],
+            ["line 3", "items", "expected a whole number, 1 or more, found 'many'"],
         ),
         (
             f"{HEAD}repeats: true\n",
-            ["line 3", "repeats", "wanted a whole number from 1 on, found True"],
+            ["line 3", "repeats", "expected a whole number, 1 or more, found True"],
         ),
         (f"{HEAD}concurrency: 0\n", ["line 3", "concurrency", "found 0"]),
-        (f"{HEAD}standardise: never\n", ["line 3", "standardise", "wanted on_error or always"]),
+        (f"{HEAD}standardise: never\n", ["line 3", "standardise", "expected on_error or always"]),
         (f"{HEAD}plan: togther\n", ["line 3", "plan", "did you mean 'together'?"]),
         (f"{HEAD}set:\n  ronds: 3\n", ["line 4", "set.ronds", "did you mean 'rounds'?"]),
-        (f"{HEAD}set:\n  rounds: x\n", ["line 4", "set.rounds", "wants a whole number, got 'x'"]),
+        (f"{HEAD}set:\n  rounds: x\n", ["line 4", "set.rounds", "must be a whole number, not 'x'"]),
         (f"{HEAD}set:\n  rounds: 0\n", ["line 3", "set", "rounds must be at least 1"]),
         (
             f"{HEAD}set: 3\n",
-            ["line 3", "set", "wanted parameters of the task, as key: value, found 3"],
+            ["line 3", "set", "expected parameters of the task, as key: value, found 3"],
         ),
         (
             f"{HEAD}models:\n  gpt-4.1: {{temperature: 0}}\n",
@@ -447,11 +450,11 @@ models:
         ),
         (
             f"{HEAD}{FOUR}contestants: rider\n",
-            ["line 8", "contestants", "wanted a list of aliases, found 'rider'"],
+            ["line 8", "contestants", "expected a list of aliases, found 'rider'"],
         ),
         (
             f"{HEAD}{FOUR}contestants: [rider, 7]\n",
-            ["line 8", "contestants[1]", "wanted an alias, or [ALIAS=]PROVIDER/NAME, found 7"],
+            ["line 8", "contestants[1]", "expected an alias, or [ALIAS=]PROVIDER/NAME, found 7"],
         ),
         (f"{HEAD}{FOUR}contestants: [rider, rider]\n", ["two models are called 'rider'"]),
         (
@@ -540,7 +543,7 @@ def test_an_experiment_may_seat_aliases_for_all_runs_and_its_own_come_first(here
 def test_an_unknown_alias_says_where_it_looked(here, monkeypatch):
     with pytest.raises(
         UsageError,
-        match=r"unknown alias 'random'.*models\.yaml, which is not there.*like bot/random",
+        match=r"unknown alias 'random'.*models\.yaml \(not found\).*like bot/random",
     ):
         ran("public_goods", "-m", "random")
     wrote("strong: {model: bot/random}\n", "models.yaml")
@@ -599,7 +602,7 @@ def test_python_takes_models_in_every_form(here):
     models = {"a": "bot/random", "b": {"model": "bot/random", "concurrency": 1}, "c": mine}
     result = parley.run("public_goods", models, repeats=1)
     assert sorted({row["alias"] for row in result.data["results"]}) == ["a", "b", "c"]
-    with pytest.raises(UsageError, match="a model is a name, a function or"):
+    with pytest.raises(UsageError, match="a model must be a name, a function or"):
         parley.run("public_goods", [3])
     with pytest.raises(UsageError, match="two models are called 'random'"):
         parley.run("public_goods", ["bot/random", "bot/random"])
@@ -607,7 +610,7 @@ def test_python_takes_models_in_every_form(here):
         parley.run("public_goods", [lambda view: "1", lambda view: "2"])
     with pytest.raises(UsageError, match=r"no models"):
         parley.run("public_goods")
-    with pytest.raises(UsageError, match="standardise: wanted on_error or always, found 'nie'"):
+    with pytest.raises(UsageError, match="standardise must be on_error or always, not 'nie'"):
         parley.run("public_goods", ["bot/random", "bot/null"], standardise="nie")
 
 

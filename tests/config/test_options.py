@@ -151,7 +151,9 @@ def test_a_new_option_is_one_field():
 def test_a_value_that_does_not_fit_is_refused_as_it_was_given(name, value, said):
     with pytest.raises(UsageError, match=said):
         check_options(from_keywords(**{name: value}))
-    with pytest.raises(UsageError, match=said.replace(f"{name}:", f"{OPTIONS[name].flag}:")):
+    with pytest.raises(
+        UsageError, match=said.replace(f"{name} must", f"{OPTIONS[name].flag} must")
+    ):
         check_options(from_flags(**{name: value}))
 
 

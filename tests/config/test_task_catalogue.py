@@ -110,7 +110,7 @@ def installed(monkeypatch, tmp_path):
         ("1 / 0\n", "Coin", "task broken cannot be loaded: ZeroDivisionError"),
         ("raise SystemExit(3)\n", "Coin", "SystemExit"),
         (GAME, "Toss", "AttributeError"),
-        (GAME, "TURN", "is no class derived from parley.Task"),
+        (GAME, "TURN", "is not a subclass of parley.Task"),
         (GAME.replace("@dataclass(frozen=True)", ""), "Coin", "write @dataclass"),
     ],
 )
@@ -135,8 +135,8 @@ def test_an_installed_task_is_found_and_never_replaces_one_of_ours(installed):
     assert task_class("public_goods").__name__ == "PublicGoods"
     _, faults = installed_tasks()
     assert faults == [
-        "package pack-public_goods brings a task called public_goods, which is not used: Parley "
-        "has one of that name itself; give it another name there"
+        "the task public_goods of package pack-public_goods is ignored, because Parley has a task "
+        "of that name: rename it in the package"
     ]
 
 
@@ -163,5 +163,5 @@ def test_two_parts_of_one_name_are_found_before_anything_is_played(game, tmp_pat
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(tmp_path)
         said = parley("run", path, "-m", "bot/null", cwd=tmp_path, env=env, code=1).err
-    assert "coin: two parts are called 'one'" in said
+    assert "coin: two parts are named 'one'" in said
     assert not (tmp_path / "runs").exists()

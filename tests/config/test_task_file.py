@@ -139,7 +139,7 @@ def test_a_dataset_takes_the_place_of_the_items_in_the_file(file, tmp_path):
         store=tmp_path / "runs",
     )
     assert {row["item"] for row in result.matches} == {"1"}
-    with pytest.raises(UsageError, match="played on items"):
+    with pytest.raises(UsageError, match="needs items"):
         run(file(TEXT + FIELDS + CHRF), ["bot/random", "bot/null"], store=tmp_path / "runs")
 
 
@@ -282,14 +282,14 @@ def test_a_task_file_without_its_kind_is_told_what_to_say(file, kind):
         (TEXT.replace("name: verse\n", ""), "line 1: name is missing"),
         (
             TEXT.replace("name: verse", "name: My Verse"),
-            "line 2: name: wanted a name of small letters",
+            "line 2: name: expected a name of lowercase letters",
         ),
         (TEXT + "round: 3\n", "line 11: round: unknown key 'round'; did you mean 'rounds'"),
-        (TEXT + "rounds: 0\n", "line 11: rounds: wanted a whole number from 1 on, found 0"),
-        (TEXT + "answers: songs\n", "line 11: answers: wanted comments or text"),
+        (TEXT + "rounds: 0\n", "line 11: rounds: expected a whole number, 1 or more, found 0"),
+        (TEXT + "answers: songs\n", "line 11: answers: expected comments or text"),
         (
             TEXT.replace("editor: critic", "editor: poet"),
-            "line 4: editor: writer, editor and judge are three roles",
+            "line 4: editor: writer, editor and judge need three different names",
         ),
         (
             TEXT.replace("  write: Write about {subject}.\n", ""),
@@ -307,52 +307,52 @@ def test_a_task_file_without_its_kind_is_told_what_to_say(file, kind):
         ),
         (
             TEXT + ITEMS + "metric: blue\n",
-            "line 14: metric: wanted bleu, chrf or package.module:function, found blue",
+            "line 14: metric: expected bleu, chrf or package.module:function, found blue",
         ),
         (
             TEXT + ITEMS + "metric: bleu\n",
-            "line 14: metric: bleu wants items with a field reference, and language",
+            "line 14: metric: bleu needs items with a field reference, and the key language",
         ),
         (
             TEXT + ITEMS + "metric: nowhere:to\n",
-            "line 14: metric: nowhere:to: wanted a function of a file in the folder",
+            "line 14: metric: nowhere:to: the function must be in the folder",
         ),
         (TEXT + ITEMS + "  - {id: fog, subject: fog}\n", r"line 14: items\[2\]: .*no reference"),
         (
             TEXT + ITEMS + "  - {id: a, subject: b, reference: c, extra: d}\n",
-            r"line 14: items\[2\]: no field extra",
+            r"line 14: items\[2\]: the items before have no field extra",
         ),
         (
             TEXT + "items:\n  - {said: x}\n",
-            r"line 12: items\[0\]\.said: said has a meaning of its own",
+            r"line 12: items\[0\]\.said: said has a special meaning",
         ),
         (
             TEXT + "fields: [subject, said]\n",
-            r"line 11: fields\[1\]: said has a meaning of its own",
+            r"line 11: fields\[1\]: said has a special meaning",
         ),
-        (TEXT + "fields: [subject, class]\n", r"line 11: fields\[1\]: class is a word of Python"),
-        (TEXT + "fields: [subject, subject]\n", r"line 11: fields\[1\]: subject is named twice"),
+        (TEXT + "fields: [subject, class]\n", r"line 11: fields\[1\]: class is a Python keyword"),
+        (TEXT + "fields: [subject, subject]\n", r"line 11: fields\[1\]: subject is listed twice"),
         (
             TEXT + "items:\n  - {subject: a, my key: x}\n",
-            r"line 12: items\[0\]\.my key: wanted the name of a field",
+            r"line 12: items\[0\]\.my key: expected a field name",
         ),
         (
             TEXT + "items:\n  - {subject: [a, b]}\n",
-            r"line 12: items\[0\]\.subject: wanted a text or a number, found a list",
+            r"line 12: items\[0\]\.subject: expected a string or a number, found a list",
         ),
         (TEXT + "items:\n  - {subject: }\n", r"line 12: items\[0\]: item 1: no subject"),
-        (TEXT.replace("kind: task", "kind: tsk"), "line 1: kind: wanted kind: task, found 'tsk'"),
-        (TEXT.replace("kind: task\n", ""), "line 1: kind is missing: wanted kind: task"),
+        (TEXT.replace("kind: task", "kind: tsk"), "line 1: kind: expected kind: task, found 'tsk'"),
+        (TEXT.replace("kind: task\n", ""), "line 1: kind is missing: expected kind: task"),
         (
             TEXT.replace("  review:", "  reviev:"),
             r"line 7: prompts\.reviev: unknown key 'reviev'; did you mean 'review'",
         ),
         (
             TEXT + ITEMS.replace("id: snow", "id: rain"),
-            r"line 13: items\[1\]: .*id 'rain'.* line 12",
+            r"line 13: items\[1\]: .*line 12 .*id 'rain'",
         ),
         (TEXT, r"line 6: prompts\.write: .*subject.*add items or fields"),
-        (TEXT + "vote: most\n", "line 11: vote: wanted mean or median, found 'most'"),
+        (TEXT + "vote: most\n", "line 11: vote: expected mean or median, found 'most'"),
         (
             TEXT.replace("  critic: was it true?", "  critic: true in {number}?") + ITEMS,
             r"line 10: rubric\.critic: .*'number'",
@@ -367,15 +367,15 @@ def test_a_task_file_without_its_kind_is_told_what_to_say(file, kind):
         ),
         (
             TEXT.replace("Write about {subject}.", "[a, b]"),
-            r"line 6: prompts\.write: wanted the words .*, found a list",
+            r"line 6: prompts\.write: expected the prompt .*, found a list",
         ),
         (
             TEXT.replace("Write about {subject}.", "12"),
-            r"line 6: prompts\.write: wanted the words .*, found 12",
+            r"line 6: prompts\.write: expected the prompt .*, found 12",
         ),
         (
             TEXT.replace("Write about {subject}.", "!!binary aGk="),
-            r"line 6: prompts\.write: wanted the words .*, found b'hi'",
+            r"line 6: prompts\.write: expected the prompt .*, found b'hi'",
         ),
         (
             TEXT.replace("Write about {subject}.", "!!python/name:os.system"),
@@ -386,7 +386,7 @@ def test_a_task_file_without_its_kind_is_told_what_to_say(file, kind):
             "line 11: items: .*!!python/object/apply:os.system",
         ),
         (TEXT + "items: !!set {a}\n", "line 11: items: .*!!set"),
-        (TEXT + "rounds: 99999999999999999999\n", "line 11: rounds: wanted a whole number"),
+        (TEXT + "rounds: 99999999999999999999\n", "line 11: rounds: expected a whole number"),
         (TEXT + "name: other\n", "line 11: name is given twice, first in line 2"),
         (
             TEXT + "items:\n  - {id: a, subject: b, id: c}\n",
@@ -395,11 +395,11 @@ def test_a_task_file_without_its_kind_is_told_what_to_say(file, kind):
         (TEXT + "items: &a [*a]\n", "line 11: items.*refers to itself"),
         (
             TEXT + "items:\n  - {subject: yes}\n",
-            r"line 12: items\[0\]\.subject: .*found True: .*quotes",
+            r"line 12: items\[0\]\.subject: .*found True; .*quotes",
         ),
-        (TEXT + 'about: "\\uD800"\n', "line 11: about: .*half a character"),
-        (TEXT + "over: ___\n", "line 11: over: wanted one word"),
-        (TEXT + BOMB, "line 1.: items: more than 100,000 values"),
+        (TEXT + 'about: "\\uD800"\n', "line 11: about: .*half of a surrogate pair"),
+        (TEXT + "over: ___\n", "line 11: over: expected one word"),
+        (TEXT + BOMB, "line 1.: items: .*more than 100,000 values"),
     ],
 )
 def test_what_is_wrong_is_said_with_line_and_key(file, text, words):

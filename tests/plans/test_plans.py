@@ -530,7 +530,7 @@ def test_resume_raises_bounds_only_where_there_are_some(tmp_path):
         (["--half-width", "1"], "add --until-stable or --plan race"),
         (["--max-blocks", "5"], "add --until-stable or --plan race"),
         (["--until-stable", "--top", "2"], "add --plan race"),
-        (["--until-stable", "--plan", "race"], "stops by itself"),
+        (["--until-stable", "--plan", "race"], "cannot be combined with a race"),
         (["--until-stable", "--repeats", "5"], "use --max-blocks N"),
         (["--until-stable", "--target", "these_items"], "has no items"),
         (["--until-stable", "--half-width", "-1"], "above 0"),

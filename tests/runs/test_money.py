@@ -137,7 +137,7 @@ def test_a_price_file_knows_aliases_and_models(here):
         ),
         (
             "a: free\nb: {input: -1, output: 2}\n",
-            ["line 2: b.input: wanted a number of USD per million tokens", "-1"],
+            ["line 2: b.input: expected a number of USD per million tokens", "-1"],
         ),
         (
             "a: {input: 1, output: 2, cashed_input: 1}\n",
@@ -157,26 +157,26 @@ def test_a_price_file_knows_aliases_and_models(here):
             "opnai/gpt-4.1: {input: 1, output: 2}\n",
             ["line 1: opnai/gpt-4.1", "did you mean 'openai'?"],
         ),
-        ("- a\n", ["line 1: wanted keys with values"]),
+        ("- a\n", ["line 1: expected keys with values"]),
         (
             "a: free\nb: {input: .nan, output: 2}\n",
-            ["line 2: b.input: wanted a number of USD per million tokens", "found nan"],
+            ["line 2: b.input: expected a number of USD per million tokens", "found nan"],
         ),
         (
             "a: {input: 1, output: .inf}\n",
-            ["line 1: a.output: wanted a number of USD per million tokens", "found inf"],
+            ["line 1: a.output: expected a number of USD per million tokens", "found inf"],
         ),
         (
             f"a: {{input: 1{'0' * 400}, output: 2}}\n",
-            ["line 1: a.input: wanted a number of USD per million tokens"],
+            ["line 1: a.input: expected a number of USD per million tokens"],
         ),
         (
             "a: {input: 1, output: '2'}\n",
-            ["line 1: a.output: wanted a number of USD per million tokens", "found '2'"],
+            ["line 1: a.output: expected a number of USD per million tokens", "found '2'"],
         ),
         (
             "a: {input: true, output: 2}\n",
-            ["line 1: a.input: wanted a number of USD per million tokens", "found True"],
+            ["line 1: a.input: expected a number of USD per million tokens", "found True"],
         ),
     ],
 )
@@ -422,7 +422,7 @@ def test_requests_that_may_have_been_paid_are_listed_and_the_cost_is_at_least_so
     assert a["usd_at_least"] > 0
     said = "\n".join(result.remarks())
     assert "cost: at least" in said
-    assert "may have been paid without a reply: a 2" in said
+    assert "may have been billed: a 2" in said
     assert "lost" in result.render(part="cost")
 
 
@@ -881,7 +881,7 @@ def test_what_an_endpoint_does_not_count_is_taken_at_its_most(here):
 
 def test_a_past_that_was_not_counted_cannot_be_bounded_in_usd(here):
     result, _ = played(answering(total=1), repeats=4, max_calls=10)
-    with pytest.raises(UsageError, match=r"the endpoint did not count.*--max-calls"):
+    with pytest.raises(UsageError, match=r"its endpoint did not count.*--max-calls"):
         prepare_resume(result.ref, from_keywords(budget_usd=1.0))
 
 
@@ -892,7 +892,7 @@ def test_a_model_without_a_price_is_refused_before_anything_is_called(here):
         async with Server(answering()) as server:
             with pytest.raises(
                 UsageError,
-                match=r"a \(openai-compatible/x\) has none: write it into prices.yaml.*--max-calls",
+                match=r"a \(openai-compatible/x\) is unknown: add it to prices.yaml.*--max-calls",
             ):
                 await parley.run_async(
                     "public_goods",
@@ -985,7 +985,7 @@ def test_an_experiment_file_bounds_and_flags_override_it(here, monkeypatch):
         "calls": 9,
     }
     for wrong, said in (
-        ("{usd: -1}", "budget.usd: wanted a number of USD"),
+        ("{usd: -1}", "budget.usd: expected a number of USD"),
         ("{call: 3}", "did you mean 'calls'?"),
     ):
         (here / "e.yaml").write_text(f"{text}{wrong}\n")

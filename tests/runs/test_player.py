@@ -307,7 +307,7 @@ def test_resuming_under_a_changed_prompt_rule_or_configuration_is_refused_by_nam
         return parley.resume(path, functions=functions, task=task_class(reference)())
 
     changed("say something", "say anything")
-    with pytest.raises(UsageError, match="is not the one that this run began with"):
+    with pytest.raises(UsageError, match="has changed since this run started"):
         parley.resume(path, functions=functions)
     with pytest.raises(ReplayError, match=r"prompt echo\.speak"):
         resumed()

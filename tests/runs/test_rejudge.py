@@ -220,7 +220,7 @@ def test_where_a_rule_cannot_end_the_score_is_missing(tmp_path):
     longer = rejudge(first.path, {"host": {"patient": hosting(5)}}, task=task, store=tmp_path)
     assert means(longer, "answers") == {"g": None}
     assert {match["state"] for match in longer.matches} == {"aborted"}
-    assert "had ended here" in longer.matches[0]["reason"]
+    assert "the recorded match ends here" in longer.matches[0]["reason"]
 
 
 def test_an_instrument_that_contestants_hear_cannot_be_replaced(tmp_path):

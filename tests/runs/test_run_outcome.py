@@ -101,7 +101,7 @@ def test_a_run_goes_on_where_its_server_has_moved(tmp_path):
         done = parley(*moved, cwd=tmp_path)
     assert "done" in done.err
     for option, said in {
-        "a.temperature=1": "a run goes on with the same models; only base_url, api_key_env",
+        "a.temperature=1": "cannot change when a run is resumed; only base_url, api_key_env",
         "b.base_url=x": "unknown model of this run: 'b'",
     }.items():
         words = ("resume", "last", "--task", EXAMPLE, "-M", option)

@@ -273,7 +273,7 @@ def test_to_do_without_isolation_takes_its_own_words_and_is_printed(tmp_path):
         assert result.render("text", part).count("UNSAFE") == 1, part
     assert any("UNSAFE" in caution for caution in audit_run(result.ref).cautions)
     assert "done, UNSAFE" in command("ls", "--store", tmp_path, cwd=tmp_path).out
-    with pytest.raises(UsageError, match="give one of the two"):
+    with pytest.raises(UsageError, match="use one of the two"):
         run(
             CodeReview(),
             ["bot/null"],

@@ -746,6 +746,6 @@ def test_letters_are_weighed():
     assert said(QA(by="logprobs"), CITY, '{"B": -0.1, "A": -2}')[0].scores[STUDENT]["accuracy"] == 1
     check_task(QA(by="logprobs"), items=[CITY], seeds=(1,))
     with pytest.raises(
-        UsageError, match="none of the 1 item is for qa as it is set: 1 item without choices"
+        UsageError, match="no item fits qa with these parameters: 1 item without choices"
     ):
         run("qa", ["bot/student"], items=[EGGS], by="logprobs")

@@ -603,7 +603,7 @@ def test_the_command_on_a_fresh_machine(tmp_path):
         *judge,
         cwd=tmp_path,
     )
-    assert "36 items read, 12 of them for translation as it is set" in done.err
+    assert "36 items read, of which 12 fit the parameters of translation" in done.err
     assert "tok=zh" in done.out
     done = command(
         "run",
@@ -631,7 +631,7 @@ def test_the_command_on_a_fresh_machine(tmp_path):
         code=2,
     )
     assert (
-        "none of the 36 items is for translation as it is set: 12 items of the pair en-zh, not "
+        "no item fits translation with these parameters: 12 items of the pair en-zh, not "
         "fr-en; 12 items"
     ) in done.err
     assert "12 items of the pair en-fr, not" in done.err

@@ -1,5 +1,5 @@
-"""A task with questions after its matches: critics are asked whether players succeeded, and players
-are asked for a lesson. The task's own script and scores do not change."""
+"""A task with questions after its matches: critics say whether players succeeded, and players write
+a lesson. The task's own rule and scores do not change."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ VERDICT = Choice("success", ("yes", "no"))
 
 
 class AskedAfterwards(Base):
-    """A mixin before a task's class: plays the task's own script, then asks critics and players.
-    Its names cannot collide with those of a task."""
+    """A mixin for a task's class: plays the task, then asks critics and players. Its names cannot
+    collide with those of a task."""
 
     _asked_afterwards: ClassVar[FeedbackWanted]
 
     async def play(self, referee: Referee, **seats: Any) -> Scores:
-        """Play the task's own script, then ask the questions; players do not see them."""
+        """Play the task, then ask the questions; players do not see them."""
         asked = {role: seats_of_role(seats.pop(role, None)) for role in FEEDBACK_ROLES}
         scores = await super().play(referee, **seats)
         wanted, players = self._asked_afterwards, [*chain(*map(seats_of_role, seats.values()))]
@@ -88,7 +88,7 @@ async def ask_critics(
     places = [
         (by, critic, seat)
         for by, role in CRITICS.items()
-        for critic, seat in zip(asked[role], judged, strict=False)  # none where none is wanted
+        for critic, seat in zip(asked[role], judged, strict=False)  # a role may have no critics
     ]
     if not places:
         return []
@@ -169,8 +169,8 @@ def evolve_task(task: Task, settings: EvolveSettings | None) -> Task:
 
 
 def evolve_task_class(kind: type[Task], settings: EvolveSettings | None) -> type[Task]:
-    """The class that a run with these settings plays: the same one if nobody is asked afterwards
-    and no prompts are added."""
+    """The class that a run with these settings plays; the same one if the settings add no questions
+    and no prompts."""
     if settings is None or issubclass(kind, AskedAfterwards):
         return kind
     wanted = find_wanted_feedback(settings)
@@ -185,7 +185,7 @@ def add_questions(kind: type[Task], wanted: FeedbackWanted) -> type[Task]:
         if role in kind.roles:
             raise UsageError(
                 f"{kind.name} has its own role called {role}, a name that the plan evolve needs: "
-                f"rename that role, or use another feedback"
+                f"rename that role, or use other feedback"
             )
     added = {role: feedback_role(kind) for role in wanted.roles}
     facts = {
@@ -221,7 +221,7 @@ def without_feedback(seats: Mapping[str, int]) -> dict[str, int]:
 
 
 def read_reason(word: str | None) -> str:
-    """The reason that a critic gave beside its verdict; empty if it gave the bare word."""
+    """The reason that a critic gave with its verdict; empty if it gave none."""
     with suppress(Unreadable):
         found = find_object(getattr(word, "said", "") or "", {VERDICT.name}).get("reason")
         return found if isinstance(found, str) else ""

@@ -1,4 +1,4 @@
-"""What is asked for, from the command line, from Python or from a file, and the configuration that
+"""What the user asks for, on the command line, in Python or in a file, and the configuration that
 it becomes."""
 
 from __future__ import annotations
@@ -28,14 +28,13 @@ from parley.providers._secrets import REFERENCE, expand_references
 from parley.rules.task import Task
 from parley.store.config import Config
 
-# options of runs that look at what was played
+# options of runs with a stopping rule
 STOPPING = ("half_width", "alpha", "target", "top", "max_blocks")
 
 
 @dataclass
 class Experiment:
-    """What a user asks for: who plays what, and the options given; flags and keywords override a
-    file."""
+    """What the user asks for: models, task and options. Flags and keywords override a file."""
 
     task: str
     params: dict[str, Any] = field(default_factory=dict)
@@ -43,21 +42,21 @@ class Experiment:
     contestants: list[str] | None = None
     instruments: dict[str, list[str]] = field(default_factory=dict)
     exclude: list[str] = field(default_factory=list)
-    prompts: dict[str, str] = field(default_factory=dict)  # address: words
+    prompts: dict[str, str] = field(default_factory=dict)  # address: text
     dataset: str | None = None
     # field of an item: the dataset's column for it
     columns: dict[str, Any] = field(default_factory=dict)
     given: dict[str, Given] = field(default_factory=dict)  # options by name
     evolve: dict[str, Any] = field(default_factory=dict)  # settings of the plan `evolve`
-    instance: Task | None = None  # a task that is configured already
+    instance: Task | None = None  # a task that has its parameters already
     item_list: Sequence[Any] | None = None  # items given in Python, instead of a dataset
     functions: dict[str, Callable[..., Any]] = field(default_factory=dict)
     file: YamlFile | None = None
-    allowed: Allowed = NOTHING_MORE  # what files may do beyond the usual
+    allowed: Allowed = NOTHING_MORE  # what the user allows files to do
     _typed: set[str] = field(default_factory=set)
 
     def value(self, name: str) -> Any:
-        """An option as it was given, not checked yet; None if it was not given."""
+        """The value of an option, before it is checked; None if it was not given."""
         return self.given[name].value if name in self.given else None
 
     @property
@@ -75,17 +74,15 @@ class Experiment:
         said = dataset if isinstance(dataset, Mapping) else {"path": dataset}
         if "path" not in said or said.keys() - {"path", "columns"}:
             raise UsageError(
-                f"a dataset is a name, a path, or an object with path and columns; found "
-                f"{', '.join(said)}"
+                f"a dataset must be a name, a path, or an object with path and columns; "
+                f"found an object with {', '.join(said)}"
             )
         self.dataset, self.columns = str(said["path"]), dict(said.get("columns", {}))
 
     def add_columns(self, columns: Mapping[str, str | list[str]]) -> None:
-        """Say which columns of the dataset hold which fields, besides what was said before."""
+        """Add columns of the dataset for fields of the items."""
         if columns and self.dataset is None:
-            raise UsageError(
-                "--column says how a file of yours is read: name it with --dataset PATH"
-            )
+            raise UsageError("--column needs a dataset of your own: add --dataset PATH")
         self.columns |= columns
 
     def add_model(
@@ -94,10 +91,10 @@ class Experiment:
         alias: str = "",
         options: Mapping[str, Any] | None = None,
     ) -> str:
-        """Take in a model and return its alias: `[ALIAS=]PROVIDER/NAME`, `[ALIAS=]` and a known
-        alias, or a function.
+        """Add a model and return its alias. A model is `[ALIAS=]PROVIDER/NAME`, `[ALIAS=]` with a
+        known alias, or a function.
 
-        What is entered replaces what the file says under that alias, unless it is the same model.
+        It replaces the file's entry for that alias, unless it is the same model.
         """
         if callable(model):
             called = getattr(model, "__name__", type(model).__name__)
@@ -119,7 +116,7 @@ class Experiment:
         if alias:
             parse_model_name(
                 f"x={new['model']}"
-            )  # in Python any alias will do; the model must be one
+            )  # Python allows any alias, but the model must be valid
         elif own:
             alias = parse_model_name(f"{head}={new['model']}").alias
         else:
@@ -127,7 +124,7 @@ class Experiment:
         new = {**new, **(options or {})}
         old = self.models.get(alias)
         if old is not None and new == {"model": old["model"]}:
-            new = old  # named again, and it keeps its options
+            new = old  # the same model again: it keeps its options
         if alias in self._typed and old != new:
             raise UsageError(
                 f"two models are called {alias!r}: give each an alias, "
@@ -138,8 +135,8 @@ class Experiment:
         return alias
 
     def cast(self) -> list[str]:
-        """The contestants: as named, else all models that are not instruments; nobody who is
-        excluded."""
+        """The contestants: as given, or else all models that are not instruments; without excluded
+        models."""
         serving = {
             self.adversary,
             *(alias for panel in self.instruments.values() for alias in panel),
@@ -154,8 +151,7 @@ class Experiment:
                 raise unknown_name("model to exclude:", alias, self.models)
             if alias in serving:
                 raise UsageError(
-                    f"{alias!r} is to be excluded, and sits as an instrument: "
-                    f"leave one of the two out"
+                    f"{alias!r} is excluded and also used as an instrument: remove one of the two"
                 )
         chosen = [alias for alias in chosen if alias not in self.exclude]
         for alias in chosen:
@@ -167,7 +163,7 @@ class Experiment:
         return list(chosen)
 
     def config(self, made: Task) -> Config:
-        """The configuration of the run; models that sit nowhere are no part of it."""
+        """The configuration of the run, without models that have no seat."""
         contestants = self.cast()
         against = [self.adversary] if self.adversary else []
         panels = [alias for panel in self.instruments.values() for alias in panel]
@@ -175,12 +171,13 @@ class Experiment:
         options = check_options(self.given)
         plan = options.plan or self.usual_plan(made)
         if self.evolve and plan != "evolve":
-            raise UsageError(f"evolve has settings, but the plan is {plan}: use --plan evolve")
+            raise UsageError(
+                f"there are settings for evolve, but the plan is {plan}: use --plan evolve"
+            )
         stop = self.stop(options, plan, on_items=made.items is not None)
         if stop is not None and plan == "evolve":
             raise UsageError(
-                "the plan evolve plays a fixed number of rounds: leave --until-stable and `stop` "
-                "out"
+                "the plan evolve plays a fixed number of rounds: remove --until-stable or `stop`"
             )
         repeats = options.repeats
         if repeats is None:
@@ -217,27 +214,27 @@ class Experiment:
         return "versus" if self.adversary else default_arrangement(made)
 
     def stop(self, options: RunOptions, plan: str, on_items: bool) -> StopTarget | None:
-        """When the run may stop, if that depends on what is played."""
+        """The stopping rule of the run, if it has one."""
         in_file = self.file is not None and "stop" in self.file.data
         if plan == "race":
             if "until_stable" in self.given:
                 raise UsageError(
-                    f"{self.given['until_stable'].said}: a race stops by itself when its ranking "
-                    "is decided: leave this out, or the race"
+                    f"{self.given['until_stable'].said} cannot be combined with a race, which "
+                    "stops when its ranking is decided: remove one of the two"
                 )
         elif "top" in self.given:
-            raise UsageError(f"{self.given['top'].said} K is the aim of a race: add --plan race")
+            raise UsageError(f"{self.given['top'].said} only works in a race: add --plan race")
         elif not options.until_stable and not in_file:
             if given := [self.given[name].said for name in STOPPING if name in self.given]:
                 raise UsageError(
-                    f"{', '.join(given)}: only for runs that look at what was played: "
+                    f"{', '.join(given)}: only for runs with a stopping rule; "
                     f"add --until-stable or --plan race"
                 )
             return None
         if "repeats" in self.given and not on_items:
             raise UsageError(
-                f"{self.given['repeats'].said} says how often everything is played, "
-                "but this run stops by itself: use --max-blocks N"
+                f"{self.given['repeats'].said} sets a fixed number of matches, but this run has a "
+                "stopping rule: use --max-blocks N"
             )
         target = options.target
         if target is None:
@@ -245,8 +242,7 @@ class Experiment:
         return StopTarget(options.half_width, options.alpha, target, options.top)
 
     def configured_task(self) -> Task:
-        """The task with its parameters; what is wrong with those of a file is an error with its
-        line."""
+        """The task with its parameters; an error in a file's parameters names the line."""
         if self.instance is not None:
             return self.instance
         task = task_class(self.task)
@@ -256,11 +252,11 @@ class Experiment:
         return task.from_params(self.params)
 
     def prepare(self, need_keys: bool = True) -> Prepared:
-        """The run, checked before anything is paid; a forecast needs no keys."""
+        """Check everything before the first paid call; a forecast needs no keys."""
         made = self.configured_task()
         items = self.item_list
         if items is None and self.dataset is not None and REFERENCE.search(self.dataset):
-            # what is stored keeps the reference
+            # the stored configuration keeps the reference
             items = load_items(
                 expand_references(self.dataset), item_type_of_task(type(made)), self.columns
             )
@@ -270,7 +266,7 @@ class Experiment:
             refuse_secrets(config)
         except TypeError as wrong:
             raise UsageError(
-                f"the configuration holds a value that cannot be stored: {wrong}"
+                f"the configuration contains a value that cannot be stored: {wrong}"
             ) from None
         return prepare_new(
             config, task=made, items=items, functions=self.functions, need_keys=need_keys
@@ -278,7 +274,7 @@ class Experiment:
 
 
 def with_temperature_zero(model: models_file.Entry) -> models_file.Entry:
-    """A model that is asked at temperature 0, if it has one and nothing else is said."""
+    """Set temperature 0 for a model that has a temperature, unless it is set already."""
     family = str(model["model"]).partition("/")[0]
     takes = providers.is_provider(family) and "temperature" in getattr(
         providers.provider_class(family), "__dataclass_fields__", {}
@@ -287,12 +283,12 @@ def with_temperature_zero(model: models_file.Entry) -> models_file.Entry:
 
 
 def sandbox_choice(sandbox: str | None, unsafe: bool = False) -> str | None:
-    """A sandbox that isolates; to do without one takes more words than this."""
+    """The sandbox to use; `none` only with the explicit unsafe option."""
     if unsafe:
         if sandbox is not None:
             raise UsageError(
-                f"sandbox {sandbox} isolates, unsafe-run-code-without-isolation does not: "
-                f"give one of the two"
+                f"sandbox {sandbox} and unsafe-run-code-without-isolation contradict each other: "
+                f"use one of the two"
             )
         return "none"
     if sandbox is not None and sandbox not in OPTIONS["sandbox"].choices:

@@ -1,4 +1,4 @@
-"""An experiment file as a request; whatever is wrong in it is an error with its line."""
+"""Reads an experiment file; every error names the file, the line and the key."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from parley.rules.task import Task
 from parley.store import FOLDER
 
 OTHERS = {"suite": "suites of experiments"}
-# keys in which ${NAME} is replaced on reading; elsewhere the stored run keeps it
+# keys in which ${NAME} is replaced when the file is read; elsewhere the stored run keeps it
 EXPANDED = ("set", *dict.fromkeys(each.place[0] for each in OPTIONS.values() if each.place))
-# keys that are written by hand in the schema; options are put in by `generated_schema`
+# keys that the schema has by hand; `generated_schema` adds the options
 SECTIONS = ("stop", "budget")
 STRUCTURES = (
     "kind", "task", "set", "dataset", "models", "contestants", "exclude", "instruments", "prompts",
@@ -37,7 +37,7 @@ STRUCTURES = (
 )  # fmt: skip
 
 
-# keys of experiments that no task has
+# keys of experiments that tasks do not have
 EXPERIMENT_KEYS = (
     "task", "set", "dataset", "models", "contestants", "exclude", "instruments", "evolve",
     *SECTIONS,
@@ -45,22 +45,22 @@ EXPERIMENT_KEYS = (
 
 
 def is_yaml_path(task: str) -> bool:
-    """Whether what is to be played is named by an experiment file."""
+    """Whether the user names a YAML file instead of a task."""
     return task.endswith((".yaml", ".yml"))
 
 
 def read_experiment(path: str, allowed: Allowed = NOTHING_MORE) -> Experiment:
-    """An experiment file as a request; whatever is wrong in it is an error with its line. It may do
-    only what is usual, or allowed."""
+    """Read an experiment file. It may use only what files may use by default, or what is
+    allowed."""
     file = YamlFile(Path(path))
     if file.data.get("kind") == "task":
         if strange := [key for key in EXPERIMENT_KEYS if key in file.data]:
             raise file.error(
                 (strange[0],),
-                "this file is a task (kind: task), and an experiment has this key: write a file of "
-                f"its own, with kind: experiment, task: {file.path.name} and {strange[0]}: …",
+                "only an experiment has this key, but this file is a task (kind: task): write a "
+                f"second file with kind: experiment, task: {file.path.name} and {strange[0]}: …",
             )
-        task_class(path)  # what is wrong in it is said before anything else
+        task_class(path)  # errors in the task come first
         return Experiment(path, allowed=allowed)
     refuse_later(file)
     trust.check_references(file, allowed)
@@ -97,7 +97,7 @@ def read_experiment(path: str, allowed: Allowed = NOTHING_MORE) -> Experiment:
     ]
     roles = [name for name, role in task.roles.items() if role.instrument]
     for role, panel in data.get("instruments", {}).items():
-        if role not in roles and role != CRITIC:  # the plan knows whether it asks a critic
+        if role not in roles and role != CRITIC:  # only the plan knows whether it uses a critic
             raise file.error(
                 ("instruments", role),
                 str(unknown_name(f"instrument role of {task.name}:", role, roles)),
@@ -129,7 +129,7 @@ def read_experiment(path: str, allowed: Allowed = NOTHING_MORE) -> Experiment:
 
 
 def options_in(file: YamlFile) -> dict[str, Given]:
-    """The options that a file gives, each with its line."""
+    """The options in a file, each with its line."""
     found = {}
     for name, each in OPTIONS.items():
         inside: Any = file.data
@@ -141,33 +141,34 @@ def options_in(file: YamlFile) -> dict[str, Given]:
 
 
 def generated_schema(published: Mapping[str, Any]) -> dict[str, Any]:
-    """The published schema of experiment files, with what it says of options made anew."""
+    """The published schema of experiment files, with its options generated from `OPTIONS`."""
     frame = {key: published["properties"][key] for key in STRUCTURES}
     frame |= {key: {**frame[key], "properties": {}} for key in SECTIONS}
     return with_options({**published, "properties": frame}, OPTIONS.values())
 
 
 def refuse_later(file: YamlFile) -> None:
-    """Say what belongs to later versions, and never just leave it out."""
+    """Refuse files of another kind, rather than ignore what they say."""
     kind = file.data.get("kind")
     if isinstance(kind, str) and kind in OTHERS:
         raise file.error(
             ("kind",),
-            f"this version has no {OTHERS[kind]} yet; wanted kind: experiment, found kind: {kind}",
+            f"this version does not support {OTHERS[kind]}; expected kind: experiment, found kind: "
+            f"{kind}",
         )
     if "kind" not in file.data and file.data and all(map(is_model_entry, file.data.values())):
         raise file.error(
             (),
-            "this is a list of models, not an experiment: wanted kind: experiment, task: NAME and "
-            "models: …; aliases for all runs stand in models.yaml and are named by -m ALIAS",
+            "this is a list of models, not an experiment: expected kind: experiment, task: NAME "
+            "and models: …; to use aliases in all runs, put them into models.yaml and use -m ALIAS",
         )
     if "kind" not in file.data and file.data.keys() & {"writer", "editor", "rubric"}:
         raise file.error(
-            (), "kind is missing: wanted kind: task, which this looks like, or kind: experiment"
+            (), "kind is missing: add kind: task, which this file looks like, or kind: experiment"
         )
     if "kind" in file.data and kind != "experiment":
         raise file.error(
-            ("kind",), f"wanted kind: experiment or kind: task, found {short_value(kind)}"
+            ("kind",), f"expected kind: experiment or kind: task, found {short_value(kind)}"
         )
 
 
@@ -177,7 +178,7 @@ def is_model_entry(value: Any) -> bool:
 
 
 def params_in(file: YamlFile, task: type[Task]) -> dict[str, Any]:
-    """The task's parameters that a file sets, each checked on its own."""
+    """The task's parameters in a file, each checked on its own."""
     params: dict[str, Any] = file.data.get("set", {})
     names = {each.name for each in fields(task) if each.init}  # type: ignore[arg-type]
     hints = get_type_hints(task, include_extras=True)
@@ -188,8 +189,8 @@ def params_in(file: YamlFile, task: type[Task]) -> dict[str, Any]:
 
 
 def add_alias(found: Experiment, alias: str, *place: str | int) -> str:
-    """An alias that a file seats: one of its own models, one defined for all runs, or one that it
-    gives a model here ([ALIAS=]PROVIDER/NAME)."""
+    """An alias that a file uses: of one of its own models, of `models.yaml`, or of a model that is
+    given in place ([ALIAS=]PROVIDER/NAME)."""
     assert found.file is not None
     with found.file.errors_at(*place):
         if "/" in alias:
@@ -204,7 +205,7 @@ def add_alias(found: Experiment, alias: str, *place: str | int) -> str:
 
 
 def read_prompt(path: str) -> str:
-    """The words of a prompt file."""
+    """The text of a prompt file."""
     try:
         return Path(path).expanduser().read_text(encoding="utf-8-sig").strip("\n")
     except (OSError, UnicodeDecodeError) as wrong:

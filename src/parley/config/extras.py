@@ -1,4 +1,4 @@
-"""The extras of this package: what each is for, and whether its packages are installed."""
+"""The extras of this package: what each adds, and whether its packages are installed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Extra(NamedTuple):
 EXTRAS = (
     Extra("embedded", "embedded/smollm2, a small model that needs no key", ("xllamacpp",)),
     Extra("hf", "hf/…, checkpoints on this machine", ("torch", "transformers")),
-    Extra("inspect", "inspect/…, whatever inspect-ai can ask", ("inspect_ai",)),
+    Extra("inspect", "inspect/…, every model that inspect-ai supports", ("inspect_ai",)),
     Extra("datasets", "datasets from the Hugging Face hub", ("datasets",)),
     Extra("frames", "result.to_pandas() and to_polars()", ("pandas", "polars")),
 )
@@ -35,8 +35,8 @@ EXTRAS = (
 def missing_extras() -> list[str]:
     """The extras that are not installed, each in one line."""
     return [
-        f"{extra.name}: not installed ({', '.join(extra.missing)} missing), for {extra.purpose}: "
-        f"{extra.install}"
+        f"{extra.name}: not installed (missing: {', '.join(extra.missing)}); needed for "
+        f"{extra.purpose}; install with: {extra.install}"
         for extra in EXTRAS
         if extra.missing
     ]

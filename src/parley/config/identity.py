@@ -1,4 +1,4 @@
-"""What a record depends on besides its configuration: the rule, the prompts, the program."""
+"""What a record depends on besides its configuration: the rule, the prompts and the program."""
 
 from __future__ import annotations
 
@@ -25,26 +25,26 @@ def run_identity(
     prompts: Mapping[str, Prompt],
     items: Sequence[tuple[str, bytes]] = (),
 ) -> dict[str, Any]:
-    """What a record depends on besides the configuration: the rule, the prompts, the program.
+    """What a record depends on besides the configuration: the rule, the prompts and the program.
 
-    Roles and metrics stand here too, so that results can be computed from the file alone.
+    It includes roles and metrics, so that results can be computed from the file alone.
     """
     with errors_of_task(task, "score_basis"):
         basis = dict(task.score_basis())
     return {
         "parley": __version__,
         "python": platform.python_version(),
-        # what broken JSON is mended with: a record without it was read without mending
+        # the library that repairs broken JSON: a record without it was read without repair
         "mends": version("json-repair"),
-        # how names are masked: a record without it was masked by scheme 1, for the rule as well
+        # how names are masked: a record without it was masked by scheme 1, also for the rule
         "masking": SCHEME,
-        # numbers that a rule computes are rounded in prompts: a record without it has all digits
+        # whether prompts round computed numbers: a record without it has all digits
         "rounds_numbers": True,
         "task": task.name,
         "version": task.version,
         **({"runs_code": True} if task.runs_code else {}),
         "rule": rule_digest(type(task)),
-        # only where a file of the user's has bots: these may be mended while a run is stopped
+        # only if a file of the user's has bots, which may be fixed while a run is stopped
         **({"rule_without_bots": alone} if (alone := digest_without_bots(type(task))) else {}),
         "roles": {
             name: "instrument" if role.instrument else "contestant"
@@ -65,26 +65,25 @@ def run_identity(
 
 
 def form_facts(config: Config) -> dict[str, bool]:
-    """What a record keeps about `standardise=always`: its first requests ask for no form.
+    """What a record keeps about `standardise=always`: its first requests do not ask for a format.
 
-    A record without it was made when the schema went with the first request.
+    A record without it comes from a version that sent the schema with the first request.
     """
     return {"free_first": True} if config.standardise == "always" else {}
 
 
 def refuse_mixed_forms(old: Mapping[str, Any], new: Mapping[str, Any], run: str) -> None:
-    """A run whose first replies were held to a schema is not continued with free ones."""
+    """Refuse to resume a run whose first replies had a schema with replies that have none."""
     if "free_first" in new and "free_first" not in old:
         raise ReplayError(
-            f"{run} was begun by a version that sent the schema with the first request, although "
-            "standardise is always: the replies to come would be free, and could not be compared "
-            "with its own; start a new run"
+            f"{run} was started by a version that sent the schema with the first request although "
+            "standardise is always; new replies would not be comparable with the recorded ones: "
+            "start a new run"
         )
 
 
 def metric_facts(metric: Metric) -> dict[str, Any]:
-    """A metric as a record keeps it: without the guess at its spread, and without what it does not
-    use."""
+    """A metric as a record keeps it: without its expected spread, and without defaults."""
     facts = {name: value for name, value in asdict(metric).items() if name != "spread"}
     usual = {"round": None, "judged": False, "digits": 2}
     return {
@@ -93,8 +92,8 @@ def metric_facts(metric: Metric) -> dict[str, Any]:
 
 
 def is_same_rule(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
-    """Whether two records have the same rule: bots of the task's file may differ, since they are
-    participants and no part of the rule."""
+    """Whether two records have the same rule. Bots in the task's file may differ, because they are
+    participants and not part of the rule."""
     alone = old.get("rule_without_bots")
     return bool(
         old["rule"] == new["rule"] or (alone is not None and alone == new.get("rule_without_bots"))
@@ -102,17 +101,17 @@ def is_same_rule(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
 
 
 def changed_bots(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
-    """The caution for a run that goes on although bots of its task's file have changed."""
+    """The warning for a resumed run whose bots in the task's file have changed."""
     if not old["rule"] or old["rule"] == new["rule"] or not is_same_rule(old, new):
         return []
     return [
-        f"bots of {old['task']} have changed since this run began, its rule has not: replies on "
-        "record stay as they are, those to come are of the changed bots"
+        f"the bots of {old['task']} have changed since this run started (its rule has not): "
+        "recorded replies stay as they are, and new replies come from the changed bots"
     ]
 
 
 def refuse_changes(old: Mapping[str, Any], new: Mapping[str, Any], run: str) -> None:
-    """A record is only continued under the rule and prompts that it was begun with."""
+    """Refuse to resume a run with another rule or other prompts."""
     changed = (
         [f"task {old['task']} (version {old['version']}, now {new['version']})"]
         if old["version"] != new["version"]
@@ -132,10 +131,9 @@ def refuse_changes(old: Mapping[str, Any], new: Mapping[str, Any], run: str) -> 
     ]
     if not changed and old["rule"] and not is_comparable(old["rule"], new["rule"]):
         raise ReplayError(
-            f"{run} was begun by Parley {old['parley']}, "
-            f"which recorded the rule of {old['task']} in another way: "
-            "it cannot be checked that the rule is the same; finish it with that version, "
-            "or start a new run"
+            f"{run} was started by Parley {old['parley']}, which recorded the rule of "
+            f"{old['task']} in another way, so Parley cannot check that the rule is the same: "
+            "finish the run with that version, or start a new run"
         )
     if not changed and old["rule"] and not is_same_rule(old, new):
         changed = [f"rule of {old['task']}"]
@@ -148,13 +146,13 @@ def refuse_changes(old: Mapping[str, Any], new: Mapping[str, Any], run: str) -> 
         ]
     if changed:
         raise ReplayError(
-            f"{run} was begun under another {', '.join(changed)}: undo the change, "
-            "or start a new run (what was played stays in its file)"
+            f"{run} was started with another {', '.join(changed)}: undo the change, "
+            "or start a new run (matches already played stay in the file)"
         )
 
 
 def refuse_other(old: Config, new: Config, run: str) -> None:
-    """A run is only continued under the configuration that it was begun with."""
+    """Refuse to resume a run with another configuration."""
     before, after = asdict(old), asdict(new)
     for facts in (before, after):
         facts["models"] = {
@@ -164,15 +162,15 @@ def refuse_other(old: Config, new: Config, run: str) -> None:
     changed = [key for key in before if before[key] != after[key] and key not in MAY_CHANGE]
     if changed:
         said = "; ".join(f"{key} was {before[key]!r}, is now {after[key]!r}" for key in changed)
-        raise ReplayError(f"{run} was begun under another configuration: {said}")
+        raise ReplayError(f"{run} was started with another configuration: {said}")
 
 
 def refuse_secrets(config: Config) -> None:
-    """A configuration that is kept holds no secret."""
+    """Refuse a configuration that contains a secret, because it is stored."""
     text = config.encoded()
     for secret in secrets_in_environment():
         if secret.encode() in text:
             raise UsageError(
-                "the configuration holds the value of a secret: "
-                "write ${NAME} where NAME is its variable"
+                "the configuration contains the value of a secret: "
+                "write ${NAME} instead, where NAME is its environment variable"
             )

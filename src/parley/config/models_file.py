@@ -1,5 +1,5 @@
-"""Models under names of your own: `models.yaml` here, or the file that PARLEY_MODELS names, and
-`~/.config/parley/models.yaml` for all folders."""
+"""Your own aliases for models: from `models.yaml` in the current folder, or the file that
+PARLEY_MODELS names, and from `~/.config/parley/models.yaml` for all folders."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Entry = dict[str, Any]  # {"model": PROVIDER/NAME, options…}
 
 @cache
 def experiment_schema() -> dict[str, Any]:
-    """The published form of an experiment file; models have the same form everywhere."""
+    """The published schema of experiment files; models have the same schema everywhere."""
     found: dict[str, Any] = orjson.loads(
         files("parley.config").joinpath("experiment.schema.json").read_bytes()
     )
@@ -33,18 +33,18 @@ def experiment_schema() -> dict[str, Any]:
 
 
 def models_path() -> Path:
-    """Where aliases are defined for all runs."""
+    """The file with aliases for runs in this folder."""
     return Path(os.environ.get("PARLEY_MODELS") or "models.yaml").expanduser()
 
 
 def own_models_path() -> Path:
-    """Where you define aliases for all folders."""
+    """The file with aliases for all folders."""
     base = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
     return Path(base).expanduser() / "parley" / "models.yaml"
 
 
 def shared_models() -> dict[str, Entry]:
-    """The aliases defined for all runs. Those of the current folder come first."""
+    """The aliases of all files. Those of the current folder take precedence."""
     found = trusted_models()
     if not os.environ.get("PARLEY_MODELS") and models_path().exists():
         found |= read_models(YamlFile(models_path()), trusted=False)
@@ -52,8 +52,8 @@ def shared_models() -> dict[str, Entry]:
 
 
 def trusted_models() -> dict[str, Entry]:
-    """The aliases in files of your own: the one for all folders, and the one that PARLEY_MODELS
-    names."""
+    """The aliases in files that you control: the one for all folders, and the one that
+    PARLEY_MODELS names."""
     found: dict[str, Entry] = {}
     if own_models_path().is_file():
         found |= read_models(YamlFile(own_models_path()), trusted=True)
@@ -63,7 +63,7 @@ def trusted_models() -> dict[str, Entry]:
 
 
 def keys_at_trusted_hosts() -> frozenset[tuple[str, str]]:
-    """The hosts that files of your own name, each with the variable of the key that goes there."""
+    """The hosts in files that you control, each with the variable of the key that is sent there."""
     found = set()
     for options in trusted_models().values():
         family, base = str(options["model"]).partition("/")[0], options.get("base_url")
@@ -75,8 +75,8 @@ def keys_at_trusted_hosts() -> frozenset[tuple[str, str]]:
 
 
 def default_options() -> Entry:
-    """The options under `defaults`, which hold for every model that takes them. Those of the
-    current folder come first."""
+    """The options under `defaults`, for every model that takes them. Those of the current folder
+    take precedence."""
     found: Entry = {}
     if own_models_path().is_file():
         found |= read_defaults(YamlFile(own_models_path()), trusted=True)
@@ -88,12 +88,12 @@ def default_options() -> Entry:
 
 
 def read_models(file: YamlFile, trusted: bool) -> dict[str, Entry]:
-    """The aliases that a file defines: on its top level, or there under `models`."""
+    """The aliases in a file, at the top level or under `models`."""
     if file.data.get("kind") in ("experiment", "task"):
         raise file.error(
             ("kind",),
-            f"this is a file with kind: {file.data['kind']}, not a list of models; models are "
-            "written as ALIAS: {model: PROVIDER/NAME}",
+            f"this file has kind: {file.data['kind']} and is not a list of models; write models as "
+            "ALIAS: {model: PROVIDER/NAME}",
         )
     read_defaults(file, trusted)
     models = {**experiment_schema()["properties"]["models"], "type": "object"}
@@ -112,14 +112,14 @@ def read_models(file: YamlFile, trusted: bool) -> dict[str, Entry]:
 
 
 def read_defaults(file: YamlFile, trusted: bool) -> Entry:
-    """The defaults that a file gives, checked, and taken out of it."""
+    """Check the defaults in a file and remove them from its data."""
     usual = file.data.get("defaults")
     if "defaults" not in file.data or (isinstance(usual, dict) and "model" in usual):
         return {}
     defaults = file.data.pop("defaults")
     if not isinstance(defaults, dict):
         raise file.error(
-            ("defaults",), f"wanted OPTION: VALUE, … for all models, found {short_value(defaults)}"
+            ("defaults",), f"expected OPTION: VALUE for all models, found {short_value(defaults)}"
         )
     for name in defaults:
         if name not in known_options():
@@ -132,8 +132,8 @@ def read_defaults(file: YamlFile, trusted: bool) -> Entry:
 
 @cache
 def known_options() -> frozenset[str]:
-    """The options that some provider of this package takes, without addresses and keys: these
-    belong to one model."""
+    """The options of the providers in this package, without addresses and keys, which belong to one
+    model."""
     kinds = [providers.builtin_class(family) for family in providers.provider_names()]
     own = {each.name for kind in kinds if is_dataclass(kind) for each in fields(kind) if each.init}
     return frozenset({*own, *providers.COMMON} - {"name", "base_url", "api_key_env"})
@@ -141,7 +141,7 @@ def known_options() -> frozenset[str]:
 
 def with_defaults(model: Entry) -> Entry:
     """A model with the defaults that it takes and does not set itself. Bots, functions and people
-    take none, so that for them no file is read."""
+    take none, so no file is read for them."""
     family = str(model["model"]).partition("/")[0]
     if not providers.is_provider(family) or not (defaults := default_options()):
         return model
@@ -151,11 +151,11 @@ def with_defaults(model: Entry) -> Entry:
 
 
 def models_in(file: YamlFile, *under: str, trusted: bool) -> dict[str, Entry]:
-    """The models that a file defines, checked, with their paths seen from here. What a file says
-    that may be somebody else's is marked.
+    """The models in a file, checked, with paths relative to the current folder. Values of a file
+    that may be somebody else's are marked.
 
-    An entry is {model: PROVIDER/NAME, options…}, or a name alone; instead of PROVIDER/NAME it may
-    name an alias of `models.yaml`, whose options it takes over. A list has aliases only.
+    An entry is {model: PROVIDER/NAME, options…}, or only a name. Instead of PROVIDER/NAME it may
+    give an alias of `models.yaml`, whose options it inherits. A list has only aliases.
     """
     given = file.data[under[0]] if under else file.data
     if isinstance(given, list):
@@ -172,7 +172,7 @@ def models_in(file: YamlFile, *under: str, trusted: bool) -> dict[str, Entry]:
         family, _, name = str(options.get("model", "")).partition("/")
         if family == "scripted":
             options["model"] = f"{family}/{relative_to_file(file, name)}"
-        # a folder: what begins otherwise may be the name of a repository
+        # a folder; without a dot it may be the name of a repository
         elif family == "hf" and name.startswith("."):
             folder = relative_to_file(file, name)
             options["model"] = f"{family}/{folder if Path(folder).is_absolute() else f'./{folder}'}"
@@ -183,15 +183,15 @@ def models_in(file: YamlFile, *under: str, trusted: bool) -> dict[str, Entry]:
 
 
 def relative_to_file(file: YamlFile, path: str) -> str:
-    """A path written in a file, which is relative to that file, as it is seen from here."""
+    """A path in a file, which is relative to that file, relative to the current folder."""
     return path if path.startswith(("~", "${")) else str(file.path.parent / path)
 
 
 def model_of_alias(
     alias: str, own: Mapping[str, Entry], file: YamlFile | None, typed: Collection[str] = ()
 ) -> Entry:
-    """The model of an alias: one of this run's own, else one of those for all runs. Those that were
-    only `typed` are no hint."""
+    """The model of an alias, from this run or from `models.yaml`. Errors do not suggest aliases
+    that were only `typed`."""
     if alias in own:
         return dict(own[alias])
     shared = shared_models()
@@ -199,16 +199,16 @@ def model_of_alias(
         return dict(shared[alias])
     here = models_path()
     looked = [str(file.path)] if file else []
-    looked.append(str(here) if here.exists() else f"{here}, which is not there")
+    looked.append(str(here) if here.exists() else f"{here} (not found)")
     if providers.is_provider(alias) or alias in participant_kinds():
         what = "a provider" if providers.is_provider(alias) else "a kind of participant"
         raise UsageError(
-            f"{alias!r} is {what}, and the model's name is missing: write {alias}/NAME"
+            f"{alias!r} is {what}, but the name of the model is missing: write {alias}/NAME"
         )
     wrong = unknown_name(
         "alias", alias, {*own, *shared} - {each for each in typed if each not in shared}
     )
     raise UsageError(
-        f"{wrong}; looked in {' and '.join(looked)}; a model itself is named "
+        f"{wrong}; looked in {' and '.join(looked)}; to name a model without an alias, write "
         f"PROVIDER/NAME, like bot/random"
     )

@@ -1,7 +1,7 @@
 """Validate a configuration and build everything a run needs, before the first paid call.
 
-There are four ways to prepare: for a new run, for one that goes on, for recorded matches that are
-judged again, and only to read.
+There are four ways to prepare: for a new run, for a resumed run, for recorded matches that are
+judged again, and for reading only.
 """
 
 from __future__ import annotations
@@ -51,11 +51,12 @@ from parley.rules.references import DrawOrder, Reference
 from parley.rules.task import Task
 from parley.store import RunReader, RunRef, read_run
 from parley.store.config import MAY_MOVE, Config, ScreeningTarget
+from parley.tables import plural
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """A configuration that was checked, with all that is needed to play it."""
+    """A checked configuration with everything that is needed to play it."""
 
     config: Config
     task: Task
@@ -68,14 +69,15 @@ class Prepared:
     prices: Prices
     works: Mapping[str, Reference] = field(default_factory=dict)
     source: RunRef | None = None  # the run whose matches are judged again
-    # all items that could be played on, in the order of choice
+    # all items to choose from, in the order of choice
     pool: Mapping[str, Any] = field(default_factory=dict)
-    read: Sequence[str] = ()  # the cautions that say how items were read
-    screening: Prepared | None = None  # a run of its own that finds the items, to be played first
+    read: Sequence[str] = ()  # the notices about how items were read
+    screening: Prepared | None = None  # a separate run that finds the items and is played first
 
     @property
     def attended(self) -> bool:
-        """Whether a person plays: one match at a time then, and the terminal is theirs."""
+        """Whether a person plays; then matches run one at a time, and the person has the
+        terminal."""
         return any(
             str(options["model"]).startswith("human/")
             for options in self.config.live_models.values()
@@ -88,16 +90,16 @@ class Prepared:
         return seats
 
     def check_participants(self, need_keys: bool = True) -> dict[str, Participant]:
-        """Make each participant once, so that a wrong name or option fails before the run."""
+        """Create each participant once, so that a wrong name or option fails before the run."""
         return {alias: who for alias, who, _ in self.participants(need_keys)}
 
     def participants(
         self, need_keys: bool = True
     ) -> Iterator[tuple[str, Participant, ModelLimits]]:
-        """Who plays under which alias, and how much at a time; made new, because they belong to the
-        loop that plays.
+        """The participants by alias, with their limits; newly created, because they belong to the
+        event loop of the run.
 
-        Without `need_keys`, those whose key is missing are left out, with a caution.
+        Without `need_keys`, participants whose key is missing are left out, with a warning.
         """
         for alias, options in self.config.live_models.items():
             rest = {name: value for name, value in options.items() if name != "model"}
@@ -110,7 +112,7 @@ class Prepared:
             except KeyMissing as wrong:
                 if need_keys:
                     raise
-                self.cautions.append(f"{alias}: {wrong}, before it is played")
+                self.cautions.append(f"{alias}: {wrong} before you start the run")
                 continue
             except UsageError as wrong:
                 raise locate_model_fault(wrong, options) from wrong.__cause__
@@ -125,14 +127,14 @@ def prepare_new(
     functions: Mapping[str, Callable[..., Any]] | None = None,
     need_keys: bool = True,
 ) -> Prepared:
-    """A run that is about to begin, and the run that finds its items where its task screens them.
+    """Prepare a new run, and the run that finds its items if its task screens them.
 
     Without `need_keys`, models whose key is missing are only warned about: for a forecast.
     """
     task = task or task_class(config.task).from_params(config.params)
     task = evolve_task(task, config.evolve)
     check_names(config, task)
-    if not type(task).__module__.startswith("parley.tasks."):  # ours are held to it by a test
+    if not type(task).__module__.startswith("parley.tasks."):  # a test checks our own tasks
         check_prompt_variables(type(task))
     chosen = select_items(config, task, items)
     config = chosen.config
@@ -167,11 +169,11 @@ def prepare_resume(
     model_options: Mapping[str, Mapping[str, Any]] | None = None,
     unsafe: bool = False,
 ) -> Prepared:
-    """A run that goes on, with its own configuration and items; its limits may be given anew.
+    """Prepare to resume a run with its own configuration and items; its limits may change.
 
-    `task_file` is the file of the task, where the user names it. `model_options` are by alias:
-    where a model is served now, and how fast it may be asked. The run's own file may come from
-    somebody else, and does only what is usual, or allowed.
+    `task_file` is the file of the task, if the user names it. `model_options` are by alias: where a
+    model is served now, and its rate limits. The run's file may come from somebody else, and may
+    use only what files may use by default, or what is allowed.
     """
     changes = {
         name: OPTIONS[name].check(each.value, each.said) for name, each in (given or {}).items()
@@ -188,7 +190,7 @@ def prepare_resume(
             refuse_spent(reader, prices, changes.get("budget_usd"))
         items, recorded = reader.items(), Recorded.of(reader) if config.rejudged else None
         identity_then = reader.info.identity
-    # what is given anew comes from the user, not from the file
+    # new model options come from the user, not from the file
     anew = model_options or {}
     live = {
         alias: {key: value for key, value in each.items() if key not in anew.get(alias, ())}
@@ -196,16 +198,16 @@ def prepare_resume(
         if alias not in (functions or ())
     }
     recorded_models = mark_recorded(live, ref.location)
-    for alias, options in (model_options or {}).items():  # what the user says now
+    for alias, options in (model_options or {}).items():  # from the user
         recorded_models.get(alias, {}).update(options)
-    # paths in a run's record are seen from where it was played
+    # paths in a run's record are relative to the folder where it was played
     here = allowed.with_keys_at(keys_at_trusted_hosts()).with_paths([str(Path.cwd())])
     check_models(recorded_models, here)
     check_recorded_paths(config, ref.location, allowed, bool(task or task_file))
     if config.sandbox == "none" and not unsafe:
         raise UsageError(
-            f"{ref.location} was played without isolation, and so would be model-written code now: "
-            f"if you want that, add --unsafe-run-code-without-isolation"
+            f"{ref.location} runs model-written code without isolation: to resume it like that, "
+            f"add --unsafe-run-code-without-isolation"
         )
     if task is None:
         kind = task_to_resume(config.task, identity_then, task_file)
@@ -224,7 +226,7 @@ def prepare_resume(
 def moved_models(
     config: Config, given: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, dict[str, Any]]:
-    """The models of a run, some of them at another address; what they are cannot change."""
+    """The models of a run, some of them at a new address; the models themselves cannot change."""
     models = {alias: dict(model) for alias, model in config.models.items()}
     for alias, options in given.items():
         if alias not in models:
@@ -232,8 +234,8 @@ def moved_models(
         for name, value in options.items():
             if name not in MAY_MOVE:
                 raise UsageError(
-                    f"-M {alias}.{name}: a run goes on with the same models; only "
-                    f"{', '.join(MAY_MOVE)} may be given anew; start a new run for another {name}"
+                    f"-M {alias}.{name} cannot change when a run is resumed; only "
+                    f"{', '.join(MAY_MOVE)} can; start a new run to use another {name}"
                 )
             models[alias][name] = value
     return models
@@ -247,7 +249,7 @@ def prepare_rejudge(
     functions: Mapping[str, Callable[..., Any]] | None = None,
     need_keys: bool = True,
 ) -> Prepared:
-    """A new run in which recorded matches are judged again."""
+    """Prepare a new run that judges recorded matches again."""
     prices = prices_for(config.live_models)
     prepared = from_record(config, task, items, recorded, prices, functions)
     prepared = with_facts(prepared, price_facts(config, prices))
@@ -256,7 +258,7 @@ def prepare_rejudge(
 
 
 def prepare_to_read(ref: RunRef, task_file: str | None = None) -> Prepared:
-    """A run as it was, to check its record: nobody is seated, no key or price is needed."""
+    """Prepare a run for checking its record, without participants, keys and prices."""
     with read_run(ref) as reader:
         config, items = reader.info.config, reader.items()
         recorded = Recorded.of(reader) if config.rejudged else None
@@ -265,8 +267,8 @@ def prepare_to_read(ref: RunRef, task_file: str | None = None) -> Prepared:
 
 
 def replan(prepared: Prepared, config: Config, items: Mapping[str, Any]) -> Prepared:
-    """The same task under a changed configuration, on other items of its pool: nothing is read or
-    configured again."""
+    """The same task with a changed configuration and other items of its pool; nothing is read
+    again."""
     task, plan = prepared.task, make_plan(config, prepared.task, items)
     prices, works = (
         prices_for(config.live_models),
@@ -287,7 +289,7 @@ def from_record(
     prices: Prices,
     functions: Mapping[str, Callable[..., Any]] | None = None,
 ) -> Prepared:
-    """A run on items that are stored with it; `recorded`: its matches are those of another run."""
+    """A run on its stored items; with `recorded`, its matches come from another run."""
     task = evolve_task(task, config.evolve)
     check_names(config, task)
     own = recorded_items(items, task)
@@ -306,9 +308,9 @@ def assemble(
     facts: Mapping[str, Any],
     functions: Mapping[str, Callable[..., Any]] | None,
 ) -> Prepared:
-    """The parts of a run put together; `facts` are what its identity has besides the rule."""
+    """Put a run together; `facts` are the parts of its identity besides the rule."""
     seats = seat_counts(plan.first_match.seats, task)
-    metrics_for_seats(task, seats)  # a task that cannot say fails here
+    metrics_for_seats(task, seats)  # fails here if the task cannot name its metrics
     unused = unused_prompts(task, seats, config.standardise)
     prompts = chosen_prompts(type(task), config.prompts, unused)
     own = run_identity(task, seats, prompts, stored_items(list(items.values())))
@@ -337,14 +339,15 @@ def with_facts(prepared: Prepared, facts: Mapping[str, Any]) -> Prepared:
 
 
 def check_names(config: Config, task: Task) -> None:
-    """Refuse prompts and models that do not exist, and a contestant that is named twice."""
+    """Refuse unknown prompts and models, and a contestant that is listed twice."""
     chosen_prompts(type(task), config.prompts)
     for alias in config.aliases_in_use:
         if alias not in config.models:
             raise unknown_name("model", alias, config.models)
     if len(set(config.contestants)) != len(config.contestants):
         raise UsageError(
-            "a contestant is named twice: give each an alias, -m a=PROVIDER/NAME -m b=PROVIDER/NAME"
+            "a contestant is listed twice: give each an alias, like -m a=PROVIDER/NAME -m "
+            "b=PROVIDER/NAME"
         )
 
 
@@ -369,15 +372,15 @@ def make_plan(config: Config, task: Task, items: Mapping[str, Any]) -> Plan:
 
 
 def block_names(config: Config, items: Mapping[str, Any]) -> list[str]:
-    """The items of a run; for a game without items that evolves, the numbers of the games of a
-    round."""
+    """The items of a run; for a game without items in the plan evolve, the numbers of the games of
+    a round."""
     if items or config.evolve is None:
         return list(items)
     return [str(number) for number in range(1, (config.items or 0) + 1)]
 
 
 def order_of_draws(config: Config, spec: MatchSpec) -> DrawOrder:
-    """How a match draws from works of reference; every game of a run draws differently."""
+    """The order in which a match draws from works of reference; it differs for every game."""
     game = spec.repeat - 1
     if config.evolve is not None and spec.item is None:
         game = game * (config.items or 0) + int(spec.block) - 1
@@ -419,8 +422,8 @@ def price_facts(config: Config, prices: Prices) -> dict[str, Any]:
 
 
 def screening_config(prepared: Prepared) -> Config | None:
-    """The run that finds items of which the instruments are sure (KIEval §3.2), if the task wants
-    one."""
+    """The run that finds items that the instruments answer reliably (KIEval §3.2), if the task
+    needs one."""
     with errors_of_task(prepared.task, "screening"):
         screening = prepared.task.screening()
     config = prepared.config
@@ -454,8 +457,8 @@ def screening_config(prepared: Prepared) -> Config | None:
 
 
 def model_for_screening(model: Mapping[str, Any], samples: int) -> dict[str, Any]:
-    """A model as it is asked for answers: bots without what they are in the interview; several
-    answers need some chance."""
+    """A model for screening: bots without their role in the interview, and a temperature above 0 if
+    several samples are needed."""
     if str(model["model"]).startswith("bot/"):
         return {"model": model["model"]}
     if samples > 1 and is_zero(model.get("temperature")):
@@ -464,16 +467,16 @@ def model_for_screening(model: Mapping[str, Any], samples: int) -> dict[str, Any
 
 
 def is_zero(temperature: Any) -> bool:
-    """Whether a temperature, a number or as it was typed, is 0."""
+    """Whether a temperature, a number or a string, is 0."""
     try:
         return float(temperature) == 0
-    except (TypeError, ValueError):  # none was given, or what is no number: its provider says so
+    except (TypeError, ValueError):  # missing, or not a number, which its provider reports
         return False
 
 
 def within_budget(prepared: Prepared, need_keys: bool = True) -> Prepared:
-    """Make every participant once, so that wrong names and options fail here, and check that a
-    budget can hold."""
+    """Create every participant once, so that wrong names and options fail here, and check that the
+    budget can be enforced."""
     seats = prepared.check_participants(need_keys)
     if prepared.config.budget_usd is None:
         return prepared
@@ -485,8 +488,7 @@ def within_budget(prepared: Prepared, need_keys: bool = True) -> Prepared:
 
 
 def refuse_too_little(config: Config, made: Mapping[str, Participant], prices: Prices) -> None:
-    """A bound in USD that no single call fits in plays nothing: whatever is asked, its reply may be
-    as long as it is allowed."""
+    """Refuse a budget in USD that does not cover a single call with a reply of maximum length."""
     for alias, who in made.items():
         price = prices.of(alias)
         limit = limit_of(who) or (
@@ -501,15 +503,15 @@ def refuse_too_little(config: Config, made: Mapping[str, Participant], prices: P
         ):
             continue
         raise UsageError(
-            f"--budget-usd {config.budget_usd:g} is not enough for one call of {alias}: a reply of "
-            f"{limit:,} tokens may cost {format_usd(most)} USD, which is set aside before it is "
-            f"asked; allow more, or shorter replies: -M {alias}.max_tokens=N"
+            f"--budget-usd {config.budget_usd:g} does not cover one call to {alias}: Parley "
+            f"reserves {format_usd(most)} USD for a reply of {limit:,} tokens; raise the budget, "
+            f"or limit replies with -M {alias}.max_tokens=N"
         )
 
 
 def with_default_limit(prepared: Prepared, aliases: Sequence[str]) -> Prepared:
-    """A bound in USD only holds where replies have an end: these models get one, and the person and
-    the record are told."""
+    """A budget in USD needs a limit on the length of replies: set one for these models, with a
+    notice for the user and the record."""
     models = {
         **prepared.config.models,
         **{
@@ -528,57 +530,55 @@ def with_default_limit(prepared: Prepared, aliases: Sequence[str]) -> Prepared:
 
 
 def refuse_unpriced(prices: Prices) -> None:
-    """No money can be held back for what nobody knows the price of."""
+    """Refuse a budget in USD if the price of a model is unknown."""
     if unpriced := prices.unknown():
         said = ", ".join(f"{alias} ({prices.model(alias)})" for alias in unpriced)
         raise UsageError(
-            f"a bound in USD needs the price of every model, and {said} has none: "
-            f"write it into {prices_path()} "
+            f"--budget-usd needs the price of every model, but the price of {said} is unknown: "
+            f"add it to {prices_path()} "
             f"({unpriced[0]}: {{input: USD, output: USD}} per million "
             f"tokens, or {unpriced[0]}: free), "
-            "or bound the calls instead: --max-calls N"
+            "or limit the calls instead: --max-calls N"
         )
 
 
 def refuse_unknown_past(reader: RunReader, prices: Prices) -> None:
-    """A bound on all that is spent needs to know what was spent before."""
+    """Refuse a budget in USD if the cost so far is unknown."""
     if reader.spent_at_most()[1] is None and total_cost(cost_rows(reader, prices)).usd is None:
         raise UsageError(
-            f"{reader.info.id} has calls whose tokens the endpoint did not count, or that may have "
-            f"been paid without a reply, "
-            "so it is not known what was spent: "
-            "leave --budget-usd out, or bound the calls instead: --max-calls N"
+            f"the cost of {reader.info.id} so far is unknown, because its endpoint did not count "
+            "all tokens or may have billed requests that got no reply: "
+            "remove --budget-usd, or limit the calls instead: --max-calls N"
         )
 
 
 def refuse_spent(reader: RunReader, prices: Prices, budget_usd: float | None) -> None:
-    """A new bound below what is spent already lets nothing leave."""
+    """Refuse a new budget that is lower than the cost so far."""
     spent = max(
         reader.spent_at_most()[1] or 0.0, total_cost(cost_rows(reader, prices)).at_least or 0.0
     )
     if budget_usd is not None and budget_usd < spent and reader.info.state != "done":
         raise UsageError(
-            f"--budget-usd {budget_usd:g}: {format_usd(spent)} USD are spent by "
-            f"{reader.info.id} already, and the bound is on all of it; "
-            "allow more than that"
+            f"--budget-usd {budget_usd:g} is too low: {reader.info.id} has already spent "
+            f"{format_usd(spent)} USD, and the budget counts the whole run; set it higher"
         )
 
 
 def refuse_fewer_blocks(reader: RunReader, max_blocks: int) -> None:
-    """A new limit on the blocks of a run cannot undo what was played."""
+    """Refuse a limit that is lower than the number of blocks so far."""
     if reader.info.config.stop is None:
         raise UsageError(
-            "--max-blocks is for runs that look at what was played (--until-stable, --plan race)"
+            "--max-blocks only works in runs with a stopping rule (--until-stable, --plan race)"
         )
     if max_blocks < (played := len({match.block for match in reader.matches()})):
         raise UsageError(
-            f"--max-blocks {max_blocks}: {played} blocks are planned or played already"
+            f"--max-blocks {max_blocks} is too low: the run already has {plural(played, 'block')}"
         )
 
 
 def names_to_mask(config: Config) -> Iterator[str]:
-    """The names by which the models of a run could give themselves away."""
-    # what its seats were shown was masked by the names of the run that played it
+    """The names that could reveal the models of a run."""
+    # its seats were shown text that is masked by the names of the run that played it
     if config.rejudged is not None:
         yield from config.rejudged.names
         return
@@ -589,31 +589,31 @@ def names_to_mask(config: Config) -> Iterator[str]:
 
 
 def masking_of_run(config: Config, identity: Mapping[str, Any]) -> Masking:
-    """How a run is masked, by the scheme that its record says. Contestants whose replies are judged
-    again were shown what the run that played them has masked."""
+    """How a run is masked, by the scheme in its record. Contestants whose replies are judged again
+    saw text that was masked by the run that played them."""
     names, scheme = frozenset(names_to_mask(config)), int(identity.get("masking", 1))
     if config.rejudged is None:
         return Masking(names, scheme, scheme)
     return Masking(names, scheme, config.rejudged.masking, frozenset(config.rejudged.roles))
 
 
-# tokens that are set aside for a reply at least, at first and later on
+# the minimum of tokens to reserve for a reply, at first and later on
 LONGEST_REPLY, SHORTEST_REPLY = 1024, 256
-# tokens of a reply at the most, where a bound in USD needs an end and nobody has said one
+# the token limit of a reply if a budget in USD needs one and the user has set none
 DEFAULT_MAX_TOKENS = 4096
-TURN, REQUEST = 16, 64  # tokens that a turn and a request may have besides their words
+TURN, REQUEST = 16, 64  # tokens of a turn and of a request besides their text
 
 
 def limit_of(participant: Any) -> int | None:
-    """The most tokens that a model's endpoint is told to reply with, if it is told."""
+    """The token limit that a model's requests carry, if any."""
     provider = getattr(participant, "provider", None)
     limit = getattr(provider, "reply_limit", None) or getattr(provider, "max_tokens", None)
     return limit if isinstance(limit, int) else None
 
 
 def models_without_limit(participants: Mapping[str, Any], prices: Prices) -> list[str]:
-    """Models with a price whose replies nothing limits, though it could. What takes no max_tokens
-    goes by experience."""
+    """The models with a price whose replies have no limit, although they take one. Models without
+    `max_tokens` are estimated from their replies so far."""
     priced = {
         alias: who
         for alias, who in participants.items()

@@ -1,4 +1,4 @@
-"""Where prices are looked up: the user's own price file, else the public list."""
+"""Looks up prices: in the user's own price file, or else in the public list."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from parley.providers import _registry as providers
 from parley.providers._env_file import find_setting
 from parley.providers._secrets import expand_references
 
-# sellers that inspect-ai names otherwise than public lists do
+# sellers whose names in inspect-ai differ from those in public lists
 RENAMED = {"grok": "x-ai", "xai": "x-ai"}
-DEAREST = 1e9  # USD per million tokens: what goes beyond is no price
+DEAREST = 1e9  # USD per million tokens: anything above is not a price
 USD = {"title": "a number of USD per million tokens, 0 or more", "type": "number", "minimum": 0}
 
 
@@ -43,7 +43,7 @@ FORM = {
 
 
 class PriceList:
-    """Finds prices that no run has recorded: in the user's own file, which is read once, else in
+    """Finds prices that no run has recorded: in the user's own file, which is read once, or else in
     the public list."""
 
     @cached_property
@@ -51,13 +51,13 @@ class PriceList:
         return own_prices()
 
     def __init__(self, models: Mapping[str, Mapping[str, Any]] | None = None) -> None:
-        """`models`: those of a run, among which others of the same model may have a price."""
+        """`models`: those of a run; another alias of the same model may have a price."""
         self._models = models or {}
 
     def find(
         self, alias: str, options: Mapping[str, Any], served: str | None, on: datetime | None
     ) -> Price | None:
-        """The price of a model, by the name under which it was served where that is known; None:
+        """The price of a model, by the name that its endpoint reported if there is one; None if
         unknown. The copy of an alias has the price of the alias."""
         family, _, name = str(options.get("model", "")).partition("/")
         for key in (alias, f"{family}/{served}", f"{family}/{name}"):
@@ -68,7 +68,7 @@ class PriceList:
         for other, model in known.items():
             if other in self._own and same_service(model, options):
                 return self._own[other]
-        # a provider that cannot be loaded any more is no reason not to show what was played
+        # results can be shown even if a provider can no longer be loaded
         with suppress(UsageError):
             if providers.is_provider(family) and providers.provider_traits(family).unbilled:
                 return NOTHING
@@ -76,7 +76,7 @@ class PriceList:
 
 
 def prices_for(models: Mapping[str, Mapping[str, Any]]) -> Prices:
-    """The prices of models that are about to be played."""
+    """The prices of the models of a new run."""
     return Prices(models, look_up=PriceList(models).find)
 
 
@@ -86,7 +86,7 @@ def same_service(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
 
 
 def prices_path() -> Path:
-    """Where a user's own prices stand."""
+    """The user's own price file."""
     return Path(os.environ.get("PARLEY_PRICES") or "prices.yaml").expanduser()
 
 
@@ -106,9 +106,9 @@ def own_prices() -> dict[str, Price]:
                 parse_model_name(f"x={key}")
     for key, rates in file.data.items():
         for name, usd in rates.items():
-            # nan is below nothing and above nothing, so that no schema sees it
+            # nan compares false with everything, so the schema accepts it
             if not usd <= DEAREST:
-                raise file.error((key, name), f"wanted {USD['title']}, found {usd}")
+                raise file.error((key, name), f"expected {USD['title']}, found {usd}")
     return {
         key: Price.flat(**rates, source=file.path.name, as_of=format_day(None))
         for key, rates in file.data.items()
@@ -116,13 +116,12 @@ def own_prices() -> dict[str, Price]:
 
 
 def format_day(moment: datetime | None) -> str:
-    """The day of a moment; of this one, where none is given."""
+    """The day of a moment, by default of now."""
     return f"{moment or datetime.now(UTC):%Y-%m-%d}"
 
 
 def writes_cache(options: Mapping[str, Any]) -> bool:
-    """Whether prompts are written to a cache, which some charge for: as a model's options say,
-    where they are asked."""
+    """Whether a model writes prompts to a cache, which some providers bill."""
     asked = str(options.get("cache", True)).lower() not in ("false", "0", "no")
     return asked and str(options["model"]).startswith("anthropic/")
 
@@ -130,11 +129,10 @@ def writes_cache(options: Mapping[str, Any]) -> bool:
 def public_price(
     family: str, name: str, options: Mapping[str, Any], on: datetime | None
 ) -> Price | None:
-    """The publicly known price of a model, from genai-prices; by its seller, or by the address
-    where it is served."""
+    """The public price of a model, from genai-prices, by its seller or its address."""
     if family in participant_kinds():
         return None
-    with suppress(UsageError):  # a reference that leads nowhere is refused where the model is made
+    with suppress(UsageError):  # a wrong reference is reported when the model is created
         traits, address = providers.provider_traits(family), ""
         seller = traits.seller
         if family == "inspect":  # which passes PROVIDER/NAME on
@@ -153,7 +151,7 @@ def public_price(
                 or ""
             )
             if not address.startswith("https://"):
-                return None  # a server of one's own
+                return None  # the user's own server
         written = family != "anthropic" or writes_cache({**options, "model": f"{family}/{name}"})
         return listed_price(
             seller, address, expand_references(name).removeprefix("models/"), written, on
@@ -165,8 +163,8 @@ def public_price(
 def listed_price(
     seller: str | None, address: str, name: str, written: bool, on: datetime | None
 ) -> Price | None:
-    """A price as genai-prices lists it; what is written to a cache may cost more, where prompts are
-    `written` to one."""
+    """A price as genai-prices lists it; `written`: whether prompts are written to a cache, which
+    may cost more."""
     try:
         from genai_prices import Usage, calc_price
     except ImportError:
@@ -205,14 +203,13 @@ def listed_price(
 
 
 def price_at(price: Any, start: int) -> float:
-    """A price for calls with more than so many tokens."""
+    """The price for calls with more than `start` tokens."""
     reached = [tier.price for tier in getattr(price, "tiers", ()) if tier.start <= start]
     return float(reached[-1] if reached else getattr(price, "base", price))
 
 
 def is_billed(options: Mapping[str, Any], price: Price | None) -> bool:
-    """Whether somebody is likely to send a bill: a price is known, or a key is needed where none
-    is."""
+    """Whether calls are likely to be billed: the model has a price, or its provider needs a key."""
     family = str(options["model"]).partition("/")[0]
     if price is not None:
         return not price.free

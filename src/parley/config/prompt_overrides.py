@@ -1,4 +1,4 @@
-"""Prompts that a configuration puts in place of a task's own."""
+"""Prompts of a task that a configuration replaces."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from parley.rules.task import Task
 
 
 def unused_prompts(task: Task, seats: Mapping[str, int], standardise: str) -> frozenset[str]:
-    """The prompts that nobody hears under this configuration."""
+    """The prompts that this configuration never uses."""
     with errors_of_task(task, "unused_prompts"):
         own = list(task.unused_prompts(seats))
     return frozenset((*own, *(() if standardise == "always" else (FORM.name,))))
@@ -21,8 +21,8 @@ def unused_prompts(task: Task, seats: Mapping[str, int], standardise: str) -> fr
 def chosen_prompts(
     task: type[Task], replaced: Mapping[str, str], unused: Collection[str] = ()
 ) -> dict[str, Prompt]:
-    """The prompts in use: the task's own, or what the configuration puts in their place; what is
-    not used stays as it is."""
+    """The prompts of a run: the task's own or their replacements. Unused prompts are not
+    replaced."""
     own = task.prompts()
     known = {prompt_address(task.name, name): prompt for name, prompt in own.items()}
     params = [each.name for each in fields(task)]  # type: ignore[arg-type]
@@ -38,13 +38,13 @@ def chosen_prompts(
 def about_prompts(
     task: type[Task], replaced: Mapping[str, str], unused: Collection[str]
 ) -> Iterator[str]:
-    """What the user should know about the words put in place of a task's own."""
+    """Warnings about replaced prompts."""
     for name, own in task.prompts().items():
         address = prompt_address(task.name, name)
         if address in replaced and name in unused:
             yield (
-                f"prompt {address} is replaced, but nobody hears it in this configuration: "
-                f"it changes nothing"
+                f"prompt {address} is replaced, but this configuration never uses it: the "
+                f"replacement has no effect"
             )
         elif address in replaced and (missing := own.without(Prompt(name, replaced[address]))):
-            yield f"prompt {address} is used without {missing}"
+            yield f"the replacement of prompt {address} does not use {missing}"

@@ -1,8 +1,8 @@
-"""Variables of prompts that nothing fills in, found in the source of a task before it is played.
+"""Finds prompt variables without a value in the source of a task, before it is played.
 
-Every `referee.render(PROMPT, name=value, …)` in the task's classes and in the functions beside them
-is looked at. What cannot be read from the source, like a prompt that is chosen by a function, is
-left to the match.
+This checks every `referee.render(PROMPT, name=value, …)` in the task's classes and in the functions
+of the same file. Cases that the source does not show, such as a prompt that a function chooses,
+fail only in the match.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from parley.rules.task import Task
 
 
 def check_prompt_variables(task: type[Task]) -> None:
-    """Refuse a prompt with a variable that is neither a parameter nor given where it is rendered;
-    the error names the nearest one that is."""
+    """Refuse a prompt with a variable that is neither a parameter nor passed to `render`; the error
+    suggests the nearest name."""
     params = {each.name for each in fields(task)}  # type: ignore[arg-type]
     for function in own_functions(task):
         for where, prompt, given in rendered_prompts(function):
@@ -36,12 +36,12 @@ def check_prompt_variables(task: type[Task]) -> None:
                     names = ", ".join(f"{{{name}}}" for name in known) or "none"
                     raise TaskError(
                         f"{where}: prompt {prompt.name!r} has the variable {{{variable}}}, which "
-                        f"is not given here; {hint}there are: {names}"
+                        f"gets no value here; {hint}available: {names}"
                     )
 
 
 def own_functions(task: type[Task]) -> Iterator[FunctionType]:
-    """The methods of a task's classes, and the functions of the files in which these stand."""
+    """The methods of a task's classes, and the functions in the same files."""
     seen: set[int] = set()
     for kind in task.__mro__:
         if not issubclass(kind, Task) or kind is Task:
@@ -59,14 +59,14 @@ def own_functions(task: type[Task]) -> Iterator[FunctionType]:
 
 
 def rendered_prompts(function: FunctionType) -> Iterator[tuple[str, Prompt, set[str]]]:
-    """The prompts that a function renders: where, which, and the names of the values given.
+    """The prompts that a function renders: the line, the prompt, and the names of the values.
 
-    A call that passes `**values` on may give anything, and is left out.
+    A call with `**values` may pass anything, and is left out.
     """
     try:
         lines, first = inspect.getsourcelines(function)
         tree = ast.parse(textwrap.dedent("".join(lines)))
-    except (OSError, TypeError, SyntaxError):  # no source, as at a prompt of Python's own
+    except (OSError, TypeError, SyntaxError):  # no source, as in the interactive interpreter
         return
     for node in ast.walk(tree):
         if not (
@@ -84,8 +84,8 @@ def rendered_prompts(function: FunctionType) -> Iterator[tuple[str, Prompt, set[
 
 
 def named_prompts(node: ast.expr, names: Mapping[str, Any]) -> list[Prompt]:
-    """The prompts that an expression may stand for: a name, an attribute of one, or an entry of a
-    dict or tuple."""
+    """The prompts that an expression may mean: a name, an attribute of one, or an entry of a dict
+    or tuple."""
     if isinstance(node, ast.Subscript):
         group = named_value(node.value, names)
         values = list(group.values()) if isinstance(group, Mapping) else group
@@ -96,8 +96,7 @@ def named_prompts(node: ast.expr, names: Mapping[str, Any]) -> list[Prompt]:
 
 
 def named_value(node: ast.expr, names: Mapping[str, Any]) -> Any:
-    """The global value that a name, or an attribute of one, stands for; None if it cannot be
-    seen."""
+    """The global value of a name, or of an attribute of one; None if it is unknown."""
     if isinstance(node, ast.Name):
         return names.get(node.id)
     if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):

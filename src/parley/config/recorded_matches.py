@@ -1,5 +1,4 @@
-"""Matches on record that are judged again: what their seats said is taken over as it is, and asked
-of nobody."""
+"""Recorded matches that are judged again: contestants' replies are copied from the record."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ from parley.store.config import Config
 
 @dataclass(frozen=True)
 class Recorded:
-    """The matches, the run that has their replies, and what that record rests on."""
+    """The matches, the run that has their replies, and facts for the new run's identity."""
 
     ref: RunRef
     plan: Plan
@@ -27,7 +26,7 @@ class Recorded:
 
     @classmethod
     def of(cls, reader: RunReader) -> Recorded:
-        """All matches of a run that judges again."""
+        """All matches of a run with recorded matches."""
         return cls(
             reader.info.ref,
             FixedPlan([match.spec for match in reader.matches()]),
@@ -36,22 +35,21 @@ class Recorded:
 
 
 class RecordedReplies:
-    """Sits where the record answers; where it does not, the record has ended."""
+    """A participant whose replies all come from the record; it is called only where the record
+    ends."""
 
     sees_item = False
 
     async def reply(self, view: View, call: Call) -> Reply:
-        raise RecordEnded(
-            f"round {view.round}, {view.seat}: the match that is judged again had ended here"
-        )
+        raise RecordEnded(f"round {view.round}, {view.seat}: the recorded match ends here")
 
     async def close(self) -> None:
         pass
 
 
 def facts_on_record(reader: RunReader) -> dict[str, Any]:
-    """What the identity of a run keeps of the one whose matches it takes over: how numbers were
-    told, and the works that were consulted (their answers are on record, and nobody opens them
+    """What a run keeps of the identity of the run whose matches it copies: how numbers were
+    rounded, and the works of reference (their answers are recorded, so they are not opened
     again)."""
     identity = reader.info.identity
     works = {"works": identity["works"]} if "works" in identity else {}
@@ -59,8 +57,7 @@ def facts_on_record(reader: RunReader) -> dict[str, Any]:
 
 
 def copied_matches(ref: RunRef, config: Config, plan: Plan) -> Iterator[CopiedMatch]:
-    """What a run that judges again keeps of the one that played: its replies, verdicts and
-    scores."""
+    """The replies, verdicts and scores that a run copies from the run that it judges again."""
     specs = plan.next([])
     assert config.rejudged is not None
     assert not isinstance(specs, Done)
@@ -74,7 +71,7 @@ def copied_matches(ref: RunRef, config: Config, plan: Plan) -> Iterator[CopiedMa
 
 
 def recorded_match(reader: RunReader, number: int, config: Config) -> MemoryRecord:
-    """What a match that is judged again has on record: all but the words of those who are asked
+    """The record of a match that is judged again, without the replies of the roles that are asked
     now."""
     record = MemoryRecord()
     for call in reader.calls(number):

@@ -1,8 +1,8 @@
-"""The task of a run on record: found by its name, or in a file that the user names.
+"""The task of a recorded run: found by its name, or in a file that the user names.
 
-A run's file never chooses code to load. Where the record names a file of the user's, it is loaded
-only to go on with the run, only from the folder of the run or the current one, and only if its
-source, compared without running it, is the one on record.
+A run's file never decides which code is loaded. If the record names a task file, Parley loads it
+only to resume the run, only from the folder of the run or the current one, and only if its source
+is the recorded one. The source is compared without running it.
 """
 
 from __future__ import annotations
@@ -23,21 +23,20 @@ ELSEWHERE = "elsewhere"  # the metric of a YAML task is in a module that is not 
 
 
 def path_of_task(reference: str) -> Path:
-    """The file of a task that is named by its path, also as FILE.py:CLASS."""
+    """The file of a task that is given as a path or as FILE.py:CLASS."""
     return Path(reference.rpartition(":")[0] if ".py:" in reference else reference).expanduser()
 
 
 def source_facts(reference: str) -> dict[str, Any]:
-    """What the identity of a run says of a task that is a file: a digest of its Python source."""
+    """The digest of a task file's Python source, for the identity of a run."""
     found = task_source_digest(reference) if is_task_path(reference) else ""
     return {"source": found} if found else {}
 
 
 def task_source_digest(reference: str) -> str:
-    """A digest of the Python source that a task file brings, empty if it brings none; nothing is
-    run.
+    """A digest of the Python source of a task file, empty if there is none. Nothing is run.
 
-    A YAML file brings Python only where its metric is a function of a module beside it.
+    A YAML file has Python source only if its metric is a function in a module beside it.
     """
     path = path_of_task(reference)
     try:
@@ -65,11 +64,11 @@ def metric_file(path: Path) -> Path | None:
 
 
 def task_to_read(reference: str, task_file: str | None = None) -> type[Task]:
-    """The class to check a record with: installed, or in the file that the user names."""
+    """The task class that checks a record: installed, or in the file that the user names."""
     if task_file is None and is_task_path(reference):
         raise UsageError(
-            f"the run played a task in a file ({reference}), and a run never chooses the code to "
-            f"load: name the file yourself, --task {reference}"
+            f"the task of this run is in a file ({reference}), and Parley never loads code only "
+            f"because a run names it: add --task {reference}"
         )
     return task_class(task_file or reference)
 
@@ -77,17 +76,19 @@ def task_to_read(reference: str, task_file: str | None = None) -> type[Task]:
 def task_to_resume(
     reference: str, identity: Mapping[str, Any], task_file: str | None = None
 ) -> type[Task]:
-    """The class to go on with: Python in a file on record is loaded only if it has not changed."""
+    """The task class that resumes a run. A recorded Python file is loaded only if unchanged."""
     path = path_of_task(reference)
     if task_file is None and is_task_path(reference) and not path.is_file():
-        raise UsageError(f"there is no file {path}, which has the task of this run: --task FILE")
+        raise UsageError(
+            f"the task file of this run, {path}, does not exist: name the file with --task FILE"
+        )
     now = task_source_digest(reference) if is_task_path(reference) else ""
     changed = is_task_path(reference) and (now == ELSEWHERE or identity.get("source", "") != now)
     if task_file is None and changed:
         raise UsageError(
-            f"the source of {reference} is not the one that this run began with: if only its "
-            f"bots or analyses have changed and you trust the file, name it yourself, --task "
-            f"{reference}; under another rule start a new run (what was played stays in its file)"
+            f"{reference} has changed since this run started: if only its bots or analyses have "
+            f"changed and you trust the file, add --task {reference}; if its rule has changed, "
+            f"start a new run (matches already played stay in the run's file)"
         )
     return task_class(task_file or reference)
 
@@ -95,8 +96,8 @@ def task_to_resume(
 def check_recorded_paths(
     config: Config, run: str, allowed: Allowed, task_named: bool = False
 ) -> None:
-    """Refuse a run file whose task, dataset or parameters name a path outside its folder and the
-    current one. A task that the user names is allowed."""
+    """Refuse a run file with a task, a dataset or parameters that name a path outside its folder
+    and the current one. A task that the user names is allowed."""
     file = OtherFile(Path(run))
     here = allowed.with_paths([str(Path.cwd())])
     if is_task_path(config.task) and not task_named:

@@ -1,5 +1,5 @@
-"""The digest of a rule: what defines a task, what it inherits, and the rules that it shares with
-others.
+"""The digest of a rule: the task's own source, its base classes, and the rules that it shares with
+other tasks.
 
 It covers every module below `parley.tasks` and `parley.rules` that a task imports by its own path,
 directly or through others, or by a name of `parley` that is defined there. Other names of `parley`
@@ -22,7 +22,7 @@ import parley
 from parley.rules.task import Task
 from parley.store.config import text_digest
 
-SCHEME = "3"  # how a digest is made; digests of different schemes do not compare
+SCHEME = "3"  # how a digest is made; digests of different schemes cannot be compared
 SHARED = ("parley.tasks.", "parley.rules.")
 # These end a match or refuse a configuration, so their texts never reach a model.
 UNSEEN_ERRORS = {"TaskError", "UsageError"}
@@ -35,8 +35,7 @@ HOME = {
 
 
 def rule_digest(task: type[Task]) -> str:
-    """The digest of a task's rule, with its scheme; empty where the rule has no source to compare
-    with later."""
+    """The digest of a task's rule, with its scheme; empty if the rule has no source."""
     if not (own := task.definition or source_of(task)):
         return ""
     classes = [
@@ -50,7 +49,7 @@ def rule_digest(task: type[Task]) -> str:
 
 def digest_without_bots(task: type[Task]) -> str:
     """The digest of a rule without the bots in the task's file and what only they need; empty for
-    tasks of Parley and where the file declares no bots."""
+    Parley's own tasks and for files without bots."""
     if task.__module__.startswith("parley.") or task.definition or not (own := source_of(task)):
         return ""
     alone = without_bots(own, task.__name__)
@@ -65,7 +64,7 @@ def digest_without_bots(task: type[Task]) -> str:
 
 
 def is_comparable(one: str, other: str) -> bool:
-    """Whether two digests were made in the same way, so that a difference means another rule."""
+    """Whether two digests have the same scheme, so that a difference means another rule."""
     return one == other or (
         ":" in one and ":" in other and one.partition(":")[0] == other.partition(":")[0]
     )
@@ -77,8 +76,7 @@ def is_standard(kind: type) -> bool:
 
 
 def with_shared(sources: Iterable[str]) -> set[str]:
-    """Sources without import lines, each once, with those of the shared modules that they
-    import."""
+    """The set of sources without import lines, including the shared modules that they import."""
     found, seen, waiting = set[str](), set[str](), [source for source in sources if source]
     while waiting:
         source = waiting.pop()
@@ -120,7 +118,7 @@ def find_imports(tree: ast.Module) -> Iterator[str]:
 
 @cache
 def module_source(name: str) -> str:
-    """The source of a shared module; nothing for a package or for a name that is not a module."""
+    """The source of a shared module; empty for a package or a name that is not a module."""
     try:
         spec = find_spec(name)
     except (ImportError, ValueError):
@@ -131,7 +129,7 @@ def module_source(name: str) -> str:
 
 
 def source_of(task: type) -> str:
-    """The file of a class, without what only its parts need; nothing if it has no file."""
+    """The source of a class's file, without what only its parts need; empty if it has no file."""
     try:
         return rule_source(Path(inspect.getfile(task)).read_bytes(), task.__name__)
     except (TypeError, OSError):
@@ -157,7 +155,7 @@ def without_comments(source: bytes) -> str:
 
 @lru_cache(maxsize=256)
 def without_imports(source: str) -> str:
-    """A source without its import lines; text that is not Python stays as it is."""
+    """A source without its import lines; text that is not Python is not changed."""
     try:
         tree = ast.parse(source)
     except SyntaxError:

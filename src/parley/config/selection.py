@@ -1,5 +1,4 @@
-"""Which items a run is played on: those of a dataset that are for its task, or a part of them,
-drawn with its seed."""
+"""Chooses the items of a run: those of a dataset that fit its task, or a random sample of them."""
 
 from __future__ import annotations
 
@@ -20,12 +19,12 @@ from parley.rules.task import Task
 from parley.store.config import Config
 from parley.tables import format_item_count
 
-GAMES = 20  # in a round of a run that evolves, if the task has no items
+GAMES = 20  # per round of the plan evolve, if the task has no items
 
 
 class Selection(NamedTuple):
-    """The items, all that they were chosen from, how many the run wants, and what to tell of how
-    they were read."""
+    """The items, the pool that they were chosen from, the configuration with their number, and
+    notices about how they were read."""
 
     items: dict[str, Any]
     pool: dict[str, Any]
@@ -34,7 +33,7 @@ class Selection(NamedTuple):
 
 
 def select_items(config: Config, task: Task, items: Sequence[Any] | None) -> Selection:
-    """The items of a new run: those of a dataset, or those given, that fit its task."""
+    """The items of a new run, from a dataset or as given, that fit its task."""
     kind, odd = type(task), list[str]()
     if items is None and config.dataset is not None:
         items = load_items(config.dataset, item_type_of_task(kind), config.columns)
@@ -45,13 +44,14 @@ def select_items(config: Config, task: Task, items: Sequence[Any] | None) -> Sel
     known = as_items(items or (), kind)
     refuse_unknown_picks(known, task)
     pool = by_id(drop_unfit(known, task))
-    others = f", {len(pool)} of them for {task.name} as it is set" if len(pool) < len(known) else ""
+    fit = f", of which {len(pool)} fit the parameters of {task.name}"
+    others = fit if len(pool) < len(known) else ""
     read = (
         [f"dataset {config.dataset}: {format_item_count(len(known))} read{others}", *odd]
         if config.dataset is not None
         else []
     )
-    if task.items is not None and not config.verify:  # else they are in order already
+    if task.items is not None and not config.verify:  # otherwise they are already in order
         pool = by_id(stratified_order(list(pool.values()), task.items.stratum, config.seed))
         if config.items is None and task.items.sample is not None:
             config = replace(config, items=min(task.items.sample, len(pool)))
@@ -61,22 +61,22 @@ def select_items(config: Config, task: Task, items: Sequence[Any] | None) -> Sel
     if config.items is not None:
         if task.items is None:
             raise UsageError(
-                f"--items {config.items}: {task.name} is not played on items; how often it is "
-                f"played: --repeats N"
+                f"--items {config.items}: {task.name} has no items; to set how often it is played, "
+                f"use --repeats N"
             )
         if not 1 <= config.items <= len(pool):
             raise UsageError(
-                f"--items {config.items}: the dataset has {format_item_count(len(pool))}"
+                f"--items {config.items}: the dataset has only {format_item_count(len(pool))}"
             )
     return Selection(dict(list(pool.items())[: config.items]), pool, config, read)
 
 
 def as_items(items: Sequence[Any], task: type[Task]) -> list[Any]:
-    """Items as the task knows them; plain rows are taken as from a file."""
+    """Convert plain rows to items of the task, as if they came from a file."""
     if isinstance(items, str | bytes | Mapping):
         raise UsageError(
-            "items are a list of the task's items, or of rows with their fields; "
-            "a file is named by dataset"
+            "items must be a list of the task's items, or of rows with their fields; "
+            "to read items from a file, use dataset"
         )
     if not items:
         return []
@@ -88,7 +88,7 @@ def as_items(items: Sequence[Any], task: type[Task]) -> list[Any]:
 
 
 def refuse_unknown_picks(items: Sequence[Any], task: Task) -> None:
-    """Refuse a parameter that picks items by a name which none of them has: most likely a slip."""
+    """Refuse a parameter that picks items by a name that none of them has, most likely a typo."""
     for parameter, field in task.items.picks.items() if task.items is not None else ():
         known = {getattr(item, field) for item in items}
         for name in getattr(task, parameter):
@@ -97,7 +97,7 @@ def refuse_unknown_picks(items: Sequence[Any], task: Task) -> None:
 
 
 def recorded_items(items: Sequence[Any], task: Task) -> dict[str, Any]:
-    """The items that are stored with a run, by id."""
+    """The stored items of a run, by id."""
     refuse_no_items(items, task)
     if not items:
         return {}
@@ -109,13 +109,13 @@ def recorded_items(items: Sequence[Any], task: Task) -> dict[str, Any]:
 
 
 def refuse_no_items(items: Sequence[Any], task: Task) -> None:
-    """A task that is played on items needs some."""
+    """Refuse a task that needs items but has none."""
     if task.items is not None and not items:
-        raise UsageError(f"{task.name} is played on items: name them with --dataset NAME|PATH")
+        raise UsageError(f"{task.name} needs items: choose them with --dataset NAME|PATH")
 
 
 def drop_unfit(items: Sequence[Any], task: Task) -> list[Any]:
-    """Of all items those that are for the task as it is configured; others are never played."""
+    """The items that fit the task and its parameters; others are never played."""
     with errors_of_task(task, "reject_reason"):
         rejected = [task.reject_reason(item) for item in items]
     found = [item for item, reason in zip(items, rejected, strict=True) if not reason]
@@ -125,28 +125,24 @@ def drop_unfit(items: Sequence[Any], task: Task) -> list[Any]:
             for reason, count in Counter(rejected).most_common()
         ]
         said = "; ".join([*reasons[:8], "and so on"] if len(reasons) > 8 else reasons)
-        raise UsageError(
-            f"none of the {format_item_count(len(items))} is for {task.name} as it is set: {said}"
-        )
+        raise UsageError(f"no item fits {task.name} with these parameters: {said}")
     return found
 
 
 def by_id(items: Iterable[Any]) -> dict[str, Any]:
-    """Items under their ids, each once."""
+    """Items by id; refuses two items with the same id."""
     found: dict[str, Any] = {}
     places: dict[str, int] = {}
     for number, item in enumerate(items, 1):
         if (first := places.setdefault(str(item.id), number)) != number:
-            raise UsageError(
-                f"two items have the id {item.id!r}: number {first} and number {number}"
-            )
+            raise UsageError(f"two items have the id {item.id!r}: items {first} and {number}")
         found[str(item.id)] = item
     return found
 
 
 def stratified_order(items: Sequence[Any], stratum: str | None, seed: int) -> list[Any]:
-    """Shuffle items by a seed, so that every beginning has each value of the field `stratum` in
-    about its share; without a stratum they stay as they are."""
+    """Shuffle items so that every prefix has each value of the field `stratum` in about its share;
+    without a stratum they stay in order."""
     if stratum is None:
         return list(items)
     groups: dict[str, list[Any]] = {}
@@ -161,7 +157,7 @@ def stratified_order(items: Sequence[Any], stratum: str | None, seed: int) -> li
 
 
 def stored_items(items: Sequence[Any]) -> list[tuple[str, bytes]]:
-    """Items as a run keeps them."""
+    """Items as a run stores them."""
     found = []
     for item in items:
         try:

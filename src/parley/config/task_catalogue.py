@@ -1,5 +1,4 @@
-"""Which tasks there are: those of the package, those of other packages, and any file of the
-user's."""
+"""Finds tasks: in this package, in other packages, and in files of the user's."""
 
 from __future__ import annotations
 
@@ -55,22 +54,21 @@ def installed_tasks() -> tuple[dict[str, type[Task]], list[str]]:
             faults.append(str(wrong))
         if name in own and (others := packages_with(name)):
             faults.append(
-                f"package {others} brings a task called {name}, which is not used: Parley has one "
-                f"of that name itself; give it another name there"
+                f"the task {name} of package {others} is ignored, because Parley has a task of "
+                f"that name: rename it in the package"
             )
     return found, faults
 
 
 def task_class(reference: str) -> type[Task]:
-    """The task that a name or a path (`./my_game.py`, `./my_games.py:Second`, `./my_task.yaml`)
-    stands for."""
+    """The task of a name or a path (`./my_game.py`, `./my_games.py:Second`, `./my_task.yaml`)."""
     found = find_task_class(reference)
     found.refuse_plain_class()
     return found
 
 
 def find_task_class(reference: str) -> type[Task]:
-    """The class of a task, which may still lack what a task needs."""
+    """The class of a task, which may still be incomplete."""
     path, colon, chosen = reference.rpartition(":") if ".py:" in reference else (reference, "", "")
     if path.endswith((".yaml", ".yml")):
         from parley.config.task_file import task_in
@@ -86,36 +84,36 @@ def find_task_class(reference: str) -> type[Task]:
 
 
 def load_installed(name: str) -> type[Task]:
-    """The task that another package brings under a name."""
+    """The task that another package provides under a name."""
     entries, packages = list(entry_points(group=GROUP, name=name)), packages_with(name)
     if len({entry.value for entry in entries}) > 1:
         raise UsageError(
-            f"task {name}: several packages bring it ({packages}); uninstall all but one"
+            f"several packages provide the task {name} ({packages}): uninstall all but one"
         )
     what = f"task {name} cannot be loaded"
     try:
         found = entries[0].load()
     except KeyboardInterrupt:
         raise
-    except BaseException as wrong:  # whatever a module of somebody else's does when imported
+    except BaseException as wrong:  # somebody else's module can do anything on import
         raise UsageError(
-            f"{what}: {describe_exception(wrong)}; mend or uninstall package {packages}"
+            f"{what}: {describe_exception(wrong)}; fix or uninstall package {packages}"
         ) from wrong
     if not (isinstance(found, type) and issubclass(found, Task) and found.roles):
         raise UsageError(
-            f"{what}: {entries[0].value} of package {packages} is no class derived from parley.Task"
+            f"{what}: {entries[0].value} of package {packages} is not a subclass of parley.Task"
         )
     return found
 
 
 def packages_with(name: str) -> str:
-    """The packages that bring a task of this name; empty if none does."""
+    """The packages that provide a task of this name; empty if none does."""
     entries = entry_points(group=GROUP, name=name)
     return ", ".join(sorted({entry.dist.name if entry.dist else "unknown" for entry in entries}))
 
 
 def is_task_path(reference: str) -> bool:
-    """Whether a task is named by the path of a file."""
+    """Whether a reference to a task is a path."""
     return reference.endswith((".py", ".yaml", ".yml")) or ".py:" in reference
 
 
@@ -123,7 +121,7 @@ def installed_task(reference: str) -> type[Task] | None:
     """The class of an installed task, by name; None for a file, and for a task that is not
     installed or cannot be loaded.
 
-    Commands that read a run use this: a run's record never chooses a file to load.
+    Commands that read a run use this, because a run's record never decides which file is loaded.
     """
     if is_task_path(reference):
         return None
@@ -135,14 +133,14 @@ def installed_task(reference: str) -> type[Task] | None:
 
 def task_of_run(info: RunInfo) -> type[Task] | None:
     """The installed task that a run has played; None for a task in a file, for one that is not
-    installed, and where the installed one of that name is another task."""
+    installed, and for another task of the same name."""
     found = installed_task(info.config.task)
     if found is not None and info.config.evolve is not None:
         from parley.config.evolved_task import evolve_task_class
 
         try:
             found = evolve_task_class(found, info.config.evolve)
-        except UsageError:  # a task that has a role of such a name by now
+        except UsageError:  # the task now has a role of that name
             return None
     return found if found and set(found.roles) == set(info.identity["roles"]) else None
 
@@ -151,7 +149,7 @@ def load_task_module(path: str) -> ModuleType:
     """A user's file as a module."""
     place = Path(path).expanduser().resolve()
     if not place.is_file():
-        raise UsageError(f"there is no task file {path}")
+        raise UsageError(f"task file {path} does not exist")
     try:
         name = module_name(place, place.read_bytes())
     except OSError as wrong:
@@ -162,13 +160,13 @@ def load_task_module(path: str) -> ModuleType:
     if spec is None or spec.loader is None:
         raise UsageError(f"{path} is not a Python file")
     module = module_from_spec(spec)
-    sys.modules[name] = module  # dataclasses and prompts look themselves up there
+    sys.modules[name] = module  # dataclasses and prompts look up their module there
     try:
         spec.loader.exec_module(module)
     except TaskError as wrong:
         del sys.modules[name]
         raise TaskError(f"{locate_exception(wrong, str(place))}: {wrong}") from wrong
-    except BaseException as wrong:  # a file may also leave the program
+    except BaseException as wrong:  # a file may also call sys.exit
         del sys.modules[name]
         if isinstance(wrong, KeyboardInterrupt):
             raise
@@ -178,7 +176,7 @@ def load_task_module(path: str) -> ModuleType:
 
 
 def module_name(place: Path, content: bytes = b"") -> str:
-    """Under which name a user's file is loaded: a changed file is another module."""
+    """The module name of a user's file; a changed file is another module."""
     return (
         f"parley_task_{place.stem}_"
         f"{blake2b(str(place).encode() + content, digest_size=4).hexdigest()}"
@@ -201,11 +199,11 @@ def single_task_in(module: ModuleType, reference: str, chosen: str = "") -> type
         return found[chosen]
     if len(found) != 1:
         many = (
-            f"several tasks ({', '.join(found)}): name one as {reference}:NAME"
+            f"several tasks ({', '.join(found)}): choose one with {reference}:NAME"
             if found
             else "no task"
         )
-        raise UsageError(f"{reference} holds {many}")
+        raise UsageError(f"{reference} defines {many}")
     return next(iter(found.values()))
 
 

@@ -1,4 +1,4 @@
-"""Tasks without Python: a writer and an editor, whose words stand in a YAML file (`kind: task`;
+"""Tasks without Python: a writer and an editor, with prompts from a YAML file (`kind: task`;
 DynaEval §A.4)."""
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from parley.tasks._common.judge_votes import VoteRule
 from parley.tasks._common.writer_editor import OVER, WriterEditorPrompts
 
 PROMPTS = ("write", "revise", "review", "review_again")
-# what every prompt may say, besides the fields of the items
+# variables of every prompt, besides the fields of the items
 TOLD = ("writer", "editor", "over", "rounds", "vote")
 
-# What a file may leave out.
+# The prompts that a file may leave out.
 USUAL = {
     "revise": "The {editor} has looked at your text:\n{said}\n"
     "Improve it in the light of this. Give the whole text again, and "
@@ -53,13 +53,13 @@ NEEDED = {
     "review_again": ("said",),
     "judge": ("roles", "rubric", "conversation"),
 }
-# names that no field can have
+# names that fields cannot have
 OWN = (*TOLD, "id", "said", "number", "asked", "roles", "rubric", "conversation")
 
 
 @cache
 def task_schema() -> dict[str, Any]:
-    """The published form of a task file."""
+    """The published schema of task files."""
     found: dict[str, Any] = orjson.loads(
         files("parley.config").joinpath("task.schema.json").read_bytes()
     )
@@ -67,16 +67,16 @@ def task_schema() -> dict[str, Any]:
 
 
 def task_in(path: str) -> type[Task]:
-    """The task that a file defines; whatever is wrong in it is an error with its line."""
+    """The task in a file; every error names the line."""
     file = YamlFile(Path(path).expanduser())
     if file.data.get("kind") == "experiment":
         raise file.error(
             ("kind",),
-            "this is an experiment, not a task: play it with `parley run "
+            "this is an experiment, not a task: run it with `parley run "
             f"{path}`; its task is {short_value(file.data.get('task', 'not named'))}",
         )
     if "kind" in file.data and file.data["kind"] != "task":
-        raise file.error(("kind",), f"wanted kind: task, found {short_value(file.data['kind'])}")
+        raise file.error(("kind",), f"expected kind: task, found {short_value(file.data['kind'])}")
     file.check(task_schema())
     data, place = file.data, file.path.resolve()
     writer, editor = roles_in(file)
@@ -90,7 +90,7 @@ def task_in(path: str) -> type[Task]:
     measure = read_measure(file, fields)
     module = ModuleType(module_name(place))
     module.__file__ = str(place)
-    sys.modules[module.__name__] = module  # where another process would look for it
+    sys.modules[module.__name__] = module  # another process looks for it there
     bundled = bundled_items(file, kind)
     made = type(
         "".join(part.capitalize() for part in data["name"].split("_")),
@@ -125,13 +125,13 @@ def task_in(path: str) -> type[Task]:
     found: type[Defined] = dataclass(frozen=True)(made)
     setattr(module, found.__name__, found)
     if kind is None or bundled:
-        # tried once here, where there is something to try on
+        # try the metric once, on an item if there is one
         found().reject_reason(bundled[0] if bundled else None)
     return found
 
 
 def roles_in(file: YamlFile) -> tuple[str, str]:
-    """The names of the writer and the editor, which are parameters of the rule."""
+    """The role names of the writer and the editor, which become parameters of `play`."""
     writer, editor = file.data["writer"], file.data["editor"]
     for key, role in (("writer", writer), ("editor", editor)):
         if role in ("self", "referee") or iskeyword(role):
@@ -139,7 +139,7 @@ def roles_in(file: YamlFile) -> tuple[str, str]:
     if len({writer, editor, "judge"}) < 3:
         raise file.error(
             ("editor",),
-            f"writer, editor and judge are three roles, found {writer}, {editor}, judge",
+            f"writer, editor and judge need three different names, found {writer}, {editor}, judge",
         )
     for role in file.data["rubric"]:
         if role not in (writer, editor):
@@ -148,7 +148,7 @@ def roles_in(file: YamlFile) -> tuple[str, str]:
 
 
 def played_by(*contestants: str) -> Any:
-    """The rule, with the names of the roles as its parameters."""
+    """The `play` method, with the names of the roles as its parameters."""
 
     async def play(self: Defined, referee: Referee, **seats: Any) -> Scores:
         return await self.cooperate(referee, **seats)
@@ -163,46 +163,46 @@ def played_by(*contestants: str) -> Any:
 def read_wording(
     file: YamlFile, place: tuple[str, str], name: str, fields: Sequence[str]
 ) -> CheckedPrompt:
-    """A prompt of the file, or the usual one; its variables must be there, and others must not."""
+    """A prompt of the file, or the default one; required variables must be present, and unknown
+    ones are refused."""
     section, key = place
     text = file.data[section].get(key, USUAL.get(name))
     if text is None:
-        raise file.error((section,), f"{key} is missing: wanted {key}: the words of this prompt")
+        raise file.error((section,), f"{key} is missing: expected {key}: the text of this prompt")
     words, also = text.strip("\n"), "number" if name in PROMPTS else "asked"
     with file.errors_at(*place):
         try:
             return CheckedPrompt(name, words, NEEDED.get(name, ()), (*fields, *TOLD, also))
         except UnknownName as wrong:
-            hint = "" if fields else "; there are no items to fill it in from: add items or fields"
+            hint = "" if fields else "; this task has no items: add items or fields"
             raise UsageError(f"{wrong}{hint}") from None
 
 
 def item_kind(file: YamlFile) -> type | None:
-    """The type of the task's items: the fields that the file names, or those of its first item."""
+    """The type of the task's items, with the fields that the file lists or those of its first
+    item."""
     items, said = file.data.get("items", []), file.data.get("fields")
     names = said or [name for name in items[0] if name != "id"] if said or items else []
     for number, name in enumerate(names):
         place = ("fields", number) if said else ("items", 0, name)
         if name in OWN:
-            raise file.error(
-                place, f"{name} has a meaning of its own in prompts: call the field otherwise"
-            )
+            raise file.error(place, f"{name} has a special meaning in prompts: rename the field")
         if not name.isascii() or not name.isidentifier():
             raise file.error(
                 place,
-                f"wanted the name of a field, of letters, digits and _, found {short_value(name)}",
+                f"expected a field name of letters, digits and _, found {short_value(name)}",
             )
         if iskeyword(name):
-            raise file.error(place, f"{name} is a word of Python: call the field otherwise")
+            raise file.error(place, f"{name} is a Python keyword: rename the field")
         if name in names[:number]:
-            raise file.error(place, f"{name} is named twice: take one out")
+            raise file.error(place, f"{name} is listed twice: remove one")
     if not names:
         return None
     return make_dataclass("Item", [("id", str), *((name, str) for name in names)], frozen=True)
 
 
 def bundled_items(file: YamlFile, kind: type | None) -> tuple[Any, ...]:
-    """The items that stand in the file."""
+    """The items in the file."""
     found: dict[str, Any] = {}
     if kind is None:
         return ()
@@ -210,23 +210,23 @@ def bundled_items(file: YamlFile, kind: type | None) -> tuple[Any, ...]:
         for name, value in row.items():
             if isinstance(value, dict | list | bytes | bool):
                 hint = (
-                    ": a text that YAML takes for another thing is put in quotes"
+                    "; put a text in quotes if YAML reads it as something else"
                     if isinstance(value, bool)
                     else ""
                 )
                 raise file.error(
                     ("items", number - 1, name),
-                    f"wanted a text or a number, found {short_value(value)}{hint}",
+                    f"expected a string or a number, found {short_value(value)}{hint}",
                 )
         with file.errors_at("items", number - 1):
             item = make_item(LocatedRow(f"item {number}", number, row), kind)
             if extra := row.keys() - {"id", *item_fields(kind)}:
-                raise UsageError(f"no field {sorted(extra)[0]} in the items before")
+                raise UsageError(f"the items before have no field {sorted(extra)[0]}")
             if item.id in found:
                 first = file.line("items", list(found).index(item.id))
                 raise UsageError(
-                    f"the id {item.id!r} is that of the item in line {first}: "
-                    f"each wants an id of its own"
+                    f"the item in line {first} already has the id {item.id!r}: "
+                    f"give each item its own id"
                 )
             found[item.id] = item
     return tuple(found.values())

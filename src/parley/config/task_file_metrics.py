@@ -1,5 +1,4 @@
-"""What the texts of a task file are measured by: BLEU, chrF, or a function of the user's, tried
-before anybody is asked."""
+"""The metric of a task file: BLEU, chrF, or a user's function, tried before the first call."""
 
 from __future__ import annotations
 
@@ -27,7 +26,7 @@ TAKEN = ("judge", "improvement")  # metrics of every such task
 
 
 def read_measure(file: YamlFile, fields: Sequence[str]) -> Measure | None:
-    """What texts are measured by, if by anything."""
+    """The metric of a task file, if it has one."""
     name = file.data.get("metric")
     if name is None:
         return None
@@ -35,8 +34,8 @@ def read_measure(file: YamlFile, fields: Sequence[str]) -> Measure | None:
         if name in MEASURES:
             if "reference" not in fields or "language" not in file.data:
                 raise UsageError(
-                    f"{name} wants items with a field reference, and language: the code of the "
-                    f"language of the texts"
+                    f"{name} needs items with a field reference, and the key language with the "
+                    f"language code of the texts"
                 )
             language = file.data["language"]
             return Measure(
@@ -47,16 +46,14 @@ def read_measure(file: YamlFile, fields: Sequence[str]) -> Measure | None:
             )
         if ":" not in name:
             raise UsageError(
-                f"wanted {', '.join(MEASURES)} or package.module:function, found {name}"
+                f"expected {', '.join(MEASURES)} or package.module:function, found {name}"
             )
         if (own := name.rpartition(":")[2].rpartition(".")[2]) in TAKEN:
-            raise UsageError(f"{own} is a metric of every such task: call the function otherwise")
+            raise UsageError(f"every task file has a metric called {own}: rename the function")
         function = function_beside(file.path.resolve().parent, name)
         refuse_bad_form(function, name)
         source = source_digest(function, name) or "no-source"
-        caution = (
-            f"metric {name} has no source that could be compared: whether it changes is not known"
-        )
+        caution = f"metric {name} has no Python source, so Parley cannot notice when it changes"
         of = partial(call_metric, function, str(file.error(("metric",), name)))
         return Measure(
             own,
@@ -67,14 +64,14 @@ def read_measure(file: YamlFile, fields: Sequence[str]) -> Measure | None:
 
 
 def agreement_with_reference(name: str, language: str, text: str, item: Any) -> float:
-    """How far a text agrees with the item's reference."""
+    """The overlap of a text with the item's reference."""
     found: float = getattr(compute_overlap(text, item.reference, language), name)
     return found
 
 
 def function_beside(folder: Path, name: str) -> Callable[..., Any]:
-    """The function that `module:function` names, of a file or package in this folder. One of any
-    other package could be made to do anything with words of a model."""
+    """The function `module:function` of a file or package in this folder. A function of any other
+    package could do anything with a model's text."""
 
     def load(module: str) -> ModuleType:
         own = (folder / f"{module}.py").resolve()
@@ -83,54 +80,51 @@ def function_beside(folder: Path, name: str) -> Callable[..., Any]:
         if is_module_in(module, [folder, Path.cwd()]):
             return import_module(module)
         raise UsageError(
-            f"{name}: wanted a function of a file in the folder of this task, and there is no "
-            f"{module}.py; import what you need there"
+            f"{name}: the function must be in the folder of this task, but there is no "
+            f"{module}.py; create it and import what you need there"
         )
 
     return load_function(name, "", folder, load)
 
 
 def refuse_bad_form(function: Callable[..., Any], name: str) -> None:
-    """What cannot be called with a text and an item is no measure."""
+    """Refuse a function that cannot be called with a text and an item."""
     if inspect.isclass(function):
-        raise UsageError(f"{name} is a class: wanted a function of a text and the item")
+        raise UsageError(f"{name} is a class: expected a function of a text and the item")
     if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
         raise UsageError(
-            f"{name} must not be async: wanted a plain function of a text and the item"
+            f"{name} must not be async: expected a plain function of a text and the item"
         )
     try:
         inspect.signature(function).bind("", None)
     except TypeError as wrong:
-        raise UsageError(
-            f"{name}: wanted a function of a text and the item, but: {wrong}"
-        ) from None
+        raise UsageError(f"{name} must be a function of a text and the item: {wrong}") from None
     except ValueError:
-        pass  # it does not say what it takes; the trial will
+        pass  # its signature is unknown; the trial call will show
 
 
 def call_metric(function: Callable[..., Any], named: str, text: str, item: Any) -> float | None:
-    """What a function says of a text: a number from 0 to 1, or none. Whatever else it does is a
-    fault with its name."""
+    """The score of a text, from 0 to 1, or None. Anything else is an error that names the
+    function."""
     beside = "without an item" if item is None else f"for item {item.id!r}"
     try:
         found = function(text, item)
     except KeyboardInterrupt:
         raise
-    except BaseException as wrong:  # it may also try to leave the program
+    except BaseException as wrong:  # it may also call sys.exit
         raise TaskError(f"{named} failed {beside}: {type(wrong).__name__}: {wrong}") from wrong
     if found is None:
         return None
-    if not isinstance(found, Real) or not 0 <= float(found) <= 1:  # nor is what is no number
+    if not isinstance(found, Real) or not 0 <= float(found) <= 1:  # also refuses nan
         raise TaskError(
-            f"{named} gave {short_value(found)} {beside}: wanted a number from 0 to 1, "
-            f"or None where there is none"
+            f"{named} returned {short_value(found)} {beside}: expected a number from 0 to 1, "
+            f"or None for no score"
         )
     return float(found)
 
 
 def source_digest(function: Callable[..., Any], name: str) -> str:
-    """A few letters for the files where a function is named and where it stands; nothing if it has
-    no source."""
+    """A short digest of the files that name and define a function; empty if it has no source."""
     modules = dict.fromkeys([getattr(function, "__module__", ""), name.partition(":")[0]])
     paths = [Path(getattr(sys.modules.get(each or ""), "__file__", None) or "") for each in modules]
     sources = [

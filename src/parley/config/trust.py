@@ -1,4 +1,4 @@
-"""What files from somebody else may do: read below their own folder, name hosts, use variables.
+"""What files from somebody else may do with folders, hosts and environment variables.
 
 You trust what you type (flags, Python, PARLEY_MODELS) and your own `~/.config/parley/models.yaml`.
 Experiment files, task files, run files, and `models.yaml` and `.env` in the current folder may come
@@ -35,24 +35,23 @@ MORE_HOSTS = {
 }
 
 
-ALL_KEYS = "your keys"  # where it is not known which would be sent
+ALL_KEYS = "your keys"  # if it is not known which key would be sent
 
 
 @dataclass(frozen=True)
 class Allowed:
-    """What the user lets files do beyond the usual: `--allow-host`, `--allow-path`,
-    `--allow-env`."""
+    """What the user allows files to do: `--allow-host`, `--allow-path`, `--allow-env`."""
 
     hosts: frozenset[str] = frozenset()
     paths: tuple[str, ...] = ()
     variables: frozenset[str] = frozenset()
-    keys_at: frozenset[tuple[str, str]] = frozenset()  # (host, variable) in files of your own
+    keys_at: frozenset[tuple[str, str]] = frozenset()  # (host, variable) in the user's own files
 
     @classmethod
     def of(
         cls, hosts: Iterable[str] = (), paths: Iterable[str] = (), variables: Iterable[str] = ()
     ) -> Allowed:
-        """Take what was typed: a host may be written as an address."""
+        """Make it from what the user typed; a host may be a URL."""
         names = (host_of(each) if "://" in each else each.partition(":")[0] for each in hosts)
         return cls(frozenset(name.lower() for name in names), tuple(paths), frozenset(variables))
 
@@ -73,7 +72,7 @@ NOTHING_MORE = Allowed()
 
 
 class Located(str):
-    """A text that a file gives, which knows where it stands there."""
+    """A string from a file that knows its place in the file."""
 
     file: YamlFile
     place: Place
@@ -86,11 +85,11 @@ class Located(str):
 
 
 class Written(Located):
-    """A text of a file that may be somebody else's: it may do only what is usual, or allowed."""
+    """A string from a file that may be somebody else's; it is checked before use."""
 
 
 def mark_written(value: Any, file: YamlFile, place: Place, kind: type[Located] = Written) -> Any:
-    """A value of a file whose texts know where they stand."""
+    """Mark all strings in a value of a file with their place."""
     if isinstance(value, dict):
         return {k: mark_written(each, file, (*place, k), kind) for k, each in value.items()}
     if isinstance(value, list):
@@ -99,8 +98,7 @@ def mark_written(value: Any, file: YamlFile, place: Place, kind: type[Located] =
 
 
 def locate_model_fault(wrong: UsageError, options: Mapping[str, Any]) -> UsageError:
-    """An error of a model with the file, line and key that it comes from; as it is, where no file
-    says it."""
+    """Add file, line and key to an error about a model, if its options come from a file."""
     model, said = options["model"], str(wrong)
     keys = [key for key in options if key != "model" and re.search(rf"\b{re.escape(key)}\b", said)]
     if keys and isinstance(options[keys[0]], Located):
@@ -115,27 +113,27 @@ def locate_model_fault(wrong: UsageError, options: Mapping[str, Any]) -> UsageEr
 
 
 def check_references(file: YamlFile, allowed: Allowed) -> None:
-    """Refuse every `${NAME}` in a file that takes another variable than a file may have."""
+    """Refuse every `${NAME}` in a file with a variable that files may not use."""
     for place, text in texts_in(file.data):
         check_reference(file, place, text, allowed)
 
 
 def check_reference(file: YamlFile, place: Place, text: str, allowed: Allowed) -> None:
-    """Refuse a `${NAME}` in a text. An address may take keys and addresses of providers; its host
-    is checked by `check_host`."""
+    """Refuse a `${NAME}` in a string. An address may contain keys and addresses of providers;
+    `check_host` checks its host."""
     for found in REFERENCE.finditer(text):
         name = found[1]
         address = place[-1:] == ("base_url",) and name in provider_variables()
         if not address and name not in allowed.variables:
             raise file.error(
                 place,
-                f"${{{name}}} takes a variable of your environment into a run; if you trust this "
-                f"file with it, add --allow-env {name}",
+                f"${{{name}}} would use a variable of your environment; if you trust this file "
+                f"with it, add --allow-env {name}",
             )
 
 
 def texts_in(value: Any, place: Place = ()) -> Iterator[tuple[Place, str]]:
-    """Every text in plain data, with its place."""
+    """Every string in plain data, with its place."""
     if isinstance(value, str):
         yield place, value
     elif isinstance(value, dict):
@@ -147,7 +145,7 @@ def texts_in(value: Any, place: Place = ()) -> Iterator[tuple[Place, str]]:
 
 
 def check_path(file: YamlFile, place: Place, path: str, allowed: Allowed) -> None:
-    """Refuse a path that leads out of a file's folder, also by a link."""
+    """Refuse a path outside a file's folder, also through a link."""
     folder, found = file.path.expanduser().resolve().parent, Path(path).expanduser().resolve()
     places = [found, *(each.resolve() for each in found.rglob("*") if each.is_symlink())]
     if not all(each.is_relative_to(folder) or allowed.has_path(each) for each in places):
@@ -159,13 +157,13 @@ def check_path(file: YamlFile, place: Place, path: str, allowed: Allowed) -> Non
 
 
 def check_parameters(file: YamlFile, allowed: Allowed) -> None:
-    """Refuse parameters of a task that are paths out of a file's folder."""
+    """Refuse parameters of a task that are paths outside a file's folder."""
     for place, text in texts_in(file.data.get("set", {}), ("set",)):
         check_if_path(file, place, text, allowed)
 
 
 def check_evolve_paths(file: YamlFile, allowed: Allowed) -> None:
-    """Refuse a run to begin with, or a model to search with, outside a file's folder."""
+    """Refuse a run to start from, or a retriever, outside a file's folder."""
     for place, text in texts_in(file.data.get("evolve", {}), ("evolve",)):
         if place[-1] == "from":
             check_if_path(file, place, text, allowed)
@@ -175,8 +173,8 @@ def check_evolve_paths(file: YamlFile, allowed: Allowed) -> None:
 
 
 def check_run_name(file: YamlFile, place: Place, text: str, allowed: Allowed) -> None:
-    """Refuse the name of a run in a store outside a file's folder: what models said there would be
-    shown to those whom the file names."""
+    """Refuse the name of a run in a store outside a file's folder, because the models in the file
+    would see its replies."""
     given = file.data.get("store")
     folder = open_store(given if isinstance(given, str) else None).check().location
     own = Path(folder).resolve().is_relative_to(file.path.expanduser().resolve().parent)
@@ -189,33 +187,33 @@ def check_run_name(file: YamlFile, place: Place, text: str, allowed: Allowed) ->
 
 
 def check_if_path(file: YamlFile, place: Place, text: str, allowed: Allowed) -> None:
-    """Refuse a text that leads out of a file's folder, if it is a path; one may be seen from there
-    or from here."""
+    """Refuse a string that is a path outside a file's folder, relative to that folder or to the
+    current one."""
     for path in (text, str(file.path.parent / text)) if text.strip() else ():
         is_path = text.startswith(("/", "~")) or ".." in Path(text).parts
-        with suppress(OSError, ValueError):  # too long, or no path at all
+        with suppress(OSError, ValueError):  # too long, or not a path
             is_path = is_path or Path(path).expanduser().exists()
         if is_path:
             check_path(file, place, path, allowed)
 
 
 def check_code(file: YamlFile, place: Place, module: str, allowed: Allowed) -> None:
-    """Refuse Python code named by a file that lies neither in the file's folder nor in the current
-    one: any function of any package would run with your rights, called with words of a model."""
+    """Refuse Python code that is neither in the file's folder nor in the current one: any function
+    of any package would run with the user's rights on a model's text."""
     top = module.partition(".")[0]
     folders = (file.path.expanduser().resolve().parent, Path.cwd().resolve())
     if module == "__main__" or {module, top} & {*allowed.paths} or is_module_in(module, folders):
         return
     raise file.error(
         place,
-        f"Python module {module} is not in the folder of this file, and would run with your "
-        f"rights; if you trust this file with it, add --allow-path {module}",
+        f"Python module {module} is outside the folder of this file and would run with your "
+        f"permissions; if you trust this file with it, add --allow-path {module}",
     )
 
 
 def is_module_in(module: str, folders: Iterable[Path]) -> bool:
-    """Whether a module is a file or a package in one of these folders, and no other module of its
-    name would be taken instead."""
+    """Whether a module is a file or a package in one of these folders, and no other module of that
+    name would be imported instead."""
     top, *rest = module.split(".")
     if top in sys.stdlib_module_names or not all(map(str.isidentifier, (top, *rest))):
         return False
@@ -237,13 +235,13 @@ def is_module_in(module: str, folders: Iterable[Path]) -> bool:
 
 
 def check_models(models: Mapping[str, Mapping[str, Any]], allowed: Allowed) -> None:
-    """Refuse models by which a file would send a key where it does not belong."""
+    """Refuse models that would send a key to a wrong host or run code from elsewhere."""
     for options in models.values():
         check_model(options, allowed)
 
 
 def check_model(options: Mapping[str, Any], allowed: Allowed) -> None:
-    """Refuse a model by which a file would send a key to another host than its provider's, or run
+    """Refuse a model of a file that would send a key to another host than its provider's, or run
     code from elsewhere."""
     model = options["model"]
     family, _, name = model.partition("/")
@@ -256,8 +254,8 @@ def check_model(options: Mapping[str, Any], allowed: Allowed) -> None:
     if isinstance(variable, Written) and variable not in provider_variables() | allowed.variables:
         raise variable.file.error(
             variable.place,
-            f"{variable} is no key of a known provider, and would be sent as one; if you trust "
-            f"this file with it, add --allow-env {variable}",
+            f"{variable} is not the key of a known provider, but would be sent as one; if you "
+            f"trust this file with it, add --allow-env {variable}",
         )
     if providers.is_provider(family):
         check_model_address(options, providers.provider_traits(family), allowed)
@@ -266,19 +264,19 @@ def check_model(options: Mapping[str, Any], allowed: Allowed) -> None:
 
 
 def check_written_model(model: Written, family: str, name: str, allowed: Allowed) -> None:
-    """Paths and code that a file names as a model."""
+    """Check the path or the code that a file names as a model."""
     if family == "python":
         check_code(model.file, model.place, name.partition(":")[0], allowed)
     elif family == "scripted":
         check_path(model.file, model.place, name, allowed)
-    # a repository's name, unless there is such a folder; in a run's record it was checked before
+    # the name of a repository, unless there is such a folder; a run's record was checked before
     elif family == "hf" and not isinstance(model.file, OtherFile):
         check_if_path(model.file, model.place, name, allowed)
 
 
 def check_model_address(options: Mapping[str, Any], traits: Traits, allowed: Allowed) -> None:
-    """Refuse an address of a file that a key would be sent to and that is not the provider's, and a
-    key that a file chose for an address of somebody else's."""
+    """Refuse to send a key to an address from a file that is not the provider's, and to send a key
+    that a file chose to somebody else's address."""
     base, named = options.get("base_url"), options.get("api_key_env")
     family = str(options["model"]).partition("/")[0]
     key = named or traits.key_variable
@@ -286,12 +284,12 @@ def check_model_address(options: Mapping[str, Any], traits: Traits, allowed: All
     typed = os.environ.get(traits.home_env) if traits.home_env else None
     found = find_setting(traits.home_env) if traits.home_env else None
     if isinstance(base, Written):
-        if not traits.key_known:  # it takes keys from the environment by rules of its own
+        if not traits.key_known:  # it finds keys in the environment by its own rules
             keys.append(ALL_KEYS)
         keys += [found[1] for found in REFERENCE.finditer(base)]
         for each in keys:
             check_host(base, base, each, family, allowed)
-    elif keys and base is None and found and not typed:  # it stands in .env of this folder
+    elif keys and base is None and found and not typed:  # from .env in this folder
         origin = Written.at(found, env_file(), (traits.home_env or "",))
         check_host(origin, found, keys[0], family, allowed)
     elif keys and isinstance(named, Written) and (address := base or typed or traits.home):
@@ -299,8 +297,9 @@ def check_model_address(options: Mapping[str, Any], traits: Traits, allowed: All
 
 
 def check_host(origin: Written, address: str, variable: str, family: str, allowed: Allowed) -> None:
-    """Refuse to send the value of a variable to an address that a file chose, unless it is on this
-    machine, the owner's own, or allowed. A server on this machine gets no other provider's key."""
+    """Refuse to send the value of a variable to an address from a file, unless it is this machine,
+    a host of the key's provider, or allowed. A server on this machine gets no other provider's
+    key."""
     full = expand_references(address)
     host = host_of(full)
     if host in allowed.hosts or (host, variable) in allowed.keys_at:
@@ -311,7 +310,7 @@ def check_host(origin: Written, address: str, variable: str, family: str, allowe
     sent = variable if variable == ALL_KEYS else f"the value of {variable}"
     if not host:
         raise origin.file.error(
-            origin.place, f"{sent} would be sent to an address whose host cannot be read"
+            origin.place, f"{sent} would be sent to an address without a readable host"
         )
     advice = f"if you trust this host with it, add --allow-host {host}"
     if any(is_own_host(host, owner) for owner in owners or {family}):
@@ -319,17 +318,17 @@ def check_host(origin: Written, address: str, variable: str, family: str, allowe
             return
         raise origin.file.error(
             origin.place,
-            f"{sent} would be sent to {host} in the clear: write https://, or {advice}",
+            f"{sent} would be sent to {host} unencrypted: write https://, or {advice}",
         )
     raise origin.file.error(
         origin.place,
-        f"{sent} would be sent to {host}, which is no host of "
+        f"{sent} would be sent to {host}, which is not a host of "
         f"{' or '.join(sorted(owners)) or 'their owner'}; {advice}",
     )
 
 
 def mark_recorded(models: Mapping[str, Mapping[str, Any]], run: str) -> dict[str, dict[str, Any]]:
-    """The models in a run's file, which may come from somebody else."""
+    """Mark the models of a run's file, which may come from somebody else."""
     file = OtherFile(Path(run))
     return {
         alias: mark_written(dict(options), file, ("models", alias))
@@ -338,7 +337,7 @@ def mark_recorded(models: Mapping[str, Mapping[str, Any]], run: str) -> dict[str
 
 
 class OtherFile(YamlFile):
-    """A file that is no YAML, as far as errors name places in it."""
+    """A file that is not YAML, for errors that name places in it."""
 
     def __init__(self, path: Path) -> None:
         self.path, self.data = path, {}
@@ -352,7 +351,7 @@ def env_file() -> YamlFile:
 
 
 def host_of(address: str) -> str:
-    """The host in an address; empty where it has none."""
+    """The host of an address; empty if there is none."""
     try:
         return (urlsplit(address).hostname or "").lower()
     except ValueError:
@@ -361,7 +360,7 @@ def host_of(address: str) -> str:
 
 def is_loopback(host: str) -> bool:
     """Whether a host is this machine."""
-    if host == "localhost":  # a name below it may be looked up elsewhere
+    if host == "localhost":  # but not names below it, which DNS may resolve to other hosts
         return True
     try:
         return ip_address(host).is_loopback
@@ -378,7 +377,7 @@ def is_own_host(host: str, family: str) -> bool:
 
 @cache
 def all_traits() -> dict[str, Traits]:
-    """What every provider that can be loaded says of itself."""
+    """The traits of every provider that can be loaded."""
     found = {}
     for name in providers.provider_names():
         try:

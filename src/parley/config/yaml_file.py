@@ -1,5 +1,5 @@
-"""YAML files whose faults name the file, the line and the key. `yaml` is imported only when one is
-read."""
+"""YAML files with errors that name the file, the line and the key. `yaml` is imported only when a
+file is read."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from parley.providers._secrets import REFERENCE, expand_references
 if TYPE_CHECKING:
     from yaml import Node, SafeLoader
 
-# levels and values; what goes beyond refers to itself or is no configuration
+# maximum levels and values; a larger file refers to itself or is not a configuration
 DEEPEST, MOST = 20, 100_000
 MERGE = "tag:yaml.org,2002:merge"
 HALVES = re.compile("[\ud800-\udfff]")
@@ -26,7 +26,7 @@ Place = tuple[str | int, ...]
 
 
 class YamlFile:
-    """A YAML mapping in plain data, and the line of each of its values."""
+    """A YAML mapping as plain data, with the line of each value."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -55,7 +55,7 @@ class YamlFile:
             raise UsageError(
                 f"{self.path}, line {line}: not readable as YAML: {wrong.problem}"
             ) from None
-        # a scalar that is not what its tag says, as in `!!int` without digits, gives the last two
+        # a scalar that contradicts its tag, such as `!!int` without digits, raises the last two
         except (yaml.YAMLError, RecursionError, ValueError, LookupError, AttributeError) as wrong:
             line = text.count("\n", 0, getattr(wrong, "position", 0)) + 1
             what = (str(wrong).splitlines() or [type(wrong).__name__])[0]
@@ -64,14 +64,14 @@ class YamlFile:
             if loader is not None:
                 loader.dispose()
         if not isinstance(found, dict):
-            raise self.error((), f"wanted keys with values, found {short_value(found)}")
+            raise self.error((), f"expected keys with values, found {short_value(found)}")
         return found
 
     def _value(self, node: Node, place: Place, loader: SafeLoader) -> Any:
         import yaml
 
         self._lines.setdefault(place, node.start_mark.line + 1)
-        self._read_so_far += 1  # what is merged in counts too, wherever it stands
+        self._read_so_far += 1  # merged values count as well
         if len(place) > DEEPEST:
             raise self.error(
                 place[:1], f"nested more than {DEEPEST} levels deep, or it refers to itself"
@@ -79,29 +79,28 @@ class YamlFile:
         if self._read_so_far > MOST:
             raise self.error(
                 place[:1],
-                f"more than {MOST:,} values, with its aliases written out, are no configuration",
+                f"too large for a configuration: more than {MOST:,} values with aliases expanded",
             )
         if not isinstance(node, yaml.ScalarNode) and node.tag not in PLAIN:
             tag = node.tag.replace("tag:yaml.org,2002:", "!!")
             raise self.error(
-                place, f"wanted plain keys, lists and values, found {tag}: leave the tag out"
+                place, f"expected plain keys, lists and values, found {tag}: remove the tag"
             )
         if isinstance(node, yaml.MappingNode):
             return self._mapping(node, place, loader)
         if isinstance(node, yaml.SequenceNode):
             return [self._value(each, (*place, n), loader) for n, each in enumerate(node.value)]
         if node.tag.endswith(":timestamp"):
-            return node.value  # a date is a text here
+            return node.value  # a date stays a string
         found = loader.construct_object(node)
         if isinstance(found, str) and HALVES.search(found):
             raise self.error(
-                place, f"half a character, which no record can hold, found in {short_value(found)}"
+                place, f"half of a surrogate pair, which cannot be stored, in {short_value(found)}"
             )
         return found
 
     def _mapping(self, node: Any, place: Place, loader: SafeLoader) -> dict[str, Any]:
-        """A mapping whose keys are texts as they are written; what `<<` brings in gives way to what
-        stands there."""
+        """A mapping with its keys as strings; its own keys override those that `<<` merges in."""
         found: dict[str, Any] = {}
         for key, value in node.value:
             if key.tag == MERGE:
@@ -109,13 +108,13 @@ class YamlFile:
             if not isinstance(key.value, str):
                 raise UsageError(
                     f"{self.path}, line {key.start_mark.line + 1}: a key must be a "
-                    f"text, not a {key.id}"
+                    f"string, not a {key.id}"
                 )
             here, line = (*place, key.value), key.start_mark.line + 1
             if key.value in found:
                 raise UsageError(
                     f"{self.path}, line {line}: {format_place(here)} is given twice, first in line "
-                    f"{self._lines[here]}: take one out"
+                    f"{self._lines[here]}: remove one"
                 )
             self._lines.setdefault(here, line)
             found[key.value] = self._value(value, here, loader)
@@ -124,22 +123,22 @@ class YamlFile:
                 for each in value.value if value.id == "sequence" else [value]:
                     merged = self._value(each, place, loader)
                     if not isinstance(merged, dict):
-                        raise self.error(place, f"<< wants a mapping, found {short_value(merged)}")
+                        raise self.error(place, f"<< needs a mapping, found {short_value(merged)}")
                     found = {**merged, **found}
         return found
 
     def line(self, *place: str | int) -> int:
-        """In which line a value stands, or what it would stand in."""
+        """The line of a value, or of the nearest section around it."""
         while place not in self._lines and place:
             place = place[:-1]
         return self._lines.get(place, 1)
 
     def has(self, place: Place) -> bool:
-        """Whether something is written at a place."""
+        """Whether the file has a value at a place."""
         return place in self._lines
 
     def error(self, place: Place, what: str) -> UsageError:
-        """The error for what is wrong at a place: file, line, key."""
+        """An error with file, line and key."""
         return UsageError(f"{self.place_text(place)}: {what}")
 
     def place_text(self, place: Place) -> str:
@@ -149,17 +148,17 @@ class YamlFile:
 
     @contextmanager
     def errors_at(self, *place: str | int) -> Iterator[None]:
-        """What cannot be done in here is the fault of this place in the file."""
+        """Add file, line and key to every UsageError inside."""
         try:
             yield
         except UsageError as wrong:
             raise self.error(place, str(wrong)) from None
 
     def check(self, schema: Mapping[str, Any]) -> None:
-        """Hold the file against a JSON schema; its titles say what is wanted."""
+        """Check the file against a JSON schema; the schema's titles say what is expected."""
         import fastjsonschema
 
-        # first: a key with a slip in it is also missing
+        # first, because a misspelt key is also a missing one
         self._refuse_strange((), self.data, schema)
         try:
             fastjsonschema.compile(dict(schema), use_default=False)(self.data)
@@ -170,20 +169,20 @@ class YamlFile:
                 missing = next(key for key in wrong.rule_definition if key not in wrong.value)
                 wanted = wrong.definition["properties"][missing]["title"]
                 raise self.error(
-                    place, f"{missing} is missing: wanted {missing}: {wanted}"
+                    place, f"{missing} is missing: expected {missing}: {wanted}"
                 ) from None
             if wrong.rule == "propertyNames":
                 raise self.error(
                     place,
-                    f"wanted {wrong.rule_definition['title']} as keys, found "
+                    f"expected {wrong.rule_definition['title']} as keys, found "
                     f"{', '.join(wrong.value)}",
                 ) from None
             raise self.error(
-                place, f"wanted {wrong.definition['title']}, found {short_value(wrong.value)}"
+                place, f"expected {wrong.definition['title']}, found {short_value(wrong.value)}"
             ) from None
 
     def _refuse_strange(self, place: Place, value: Any, form: Mapping[str, Any]) -> None:
-        """Name a key that its form does not have; where one like it is missing, that was meant."""
+        """Refuse an unknown key; suggest a required key that is missing and similar."""
         known = form.get("properties", {})
         for key in (
             value if isinstance(value, dict) and form.get("additionalProperties") is False else ()
@@ -200,7 +199,7 @@ class YamlFile:
                 raise self.error((*place, key), str(said)) from None
 
     def _place(self, name: str) -> Place:
-        """Where a fault of the schema lies; keys may hold dots, so they are looked up."""
+        """The place of a schema error; keys may contain dots, so they are looked up."""
         place: Place = ()
         value: Any = self.data
         rest = name.removeprefix("data")
@@ -222,21 +221,21 @@ class YamlFile:
 
 
 def format_place(place: Place) -> str:
-    """A place as people write it: `models.local.temperature`, `contestants[1]`."""
+    """A place in words: `models.local.temperature`, `contestants[1]`."""
     return "".join(
         f"[{part}]" if isinstance(part, int) else f".{part}" for part in place
     ).removeprefix(".")
 
 
 def short_value(value: Any) -> str:
-    """A value in an error, short."""
+    """A value for an error message, shortened."""
     text = KINDS.get(type(value)) or repr(value)
     return text if len(text) <= 60 else f"{text[:59]}…"
 
 
 def expand_env(value: Any, form: Mapping[str, Any] | None = None) -> Any:
-    """A value with every `${NAME}` in it taken from the environment, as a number where its form
-    wants one."""
+    """Replace every `${NAME}` by its value from the environment, as a number if the schema needs
+    one."""
     form = form or {}
     if isinstance(value, dict):
         return {
