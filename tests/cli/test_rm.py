@@ -119,7 +119,9 @@ def test_a_dataset_beside_a_file_of_its_name_asks_which_is_meant(tmp_path, kind)
         (tmp_path / "samples").write_text("")
     words = ("run", "qa", "-m", "bot/null", "--items", 2)
     said = parley(*words, "--dataset", "samples", cwd=tmp_path, code=2).err
-    assert f"samples is a dataset and a {kind} here: write ./samples for the {kind}" in said
-    assert "dataset:samples for the dataset" in said
+    assert (
+        f"samples is both a named dataset and a {kind} in this directory: write ./samples" in said
+    )
+    assert "dataset:samples for the named dataset" in said
     parley(*words, "--dataset", "dataset:samples", cwd=tmp_path)
     parley("resume", "last", cwd=tmp_path)

@@ -203,9 +203,11 @@ def test_half_a_character_is_named_with_its_row_and_field(tmp_path):
     ]
     file = tmp_path / "rows.jsonl"
     file.write_text("\n".join(map(json.dumps, rows)))
-    with pytest.raises(UsageError, match=r"row 2.*: source holds half a character \(.ud800\)"):
+    with pytest.raises(
+        UsageError, match=r"row 2.*: source contains half of a surrogate pair \(.ud800\)"
+    ):
         load_items(str(file), parley.Paragraph)
-    with pytest.raises(UsageError, match=r"item 'a.udc00': id holds half a character"):
+    with pytest.raises(UsageError, match=r"item 'a.udc00': id contains half of a surrogate pair"):
         stored_items([parley.Paragraph("a\udc00", "One.", "Eins.", "en", "de")])
     rows[1]["source"] = "\U0001f600"  # as two halves in the file, which are one character
     file.write_text("\n".join(map(json.dumps, rows)))
@@ -277,22 +279,25 @@ def test_a_test_can_fail_through_what_it_uses():
 WRONG = {
     "columns": (
         {"text": "x", "solution": "y"},
-        r"row 2: wanted text, (tests|cases) .*nearest.*; found text, solution; .*--column",
+        r"row 2: .*nearest.* text, (tests|cases) .*; found text, solution; .*--column",
     ),
     "no object": ([1], r"row 2: wanted an object with .*; found list"),
     "no tests": (
         PLAIN | {"tests": []},
         (
-            r"row 2 \(problems with tests\): a problem wants tests or cases, and has "
-            r"none; found id, text"
+            r"row 2 \(problems with tests\): a problem needs tests or cases, but has "
+            r"none; columns: id, text"
         ),
     ),
-    "both": (PLAIN | {"cases": [["", ""]]}, "tests or cases, not both"),
-    "no text": (PLAIN | {"text": 3}, "text wants a text, found int"),
-    "no list": (PLAIN | {"tests": [1]}, "tests wants a list of texts"),
-    "no pair": (CASES | {"cases": [["", "", ""]]}, r"row 2.cases wants a list of 2"),
-    "no reference": (MBPP | {"code": "def f(:"}, r"row 2 \(MBPP\): the reference is no Python"),
-    "no test": (MBPP | {"test_list": ["assert sum("]}, "a test is no Python"),
+    "both": (PLAIN | {"cases": [["", ""]]}, "tests or cases, but not both"),
+    "no text": (PLAIN | {"text": 3}, "text must be text, not int"),
+    "no list": (PLAIN | {"tests": [1]}, "tests must be a list of texts"),
+    "no pair": (CASES | {"cases": [["", "", ""]]}, r"row 2.cases must be a list of 2"),
+    "no reference": (
+        MBPP | {"code": "def f(:"},
+        r"row 2 \(MBPP\): the reference is not valid Python",
+    ),
+    "no test": (MBPP | {"test_list": ["assert sum("]}, "a test is not valid Python"),
     "asserts nothing": (
         PLAIN | {"tests": ["assert double(2) == 4", "double(3) == 6"]},
         r"row 2 \(problems with tests\): test 2 asserts nothing, .*: 'double\(3\) == 6'",
@@ -306,7 +311,7 @@ WRONG = {
         "test 1 asserts nothing",
     ),
     "an empty test": (PLAIN | {"tests": ["assert double(2) == 4", " "]}, "test 2 is empty"),
-    "no name": (PLAIN | {"names": "double(a)"}, r"names wants names .*, found 'double\(a\)'"),
+    "no name": (PLAIN | {"names": "double(a)"}, r"names must be names .*, not 'double\(a\)'"),
     "other entry": (
         HUMANEVAL | {"entry_point": "thrice"},
         "does not define the entry_point 'thrice'",
@@ -332,13 +337,13 @@ def test_files_that_cannot_be_read_say_why(tmp_path):
     (tmp_path / "folder").mkdir()
     for name, words in {
         "torn.jsonl.gz": "cannot be read",
-        "no.jsonl": "line 1: not JSON",
+        "no.jsonl": "line 1: not valid JSON",
         "latin.json": "cannot be read",
         "one.json": "wanted a list",
-        "short.csv": "row 1: not as many fields",
+        "short.csv": "row 1: the number of fields differs",
         "empty.jsonl": "is empty; wanted prompt",
-        "x.txt": r"wanted a \.jsonl, \.json, \.csv, \.parquet, \.xml file",
-        "folder": "holds no .jsonl",
+        "x.txt": r"wanted a file that ends in \.jsonl, \.json, \.csv, \.parquet, \.xml",
+        "folder": "has no file that ends in .jsonl",
         "gone.jsonl": "cannot be read",
     }.items():
         with pytest.raises(UsageError, match=words):
@@ -366,7 +371,7 @@ def test_a_name_is_looked_up_among_the_datasets_of_the_task(tmp_path):
     assert default_dataset(Word) is default_dataset(None) is None
     with pytest.raises(
         UsageError,
-        match=r"unknown dataset .human_eval.; did you mean .humaneval.*or name a file or a folder",
+        match=r"unknown dataset .human_eval.; did you mean .humaneval.*for a file or folder write",
     ):
         load_items("human_eval", Problem)
     with pytest.raises(UsageError, match="unknown dataset 'samples'; there are: none"):
@@ -396,20 +401,20 @@ def test_other_packages_add_datasets(monkeypatch):
         holding(teas, Dataset("samples", Word, 3, "here", "MIT", lambda: [{"word": "one"}]))
         assert load_items("teas", Word) == [Word("1", "oolong"), Word("x", "mate")]
         assert item_type_of_dataset("teas") is Word
-        with pytest.raises(UsageError, match="samples has 3 items, found 1"):
+        with pytest.raises(UsageError, match="samples should have 3 items, but its source has 1"):
             load_items(default_dataset(Word), Word)
         with pytest.raises(
             UsageError,
-            match="can be OSEntry, Paragraph, Problem, Question, WordPair, Word: say which by",
+            match=r"types .OSEntry, Paragraph, Problem, Question, WordPair, Word.: add --task",
         ):
             item_type_of_dataset("samples")
         holding(teas, teas)
         assert len(datasets_named("teas")) == 1
         holding(teas, Dataset("teas", Word, 1, "there", "MIT", list))
-        with pytest.raises(UsageError, match="two datasets of Word are called 'teas'"):
+        with pytest.raises(UsageError, match="two datasets of Word items are called 'teas'"):
             datasets_named("teas")
         holding("nothing")
-        with pytest.raises(UsageError, match=r"no parley\.datasets\.Dataset"):
+        with pytest.raises(UsageError, match=r"must be a parley\.datasets\.Dataset"):
             datasets_named("teas")
     finally:
         catalogue.all_datasets.cache_clear()
@@ -434,8 +439,8 @@ def test_mbpp_comes_through_the_hub(monkeypatch):
     with pytest.raises(
         UsageError,
         match=(
-            r"\(full, train\) cannot be had from the hub: ConnectionError: no way to "
-            r"\[address\]; see that"
+            r"\(full, train\) could not be loaded from the Hugging Face Hub: ConnectionError: "
+            r"no way to \[address\]; check your"
         ),
     ):
         load_items("mbpp-all", Problem)
@@ -505,7 +510,8 @@ def test_an_experiment_file_says_which_column_is_which(solving, tmp_path):
         read_experiment(experiment(file, "{columns: {}}"))
     other = read_experiment(experiment(file, "{path: own.jsonl, columns: {text: words}}"))
     with pytest.raises(
-        UsageError, match=r"own\.jsonl, row 1: no column words; found key, task, a, b, text"
+        UsageError,
+        match=r"own\.jsonl, row 1: there is no column words; found key, task, a, b, text",
     ):
         other.prepare()
     other.set_dataset("samples")  # a flag overrides the file, columns and all
@@ -557,15 +563,15 @@ def test_a_check_runs_every_reference_and_tells_which_fail(tmp_path):
 def test_a_check_needs_to_know_what_the_items_are(solving, tmp_path):
     path = written(tmp_path / "own.jsonl", [{"x": 1}])
     said = command("datasets", "check", path, cwd=tmp_path, code=2).err
-    assert "row 1: no column of a known form is there; found x; say which column is which" in said
-    assert said.rstrip().endswith("or whose items these are: --task TASK")
+    assert "row 1: no column belongs to a known format; found x; map your columns" in said
+    assert said.rstrip().endswith("or add --task TASK for the item type")
     assert (
-        "which is the nearest form of a Problem"
+        "the nearest known one for Problem items has the columns"
         in command("datasets", "check", path, "--task", solving, cwd=tmp_path, code=2).err
     )
     same = written(tmp_path / "same.jsonl", [PLAIN, PLAIN])
     told = command("datasets", "check", same, cwd=tmp_path, code=2).err
-    assert f"two items have the id 'p': {same}, row 1, and {same}, row 2" in told
+    assert f"two items have the id 'p': {same}, row 1 and {same}, row 2" in told
 
 
 def test_what_looks_misspelt_is_told(solving, tmp_path):
@@ -576,7 +582,7 @@ def test_what_looks_misspelt_is_told(solving, tmp_path):
     )
     done = command("datasets", "check", path, cwd=tmp_path)
     assert f"dataset {path}: column 'refrence' is not read; did you mean 'reference'?" in done.err
-    assert f"dataset {path}: not read: refrence, level" in done.err
+    assert f"dataset {path}: columns not read: refrence, level" in done.err
     assert f"{path}: 1 item of type Problem read" in done.out
     done = command("run", solving, "-m", "bot/null", "--dataset", path, cwd=tmp_path)
     assert f"dataset {path}: 1 item read" in done.err
@@ -589,17 +595,18 @@ def test_what_looks_misspelt_is_told(solving, tmp_path):
     with pytest.raises(
         UsageError,
         match=(
-            r"unknown field of Problem in the columns of .*: 'refrence'; "
+            r"unknown field of Problem in the columns for .*: 'refrence'; "
             r"did you mean 'reference'"
         ),
     ):
         load_items(path, Problem, {"refrence": "level"})
     with pytest.raises(
-        UsageError, match="no word; found id, wrod; column 'wrod' is not read; did you mean 'word'"
+        UsageError,
+        match="missing word; found id, wrod; column 'wrod' is not read; did you mean 'word'",
     ):
         load_items(written(tmp_path / "words.csv", [{"wrod": "tea"}]), Word)
     twice = [PLAIN, MBPP, PLAIN]
-    with pytest.raises(UsageError, match="two items have the id 'p': item 1, and item 3"):
+    with pytest.raises(UsageError, match="two items have the id 'p': item 1 and item 3"):
         parley.run(solving, ["bot/null"], items=twice, store=tmp_path)
 
 
@@ -705,7 +712,7 @@ def test_tests_take_modules_from_the_reference_and_nothing_from_nowhere(tmp_path
     assert item.names == ("size",)
     file.write_text(json.dumps([{**row, "test_list": ["assert size((1,)) == approx(48)"]}]))
     with pytest.raises(
-        UsageError, match="tests use 'approx', which neither they nor the reference define"
+        UsageError, match="tests use 'approx', but neither they nor the reference define it"
     ):
         load_items(str(file), Problem)
 

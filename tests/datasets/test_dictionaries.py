@@ -53,15 +53,15 @@ def test_a_file_in_any_form_is_a_dictionary(tmp_path, name, content, words):
 @pytest.mark.parametrize(
     ("name", "content", "fault"),
     [
-        ("a.txt", "", "is empty; wanted a word a line"),
+        ("a.txt", "", "is empty; wanted one word per line"),
         (
             "a.txt",
             "海阔天空\tmany\n",
-            r"a.txt, line 1: wanted a frequency, 0 or more, found 'many'",
+            r"a.txt, line 1: the frequency must be 0 or more, not 'many'",
         ),
-        ("a.txt", "海阔天空\n空前绝后\t-1\n", "line 2: wanted a frequency"),
+        ("a.txt", "海阔天空\n空前绝后\t-1\n", "line 2: the frequency must be"),
         ("a.txt", "\t12\n", "line 1: wanted a word"),
-        ("a.txt", "一二三\n", "no word of 4 characters, among 1"),
+        ("a.txt", "一二三\n", "has 1 word, but none of 4 characters"),
         ("a.json", {"word": "海阔天空"}, "wanted a list"),
         (
             "a.json",
@@ -69,9 +69,9 @@ def test_a_file_in_any_form_is_a_dictionary(tmp_path, name, content, words):
             "row 2: wanted a word or an object with `word`; found idiom",
         ),
         ("a.json", [4], "row 1: wanted a word or an object with `word`; found int"),
-        ("a.json", [{"word": "海阔天空", "frequency": None}], "wanted a frequency"),
-        ("a.json", "no json", "not JSON"),
-        ("a.xls", "海阔天空", "wanted a .txt, .jsonl"),
+        ("a.json", [{"word": "海阔天空", "frequency": None}], "the frequency must be"),
+        ("a.json", "no json", "not valid JSON"),
+        ("a.xls", "海阔天空", "wanted a file that ends in .txt, .jsonl"),
     ],
 )
 def test_what_is_wrong_with_a_dictionary_is_said_with_its_place(tmp_path, name, content, fault):
@@ -82,7 +82,7 @@ def test_what_is_wrong_with_a_dictionary_is_said_with_its_place(tmp_path, name, 
 def test_a_list_that_is_not_there_is_named(tmp_path):
     with pytest.raises(
         UsageError,
-        match=r"unknown dictionary 'jionpl'; did you mean 'jionlp'.*or name a file: ./jionpl.txt",
+        match=r"unknown dictionary 'jionpl'; did you mean 'jionlp'.*for a file write ./jionpl.txt",
     ):
         open_lexicon(WordList(("jionpl",)))
     with pytest.raises(UsageError, match=r"none.txt cannot be read"):
@@ -90,7 +90,7 @@ def test_a_list_that_is_not_there_is_named(tmp_path):
     (tmp_path / "broken.txt").write_bytes("海阔天空".encode("gbk"))
     with pytest.raises(UsageError, match=r"broken.txt cannot be read"):
         open_lexicon(WordList((str(tmp_path / "broken.txt"),)))
-    with pytest.raises(UsageError, match="at least one list"):
+    with pytest.raises(UsageError, match="at least one word list"):
         WordList(())
 
 
@@ -101,7 +101,7 @@ def test_lists_are_joined_and_words_of_another_length_are_counted(tmp_path):
     )
     found = open_lexicon(WordList(lists, length=4))
     assert found.words == {"海阔天空": 2, "空前绝后": 1}
-    assert found.told == "a.txt+b.json: 2 words; left out: 1 of another length or script"
+    assert found.told == "a.txt+b.json: 2 words; 1 of another length or script left out"
 
 
 def test_what_identifies_a_dictionary_changes_with_its_words_only():
@@ -156,11 +156,11 @@ def test_a_start_is_common_and_can_be_followed():
     assert found.opening(DrawOrder(0), 8) == "海阔天空"
     with pytest.raises(
         UsageError,
-        match=r"no word that occurs 10 times or more .* the most frequent that can occurs 9 times",
+        match=r"no possible start word occurs at least 10 times; .* one occurs 9 times",
     ):
         found.opening(DrawOrder(0), 10)
     assert Lexicon.of("a", {"空空空空": 1}).after("空空空空") == []
-    with pytest.raises(UsageError, match="no word can be followed by another"):
+    with pytest.raises(UsageError, match="no word begins with the last character of another"):
         Lexicon.of("a", {"空空空空": 1}).opening(DrawOrder(0))
 
 
@@ -187,9 +187,9 @@ def test_words_that_can_never_be_used_are_not_counted_as_words_of_the_dictionary
     found = open_references(IdiomSolitaire(dictionary=(path,), traditional=False))["dictionary"]
     assert (
         found.told
-        == "a.txt: 2 words, 1 of them to begin with; left out: 3 of another length or script"
+        == "a.txt: 2 words, 1 of them possible start words; 3 of another length or script left out"
     )
-    with pytest.raises(UsageError, match=r"has no word of 4 characters .IDEOGRAPH., among 1"):
+    with pytest.raises(UsageError, match=r"has 1 word, but none of 4 characters .IDEOGRAPH."):
         open_references(
             IdiomSolitaire(dictionary=(put(tmp_path, "b.txt", "abcd"),), traditional=False)
         )
@@ -197,7 +197,7 @@ def test_words_that_can_never_be_used_are_not_counted_as_words_of_the_dictionary
 
 def test_a_dictionary_without_a_start_is_refused_when_it_is_opened(tmp_path):
     path = put(tmp_path, "a.txt", "海阔天空\t7\n空前绝后\n")
-    with pytest.raises(UsageError, match="no word that occurs 8 times or more"):
+    with pytest.raises(UsageError, match="no possible start word occurs at least 8 times"):
         open_references(IdiomSolitaire(dictionary=(path,), traditional=False, common=8))
 
 

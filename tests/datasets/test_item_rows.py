@@ -73,12 +73,12 @@ def test_rows_of_a_dataset_may_have_the_same_shapes():
     assert (case.id, case.clues, case.first) == (3, [Clue("a")], Clue("b", 2))
     with pytest.raises(UsageError, match=r"line 1.clues: 'txt'; did you mean 'text'"):
         item_from_row({"id": 3, "title": "t", "clues": [{"txt": "a"}]}, Case, "line 1", 1)
-    with pytest.raises(UsageError, match=r"line 1.facts wants an object, got 3"):
+    with pytest.raises(UsageError, match=r"line 1.facts must be an object, not 3"):
         item_from_row({"id": 3, "title": "t", "facts": 3}, Case, "line 1", 1)
 
 
 def test_what_no_file_can_keep_is_refused_before_the_run(tmp_path):
-    with pytest.raises(UsageError, match="item 1: free cannot be kept in a run's file"):
+    with pytest.raises(UsageError, match="item 1: free cannot be stored in a run's file"):
         parley.run(Solve(), ["bot/null"], items=[Case(1, "t", free={"a": {1, 2}})], store=tmp_path)
 
 

@@ -88,9 +88,9 @@ def test_the_named_dataset_says_where_its_files_come_from(repository, monkeypatc
     with pytest.raises(UsageError, match="PARLEY_AGENTBENCH"):
         load_items("agentbench-os", OSEntry)
     monkeypatch.setenv("PARLEY_AGENTBENCH", str(repository))
-    with pytest.raises(UsageError, match="has 144 items, found 4"):
+    with pytest.raises(UsageError, match="should have 144 items, but its source has 4"):
         load_items("agentbench-os", OSEntry)
-    with pytest.raises(UsageError, match="has 26 items, found 1"):
+    with pytest.raises(UsageError, match="should have 26 items, but its source has 1"):
         load_items("agentbench-os-dev", OSEntry)
 
 
@@ -131,13 +131,13 @@ def test_what_decides(tmp_path, evaluation, fields):
     ("row", "fault"),
     [
         ({"evaluation": {}}, "neither match nor check"),
-        ({"evaluation": {"check": [None]}}, "there is no example"),
-        ({"evaluation": {"match": 3}}, "evaluation.match wants"),
-        ({"evaluation": {"match": {"regex": "("}}}, "no pattern"),
-        ({"evaluation": {"check": [{"run": "x"}]}}, "evaluation.check wants"),
-        ({"evaluation": {"match": "a"}, "create": {"init": 3}}, "create.init wants"),
-        ({"evaluation": "a"}, "evaluation wants an object"),
-        ({"evaluation": {"match": "a"}, "home": "../root"}, "whole paths"),
+        ({"evaluation": {"check": [None]}}, "but there is none"),
+        ({"evaluation": {"match": 3}}, "evaluation.match must be"),
+        ({"evaluation": {"match": {"regex": "("}}}, "not a valid pattern"),
+        ({"evaluation": {"check": [{"run": "x"}]}}, "evaluation.check must be"),
+        ({"evaluation": {"match": "a"}, "create": {"init": 3}}, "create.init must be"),
+        ({"evaluation": "a"}, "evaluation must be an object"),
+        ({"evaluation": {"match": "a"}, "home": "../root"}, "absolute paths"),
         ({"evaluation": {"match": "a"}, "description": " "}, "description is empty"),
     ],
 )
@@ -212,5 +212,5 @@ def test_started_by_an_ordinary_user_entries_that_need_several_say_so(tmp_path, 
     row = {"description": "x", "evaluation": {"check": "id ada", "example": "useradd ada"}}
     (tmp_path / "own.json").write_text(json.dumps([row]))
     done = command("datasets", "check", "own.json", cwd=tmp_path, code=5)
-    assert "1: users: it deals with several users" in done.out
+    assert "1: users: it needs several users" in done.out
     assert "run Parley as root" in done.out

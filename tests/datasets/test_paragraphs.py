@@ -108,9 +108,9 @@ def test_what_is_wrong_with_two_files_is_said(folder):
     reference.write_text(good.replace("</doc>", '<seg id="9">x</seg></doc>', 1), encoding="utf-8")
     wrong("en.xml: document 922 has no segment 9, which .*zh.xml has")
     reference.write_text(good.replace('id="2"', 'id="1"', 1), encoding="utf-8")
-    wrong("line 8: document 922: there are two segments 1")
+    wrong("line 8: document 922: there are two segments with the id 1")
     reference.write_text(good.replace('docid="922"', "", 1), encoding="utf-8")
-    wrong("segment 1 has no document with a docid")
+    wrong("segment 1 is not inside a <doc> with a docid")
     reference.write_text(good.replace('<seg id="1">', "<seg>", 1), encoding="utf-8")
     wrong("segment 1 has no id")
     reference.write_text(good.replace("猫狗1。", "", 1), encoding="utf-8")
@@ -118,10 +118,10 @@ def test_what_is_wrong_with_two_files_is_said(folder):
     reference.write_text("<mteval></mteval>")
     wrong("found no segments; wanted <doc docid")
     reference.unlink()
-    wrong("there is no IWSLT17.TED.tst2015.en-zh.zh.xml beside it")
+    wrong("but IWSLT17.TED.tst2015.en-zh.zh.xml is not in the same folder")
     other = folder / "talks.xml"
     other.write_text(good)
-    wrong("wanted two files called like NAME.en-zh.en.xml", other)
+    wrong("wanted two files with names like NAME.en-zh.en.xml", other)
 
 
 def segments(body):
@@ -146,8 +146,8 @@ def segments(body):
         ('<seg id="1" <seg id="2">a</seg>', "line 2: document d: <seg is not closed by >"),
         ('\n<!-- <seg id="1">a</seg>', "line 3: document d: <!-- is not closed by -->"),
         ('<seg id="1"><![CDATA[a</seg>', "<!.CDATA. is not closed by ]]>"),
-        ('<!ENTITY a "aaaa"><seg id="1">&a;</seg>', "definitions of entities are not read"),
-        ('</doc><seg id="1">a</seg>', "segment 1 has no document with a docid around it"),
+        ('<!ENTITY a "aaaa"><seg id="1">&a;</seg>', "entity definitions are not supported"),
+        ('</doc><seg id="1">a</seg>', "segment 1 is not inside a <doc> with a docid"),
     ],
 )
 def test_a_segment_that_would_be_lost_or_merged_is_an_error_with_its_place(body, said):
@@ -222,14 +222,14 @@ def test_rows_of_the_hub_are_segments_too(tmp_path):
         (
             {"translation": {"de": "a"}},
             (
-                "row 2 .aligned segments.: translation wants one text in each of two "
+                "row 2 .aligned segments.: translation must have one text in each of two "
                 "languages, found de"
             ),
         ),
         ({"translation": {"de": "a", "en": "b", "fr": "c"}}, "found de, en, fr"),
         ({"translation": "a"}, "found str"),
-        ({"translation": {"de": "a", "en": None}}, "reference wants a text, found NoneType"),
-        ({"text": "a"}, "row 2: wanted translation, as in the rows before; found text"),
+        ({"translation": {"de": "a", "en": None}}, "reference must be text, not NoneType"),
+        ({"text": "a"}, "row 2: wanted a column `translation`, as in the rows before; found text"),
     ],
 )
 def test_a_row_that_does_not_fit_is_named(tmp_path, row, words):
@@ -251,7 +251,7 @@ def test_plain_rows_are_paragraphs_as_they_are(tmp_path):
     (tmp_path / "x.jsonl").write_text(json.dumps({"source": "a", "target": "b"}))
     with pytest.raises(
         UsageError,
-        match=r"wanted source, reference .paragraphs., which is the nearest",
+        match=r"the nearest known one .* has the columns source, reference .paragraphs.",
     ):
         load_items(str(tmp_path / "x.jsonl"), Paragraph)
 
@@ -271,8 +271,8 @@ def test_languages_that_a_row_does_not_name_are_left_to_the_task(tmp_path):
             {"target_language": "germna"},
             r"row 1 .paragraphs.: unknown language 'germna'; did you mean 'german'",
         ),
-        ({"target_language": "eng"}, "row 1: a paragraph is translated into another language"),
-        ({"target_language": " "}, "target_language wants a text, found an empty one"),
+        ({"target_language": "eng"}, "row 1: source and target language must differ"),
+        ({"target_language": " "}, "target_language is empty"),
     ],
 )
 def test_what_is_wrong_with_a_language_is_said_with_its_row(tmp_path, languages, words):

@@ -16,7 +16,13 @@ import pytest
 from parley import Question, UsageError
 from parley.config.selection import stored_items
 from parley.datasets import Dataset
-from parley.datasets.catalogue import all_datasets, datasets_named, item_type_of_dataset, load_items
+from parley.datasets.catalogue import (
+    all_datasets,
+    datasets_named,
+    describe_reading,
+    item_type_of_dataset,
+    load_items,
+)
 from parley.datasets.formats.questions import GOES_ON
 from parley.datasets.item_rows import item_from_row
 from parley.datasets.open_references import open_references
@@ -292,7 +298,9 @@ def test_choices_in_columns_that_nobody_reads_are_not_dropped(tmp_path, more, an
     row = {"Frage": "What colour is the sky?", **more, "Loesung": answer}
     path = written(tmp_path / "own.jsonl", [row])
     named = {"question": "Frage", "answer": "Loesung"}
-    with pytest.raises(UsageError, match=f"say --column choices={names};.* say --column choices=$"):
+    with pytest.raises(
+        UsageError, match=f"add --column choices={names} if .* --column choices= if there"
+    ):
         load_items(path, Question, named)
     columns = names.split(",")
     choices = columns if len(columns) > 1 else columns[0]
@@ -309,8 +317,8 @@ def test_other_columns_are_left_alone_and_listed_by_check(tmp_path):
     ]
     path = written(tmp_path / "own.csv", rows)
     done = command("datasets", "check", path, cwd=tmp_path)
-    assert f"dataset {path}: not read: level, source" in done.err
-    assert "exact answers: 2" in done.out
+    assert f"dataset {path}: columns not read: level, source" in done.err
+    assert "questions without choices: 2" in done.out
 
 
 @pytest.mark.parametrize(("mark", "name"), [(";", "semicolons"), ("\t", "tabs")])
@@ -322,7 +330,9 @@ def test_a_table_may_be_separated_by_semicolons_or_tabs(tmp_path, mark, name):
     assert f"dataset {file}: read as separated by {name}" in done.err
     assert load_items(str(file), Question)[0].right == "1,5"
     file.write_text(file.read_text() + f"x?{mark}1{mark}2{mark}3{mark}A\n")
-    with pytest.raises(UsageError, match=f"row 2: not as many fields .* separated by {name}"):
+    with pytest.raises(
+        UsageError, match=f"row 2: the number of fields differs .* separated by {name}"
+    ):
         load_items(str(file), Question)
 
 
@@ -341,10 +351,10 @@ def test_named_columns_of_choices_are_answered_by_their_names(tmp_path):
     path = written(tmp_path / "own.csv", [row | {"answer": "v"}])
     with pytest.raises(UsageError) as wrong:
         load_items(path, Question, named)
-    assert "the name of its column, the whole text of a choice" in str(wrong.value)
-    assert str(wrong.value).endswith("found question, w, x, y, z, answer")
+    assert "the name of a column, or the whole text of a choice" in str(wrong.value)
+    assert str(wrong.value).endswith("columns: question, w, x, y, z, answer")
     path = written(tmp_path / "turned.csv", [{"question": "x?", "b": 1, "a": 2, "answer": "a"}])
-    with pytest.raises(UsageError, match="the name of one column and stands for the choice in an"):
+    with pytest.raises(UsageError, match="the name of one column and means the choice in an"):
         load_items(path, Question, {"choices": ["b", "a"]})
     path = written(
         tmp_path / "numbered.csv", [{"question": "x?", "v1": "p", "v2": "q", "answer": 1}]
@@ -357,8 +367,12 @@ def test_check_says_which_questions_have_fewer_choices(tmp_path):
         {"question": f"{n}?", "choice0": "a", "choice1": "b", "choice2": last, "answer": 1}
         for n, last in enumerate(["c", "", "d"], 1)
     ]
-    done = command("datasets", "check", written(tmp_path / "own.csv", rows), cwd=tmp_path)
-    assert "fewer choices than 3: 1 (2)" in done.out
+    path = written(tmp_path / "own.csv", rows)
+    done = command("datasets", "check", path, cwd=tmp_path)
+    noted = "1 question has fewer than 3 choices, because choice2 is empty (row 2)"
+    assert f"dataset {path}: {noted}" in done.err
+    assert describe_reading(path, Question) == [f"dataset {path}: {noted}"]
+    assert "questions with fewer than 3 choices: 1 (2)" in done.out
 
 
 @pytest.mark.parametrize("first", [0, 1])
@@ -369,7 +383,7 @@ def test_numbers_are_places_where_not_all_of_them_can_be_texts(tmp_path, first):
         {"question": "3 - 3?", **dict(zip(columns, "2310", strict=True)), "answer": 3 + first},
         {"question": "1 + 2?", **dict(zip(columns, "2310", strict=True)), "answer": 1 + first},
     ]
-    with pytest.raises(UsageError, match="stands for another: write the letter"):
+    with pytest.raises(UsageError, match="or number of another; write the letter"):
         load_items(written(tmp_path / "one.csv", rows[1:]), Question)
     rows.append({"question": "?", **dict(zip(columns, "wxyz", strict=True)), "answer": first})
     found = load_items(written(tmp_path / "all.csv", rows), Question)
@@ -382,10 +396,10 @@ def test_the_nearest_form_is_named_without_what_is_read(tmp_path):
         load_items(path, Question)
     said = str(wrong.value).partition("row 1: ")[2]
     assert said == (
-        "wanted question, answer (a column for each choice), which is the nearest form of a "
-        "Question; found question, choice1, choice2, answr; column 'answr' is not read; did you "
-        "mean 'answer'?; say which column is which: --column answer=COLUMN (in an experiment "
-        "file: columns)"
+        "unknown format; the nearest known one for Question items has the columns question, answer "
+        "(one column per choice); found question, choice1, choice2, answr; column 'answr' is not "
+        "read; did you mean 'answer'?; map your columns with --column answer=COLUMN (in an "
+        "experiment file: columns)"
     )
 
 
@@ -430,47 +444,47 @@ def test_a_file_of_questions_is_known_by_its_columns(tmp_path):
 
 WRONG = {
     "no such choice": (PLAIN | {"answer": "E"},
-                       r"row 2 \(.*\): answer 'E' is no choice: wanted a letter from A to D"),
-    "a number too high": (PLAIN | {"answer": 4}, "answer '4' is no choice"),
+                       r"row 2 \(.*\): answer 'E' is not a choice: wanted a letter from A to D"),
+    "a number too high": (PLAIN | {"answer": 4}, "answer '4' is not a choice"),
     "no answer": (PLAIN | {"answer": ""}, "answer is empty"),
-    "null": (PLAIN | {"answer": None}, "answer wants a text, found NoneType"),
+    "null": (PLAIN | {"answer": None}, "answer must be text, not NoneType"),
     "double": (PLAIN | {"choices": ["a", "b", "a "]}, "two choices are the same: 'a'"),
     "empty choice": (PLAIN | {"choices": ["a", "b", " "]}, "row 2: choice C is empty"),
-    "one choice": (PLAIN | {"choices": ["a"]}, "choices wants a list of two texts or more"),
-    "no list": (PLAIN | {"choices": "a"}, "choices wants a list of two texts or more, found 'a'"),
+    "one choice": (PLAIN | {"choices": ["a"]}, "choices must be a list of two or more texts"),
+    "no list": (PLAIN | {"choices": "a"}, "choices must be a list of two or more texts, not 'a'"),
     "text or number": (PLAIN | {"choices": ["1", "2", "3"], "answer": "1"},
-                       "is the text of one choice and stands for another"),
+                       "it is the text of one choice and the letter or number of another"),
     "a number or its text": ({"question": "1 + 1?", "choices": [1, 2, 3], "answer": 2},
                              "row 2 .*: answer '2' is .*letter"),
     "a column's": (CEVAL | {"A": "10", "B": "3", "C": "2", "D": "1", "answer": 3},
-                   "row 2 .*: answer '3' is the text of one"),
+                   "row 2 .*: answer '3' is ambiguous: it is the text of one"),
     "another spelling": (CEVAL | {"A": "10", "B": "3.0", "C": "2", "D": "1", "answer": "3"},
                          "write the letter"),
     "no question": (PLAIN | {"question": " "}, "row 2: the question is empty"),
-    "label": (ARC | {"answerKey": "D"}, r"\(ARC\): answerKey 'D' is none of the labels A, B, C"),
+    "label": (ARC | {"answerKey": "D"}, r"\(ARC\): answerKey must be .* A, B, C, not 'D'"),
     "labels": (ARC_HUB | {"choices": {"text": ["x"], "label": ["A", "B"]}},
-               "choices want a text and a label each"),
+               "every choice must have a text and a label"),
     "same labels": (ARC_HUB | {"choices": {"text": ["x", "y"], "label": ["A", "A"]}},
-                    "two choices have one label"),
+                    "two choices have the same label"),
     "kept back": (SWAG | {"label": ""},
-                  "label is empty: published test sets may keep their answers back"),
+                  "label is empty .some published test sets withhold their answers"),
     "no number": (GSM | {"answer": "a lot\n#### many"},
-                  "answer wants a number after ####, found 'many'"),
+                  "answer must have a number after ####, found 'many'"),
     "columns": ({"question": "x", "key": "A"},
-                r"row 2: wanted question, answer \(exact answers, GSM8K\), which is the nearest "
-                r"form of a Question; found question, key; .*--column answer=COLUMN"),
+                r"row 2: unknown format; .* columns question, answer \(exact answers, GSM8K\); "
+                r"found question, key; .*--column answer=COLUMN"),
     "a gap": ({"question": "x", "choice1": "a", "choice3": "b", "answer": "A"},
-              "choice1, choice3 would not be read, and may hold choices.*--column choices="),
-    "one column": ({"question": "x", "option_a": "a", "answer": "A"}, "option_a would not be read"),
+              "choice1, choice3 may hold choices, but would not be read.*--column choices="),
+    "one column": ({"question": "x", "option_a": "a", "answer": "A"}, "option_a may hold choices"),
     "other names": ({"question": "x", "wrong_answer_1": "a", "wrong_answer_2": "b", "answer": "c"},
-                    "wrong_answer_1, wrong_answer_2 would not be read, and may hold choices"),
-    "odd letters": ({"question": "x", "B": "a", "D": "b", "answer": "A"}, "B, D would not be read"),
+                    "wrong_answer_1, wrong_answer_2 may hold choices, but would not be read"),
+    "odd letters": ({"question": "x", "B": "a", "D": "b", "answer": "A"}, "B, D may hold choices"),
     "not from 1": ({"question": "x", "choice1": "a", "choice2": "b", "answer": 0},
-                   "answer '0' is no choice: the columns are numbered from 1 to 2"),
+                   "answer '0' is not a choice: the columns are numbered from 1 to 2"),
     "1 or 2": ({"question": "x", "choice1": "2", "choice2": "1", "answer": 1},
-               "is the text of one choice and stands for another"),
+               "it is the text of one choice and the letter or number of another"),
     "no text": ({"question": "x", "choice0": "a", "choice1": "b", "answer": "c"},
-                "answer 'c' is no choice"),
+                "answer 'c' is not a choice"),
     "empty between": ({"question": "x", "A": "a", "B": "", "C": "c", "answer": "C"},
                       "choice B is empty"),
 }  # fmt: skip
@@ -528,7 +542,8 @@ def test_a_dataset_of_the_hub_is_asked_for_by_split_and_edition(monkeypatch):
     assert len(datasets_named("arc-challenge")[0].items()) == 1172
     assert wanted.pop() == ("allenai/ai2_arc", "ARC-Challenge", "test")
     with pytest.raises(
-        UsageError, match="mmlu has 14042 items, found 1172: this is another edition"
+        UsageError,
+        match="mmlu should have 14042 items, but its source has 1172: this is another edition",
     ):
         datasets_named("mmlu")[0].items()
     examples = list(datasets_named("ceval")[0].examples())
@@ -577,7 +592,7 @@ def test_no_example_is_itself_asked(tmp_path):
     asked = Question("other", "LAW  1?", "B", ("no", "yes"))
     shots = shots_of(tmp_path, some("law", 4), [asked])
     assert [each["id"] for each in shots.before("law")] == ["law0", "law2", "law3"]
-    assert "1 left out, because asked" in shots.told
+    assert "1 left out because the run asks the same question" in shots.told
     others = [
         Question("o", "Ｌａｗ 1", "A", ("Yes.", "No.")),
         Question("p", "“Law 2”？", "A", ("Perhaps", "never")),
@@ -600,8 +615,12 @@ def test_examples_that_are_not_there_are_an_error_only_if_they_were_wanted(tmp_p
     )
     assert open_references(QA(shots=0)) == {}
     for params, dataset, words in [
-        ({"shots": 5}, None, "wanted 5 examples, and what is played on has none"),
-        ({"shots": 9}, "samples", "wanted 9 examples, and samples has 8 that are not asked"),
+        ({"shots": 5}, None, "wanted 5 worked examples, but the dataset has none"),
+        (
+            {"shots": 9},
+            "samples",
+            "wanted 9 worked examples, but samples has only 8 whose questions are not asked",
+        ),
     ]:
         with pytest.raises(UsageError, match=words):
             open_references(QA(**params), dataset)
@@ -677,13 +696,13 @@ def test_a_check_finds_questions_asked_twice_and_double_choices(tmp_path):
         "datasets", "check", written(tmp_path / "own.jsonl", rows), "--json", cwd=tmp_path, code=5
     )
     assert done.json["failed"] == [
-        {"id": "again", "fault": "asks the same as sky"},
-        {"id": "sum", "fault": "has a choice twice, the right one: '4'"},
+        {"id": "again", "fault": "asks the same question as sky"},
+        {"id": "sum", "fault": "lists the right choice twice: '4'"},
     ]
     assert done.json["remarks"] == [
-        "right letters: B 2, C 1",
-        "exact answers: 1",
-        "subjects: 2, of 1 to 2",
+        "right answers: B 2, C 1",
+        "questions without choices: 1",
+        "subjects: 2, with 1 to 2 questions each",
     ]
 
 
@@ -708,5 +727,5 @@ def test_parquet_files_are_read_where_pyarrow_is_there(tmp_path):
 def test_parquet_files_need_pyarrow(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     (tmp_path / "sums.parquet").write_bytes(b"PAR1")
-    with pytest.raises(UsageError, match=r"parquet files need pyarrow: pip install"):
+    with pytest.raises(UsageError, match=r"reading Parquet needs pyarrow: pip install"):
         load_items(str(tmp_path / "sums.parquet"), Question)

@@ -41,7 +41,7 @@ def shape(plan):
     [
         ({"roundz": 2}, "unknown key of evolve: 'roundz'; did you mean 'rounds'"),
         ({"k": 0}, "evolve.k must be from 1"),
-        ({"rounds": "many"}, "evolve.rounds wants a whole number"),
+        ({"rounds": "many"}, "evolve.rounds must be a whole number"),
         ({"scope": "subjects"}, "did you mean 'subject'"),
         ({"window": 4, "rounds": 2}, "leave one of them out"),
         ({"success": "accuracy=1"}, "success must be METRIC>=X"),

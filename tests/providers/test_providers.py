@@ -174,7 +174,7 @@ def test_a_value_in_dotenv_may_hold_a_hash_and_the_environment_comes_first(tmp_p
         ("vllm", {"base_url": "http://a b/v1"}, "an address like"),
         ("vllm", {"base_url": "http://${NOT_SET_HERE}/v1"}, "NOT_SET_HERE"),
         ("vllm", {"temprature": "0"}, "did you mean 'temperature'"),
-        ("vllm", {"temperature": "hot"}, "wants a number"),
+        ("vllm", {"temperature": "hot"}, "must be a number"),
         ("vllm", {"deadline": "0"}, "deadline must be more than 0"),
         ("vllm", {"timeout": "0"}, "timeout must be more than 0"),
         ("completion", {"base_url": "http://x", "human_tag": r"\n"}, "must not be empty"),

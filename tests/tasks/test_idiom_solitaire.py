@@ -344,7 +344,7 @@ def test_what_cannot_be_played_leaves_no_file(made, tmp_path):
         "traditional=false",
     )
     done = command(*asked, "--set", f"dictionary={own}", "--set", "common=9", cwd=tmp_path, code=2)
-    assert "no word that occurs 9 times or more can be followed by another" in done.err
+    assert "no possible start word occurs at least 9 times" in done.err
     done = command(*asked, "--set", f"dictionary={made}", "--items", "3", cwd=tmp_path, code=2)
     assert "idiom_solitaire has no items; to set how often it is played, use --repeats" in done.err
     assert list(tmp_path.rglob("*.parley")) == []

@@ -549,7 +549,7 @@ def test_the_command_plays_the_bundled_questions(tmp_path):
     assert (result["metric"], result["matches"], result["missing"]) == ("accuracy", 64, 0)
     assert 0.55 < result["low"] < result["mean"] < result["high"] < 0.95
     assert "shots:5,samples@" in result["signature"]
-    assert "shots 5 before each question, from samples (8 there)" in done.err
+    assert "shots 5 before each question, from samples (8 available)" in done.err
 
 
 def test_a_run_without_examples_says_so(tmp_path):
@@ -557,7 +557,7 @@ def test_a_run_without_examples_says_so(tmp_path):
     done = command(
         "run", "qa", "-m", "bot/student", "--dataset", "own.jsonl", "--json", cwd=tmp_path
     )
-    assert "shots none: there are no examples; --set shots_from=NAME|PATH names some" in done.err
+    assert "shots none, because the dataset has no worked examples; add some with" in done.err
     assert "|shots:0|" in done.json["results"][0]["signature"]
     wrong = command(
         "run",

@@ -1,4 +1,4 @@
-"""Where items come from."""
+"""Datasets: where items come from."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Dataset:
-    """Items that have a name. A module in `benchmarks`, or an entry point of the group
-    `parley.datasets`, holds it."""
+    """A named dataset. It is defined in a module of `benchmarks`, or by an entry point of the group
+    `parley.datasets`."""
 
     name: str
     item_type: type
-    count: int  # items, all told
-    source: str  # where they come from
+    count: int  # number of items
+    source: str  # where the items come from
     licence: str
     rows: Callable[[], Iterable[Any]]  # in any form of the item type
-    # rows that are shown as worked examples, and never asked
+    # rows to show as worked examples; they are never asked
     examples: Callable[[], Iterable[Any]] | None = None
-    shots: int | None = None  # how many of them are usually shown; None: as many as the task says
+    shots: int | None = None  # usual number of worked examples; None: the task's default
 
     def items(self) -> list[Any]:
-        """All items; a different number of them is another edition."""
+        """All items. Raises UsageError if their number is not `count`."""
         from parley.datasets.catalogue import load_dataset
 
         return load_dataset(self)

@@ -1,5 +1,4 @@
-"""Which datasets there are: those that have a name here or in other packages, and any file or
-folder of the user's."""
+"""Find datasets: named ones of Parley and of other packages, and the user's files and folders."""
 
 from __future__ import annotations
 
@@ -32,12 +31,12 @@ from parley.datasets.item_rows import item_fields, misspelt_columns
 from parley.errors import UsageError, unknown_name
 from parley.tables import format_item_count
 
-NAMED = "dataset:"  # before a name that is also a file here
-USUAL = "samples"  # what a task is played on where nothing else is said
+NAMED = "dataset:"  # prefix of a name that is also a file in the working directory
+USUAL = "samples"  # the default dataset of a task
 
 
 def load_dataset(dataset: Dataset) -> list[Any]:
-    """All items of a dataset with a name; another number of them is another edition."""
+    """All items of a named dataset. Another number of items means another edition, an error."""
     rows = [
         LocatedRow(f"{dataset.name}, row {n}", n, row) for n, row in enumerate(dataset.rows(), 1)
     ]
@@ -45,14 +44,15 @@ def load_dataset(dataset: Dataset) -> list[Any]:
     if len(found) != dataset.count:
         has = format_item_count(dataset.count)
         raise UsageError(
-            f"dataset {dataset.name} has {has}, found {len(found)}: this is another edition of it"
+            f"dataset {dataset.name} should have {has}, but its source has {len(found)}: this is "
+            "another edition"
         )
     return found
 
 
 @cache
 def all_datasets() -> tuple[Dataset, ...]:
-    """Every dataset with a name: ours, then those of other packages."""
+    """Every named dataset: Parley's, then those of other packages."""
     modules = [
         import_module(f"{benchmarks.__name__}.{module.name}")
         for module in pkgutil.iter_modules(benchmarks.__path__)
@@ -63,29 +63,29 @@ def all_datasets() -> tuple[Dataset, ...]:
     for dataset in [*own, *others]:
         if not isinstance(dataset, Dataset):
             raise UsageError(
-                f"an entry point of parley.datasets holds {dataset!r}, which is no "
-                f"parley.datasets.Dataset"
+                "an entry point of the group parley.datasets must be a parley.datasets.Dataset, "
+                f"not {dataset!r}"
             )
         if found.setdefault((dataset.name, dataset.item_type), dataset) is not dataset:
             raise UsageError(
-                f"two datasets of {dataset.item_type.__name__} are called {dataset.name!r}"
+                f"two datasets of {dataset.item_type.__name__} items are called {dataset.name!r}: "
+                "uninstall one of the packages that provide them"
             )
     return tuple(found.values())
 
 
 def datasets_named(name: str, kind: type | None = None) -> list[Dataset]:
-    """The datasets of this name, one at most for each type of items."""
+    """The datasets with this name, at most one for each item type."""
     return [each for each in all_datasets() if each.name == name and kind in (None, each.item_type)]
 
 
 def default_dataset(kind: type | None) -> str | None:
-    """What is played on where nothing is said: the bundled samples, if there are any of that
-    type."""
+    """The default dataset of an item type: the bundled samples, if there are any."""
     return USUAL if kind is not None and datasets_named(USUAL, kind) else None
 
 
 def load_items(reference: str, kind: type, columns: Columns | None = None) -> list[Any]:
-    """All items of a dataset; a row that does not fit is an error that names it."""
+    """All items of a dataset. The error for a row that does not fit names the row."""
     reference = resolve_reference(reference, kind, bool(columns))
     if not columns:
         for dataset in datasets_named(reference, kind):
@@ -93,7 +93,7 @@ def load_items(reference: str, kind: type, columns: Columns | None = None) -> li
     for field in columns or {}:
         if field not in known_columns(kind):
             raise unknown_name(
-                f"field of {kind.__name__} in the columns of {reference}:",
+                f"field of {kind.__name__} in the columns for {reference}:",
                 field,
                 known_columns(kind),
             )
@@ -104,8 +104,8 @@ def load_items(reference: str, kind: type, columns: Columns | None = None) -> li
 
 
 def resolve_reference(reference: str, kind: type | None, columns: bool = False) -> str:
-    """A dataset by name or path. What is both must be said: `./mmlu` is the file or folder,
-    `dataset:mmlu` the one by name."""
+    """A dataset by name or path. If both exist, the user must choose: `./mmlu` is the file or
+    folder, `dataset:mmlu` the named dataset."""
     if reference.startswith(NAMED):
         return reference.removeprefix(NAMED)
     if (
@@ -116,15 +116,14 @@ def resolve_reference(reference: str, kind: type | None, columns: bool = False) 
     ):
         what = "folder" if Path(reference).is_dir() else "file"
         raise UsageError(
-            f"{reference} is a dataset and a {what} here: write ./{reference} for the {what}, or "
-            f"{NAMED}{reference} for the dataset"
+            f"{reference} is both a named dataset and a {what} in this directory: write "
+            f"./{reference} for the {what} or {NAMED}{reference} for the named dataset"
         )
     return reference
 
 
 def load_examples(reference: str, kind: type, own: bool = False) -> list[Any]:
-    """The worked examples that a dataset brings; of any other source all items, unless only its
-    `own` examples will do."""
+    """The worked examples of a named dataset. Of any other source all items, or none if `own`."""
     reference = resolve_reference(reference, kind)
     for dataset in datasets_named(reference, kind):
         if dataset.examples is not None:
@@ -137,7 +136,7 @@ def load_examples(reference: str, kind: type, own: bool = False) -> list[Any]:
 
 
 def usual_shots(reference: str, kind: type) -> int | None:
-    """How many worked examples a dataset is usually played with, if it says so."""
+    """The usual number of worked examples for a dataset, if it declares one."""
     reference = resolve_reference(reference, kind)
     return next((dataset.shots for dataset in datasets_named(reference, kind)), None)
 
@@ -145,8 +144,8 @@ def usual_shots(reference: str, kind: type) -> int | None:
 def describe_reading(
     reference: str, kind: type, columns: Columns | None = None, unread: bool = False
 ) -> list[str]:
-    """What is odd about how a file is read, in words: another separator than the comma, and what
-    looks like a misspelt column in the first row; on request all columns that are not read."""
+    """Notes on how a file is read: a separator other than the comma, columns in the first row that
+    look misspelled, and on request all columns that are not read."""
     reference = resolve_reference(reference, kind, bool(columns))
     if not columns and datasets_named(reference, kind):
         return []
@@ -159,20 +158,23 @@ def describe_reading(
     series = form.series(row) if form is not None and form.series is not None else ()
     rest = [column for column in row if column not in series]
     odd += [f"dataset {reference}: {each}" for each in misspelt_columns(rest, known_columns(kind))]
+    if form is not None and form.notes is not None and not columns:
+        rows = [each for each in load_rows(reference, kind) if isinstance(each.row, Mapping)]
+        odd += [f"dataset {reference}: {each}" for each in form.notes(rows)]
     read = {*item_fields(kind), *((*form.columns, *form.also) if form is not None else ())}
-    left = [str(column) or "(a column without a name)" for column in rest if column not in read]
+    left = [str(column) or "(unnamed column)" for column in rest if column not in read]
     if unread and left:
-        odd.append(f"dataset {reference}: not read: {', '.join(left)}")
+        odd.append(f"dataset {reference}: columns not read: {', '.join(left)}")
     return odd
 
 
 def load_rows(reference: str, kind: type | None = None) -> Iterator[LocatedRow]:
-    """The rows of a file or folder; what is neither, and looks like a name, is an unknown one."""
+    """The rows of a file or folder. Anything else that looks like a name is an unknown name."""
     path = Path(reference).expanduser()
     if not is_dataset_path(reference) and not path.exists():
         there = {each.name for each in all_datasets() if kind in (None, each.item_type)}
         wrong = unknown_name("dataset", reference, there)
-        raise UsageError(f"{wrong}; or name a file or a folder: ./{reference}")
+        raise UsageError(f"{wrong}; for a file or folder write ./{reference}")
     yield from read_rows(path)
 
 
@@ -183,11 +185,12 @@ def item_type_of_dataset(reference: str, columns: Columns | None = None) -> type
     if not kinds:
         first = next(load_rows(reference), None)
         if first is None:
-            raise UsageError(f"dataset {reference} is empty")
+            raise UsageError(f"dataset {reference} is empty: add rows or choose another dataset")
         if not isinstance(first.row, Mapping):
             raise UsageError(
                 f"{first.where}: wanted an object with named fields, "
-                f"found {type(first.row).__name__}; say whose items these are: --task TASK"
+                f"found {type(first.row).__name__}; add --task TASK to say which task the items "
+                "are for"
             )
         row = rename_columns(first.row, columns, first.where) if columns else first.row
         kinds = item_types_of_row(row)
@@ -195,5 +198,8 @@ def item_type_of_dataset(reference: str, columns: Columns | None = None) -> type
             raise no_form_error(first._replace(row=row))
     if len(kinds) > 1:
         several = ", ".join(kind.__name__ for kind in kinds)
-        raise UsageError(f"dataset {reference} can be {several}: say which by --task TASK")
+        raise UsageError(
+            f"dataset {reference} could hold items of several types ({several}): "
+            "add --task TASK to choose"
+        )
     return kinds[0]

@@ -1,4 +1,4 @@
-"""What can be found wrong with items before anybody plays on them."""
+"""Checks of items before a run."""
 
 from __future__ import annotations
 
@@ -13,23 +13,24 @@ from parley.rules.items import OSEntry, Problem, Question
 from parley.sandbox.executor import Sandbox
 from parley.tables import shorten
 
-NAMED = 5  # questions in a remark
+NAMED = 5  # ids to list in a remark
 
 
 class CheckResult(NamedTuple):
-    """What came of a check."""
+    """The result of a check."""
 
-    checked: int  # items that could be
-    faults: dict[str, str]  # id: what is wrong with it
-    remarks: tuple[str, ...] = ()  # what is good to know of all of them
+    checked: int  # number of items that could be checked
+    faults: dict[str, str]  # what is wrong, by id
+    remarks: tuple[str, ...] = ()  # facts about all items
 
 
-Told = Callable[[int], None]  # is told how many items were looked at
+Told = Callable[[int], None]  # called with the number of items checked so far
 Check = Callable[[Sequence[Any], Told], Coroutine[Any, Any, CheckResult]]
 
 
 async def check_reference_programs(problems: Sequence[Problem], told: Told) -> CheckResult:
-    """The problems whose reference fails its own tests; those without one cannot be checked."""
+    """Find problems whose reference fails its own tests. Problems without a reference cannot be
+    checked."""
     sandbox, verdicts = Sandbox(), dict[str, str]()
     checked = [problem for problem in problems if problem.reference]
 
@@ -54,33 +55,35 @@ async def check_reference_programs(problems: Sequence[Problem], told: Told) -> C
 
 
 async def check_questions(questions: Sequence[Question], told: Told) -> CheckResult:
-    """The questions that are asked twice, or have a choice twice; and how the right letters are
-    spread."""
+    """Find duplicate questions and duplicate choices, and count the right letters."""
     first, faults = dict[Any, str](), dict[str, str]()
     for each in questions:
         doubles = [text for text, count in Counter(each.choices).items() if count > 1]
         if (other := first.setdefault(question_identity(each), each.id)) != each.id:
-            faults[each.id] = f"asks the same as {other}"
+            faults[each.id] = f"asks the same question as {other}"
         elif doubles:
-            again = ", the right one" if each.right in doubles else ""
-            faults[each.id] = f"has a choice twice{again}: {shorten(doubles[0])!r}"
+            which = "the right choice" if each.right in doubles else "a choice"
+            faults[each.id] = f"lists {which} twice: {shorten(doubles[0])!r}"
     told(len(questions))
     letters = Counter(each.answer for each in questions if each.choices)
     exact = sum(not each.choices for each in questions)
     remarks = (
-        [f"right letters: {', '.join(f'{letter} {letters[letter]}' for letter in sorted(letters))}"]
+        [f"right answers: {', '.join(f'{letter} {letters[letter]}' for letter in sorted(letters))}"]
         if letters
         else []
     )
-    remarks += [f"exact answers: {exact}"] if exact else []
+    remarks += [f"questions without choices: {exact}"] if exact else []
     sizes = Counter(len(each.choices) for each in questions if each.choices)
     if len(sizes) > 1:
         few = [each.id for each in questions if each.choices and len(each.choices) < max(sizes)]
         named = ", ".join([*few[:NAMED], *(["…"] if len(few) > NAMED else [])])
-        remarks.append(f"fewer choices than {max(sizes)}: {len(few)} ({named})")
+        remarks.append(f"questions with fewer than {max(sizes)} choices: {len(few)} ({named})")
     subjects = Counter(each.subject for each in questions if each.subject)
     remarks += (
-        [f"subjects: {len(subjects)}, of {min(subjects.values())} to {max(subjects.values())}"]
+        [
+            f"subjects: {len(subjects)}, with {min(subjects.values())} to "
+            f"{max(subjects.values())} questions each"
+        ]
         if subjects
         else []
     )
@@ -88,8 +91,8 @@ async def check_questions(questions: Sequence[Question], told: Told) -> CheckRes
 
 
 async def check_machines(entries: Sequence[OSEntry], told: Told) -> CheckResult:
-    """The tasks at the command line whose example fails its own check, or whose checks pass
-    although nothing was done."""
+    """Find command-line tasks whose example fails their own check, or whose checks pass although
+    nothing was done."""
     return CheckResult(*await check_os_entries(entries, told))
 
 

@@ -1,4 +1,4 @@
-"""Dictionaries: lists of words from registry packages and from the user's files, joined."""
+"""Dictionaries: word lists from packages and from the user's files, joined."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from parley.datasets.files import ENDINGS, LocatedRow, file_ending, read_file_ro
 from parley.downloads import Packaged, obtain_file
 from parley.errors import Refused, UsageError, unknown_name
 from parley.rules.references import DrawOrder, WordList
+from parley.tables import plural
 
 IDIOMS = Packaged(
     path="dictionary/chinese_idiom.zip",
@@ -39,11 +40,11 @@ CHARACTERS = Packaged(
 )
 
 
-Words = dict[str, int]  # word: how often it occurs
+Words = dict[str, int]  # word: its frequency
 
 
 def open_lexicon(wanted: WordList) -> Lexicon:
-    """The dictionary that is wanted; of a word in several lists the highest frequency counts."""
+    """Open a dictionary. If a word is in several lists, its highest frequency counts."""
     words: Words = {}
     left_out: set[str] = set()
     for name in wanted.lists:
@@ -51,7 +52,9 @@ def open_lexicon(wanted: WordList) -> Lexicon:
         found = {word: often for word, often in every.items() if wanted.takes(word)}
         if not found:
             kind = f"{wanted.length} characters" + (f" ({wanted.script})" if wanted.script else "")
-            raise UsageError(f"dictionary {name} has no word of {kind}, among {len(every)}")
+            raise UsageError(
+                f"dictionary {name} has {plural(len(every), 'word')}, but none of {kind}"
+            )
         left_out |= every.keys() - found.keys()
         for word, often in found.items():
             words[word] = max(often, words.get(word, 0))
@@ -59,31 +62,35 @@ def open_lexicon(wanted: WordList) -> Lexicon:
     name = "+".join(Path(each).name for each in wanted.lists)
     made = Lexicon.of(name, words, forms, doubtful, len(left_out), wanted.common)
     if wanted.common is not None:
-        made.openings(wanted.common)  # an error if there is none, before anything is played
+        made.openings(wanted.common)  # raises if there is none, before the run starts
     return made
 
 
 def load_word_list(name: str) -> Words:
-    """The words of one list: it has a name here, or is a file."""
+    """The words of one list, by its name or as a file."""
     if name in NAMED:
         return NAMED[name]()
     file = Path(name).expanduser()
     if not file.exists() and "/" not in name and not file.suffix:
-        raise UsageError(f"{unknown_name('dictionary', name, NAMED)}; or name a file: ./{name}.txt")
+        raise UsageError(
+            f"{unknown_name('dictionary', name, NAMED)}; for a file write ./{name}.txt"
+        )
     if file_ending(file) != ".txt" and file_ending(file) not in ENDINGS:
-        raise UsageError(f"dictionary {name}: wanted a .txt, {', '.join(ENDINGS)} file")
+        raise UsageError(
+            f"dictionary {name}: wanted a file that ends in .txt, {', '.join(ENDINGS)}"
+        )
     rows = read_word_lines(file) if file_ending(file) == ".txt" else read_file_rows(file)
     words = word_frequencies(rows)
     if not words:
         raise UsageError(
-            f"dictionary {name} is empty; wanted a word a line, "
-            f"or a JSON list of words or of {{'word': …}}"
+            f"dictionary {name} is empty; wanted one word per line, "
+            f"or a JSON list of words or of objects like {{'word': …}}"
         )
     return words
 
 
 def read_word_lines(file: Path) -> Iterator[LocatedRow]:
-    """The lines of a text file: a word, and its frequency after a tab where that is known."""
+    """The lines of a text file: a word each, and optionally a tab and its frequency."""
     try:
         text = file.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as wrong:
@@ -103,8 +110,7 @@ def parse_word_lines(text: str, where: str) -> Iterator[LocatedRow]:
 
 
 def word_frequencies(rows: Iterable[LocatedRow]) -> Words:
-    """Words with their frequencies; a row that is neither a word nor an object with one is an error
-    that names it."""
+    """Words with their frequencies. The error for a row without a word names the row."""
     words: Words = {}
     for located in rows:
         where, row = located.where, located.row
@@ -120,7 +126,7 @@ def word_frequencies(rows: Iterable[LocatedRow]) -> Words:
         except (TypeError, ValueError, OverflowError):
             count = -1
         if count < 0:
-            raise UsageError(f"{where}: wanted a frequency, 0 or more, found {often!r}")
+            raise UsageError(f"{where}: the frequency must be 0 or more, not {often!r}")
         words[word.strip()] = max(count, words.get(word.strip(), 0))
     return words
 
@@ -141,8 +147,8 @@ def load_jionlp_idioms() -> Words:
 
 
 def load_simplified_forms() -> tuple[dict[str, str], dict[str, str]]:
-    """Traditional characters with their simplified forms, and those that are simplified characters
-    too (OpenCC, Apache-2.0)."""
+    """Traditional characters with their simplified forms, and separately those that are also
+    simplified characters (OpenCC, Apache-2.0)."""
     forms: dict[str, str] = {}
     doubtful: dict[str, str] = {}
     for line in fetch_lexicon_data(CHARACTERS).decode().splitlines():
@@ -164,15 +170,15 @@ class Lexicon:
     character.
 
     A few characters are both: 乾 is a simplified character in 乾坤 and the traditional form of 干
-    elsewhere. `doubtful` has these; either form finds a word, which is spelled in one way.
+    elsewhere. `doubtful` has these; either form finds a word, which has one spelling.
     """
 
     name: str
     words: Mapping[str, int]
     forms: Mapping[str, str]
     doubtful: Mapping[str, str]
-    left_out: int = 0  # words that are of no use
-    common: int | None = None  # how often a word must occur to begin with, where that is asked for
+    left_out: int = 0  # number of words of another length or script
+    common: int | None = None  # minimum frequency of a start word
 
     questions: ClassVar[tuple[str, ...]] = ("entry", "after", "opening")
     drawn: ClassVar[tuple[str, ...]] = ("opening",)
@@ -187,12 +193,12 @@ class Lexicon:
         left_out: int = 0,
         common: int | None = None,
     ) -> Lexicon:
-        """A dictionary of these words in simplified characters; spellings that differ in script
-        only are one word.
+        """A dictionary of these words in simplified characters. Spellings that differ only in
+        script are one word.
 
-        Of these a simplified one counts, then the more frequent, then the one with the doubtful
-        character: nobody writes 乾 for 干 by mistake, but lists that were converted by machine have
-        干 for 乾.
+        Its spelling is a simplified one if there is one, then the more frequent one, then the one
+        with the doubtful character: nobody writes 乾 for 干 by mistake, but lists that were
+        converted by machine have 干 for 乾.
         """
         made = cls(name, {}, forms or {}, doubtful or {})
         groups: dict[str, list[tuple[bool, int, bool, str]]] = {}
@@ -207,11 +213,11 @@ class Lexicon:
         return cls(name, spelled, made.forms, made.doubtful, left_out, common)
 
     def plain(self, word: str) -> str:
-        """A word in simplified characters, as far as that is beyond doubt."""
+        """A word in simplified characters; doubtful characters stay."""
         return normalize("NFKC", word).translate(self._to_simplified)
 
     def other(self, word: str) -> str:
-        """A word with doubtful characters in their other form too."""
+        """A word in simplified characters, with doubtful ones in their other form."""
         return self.plain(word).translate(self._to_other)
 
     @cached_property
@@ -224,7 +230,7 @@ class Lexicon:
 
     @cached_property
     def spellings(self) -> dict[str, str]:
-        """How a word is spelled, by its other form."""
+        """The spelling of each word, by its other form."""
         return {self.other(word): word for word in self.words}
 
     @cached_property
@@ -253,18 +259,18 @@ class Lexicon:
         begin = (
             ""
             if self.common is None
-            else f", {len(self.openings(self.common)):,} of them to begin with"
+            else f", {len(self.openings(self.common)):,} of them possible start words"
         )
-        rest = f"; left out: {self.left_out:,} of another length or script" if self.left_out else ""
+        rest = f"; {self.left_out:,} of another length or script left out" if self.left_out else ""
         return f"{self.name}: {len(self.words):,} words{begin}{rest}"
 
     def entry(self, word: str) -> dict[str, Any]:
-        """How a word is spelled here, and whether it is here at all."""
+        """The dictionary's spelling of a word, and whether the dictionary has it."""
         found = self.spellings.get(self.other(word))
         return {"word": found or self.plain(word), "known": found is not None}
 
     def after(self, word: str) -> Sequence[str]:
-        """All words that begin with the last character of this one, itself excepted."""
+        """All other words that begin with the last character of this one."""
         return [each for each in self.beginnings.get(word[-1], ()) if each != word]
 
     @cached_property
@@ -273,34 +279,37 @@ class Lexicon:
         return [word for word in self.words if self.after(word)]
 
     def openings(self, common: int) -> list[str]:
-        """Words that another one can follow, and that occur so often; where the lists have no
-        frequencies, all of the former."""
+        """Words that another word can follow and that occur at least `common` times; if the lists
+        have no frequencies, all words that another can follow."""
         if common in self._openings:
             return self._openings[common]
         if not self.followed:
-            raise UsageError(f"dictionary {self.name}: no word can be followed by another")
+            raise UsageError(
+                f"dictionary {self.name}: no word begins with the last character of another, so "
+                "there is nothing to start with; use a larger dictionary"
+            )
         counted = max(self.words.values()) > 1
         found = [word for word in self.followed if not counted or self.words[word] >= common]
         if not found:
             most = max(self.words[word] for word in self.followed)
             raise UsageError(
-                f"dictionary {self.name}: no word that occurs {common} times or more can be "
-                f"followed by another; the most frequent that can occurs {most} times"
+                f"dictionary {self.name}: no possible start word occurs at least {common} times; "
+                f"the most frequent one occurs {plural(most, 'time')}: set common={most} or less"
             )
         return self._openings.setdefault(common, found)
 
     @cached_property
     def _openings(self) -> dict[int, list[str]]:
-        """By how often they occur, once they are known."""
+        """Start words by minimum frequency, computed once."""
         return {}
 
     def opening(self, order: DrawOrder, common: int = 1) -> str:
-        """A word to begin with; none is drawn twice before all have been."""
+        """Draw a start word; none is drawn twice before all have been drawn."""
         found = self.openings(common)
         return found[shuffled_numbers(order.seed, len(found))[order.number % len(found)]]
 
 
 @lru_cache(maxsize=8)
 def shuffled_numbers(seed: int, count: int) -> list[int]:
-    """The numbers below `count` in an order drawn by a seed."""
+    """The numbers below `count`, shuffled by a random seed."""
     return Random(seed).sample(range(count), count)

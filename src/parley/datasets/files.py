@@ -1,5 +1,5 @@
-"""Rows of files: JSON lines, a JSON list, CSV, parquet or documents in XML, packed by gzip or not,
-one file or a folder."""
+"""Read rows from files: JSON Lines, a JSON list, CSV, Parquet or XML documents, optionally gzipped,
+from one file or a folder."""
 
 from __future__ import annotations
 
@@ -18,35 +18,35 @@ from parley.errors import UsageError
 
 ENDINGS = (".jsonl", ".json", ".csv", ".parquet", ".xml")
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs"}
-LETTERED = ["question", "A", "B", "C", "D", "answer"]  # the columns of a table that has no header
+LETTERED = ["question", "A", "B", "C", "D", "answer"]  # the columns of a table without a header
 
 
 class LocatedRow(NamedTuple):
-    """A row, and where it stands: what an error about it begins with."""
+    """A row and its place, with which an error about it begins."""
 
     where: str
     number: int
     row: Any
     file: str = ""  # the name of its file, without endings
-    id: str = ""  # what it is called where it has no id of its own; empty: its number
-    columns: tuple[str, ...] = ()  # of the file, where the row has them under other names
-    path: Path | None = None  # of its file
+    id: str = ""  # the default for a row without an id; empty: its number
+    columns: tuple[str, ...] = ()  # the columns of the file, if the row's were renamed
+    path: Path | None = None  # the path of its file
 
     @property
     def own_columns(self) -> str:
-        """The columns as the file has them, in words."""
+        """The columns of the file, as text."""
         return ", ".join(map(str, self.columns or self.row)) or "nothing"
 
 
 def is_dataset_path(reference: str) -> bool:
-    """Whether a dataset is named by a place on this machine, by the look of it."""
+    """Whether a reference looks like a path."""
     return "/" in reference or reference.startswith("~") or reference.endswith((*ENDINGS, ".gz"))
 
 
 def read_rows(path: Path) -> Iterator[LocatedRow]:
     """The rows of a file, or of all files in a folder in the order of their names.
 
-    Rows of a folder that have no id are called by their file and their number in it.
+    The id of a row without one is, in a folder, its file and its number in it.
     """
     if not path.is_dir():
         yield from read_file_rows(path)
@@ -63,7 +63,8 @@ def read_rows(path: Path) -> Iterator[LocatedRow]:
     )
     if not files:
         raise UsageError(
-            f"dataset {path}: the folder holds no {', '.join(ENDINGS)} file, packed by gzip or not"
+            f"dataset {path}: the folder has no file that ends in {', '.join(ENDINGS)} "
+            "(or one of these with .gz)"
         )
     for file in files:
         for row in read_file_rows(file):
@@ -74,8 +75,8 @@ def read_file_rows(file: Path) -> Iterator[LocatedRow]:
     """The rows of one file."""
     if file_ending(file) not in ENDINGS:
         raise UsageError(
-            f"dataset {file}: wanted a {', '.join(ENDINGS)} file, packed by gzip (.gz) or not, "
-            f"or a folder of them"
+            f"dataset {file}: wanted a file that ends in {', '.join(ENDINGS)} (or one of these "
+            "with .gz), or a folder of such files"
         )
     match file_ending(file):
         case ".xml":
@@ -89,7 +90,7 @@ def read_file_rows(file: Path) -> Iterator[LocatedRow]:
 
 
 def read_text(file: Path) -> str:
-    """The words of a file, unpacked."""
+    """The text of a file, decompressed."""
     try:
         content = file.read_bytes()
         return (gzip.decompress(content) if file.suffix == ".gz" else content).decode("utf-8-sig")
@@ -106,7 +107,7 @@ def file_stem(file: Path) -> str:
 
 
 def parse_rows(text: str, file: Path) -> Iterator[Any]:
-    """What a file holds, by its ending."""
+    """The rows of a text file, parsed by its ending."""
     if file_ending(file) == ".csv":
         yield from parse_csv(text, file)
     elif file_ending(file) == ".json":
@@ -119,15 +120,15 @@ def parse_rows(text: str, file: Path) -> Iterator[Any]:
             )
         yield from found
     else:
-        # other ends of lines may stand inside a text
+        # other line separators may occur inside a text
         for number, line in enumerate(text.split("\n"), 1):
             if line.strip():
                 yield parse_json(line, f"{file}, line {number}")
 
 
 def parse_csv(text: str, file: Path) -> Iterator[dict[str, str]]:
-    """The rows of a table with a header, each of its length; tables of questions as MMLU publishes
-    them have none."""
+    """The rows of a table. Every row must be as long as the header. MMLU's tables of questions have
+    no header."""
     number, mark = 0, find_separator(text, file)
     split = SEPARATORS[mark]
     try:
@@ -139,31 +140,31 @@ def parse_csv(text: str, file: Path) -> Iterator[dict[str, str]]:
         for number, row in enumerate(table, 1):
             if None in row or None in row.values():
                 raise UsageError(
-                    f"dataset {file}, row {number}: not as many fields as the header has "
-                    f"({', '.join(filter(None, row))}), read as separated by {split}; "
-                    f"put quotes around a field that holds {split}, or save the file with others"
+                    f"dataset {file}, row {number}: the number of fields differs from the header "
+                    f"({', '.join(filter(None, row))}); the file was read as separated by {split}: "
+                    f"put quotes around fields that contain {split}, or use another separator"
                 )
             yield row
     except csv.Error as wrong:
         raise UsageError(
-            f"dataset {file}, row {number + 1}: no CSV, read as separated by {split}: {wrong}"
+            f"dataset {file}, row {number + 1}: not valid CSV (read as separated by {split}): "
+            f"{wrong}"
         ) from None
 
 
 def find_separator(text: str, file: Path) -> str:
-    """What stands between the fields of a table: a comma; in a file whose header has none, a
-    semicolon or a tab."""
+    """The separator of a table: a comma, or a semicolon or tab if the header has no comma."""
     found = [mark for mark in SEPARATORS if len(split_header(text, mark)) > 1]
     if len(found) > 1 and "," not in found:
         names = " or ".join(SEPARATORS[mark] for mark in found)
         raise UsageError(
-            f"dataset {file}: the header may be separated by {names}; save the file with commas"
+            f"dataset {file}: the header could be separated by {names}; save the file with commas"
         )
     return found[0] if found else ","
 
 
 def split_header(text: str, mark: str) -> list[str]:
-    """The fields of a table's first row by a separator; none where it cannot be read by it."""
+    """The fields of a table's first row by a separator; empty if it cannot be read with it."""
     try:
         return next(csv.reader(io.StringIO(text, newline=""), strict=True, delimiter=mark), [])
     except csv.Error:
@@ -171,7 +172,7 @@ def split_header(text: str, mark: str) -> list[str]:
 
 
 def describe_separators(path: Path) -> list[str]:
-    """Which CSV files are separated by something else than commas, in words."""
+    """Notes on CSV files that are not separated by commas."""
     files = sorted(path.iterdir()) if path.is_dir() else [path]
     tables = [each for each in files if file_ending(each) == ".csv"]
     found = {each: find_separator(read_text(each), each) for each in tables}
@@ -183,13 +184,13 @@ def describe_separators(path: Path) -> list[str]:
 
 
 def read_parquet(file: Path) -> Iterator[dict[str, Any]]:
-    """The rows of a parquet file, read by pyarrow, which comes with the datasets library."""
+    """The rows of a Parquet file, read with pyarrow, which the datasets library installs."""
     try:
         from pyarrow import ArrowException
         from pyarrow.parquet import ParquetFile
     except ImportError:
         raise UsageError(
-            f'dataset {file}: parquet files need pyarrow: pip install "parley-eval[datasets]"'
+            f'dataset {file}: reading Parquet needs pyarrow: pip install "parley-eval[datasets]"'
         ) from None
     try:
         with ParquetFile(file) as found:
@@ -202,16 +203,15 @@ def read_parquet(file: Path) -> Iterator[dict[str, Any]]:
 
 
 def has_no_header(first: Sequence[str]) -> bool:
-    """Whether the first row of a table is a question with four choices and the letter of the right
-    one, and no header."""
-    # as headers are
+    """Whether the first row of a table is already a question, with four choices and the letter of
+    the right one."""
     named = "question" in map(str.lower, first) or list(first[1:-1]) == LETTERED[1:-1]
     return len(first) == len(LETTERED) and len(first[-1].strip()) == 1 and not named
 
 
 def parse_json(text: str, where: str) -> Any:
-    """JSON, or an error that says where it is none."""
+    """Parse JSON; an error names the place."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as wrong:
-        raise UsageError(f"{where}: not JSON: {wrong}") from None
+        raise UsageError(f"{where}: not valid JSON: {wrong}") from None

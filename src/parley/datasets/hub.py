@@ -1,4 +1,4 @@
-"""Datasets of the hub, through the `datasets` library, which is an extra."""
+"""Load datasets from the Hugging Face Hub with the optional `datasets` library."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from parley.errors import UsageError
 def load_hub_rows(
     name: str, edition: str, *splits: str, revision: str | None = None
 ) -> Iterator[dict[str, Any]]:
-    """The rows of some splits of a dataset, one split after the other."""
+    """The rows of one or more splits of a dataset, one split after the other."""
     if find_spec("datasets") is None:
         raise UsageError(
-            f"{name} comes from the hub and needs the datasets library: pip install "
-            f'"parley-eval[datasets]"; '
-            "or bring the file and name it: --dataset PATH"
+            f"{name} is on the Hugging Face Hub and needs the datasets library: "
+            'pip install "parley-eval[datasets]"; '
+            "or download the file yourself and pass --dataset PATH"
         )
     import datasets
 
@@ -27,11 +27,11 @@ def load_hub_rows(
             found = datasets.load_dataset(
                 name, edition, split=split, **({"revision": revision} if revision else {})
             )
-        except Exception as wrong:  # the library raises whatever is below it raises
+        except Exception as wrong:  # the library passes on exceptions of any kind
             said = re.sub(r"\S*://\S+", "[address]", str(wrong)).partition("\n")[0][:200]
             raise UsageError(
-                f"{name} ({edition}, {split}) cannot be had from the hub: "
+                f"{name} ({edition}, {split}) could not be loaded from the Hugging Face Hub: "
                 f"{type(wrong).__name__}: {said}; "
-                "see that the hub can be reached, or bring the file and name it: --dataset PATH"
+                "check your connection, or download the file yourself and pass --dataset PATH"
             ) from wrong
         yield from map(dict, found)

@@ -1,4 +1,4 @@
-"""Items: made of rows with the fields of their type, and kept by a run as such."""
+"""Make items of rows with the fields of their type, and restore them from a run's file."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 from parley.errors import UsageError, unknown_name
 from parley.rules.parameters import parse_value
 from parley.rules.task import Task
+from parley.tables import plural
 
 MAPPINGS = (dict, Mapping)
 SEQUENCES = (list, tuple, Sequence)
 
 
 def item_from_row(row: Any, kind: type, where: str, number: int | str) -> Any:
-    """A row with an item's fields as that item; without an `id` its number, or its name, serves."""
+    """Make an item of a row that has its fields. Without an `id`, its number or name is the id."""
     wanted = item_fields(kind)
     if not isinstance(row, Mapping):
         raise UsageError(
@@ -34,7 +35,7 @@ def item_from_row(row: Any, kind: type, where: str, number: int | str) -> Any:
         raise UsageError(
             "; ".join(
                 [
-                    f"{where}: no {', no '.join(missing)}; found {', '.join(row)}",
+                    f"{where}: missing {', '.join(missing)}; found {', '.join(row)}",
                     *misspelt_columns(row, wanted),
                 ]
             )
@@ -52,21 +53,21 @@ def item_from_row(row: Any, kind: type, where: str, number: int | str) -> Any:
 
 
 def item_from_record(row: Any, kind: type, where: str) -> Any:
-    """An item as a run's file has it: every value is what it was, and lists, tuples, mappings and
-    dataclasses are made again as the fields of its type say."""
+    """Restore an item from a run's file. Lists, tuples, mappings and dataclasses are made again
+    according to the types of its fields."""
     missing = [
         name
         for name, field in item_fields(kind).items()
         if field.init and field.default is MISSING and field.default_factory is MISSING
     ]
     if not isinstance(row, Mapping) or (missing := [name for name in missing if name not in row]):
-        raise UsageError(f"{where} is no {kind.__name__}: there is no {', no '.join(missing)}")
+        raise UsageError(f"{where} is not a {kind.__name__}: missing {', '.join(missing)}")
     return restore_value(row, kind, where)
 
 
 def read_field(value: Any, kind: Any, where: str) -> Any:
-    """The value of a row as the type that a field declares; lists, mappings and other dataclasses
-    may stand in it."""
+    """Parse the value of a row as the declared type of a field, including nested lists, mappings
+    and dataclasses."""
     origin, inner = get_origin(kind), get_args(kind)
     if origin is Annotated:
         return (
@@ -87,7 +88,7 @@ def read_field(value: Any, kind: Any, where: str) -> Any:
     shape = origin or kind
     if is_dataclass(shape) and isinstance(shape, type):
         if not isinstance(value, Mapping):
-            raise UsageError(f"{where} wants an object, got {value!r:.80}")
+            raise UsageError(f"{where} must be an object, not {value!r:.80}")
         hints = field_hints(shape)
         known = [name for name, field in item_fields(shape).items() if field.init]
         for name in value:
@@ -100,7 +101,7 @@ def read_field(value: Any, kind: Any, where: str) -> Any:
         return make_dataclass(shape, values, where)
     if shape in MAPPINGS:
         if not isinstance(value, Mapping):
-            raise UsageError(f"{where} wants an object, got {value!r:.80}")
+            raise UsageError(f"{where} must be an object, not {value!r:.80}")
         of_key, of_value = inner or (Any, Any)
         return {
             read_field(key, of_key, where): read_field(each, of_value, f"{where}.{key}")
@@ -109,18 +110,20 @@ def read_field(value: Any, kind: Any, where: str) -> Any:
     if shape in SEQUENCES:
         parts = value.split(",") if isinstance(value, str) else value
         if not isinstance(parts, list | tuple):
-            raise UsageError(f"{where} wants a list, got {value!r:.80}")
+            raise UsageError(f"{where} must be a list, not {value!r:.80}")
         kinds = kinds_of_parts(shape, inner, len(parts))
         if len(kinds) != len(parts):
-            raise UsageError(f"{where} wants a list of {len(kinds)}, got {value!r:.80}")
+            raise UsageError(
+                f"{where} must be a list of {plural(len(kinds), 'value')}, not {value!r:.80}"
+            )
         found = [read_field(part, each, where) for part, each in zip(parts, kinds, strict=True)]
         return found if shape is list else tuple(found)
     return parse_value(value, kind, where)
 
 
 def restore_value(value: Any, kind: Any, where: str) -> Any:
-    """A value that was written as JSON in the shape that its type says. What does not fit the type
-    stays as it is: nobody held it to the type before."""
+    """Restore a JSON value to its declared type. A value that does not fit the type stays as it is,
+    because it was never checked before."""
     origin, inner = get_origin(kind), get_args(kind)
     if origin is Annotated:
         return restore_value(value, inner[0], where)
@@ -153,8 +156,8 @@ def restore_value(value: Any, kind: Any, where: str) -> Any:
 
 
 def has_shape(value: Any, kind: Any) -> bool:
-    """Whether a JSON value can be a type: an object for a dataclass or mapping, a list for a list
-    or tuple, else a scalar."""
+    """Whether a JSON value can have a type: an object a dataclass or mapping, a list a list or
+    tuple, a scalar anything else."""
     shape = get_origin(kind) or kind
     if is_dataclass(shape) or shape in MAPPINGS:
         return isinstance(value, Mapping)
@@ -164,14 +167,14 @@ def has_shape(value: Any, kind: Any) -> bool:
 
 
 def kinds_of_parts(shape: Any, inner: tuple[Any, ...], count: int) -> tuple[Any, ...]:
-    """The types of a sequence's parts: one for each, or one for all of them."""
+    """The types of a sequence's elements: one for each, or one for all of them."""
     if not inner:
         return (Any,) * count
     return inner if shape is tuple and ... not in inner else (inner[0],) * count
 
 
 def field_hints(kind: type) -> dict[str, Any]:
-    """The types of a dataclass's fields; none where annotations name what cannot be found."""
+    """The types of a dataclass's fields; empty if annotations use undefined names."""
     try:
         return get_type_hints(kind, include_extras=True)
     except (NameError, TypeError):
@@ -179,7 +182,7 @@ def field_hints(kind: type) -> dict[str, Any]:
 
 
 def make_dataclass(kind: type, values: Mapping[str, Any], where: str) -> Any:
-    """A dataclass with these values; what it refuses is an error with its place."""
+    """Make a dataclass with these values; its errors get the place in front."""
     try:
         return kind(**values)
     except (TypeError, ValueError) as wrong:
@@ -187,37 +190,38 @@ def make_dataclass(kind: type, values: Mapping[str, Any], where: str) -> Any:
 
 
 def find_unstorable(item: Any) -> str | None:
-    """What is wrong with a field that no run's file can keep as it is."""
+    """Describe a field that a run's file cannot store unchanged; None if there is none."""
     for name, value in asdict(item).items():
         try:
             json.dumps(value)
         except (TypeError, ValueError) as wrong:
             return (
-                f"{name} cannot be kept in a run's file ({wrong}): use texts, numbers, lists, "
+                f"{name} cannot be stored in a run's file ({wrong}): use text, numbers, lists, "
                 "mappings or dataclasses"
             )
     return find_lone_surrogate(item)
 
 
 def find_lone_surrogate(item: Any) -> str | None:
-    """What is wrong with a field that holds half a character (a lone surrogate), which no file can
-    keep."""
+    """Describe a field with a lone surrogate, which no file can store; None if there is none."""
     for name, value in asdict(item).items():
         try:
             json.dumps(value, ensure_ascii=False, default=str).encode()
         except UnicodeEncodeError as wrong:
             half = f"\\u{ord(wrong.object[wrong.start]):04x}"
-            return f"{name} holds half a character ({half}); write the whole one, or leave it out"
+            return (
+                f"{name} contains half of a surrogate pair ({half}), which is not a valid "
+                "character: write the whole character or remove it"
+            )
     return None
 
 
 def item_fields(kind: Any) -> dict[str, Field[Any]]:
-    """The fields of an item type by name."""
     return {field.name: field for field in fields(kind)}
 
 
 def misspelt_columns(columns: Iterable[Any], known: Iterable[str]) -> list[str]:
-    """Columns that nobody reads and that look like one which is missing."""
+    """Notes on columns that are not read and look like a missing one."""
     found = list(map(str, columns))
     missing = [name for name in known if name not in found]
     near = {
@@ -232,7 +236,6 @@ def misspelt_columns(columns: Iterable[Any], known: Iterable[str]) -> list[str]:
 
 
 def item_type_of_task(task: type[Task]) -> type:
-    """The type of a task's items."""
     if task.items is None:
-        raise UsageError(f"{task.name} is not played on items, so it takes no dataset")
+        raise UsageError(f"task {task.name} has no items, so it takes no dataset")
     return task.items.type

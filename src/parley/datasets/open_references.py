@@ -1,4 +1,4 @@
-"""Works of reference that tasks want, opened: dictionaries, and worked examples of questions."""
+"""Open the works of reference that tasks need: dictionaries and worked examples of questions."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ from parley.rules import numerals
 from parley.rules.items import Question
 from parley.rules.references import Demonstrations, Reference, WordList
 from parley.rules.task import Task
+from parley.tables import plural
 
 PUNCTUATION = re.compile(r"[?;:,\"'“”‘’「」『』《》。、…_]|\.(?!\d)|(?<=[^\W\d]{2})!")
 
 
 class PlayedItems(NamedTuple):
-    """What a task is played on."""
+    """The dataset and items of a run."""
 
     dataset: str | None
     items: Sequence[Any]
@@ -31,13 +32,13 @@ class PlayedItems(NamedTuple):
 def open_references(
     task: Task, dataset: str | None = None, items: Sequence[Any] = ()
 ) -> dict[str, Reference]:
-    """Every work that a task wants, opened for what it is played on."""
+    """Open every work of reference that a task needs for these items."""
     with errors_of_task(task, "works"):
         works = dict(task.works())
     for name, wanted in works.items():
         if type(wanted) not in OPENED:
             kinds = " or ".join(f"parley.{kind.__name__}(…)" for kind in OPENED)
-            raise TaskError(f"{task.name}: works()[{name!r}] wants {kinds}, found {wanted!r:.80}")
+            raise TaskError(f"{task.name}: works()[{name!r}] must be {kinds}, not {wanted!r:.80}")
     return {
         name: OPENED[type(wanted)](wanted, PlayedItems(dataset, items))
         for name, wanted in works.items()
@@ -45,8 +46,7 @@ def open_references(
 
 
 def select_examples(wanted: Demonstrations, played: PlayedItems) -> ExampleCollection:
-    """The examples that are wanted, less those whose words are themselves asked, whatever their
-    choices."""
+    """The requested examples, without those whose question is asked in the run."""
     source = wanted.source or played.dataset or ""
     found = load_examples(source, Question, own=not wanted.source) if source else []
     asked = {fold_text(each.question) for each in played.items}
@@ -55,24 +55,25 @@ def select_examples(wanted: Demonstrations, played: PlayedItems) -> ExampleColle
     count = min(usual, len(left)) if wanted.count is None else wanted.count
     if len(left) < count or (wanted.source and not left):
         there = (
-            f"{source} has {len(left)} that are not asked"
+            f"{source} has only {len(left)} whose questions are not asked in this run"
             if found
-            else f"{source or 'what is played on'} has none"
+            else f"{source or 'the dataset'} has none"
         )
+        wanted_text = plural(count, "worked example") if count else "worked examples"
         raise UsageError(
-            f"wanted {count or 'some'} examples, and {there}: name others by --set "
-            f"shots_from=NAME|PATH, or set shots=0"
+            f"wanted {wanted_text}, but {there}: choose another source with "
+            "--set shots_from=NAME (or PATH), or set shots=0"
         )
     return ExampleCollection(source, left, count, len(found) - len(left))
 
 
 def question_identity(question: Question) -> tuple[str, frozenset[str]]:
-    """What makes a question the same as another, in whatever order its choices stand."""
+    """A key that is equal for questions with the same text and choices, in any order."""
     return fold_text(question.question), frozenset(map(fold_text, question.choices))
 
 
 def fold_text(text: str) -> str:
-    """Words whatever their case, width and punctuation; signs that mean something in a sum stay."""
+    """A text without case, width and punctuation; signs that matter in formulas stay."""
     return " ".join(PUNCTUATION.sub(" ", numerals.fold_widths(text).casefold()).split())
 
 
@@ -84,7 +85,7 @@ OPENED: dict[type, Callable[[Any, PlayedItems], Reference]] = {
 
 @dataclass(frozen=True, eq=False)
 class ExampleCollection:
-    """Worked examples of questions, so many of which are shown before a question."""
+    """Worked examples of questions; `count` of them are shown before each question."""
 
     questions: ClassVar[tuple[str, ...]] = ("before",)
     drawn: ClassVar[tuple[str, ...]] = ()
@@ -92,7 +93,7 @@ class ExampleCollection:
     name: str
     examples: Sequence[Mapping[str, Any]]  # the fields of questions
     count: int
-    left_out: int = 0  # questions that are themselves asked
+    left_out: int = 0  # examples whose question is asked in the run
 
     @cached_property
     def facts(self) -> str:
@@ -105,23 +106,29 @@ class ExampleCollection:
 
     @property
     def told(self) -> str:
-        rest = f"; {self.left_out} left out, because asked" if self.left_out else ""
+        rest = (
+            f"; {self.left_out} left out because the run asks the same question"
+            if self.left_out
+            else ""
+        )
         if not self.count:
-            return f"none: there are no examples{rest}; --set shots_from=NAME|PATH names some"
+            return (
+                f"none, because the dataset has no worked examples{rest}; "
+                "add some with --set shots_from=NAME (or PATH)"
+            )
         return (
             f"{self.count} before each question, "
-            f"from {self.name} ({len(self.examples)} there){rest}"
+            f"from {self.name} ({len(self.examples)} available){rest}"
         )
 
     @cached_property
     def subjects(self) -> dict[str, list[Mapping[str, Any]]]:
-        """Examples by their subject."""
         found: dict[str, list[Mapping[str, Any]]] = {}
         for each in self.examples:
             found.setdefault(each["subject"], []).append(each)
         return found
 
     def before(self, subject: str) -> list[Mapping[str, Any]]:
-        """The first examples of a subject, if it has enough, else the first of all."""
+        """The first examples of a subject if it has enough, otherwise the first of all."""
         own = self.subjects.get(subject, ())
         return list(own if len(own) >= self.count else self.examples)[: self.count]

@@ -1,5 +1,5 @@
-"""Checks whether tasks at the command line can be played on this machine: each example must pass,
-and doing nothing must fail."""
+"""Check whether command-line tasks can be played on this machine: each example must pass, and doing
+nothing must fail."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from parley.tasks._common.os_machine import (
     prepare_machine,
 )
 
-# What programs print if they need a network.
+# What programs print if they need a network connection.
 OFFLINE = re.compile(
     r"resolve|resolution|network is unreachable|address family not supported|"
     r"unable to (?:fetch|locate package|connect)|failed to fetch|could ?n.?t connect|"
@@ -35,12 +35,12 @@ FETCHES = re.compile(
     r"\b(?:apt|apt-get|pip|pip3|npm|conda|yum|dnf)\s+(?:-\S+\s+)*(?:update|install)\b|"
     r"\b(?:curl|wget|git\s+clone)\s"
 )
-SECONDS = 180  # for an example, which is a model's script
+SECONDS = 180  # timeout for an example
 INERT = "passes although nothing was done"
 
 
 class ExampleResult(NamedTuple):
-    """Why the example of an entry fails, in a word and in a sentence; both empty if it passes."""
+    """Why the example of an entry fails: a keyword and a sentence; both empty if it passes."""
 
     reason: str = ""
     detail: str = ""
@@ -49,7 +49,7 @@ class ExampleResult(NamedTuple):
 async def check_os_entries(
     entries: Sequence[OSEntry], told: Callable[[int], None]
 ) -> tuple[int, dict[str, str], tuple[str, ...]]:
-    """How many entries have an example; what is wrong, by id; and a summary of the reasons."""
+    """Check all entries: their number, what is wrong by id, and a summary of the reasons."""
     shells, turns = Shells(), asyncio.Semaphore(max(2, os.cpu_count() or 1))
     found: dict[str, ExampleResult] = {}
 
@@ -69,17 +69,19 @@ async def check_os_entries(
     }
     reasons = Counter(each.reason for each in found.values() if each.reason)
     examples = sum(entry.example is not None for entry in entries)
-    summary = [f"examples: {examples} of {len(entries)}"]
-    summary += [f"failed by reason: {', '.join(f'{n} {why}' for why, n in reasons.most_common())}"]
+    summary = [f"entries with an example: {examples} of {len(entries)}"]
+    summary += [
+        f"failures by reason: {', '.join(f'{why} {n}' for why, n in reasons.most_common())}"
+    ]
     return len(entries), faults, tuple(summary if reasons else summary[:1])
 
 
 async def check_entry(shells: Shells, entry: OSEntry) -> ExampleResult:
-    """Play an entry by its example, and by doing nothing."""
+    """Play an entry with its example, and by doing nothing."""
     if missing := [script.missing for script in entry.scripts if script.missing]:
         return ExampleResult("init", f"the file {missing[0]} is missing")
     if foreign := [each.language for each in entry.scripts if each.language not in LANGUAGES]:
-        return ExampleResult("language", f"a script is in {foreign[0]}, not in bash or python")
+        return ExampleResult("language", f"a script is in {foreign[0]}, not bash or python")
     name = f"entry {entry.id}"
 
     def in_shell(player: str) -> Run:
@@ -104,8 +106,8 @@ async def check_entry(shells: Shells, entry: OSEntry) -> ExampleResult:
 
 
 async def try_example(run: Run, entry: OSEntry) -> ExampleResult:
-    """Play the example as a model would: run it in the shell, and answer with what it prints.
-    Standard error is not part of the answer."""
+    """Play the example as a model would: run it in the shell and answer with its output. Standard
+    error is not part of the answer."""
     prepared = await prepare_machine(run, entry)
     unprepared = describe_unprepared(entry, prepared)
     if entry.needs_users and not prepared[0]["users"]:
@@ -121,7 +123,7 @@ async def try_example(run: Run, entry: OSEntry) -> ExampleResult:
     if verdict.result is None:
         said = f"the example prints {shorten(done['output'].strip())!r}"
         return find_reason(entry, prepared, [done], ExampleResult("check", said))
-    said = f"script {verdict.script} of {len(entry.checks)}, exit {verdict.result['status']}"
+    said = f"check {verdict.script} of {len(entry.checks)}: exit {verdict.result['status']}"
     return find_reason(
         entry,
         prepared,
@@ -136,23 +138,27 @@ def find_reason(
     rest: Sequence[Mapping[str, Any]],
     otherwise: ExampleResult,
 ) -> ExampleResult:
-    """The reason of a failure, if the results show one."""
+    """The reason for a failure, if the results show one."""
     if any(each["timed_out"] for each in prepared):
         return ExampleResult("time", "preparing the machine took too long")
     if any(each["timed_out"] for each in rest):
         return ExampleResult("time", "the example or a check took too long")
     for text in (f"{each.get('errors', '')}{each['output']}" for each in (*prepared, *rest)):
         if lines := [line for line in text.splitlines() if OFFLINE.search(line)]:
-            return ExampleResult("network", f"it needs one: {shorten(lines[0].strip())}")
+            return ExampleResult(
+                "network", f"needs a network connection: {shorten(lines[0].strip())}"
+            )
     if any(FETCHES.search(script.code) for script in entry.scripts):
-        return ExampleResult("network", "it needs one, to install or download something")
+        return ExampleResult(
+            "network", "needs a network connection to install or download something"
+        )
     if failed := [each for each in prepared if each["status"]]:
         return ExampleResult("init", f"exit {failed[0]['status']}{last_line(failed[0])}")
     return otherwise
 
 
 def last_line(result: Mapping[str, Any]) -> str:
-    """The last line that a script has printed, after a colon."""
+    """The last line of a script's output, after a colon."""
     text = result.get("errors") or result["output"]
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return f": {shorten(lines[-1])}" if lines else ""

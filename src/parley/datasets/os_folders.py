@@ -1,4 +1,4 @@
-"""How AgentBench lays out its os tasks: `data/1/*.json` to `data/7/*.json` with scripts in
+"""The folder layout of AgentBench's OS tasks: `data/1/*.json` to `data/7/*.json` with scripts in
 `scripts/1` to `scripts/7`, and `data/dev.json` with `scripts/dev`."""
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ WITHIN = ("data/os_interaction/data", "os_interaction/data", "data", ".")
 
 def find_os_files(folder: Path) -> list[Path]:
     """The files of AgentBench's tasks (os-std) below a folder: the repository, `os_interaction` or
-    its `data`. None where it has another layout."""
+    its `data`. Empty if the folder has another layout."""
     for place in WITHIN:
         data = folder / place
         if (data.parent / "scripts").is_dir() or (data / "../scripts").is_dir():
@@ -23,18 +23,18 @@ def find_os_files(folder: Path) -> list[Path]:
 
 
 def is_os_entry(found: Any) -> bool:
-    """Whether a whole file is one task and no list of them, as some of AgentBench's are."""
+    """Whether a whole file is one task instead of a list, like some of AgentBench's."""
     return isinstance(found, dict) and {"description", "evaluation"} <= found.keys()
 
 
 def name_os_entry(file: Path, number: int) -> str:
-    """What an entry without an id is called: the same as AgentBench calls it."""
+    """The id of an entry without one, as in AgentBench."""
     return f"std-{int(file.parent.name):03d}-{file.stem}-{number - 1:05d}"
 
 
 def script_folders(file: Path) -> Iterator[Path]:
-    """Where the scripts that a file of tasks names may lie. One that is a link elsewhere is none:
-    the file may come from somebody else."""
+    """The folders in which scripts of a task file may be. A folder that is a link to elsewhere is
+    skipped, because the file may come from somebody else."""
     numbered = file.parent.name.isdigit()
     above = (file.parent.parent if numbered else file.parent).parent
     beside = above / "scripts" / (file.parent.name if numbered else file.stem)

@@ -1,5 +1,5 @@
-"""What a reference program tells about a problem: the names that tests call, and the signature that
-a programmer is told."""
+"""Facts about a problem from its reference program: the names that tests call, and the signature
+that the programmer sees."""
 
 from __future__ import annotations
 
@@ -16,23 +16,21 @@ Definition = Function | ast.ClassDef
 
 
 def with_unix_newlines(text: str) -> str:
-    """A text with plain ends of lines."""
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def parse_program(code: str, what: str) -> ast.Module:
-    """Code as a tree; what Python merely frowns at, like the escapes in old patterns, is let
-    pass."""
+    """Parse code, ignoring Python's warnings, for example about invalid escapes."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return ast.parse(code)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as wrong:
-        raise ValueError(f"{what} is no Python: {wrong}") from None
+        raise ValueError(f"{what} is not valid Python: {wrong}") from None
 
 
 def names_defined(code: str) -> dict[str, Definition]:
-    """The functions and classes that a reference defines at its top."""
+    """The functions and classes that a reference defines at its top level."""
     return top_level_definitions(parse_program(code, "the reference"))
 
 
@@ -41,7 +39,7 @@ def top_level_definitions(tree: ast.Module) -> dict[str, Definition]:
 
 
 def names_called(reference: str, tests: Iterable[str]) -> tuple[str, ...]:
-    """What a reference defines and its tests use, also where it has the name of a builtin."""
+    """The names that a reference defines and its tests use, even if they shadow builtins."""
     trees = [parse_program(test, "a test") for test in tests]
     used = {
         node.id
@@ -54,9 +52,8 @@ def names_called(reference: str, tests: Iterable[str]) -> tuple[str, ...]:
 
 
 def lines_for_tests(reference: str, names: Iterable[str], texts: Iterable[str]) -> str:
-    """The imports and plain constants that tests rely on and only their reference has, so that no
-    program can bring a module or a value of its own. Other names that nobody defines are an
-    error."""
+    """The imports and constants that tests need and only their reference has. They are added to the
+    tests, so that no program can substitute its own. Other undefined names are an error."""
     body = parse_program(reference, "the reference").body
     missing = {*read(tuple(texts), "", "").names} - {*names}
     constants = constants_in(body)
@@ -81,14 +78,14 @@ def lines_for_tests(reference: str, names: Iterable[str], texts: Iterable[str]) 
                 lines.append(f"{source}import {ast.unparse(each)}\n")
     if missing:
         raise ValueError(
-            f"tests use {sorted(missing)[0]!r}, which neither they nor the reference define: "
-            f"import or define it in the setup"
+            f"tests use {sorted(missing)[0]!r}, but neither they nor the reference define it: "
+            "import or define it in the setup"
         )
     return "".join(lines)
 
 
 def constants_in(body: Iterable[ast.stmt]) -> dict[str, str]:
-    """The plain values that a program gives to names at its top, as text."""
+    """The literal values that a program assigns to names at its top level, as text."""
     found = {}
     for node in body:
         if not isinstance(node, ast.Assign) or len(node.targets) != 1:
@@ -100,8 +97,8 @@ def constants_in(body: Iterable[ast.stmt]) -> dict[str, str]:
 
 
 def can_fail(test: str, context: Iterable[str] = ()) -> bool:
-    """Whether a test asserts or raises anything: by itself, or through what it, its setup or its
-    prelude define and it uses."""
+    """Whether a test asserts or raises anything, itself or through functions of its setup or
+    prelude."""
     tree = parse_program(test, "a test")
     trees = [tree, *(parse_program(code, "a setup") for code in context)]
     defined = {
@@ -122,7 +119,7 @@ def can_fail(test: str, context: Iterable[str] = ()) -> bool:
 
 
 def is_assertion_name(called: ast.expr) -> bool:
-    """Whether what is called claims something, by its name: `assert_allclose`, `self.assertEqual`,
+    """Whether a called name looks like an assertion: `assert_allclose`, `self.assertEqual`,
     `unittest.main`."""
     name = (
         called.attr
@@ -135,8 +132,8 @@ def is_assertion_name(called: ast.expr) -> bool:
 
 
 def signature_of(reference: str, names: Iterable[str]) -> str:
-    """The heads of what is called, without bodies: `def f(a: int, b=2) -> int`; of a class, with
-    its public methods."""
+    """The signatures of these names without bodies, like `def f(a: int, b=2) -> int`; classes with
+    their public methods."""
     defined = names_defined(reference)
     return "\n".join(definition_head(defined[name]) for name in names if name in defined)
 

@@ -1,4 +1,4 @@
-"""Documents of aligned segments, as IWSLT publishes them: one XML file a language, side by side."""
+"""Documents of aligned segments in IWSLT's format: one XML file per language, in one folder."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Segments = dict[tuple[str, str], str]  # by document and id
 
 
 def is_translation_of_another(file: Path) -> bool:
-    """Whether a file is the translation of one that lies beside it."""
+    """Whether a file is the translation of another file in the same folder."""
     named = NAME.fullmatch(file.name)
     if named is None or named["language"] != named["target"]:
         return False
@@ -28,11 +28,12 @@ def is_translation_of_another(file: Path) -> bool:
 
 
 def aligned_segments(file: Path, read: Callable[[Path], str]) -> Iterator[dict[str, Any]]:
-    """The segments of a source file, each with its translation from the file beside it."""
+    """The segments of a source file, each with its translation from the other file."""
     named = NAME.fullmatch(file.name)
     if named is None or named["language"] not in (named["source"], named["target"]):
         raise UsageError(
-            f"dataset {file}: wanted two files called like NAME.en-zh.en.xml and NAME.en-zh.zh.xml"
+            f"dataset {file}: wanted two files with names like NAME.en-zh.en.xml and "
+            "NAME.en-zh.zh.xml"
         )
     source, target = (parallel_file(file, named, named[which]) for which in ("source", "target"))
     texts, references = (parse_segments(read(each), each) for each in (source, target))
@@ -61,7 +62,7 @@ def parallel_file(file: Path, named: re.Match[str], language: str) -> Path:
     if found is None:
         wanted = possible_parallel_files(file, named, language)[0].name
         raise UsageError(
-            f"dataset {file}: there is no {wanted} beside it, and both languages are needed"
+            f"dataset {file}: both languages are needed, but {wanted} is not in the same folder"
         )
     return found
 
@@ -72,12 +73,11 @@ def possible_parallel_files(file: Path, named: re.Match[str], language: str) -> 
 
 
 def parse_segments(text: str, file: Path) -> Segments:
-    """All segments in order; read by their marks alone, because published files are not always
+    """All segments in order. Only the tags are parsed, because published files are not always
     well-formed XML.
 
     A bare & or < inside a segment is text. A segment that is not closed, empty or outside a
-    document is an error, because whatever is lost or merged in one language no longer stands beside
-    its translation.
+    document is an error, because a lost or merged segment would no longer match its translation.
     """
     found: Segments = {}
     document, segment, begun = "", None, 0
@@ -103,7 +103,7 @@ def parse_segments(text: str, file: Path) -> Segments:
             past = closed + len(CLOSING[kind])
         elif kind == "<!entity":
             raise wrong(
-                mark.start(), "definitions of entities are not read; write out what they stand for"
+                mark.start(), "entity definitions are not supported; write out the entities"
             )
         elif kind == "</seg":
             if segment is None:
@@ -128,10 +128,10 @@ def parse_segments(text: str, file: Path) -> Segments:
                 continue
             segment, begun, parts = attribute_value(tag[0], "id"), mark.start(), []
             if not document or not segment:
-                what = "no id" if document else "no document with a docid around it"
-                raise wrong(begun, f"segment {segment or len(found) + 1} has {what}")
+                what = "has no id" if document else "is not inside a <doc> with a docid"
+                raise wrong(begun, f"segment {segment or len(found) + 1} {what}")
             if (document, segment) in found:
-                raise wrong(begun, f"there are two segments {segment}")
+                raise wrong(begun, f"there are two segments with the id {segment}")
             if tag[0].endswith("/>"):
                 raise wrong(begun, f"segment {segment} is empty")
     if segment is not None:

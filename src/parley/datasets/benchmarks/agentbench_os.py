@@ -1,5 +1,5 @@
-"""AgentBench's tasks at the command line (Liu et al. 2023): os-std, and its development set. Its
-files come from a copy of the repository; inspect-evals carries an edition of them."""
+"""AgentBench's command-line tasks (Liu et al. 2023): os-std and its development set, from a clone
+of the repository; and the edition in inspect-evals."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from parley.errors import UsageError
 from parley.rules.items import OSEntry
 
 REPOSITORY = "THUDM/AgentBench"
-VARIABLE = "PARLEY_AGENTBENCH"  # names the copy; default: ./AgentBench, as `git clone` makes it
+VARIABLE = "PARLEY_AGENTBENCH"  # path of the clone; default: ./AgentBench
 WITHIN = "data/os_interaction/data"
 PACKAGE, EDITION = "inspect_evals", "agent_bench/data/agent_bench_os_test.json"
 
 
 def repository_rows(name: str) -> Iterator[Any]:
-    """The rows of the folder with data in a copy of the repository, or of a file there."""
+    """The rows of the data folder in a clone of the repository, or of a file there."""
     place = Path(os.environ.get(VARIABLE) or "AgentBench").expanduser() / WITHIN / name
     if not place.exists():
         raise UsageError(
-            f"there is no {place}: fetch the repository "
+            f"{place} does not exist: clone the repository "
             f"(git clone https://github.com/{REPOSITORY}) and set {VARIABLE} to its folder, "
-            f"or name a folder of it: --dataset PATH"
+            "or pass a folder of it with --dataset PATH"
         )
     return map(complete_row, read_rows(place))
 
@@ -39,14 +39,13 @@ def package_rows() -> Iterator[Any]:
     found = find_spec(PACKAGE)
     if found is None or not found.submodule_search_locations:
         raise UsageError(
-            "this edition comes with the package inspect-evals, which is not installed: "
-            "pip install --no-deps inspect-evals"
+            "this dataset needs the package inspect-evals: pip install --no-deps inspect-evals"
         )
     return map(complete_row, read_file_rows(Path(found.submodule_search_locations[0]) / EDITION))
 
 
 def complete_row(found: LocatedRow) -> dict[str, Any]:
-    """A row with its scripts, and with the name that it has in its file."""
+    """A row with its scripts and an id."""
     return {"id": found.id or f"dev-001-{found.file}-{found.number - 1:05d}", **with_files(found)}
 
 
@@ -55,7 +54,7 @@ DATASETS = (
         "agentbench-os",
         OSEntry,
         144,
-        f"a copy of {REPOSITORY}, os-std",
+        f"clone of {REPOSITORY}, os-std",
         "Apache-2.0",
         partial(repository_rows, ""),
     ),
@@ -63,7 +62,7 @@ DATASETS = (
         "agentbench-os-dev",
         OSEntry,
         26,
-        f"a copy of {REPOSITORY}, os-dev",
+        f"clone of {REPOSITORY}, os-dev",
         "Apache-2.0",
         partial(repository_rows, "dev.json"),
     ),
@@ -71,7 +70,7 @@ DATASETS = (
         "agentbench-os-inspect",
         OSEntry,
         119,
-        "the package inspect-evals, test",
+        "package inspect-evals, test",
         "MIT",
         package_rows,
     ),

@@ -1,5 +1,4 @@
-"""ARC: science questions of school examinations, in an easy and a challenging part (Clark et al.
-2018)."""
+"""ARC: science questions from school exams, in an easy and a challenge set (Clark et al. 2018)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""C-Eval (Huang et al. 2023) and CMMLU (Li et al. 2023): Chinese examinations, an edition of the
-hub for each subject."""
+"""C-Eval (Huang et al. 2023) and CMMLU (Li et al. 2023): Chinese exams, one Hub configuration per
+subject."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from parley.datasets import Dataset
 from parley.datasets.hub import load_hub_rows
 from parley.rules.items import Question
 
-# where the hub keeps them as tables: the datasets themselves are programs
+# the Hub's Parquet copies; the datasets themselves are loading scripts
 TABLES = "refs/convert/parquet"
 CEVAL, CMMLU = "ceval/ceval-exam", "haonan-li/cmmlu"
 CEVAL_SUBJECTS = (
@@ -52,7 +52,7 @@ CMMLU_SUBJECTS = (
 
 
 def rows_with_subject(hub: str, subjects: Sequence[str], split: str) -> Iterator[dict[str, Any]]:
-    """The rows of all subjects, each with its own; ids begin anew in every subject."""
+    """The rows of all subjects, with the subject in each row and in its id."""
     for subject in subjects:
         for number, row in enumerate(load_hub_rows(hub, subject, split, revision=TABLES), 1):
             yield {

@@ -1,4 +1,4 @@
-"""GSM8K: word problems of grade-school mathematics with worked solutions (Cobbe et al. 2021)."""
+"""GSM8K: grade-school maths word problems with worked solutions (Cobbe et al. 2021)."""
 
 from __future__ import annotations
 

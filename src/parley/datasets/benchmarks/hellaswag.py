@@ -1,4 +1,4 @@
-"""HellaSwag: which of four endings continues a text; the answers of its test split are kept back
+"""HellaSwag: choose the ending that continues a text; the answers of its test split are not public
 (Zellers et al. 2019)."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""HumanEval: 164 functions to be completed from their documentation (Chen et al. 2021)."""
+"""HumanEval: 164 functions to complete from their docstrings (Chen et al. 2021)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""IWSLT 2017: talks in two languages, the test sets of DynaEval's three pairs (Cettolo et al.
+"""IWSLT 2017: translated talks, the test sets of DynaEval's three language pairs (Cettolo et al.
 2017)."""
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from parley.datasets.hub import load_hub_rows
 from parley.rules.items import Paragraph
 
 HUB = "IWSLT/iwslt2017"
-TABLES = "refs/convert/parquet"  # where the hub keeps it as tables: the dataset itself is a program
+TABLES = "refs/convert/parquet"  # the Hub's Parquet copy; the dataset itself is a loading script
 LICENCE = "CC-BY-NC-ND-4.0"
 TEST = {"en-zh": 8549, "en-fr": 8597, "de-en": 8079}  # segments
 

@@ -1,4 +1,4 @@
-"""MBPP: crowd-sourced problems for beginners, each with three tests (Austin et al. 2021)."""
+"""MBPP: crowd-sourced beginners' problems, each with three tests (Austin et al. 2021)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Tasks at the command line written for this project, so that a fresh machine has some: samples,
-not a benchmark."""
+"""Command-line tasks written for this project, bundled for a first try. They are samples, not a
+benchmark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programming problems written for this project, so that a fresh machine has some: samples, not a
+"""Programming problems written for this project, bundled for a first try. They are samples, not a
 benchmark."""
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from parley.rules.items import WordPair
 
 
 def word_pair_rows() -> Iterator[Any]:
-    """All pairs, of every list in turn, so that the first so many are of all topics alike."""
+    """All pairs, alternating between the lists, so that the first ones cover all topics."""
     file = files("parley.datasets") / "samples" / "word_pairs.json"
     lists = parse_json(file.read_text(encoding="utf-8"), file.name)
     for found in zip_longest(

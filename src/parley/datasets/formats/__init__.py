@@ -1,4 +1,4 @@
-"""Published forms of items: a row is known by its columns. The forms of an item type are one file
+"""Published formats of items, recognised by their columns. The formats of an item type are one file
 here."""
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from parley.datasets.item_rows import item_fields, item_from_row, misspelt_colum
 from parley.errors import UsageError
 
 Row = Mapping[str, Any]
-Columns = Mapping[str, str | list[str]]  # field: the column, or the columns, that it is taken from
+Columns = Mapping[str, str | list[str]]  # field: the column or columns that it is read from
 
 
 class ColumnValues(list[Any]):
@@ -29,23 +29,25 @@ class ColumnValues(list[Any]):
 
 @dataclass(frozen=True)
 class Form:
-    """One way in which an item is published: the columns by which it is known, and the item's
-    fields made of them."""
+    """One published format of an item: the columns by which it is recognised, and how the item's
+    fields are made from them."""
 
     item_type: type
     name: str
     columns: tuple[str, ...]
-    fields: Callable[[Row], dict[str, Any]]  # a ValueError says what is wrong with the row
-    also: tuple[str, ...] = ()  # further columns that are read where they are there
-    # where an item is made of several rows
+    fields: Callable[[Row], dict[str, Any]]  # raises ValueError if the row is wrong
+    also: tuple[str, ...] = ()  # optional columns
+    # joins several rows into one item
     joined: Callable[[Sequence[LocatedRow]], Iterable[LocatedRow]] | None = None
-    # where the name of a file says something about its rows
+    # adds what the name of a file says about its rows
     placed: Callable[[LocatedRow], Row] | None = None
-    in_order: tuple[str, ...] = ()  # of rows that are lists: what stands where
-    # what all rows of a dataset together say about each of them
+    in_order: tuple[str, ...] = ()  # the columns of rows that are lists
+    # changes or refuses rows by comparing all rows of a dataset
     compared: Callable[[Sequence[LocatedRow]], Sequence[LocatedRow]] | None = None
-    # further columns that it needs and that have no fixed names; none: the row has another form
+    # further required columns without fixed names; if it finds none, the row has another format
     series: Callable[[Row], Sequence[str]] | None = None
+    # notes for the user on how these rows are read
+    notes: Callable[[Sequence[LocatedRow]], list[str]] | None = None
 
     def fits(self, row: Row) -> bool:
         """Whether a row has the columns of this form."""
@@ -53,7 +55,7 @@ class Form:
 
     @property
     def wanted(self) -> str:
-        """Its columns in words."""
+        """Its columns and its name, for messages."""
         return f"{', '.join(self.columns)} ({self.name})"
 
 
@@ -67,8 +69,8 @@ def load_forms() -> tuple[Form, ...]:
 
 
 def make_items(rows: Sequence[LocatedRow], kind: type, columns: Columns | None = None) -> list[Any]:
-    """All rows of a dataset as items, no two of which have the same id; rows that are only parts of
-    items are put together."""
+    """Make items of all rows of a dataset. Rows that are only parts of an item are joined; two
+    items with the same id are an error."""
     rows = rename_rows(rows, columns) if columns else name_columns(rows, kind)
     if rows and isinstance(rows[0].row, Mapping):
         form = find_form(rows[0].row, kind)
@@ -81,15 +83,15 @@ def make_items(rows: Sequence[LocatedRow], kind: type, columns: Columns | None =
         item = make_item(row, kind)
         if (first := places.setdefault(str(item.id), row.where)) is not row.where:
             raise UsageError(
-                f"two items have the id {item.id!r}: {first}, and {row.where}; "
-                f"each wants an id of its own"
+                f"two items have the id {item.id!r}: {first} and {row.where}; "
+                "every item needs its own id"
             )
         found.append(item)
     return found
 
 
 def name_columns(rows: Sequence[LocatedRow], kind: type) -> Sequence[LocatedRow]:
-    """Rows that are lists with names for their columns, where a form has them."""
+    """Name the columns of rows that are lists, if a format defines their order."""
     names = next(
         (form.in_order for form in load_forms() if form.item_type is kind and form.in_order), ()
     )
@@ -102,7 +104,7 @@ def name_columns(rows: Sequence[LocatedRow], kind: type) -> Sequence[LocatedRow]
 
 
 def rename_rows(rows: Sequence[LocatedRow], columns: Columns) -> list[LocatedRow]:
-    """Rows with the columns that a configuration names under the fields that they stand for."""
+    """Rename the columns of all rows to fields, as the user's `columns` say."""
     return [
         each._replace(
             row=rename_columns(each.row, columns, each.where), columns=tuple(map(str, each.row))
@@ -114,8 +116,7 @@ def rename_rows(rows: Sequence[LocatedRow], columns: Columns) -> list[LocatedRow
 
 
 def make_item(found: LocatedRow, kind: type) -> Any:
-    """A row as an item, in whichever form it is; the fields of the item themselves are always
-    one."""
+    """Make an item of a row in any known format."""
     row = found.row
     if not isinstance(row, Mapping):
         raise UsageError(
@@ -130,7 +131,7 @@ def make_item(found: LocatedRow, kind: type) -> Any:
             row = form.fields(row)
         except ValueError as wrong:
             raise UsageError(
-                f"{found.where} ({form.name}): {wrong}; found {found.own_columns}"
+                f"{found.where} ({form.name}): {wrong}; columns: {found.own_columns}"
             ) from None
     elif any(form.item_type is kind for form in load_forms()):
         raise no_form_error(found._replace(row=row), kind)
@@ -138,42 +139,42 @@ def make_item(found: LocatedRow, kind: type) -> Any:
 
 
 def find_form(row: Row, kind: type) -> Form | None:
-    """The form of a row, if it has one."""
+    """The format of a row, if it is known."""
     return next((form for form in load_forms() if form.item_type is kind and form.fits(row)), None)
 
 
 def no_form_error(found: LocatedRow, kind: type | None = None) -> UsageError:
-    """The error for a row that has no form: it names the nearest one, what is missing of it, and
-    how to say which column is which."""
+    """The error for a row in no known format. It names the nearest one, what is missing, and how to
+    map columns."""
     forms = [form for form in load_forms() if kind in (None, form.item_type)]
     row = found.row
     near = min(forms, key=lambda form: missing_share(row, form))
     missing = [column for column in near.columns if column not in row]
     read = near.series(row) if near.series is not None else ()
-    wanted = f"wanted {near.wanted}, which is the nearest form"
+    whose = f" for {kind.__name__} items" if kind is not None else ""
+    wanted = f"unknown format; the nearest known one{whose} has the columns {near.wanted}"
     if kind is None and missing_share(row, near)[0] >= 1:
-        missing, wanted = [], "no column of a known form is there"
+        missing, wanted = [], "no column belongs to a known format"
     return UsageError(
         "; ".join(
             [
-                f"{found.where}: {wanted}" + (f" of a {kind.__name__}" if kind is not None else ""),
+                f"{found.where}: {wanted}",
                 f"found {found.own_columns}",
                 *misspelt_columns(
                     [column for column in row if column not in read], known_columns(near.item_type)
                 ),
-                f"say which column is which: --column {(missing or ['FIELD'])[0]}=COLUMN "
+                f"map your columns with --column {(missing or ['FIELD'])[0]}=COLUMN "
                 "(in an experiment file: columns)"
-                + ("" if kind is not None else ", or whose items these are: --task TASK"),
+                + ("" if kind is not None else ", or add --task TASK for the item type"),
             ]
         )
     )
 
 
 def missing_share(row: Row, form: Form) -> tuple[float, int, int]:
-    """How much of a form is missing in a row; columns that only look misspelt are half there.
+    """The share of a format's columns that a row lacks; columns that look misspelled count half.
 
-    Among equals the form comes first that reads more of a series, and that has the item's own
-    fields.
+    Ties are broken by the longer series, then by the item's own fields.
     """
     near = {str(column).strip().lower() for column in row}
     missing = [column for column in form.columns if column not in row]
@@ -187,13 +188,13 @@ def missing_share(row: Row, form: Form) -> tuple[float, int, int]:
 
 
 def describe_columns(kind: type) -> str:
-    """The columns that are understood, in words."""
+    """The columns of all formats of an item type, for messages."""
     known = [form.wanted for form in load_forms() if form.item_type is kind]
     return " or ".join(known) if known else ", ".join(item_fields(kind))
 
 
 def known_columns(kind: type) -> list[str]:
-    """Every column that is read in some form of an item."""
+    """Every column that some format of an item type reads."""
     forms = [form for form in load_forms() if form.item_type is kind]
     return list(
         dict.fromkeys(
@@ -206,7 +207,7 @@ def known_columns(kind: type) -> list[str]:
 
 
 def rename_columns(row: Row, columns: Columns, where: str) -> Row:
-    """A row with the columns that a configuration names under the fields that they stand for."""
+    """Rename the columns of a row to fields, as the user's `columns` say."""
     named = [
         column
         for each in columns.values()
@@ -214,7 +215,7 @@ def rename_columns(row: Row, columns: Columns, where: str) -> Row:
     ]
     if missing := [column for column in named if column not in row]:
         raise UsageError(
-            f"{where}: no column {', '.join(missing)}; found {', '.join(map(str, row))}"
+            f"{where}: there is no column {', '.join(missing)}; found {', '.join(map(str, row))}"
         )
     rest = {column: value for column, value in row.items() if column not in named}
     taken = {
@@ -227,7 +228,7 @@ def rename_columns(row: Row, columns: Columns, where: str) -> Row:
 
 
 def item_types_of_row(row: Any) -> list[type]:
-    """The item types that a row can be."""
+    """The item types that a row could be."""
     if not isinstance(row, Mapping):
         return []
     return list(dict.fromkeys(form.item_type for form in load_forms() if form.fits(row)))

@@ -1,5 +1,5 @@
-"""Tasks at the command line, as AgentBench publishes them: a description, scripts that prepare the
-machine, and the evaluation."""
+"""Command-line tasks in AgentBench's format: a description, scripts that prepare the machine, and
+the evaluation."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from parley.datasets.os_folders import script_folders
 from parley.rules.items import OSEntry
 from parley.tables import shorten
 
-# The edition of inspect-evals: its tasks begin at the home of a user of its own.
+# In the edition of inspect-evals, tasks start in the home directory of a separate user.
 INSPECT, INSPECT_HOME = "agent_bench_os", "/home/agent"
 
 
 def with_files(found: LocatedRow) -> Row:
-    """A row with its scripts from other files written into it."""
+    """Replace references to script files in a row by the scripts."""
     folders = [] if found.path is None else list(script_folders(found.path))
     row = dict(found.row)
     if isinstance(row.get("create"), Mapping):
@@ -31,7 +31,7 @@ def with_files(found: LocatedRow) -> Row:
 
 
 def inline_scripts(value: Any, folders: list[Path]) -> Any:
-    """A value in which every `{"file": …}` is the code of that file, or says that it is missing."""
+    """Replace every `{"file": …}` by the code of that file, or mark it as missing."""
     if isinstance(value, list):
         return [inline_scripts(each, folders) for each in value]
     if not isinstance(value, Mapping):
@@ -47,12 +47,11 @@ def inline_scripts(value: Any, folders: list[Path]) -> Any:
 
 
 def os_entry_fields(row: Row) -> dict[str, Any]:
-    """The fields of an entry."""
     if not isinstance(row["description"], str):
-        raise ValueError(f"description wants a text, found {type(row['description']).__name__}")
+        raise ValueError(f"description must be text, not {type(row['description']).__name__}")
     evaluation = row["evaluation"]
     if not isinstance(evaluation, Mapping):
-        raise ValueError(f"evaluation wants an object, found {shorten(repr(evaluation))}")
+        raise ValueError(f"evaluation must be an object, not {shorten(repr(evaluation))}")
     create = row.get("create")
     init = create.get("init") if isinstance(create, Mapping) else None
     example = evaluation.get("example", row.get("example"))
@@ -69,7 +68,7 @@ def os_entry_fields(row: Row) -> dict[str, Any]:
 
 
 def decisive_fields(evaluation: Row) -> dict[str, Any]:
-    """What decides: `match` where there is one, else the scripts of `check`."""
+    """The fields that check the outcome: `match` if present, otherwise the scripts of `check`."""
     wanted = evaluation.get("match")
     if isinstance(wanted, str):
         return {"answer": wanted}
@@ -80,8 +79,8 @@ def decisive_fields(evaluation: Row) -> dict[str, Any]:
             return {"answer": wanted["answer"], "strip": bool(wanted.get("strip", True))}
     if wanted is not None:
         raise ValueError(
-            f"evaluation.match wants a text, or an object with an answer or a regex, found "
-            f"{shorten(repr(wanted))}"
+            "evaluation.match must be text or an object with `answer` or `regex`, "
+            f"not {shorten(repr(wanted))}"
         )
     checks = as_list(evaluation["check"]) if "check" in evaluation else []
     if not checks:
@@ -94,14 +93,14 @@ def decisive_fields(evaluation: Row) -> dict[str, Any]:
 
 
 def read_script(found: Any, column: str) -> dict[str, str]:
-    """A script: a text for bash, or an object with code and a language."""
+    """A script: a text in bash, or an object with code and a language."""
     if isinstance(found, str):
         return {"code": found}
     if isinstance(found, Mapping) and isinstance(found.get("code"), str):
         kept = {key: str(found[key]) for key in ("language", "missing") if found.get(key)}
         return {"code": found["code"], **kept}
     raise ValueError(
-        f"{column} wants a text, or an object with code or a file, found {shorten(repr(found))}"
+        f"{column} must be text or an object with `code` or `file`, not {shorten(repr(found))}"
     )
 
 
@@ -110,7 +109,7 @@ def as_list(found: Any) -> list[Any]:
 
 
 def first_label(found: Any) -> str:
-    """What an entry is about, by the first of its labels."""
+    """The subject of an entry: its first label."""
     labels = [found] if isinstance(found, str) else found if isinstance(found, list) else []
     return str(labels[0]) if labels else ""
 

@@ -1,5 +1,5 @@
-"""Paragraphs to translate: aligned segments as IWSLT and the hub have them, and rows with the
-fields of a `Paragraph`."""
+"""Paragraphs to translate: aligned segments in the formats of IWSLT and the Hugging Face Hub, and
+rows with the fields of a `Paragraph`."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from parley.errors import UsageError
 from parley.rules.items import Paragraph
 from parley.rules.languages import parse_language
 
-SEGMENTS = 5  # of one document make a paragraph
+SEGMENTS = 5  # segments of one document per paragraph
 TEXTS, LANGUAGES = ("source", "reference"), ("source_language", "target_language")
 
 
 def paragraph_fields(row: Row) -> dict[str, Any]:
-    """The fields of a paragraph; where a row does not name a language, the task does."""
+    """The fields of a paragraph. A row need not name its languages: the task does."""
     found = {column: text_of_column(row.get(column), column) for column in TEXTS}
     codes = {
         column: language_code(text_of_column(row[column], column))
@@ -32,11 +32,11 @@ def paragraph_fields(row: Row) -> dict[str, Any]:
 
 
 def aligned_paragraph(row: Row) -> dict[str, Any]:
-    """One text in two languages: the first is translated from, the second into."""
+    """The fields of a text in two languages: first the source, then the reference."""
     texts = row["translation"]
     if not isinstance(texts, Mapping) or len(texts) != 2:
         said = ", ".join(map(str, texts)) if isinstance(texts, Mapping) else type(texts).__name__
-        raise ValueError(f"translation wants one text in each of two languages, found {said}")
+        raise ValueError(f"translation must have one text in each of two languages, found {said}")
     source, target = texts
     languages = {"source_language": source, "target_language": target}
     return paragraph_fields(
@@ -45,7 +45,7 @@ def aligned_paragraph(row: Row) -> dict[str, Any]:
 
 
 def join_segments(rows: Sequence[LocatedRow]) -> Iterator[LocatedRow]:
-    """Segments that follow each other in one document and pair, put together to paragraphs."""
+    """Join consecutive segments of one document and language pair into paragraphs."""
     parts = [(each, paragraph_of_row(each)) for each in rows]
     counts: dict[tuple[str, str], int] = {}
 
@@ -70,14 +70,16 @@ def join_segments(rows: Sequence[LocatedRow]) -> Iterator[LocatedRow]:
 
 
 def paragraph_of_row(found: LocatedRow) -> dict[str, Any]:
-    """A row as the fields of a paragraph, or an error that says where it is none."""
+    """The fields of a paragraph from a row; an error names the row."""
     if not isinstance(found.row, Mapping) or "translation" not in found.row:
         said = (
             ", ".join(map(str, found.row))
             if isinstance(found.row, Mapping)
             else type(found.row).__name__
         )
-        raise UsageError(f"{found.where}: wanted translation, as in the rows before; found {said}")
+        raise UsageError(
+            f"{found.where}: wanted a column `translation`, as in the rows before; found {said}"
+        )
     try:
         return aligned_paragraph(found.row)
     except ValueError as wrong:
@@ -85,17 +87,18 @@ def paragraph_of_row(found: LocatedRow) -> dict[str, Any]:
 
 
 def text_of_column(found: Any, column: str) -> str:
-    """A text that says something."""
+    """A text that is not empty."""
     if not isinstance(found, str) or not found.strip():
         raise ValueError(
-            f"{column} wants a text, found "
-            f"{'an empty one' if isinstance(found, str) else type(found).__name__}"
+            f"{column} is empty"
+            if isinstance(found, str)
+            else f"{column} must be text, not {type(found).__name__}"
         )
     return "\n".join(found.splitlines()).strip()
 
 
 def language_code(said: str) -> str:
-    """The code of a language, whatever it is called."""
+    """The code of a language, given by any of its codes or names."""
     try:
         return parse_language(said).code
     except UsageError as wrong:

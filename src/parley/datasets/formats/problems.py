@@ -1,4 +1,4 @@
-"""Programming problems: MBPP in both editions, HumanEval, and rows with the fields of a
+"""Programming problems: both editions of MBPP, HumanEval, and rows with the fields of a
 `Problem`."""
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ from parley.tables import shorten
 
 
 def optional_text(row: Row, column: str) -> str:
-    """A column that holds a text; empty where there is none."""
+    """The text of a column; empty if it is missing."""
     found = row.get(column)
     if found is not None and not isinstance(found, str):
-        raise ValueError(f"{column} wants a text, found {type(found).__name__}")
+        raise ValueError(f"{column} must be text, not {type(found).__name__}")
     return with_unix_newlines(found or "")
 
 
 def text_list(row: Row, column: str) -> list[str]:
-    """A column that holds texts; one text alone is a list of one."""
+    """The texts of a column; a single text is a list of one."""
     found = unpack_list(row.get(column))
     found = [] if found is None or found == "" else [found] if isinstance(found, str) else found
     if not isinstance(found, list | tuple) or not all(isinstance(each, str) for each in found):
-        raise ValueError(f"{column} wants a list of texts, found {shorten(repr(found))}")
+        raise ValueError(f"{column} must be a list of texts, not {shorten(repr(found))}")
     return [with_unix_newlines(each) for each in found]
 
 
 def unpack_list(found: Any) -> Any:
-    """A list that stands in a cell as text, as JSON or as Python writes it; anything else as it
+    """Parse a cell that holds a list as text, in JSON or Python syntax; anything else stays as it
     is."""
     if isinstance(found, str) and found.strip()[:1] + found.strip()[-1:] == "[]":
         for read in (json.loads, ast.literal_eval):
@@ -55,15 +55,15 @@ def unpack_list(found: Any) -> Any:
 
 
 def describe_from_reference(fields: dict[str, Any]) -> dict[str, Any]:
-    """A problem whose names and signature are read off its reference, where they are not given."""
+    """Check a problem, and take its names and signature from the reference if they are missing."""
     reference, tests = (
         fields.get("reference", ""),
         [fields.get("setup", ""), *fields["tests"], *fields.get("challenge", ())],
     )
     if not fields["tests"] and not fields.get("cases"):
-        raise ValueError("a problem wants tests or cases, and has none")
+        raise ValueError("a problem needs tests or cases, but has none")
     if fields["tests"] and fields.get("cases"):
-        raise ValueError("a problem has tests or cases, not both")
+        raise ValueError("a problem can have tests or cases, but not both")
     for test in tests:
         parse_program(test, "a test")
     for number, test in enumerate(fields["tests"], 1):
@@ -71,11 +71,11 @@ def describe_from_reference(fields: dict[str, Any]) -> dict[str, Any]:
             raise ValueError(f"test {number} is empty")
         if not can_fail(test, [fields.get("setup", ""), fields.get("prelude", "")]):
             raise ValueError(
-                f"test {number} asserts nothing, so that every program would pass it: "
+                f"test {number} asserts nothing, so every program would pass it: "
                 f"{shorten(test.strip())!r}"
             )
     if wrong := [name for name in fields.get("names", ()) if not name.isidentifier()]:
-        raise ValueError(f"names wants names of functions or classes, found {shorten(wrong[0])!r}")
+        raise ValueError(f"names must be names of functions or classes, not {shorten(wrong[0])!r}")
     if not fields["tests"] or not reference:
         return fields
     names = fields.get("names") or names_called(reference, tests)
@@ -117,8 +117,7 @@ def sanitised_mbpp_fields(row: Row) -> dict[str, Any]:
 
 
 def human_eval_fields(row: Row) -> dict[str, Any]:
-    """HumanEval: what stands in the prompt besides the function that is asked for belongs to the
-    tests too."""
+    """HumanEval: the prompt is also the prelude, because tests use its helper functions."""
     prompt, entry = optional_text(row, "prompt"), optional_text(row, "entry_point")
     reference = prompt + optional_text(row, "canonical_solution")
     if entry not in names_defined(reference):
@@ -136,8 +135,7 @@ def human_eval_fields(row: Row) -> dict[str, Any]:
 
 
 def problem_fields(row: Row) -> dict[str, Any]:
-    """The fields of a problem; what is left out, names and signature too, is read off the
-    reference."""
+    """The fields of a problem; missing names and signature are taken from the reference."""
     texts = {
         column: optional_text(row, column)
         for column in ("text", "signature", "setup", "prelude", "reference")

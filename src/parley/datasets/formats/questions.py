@@ -1,5 +1,5 @@
-"""Questions: ARC, HellaSwag, MMLU, C-Eval, CMMLU and GSM8K as they are published, and rows with the
-fields of a `Question`."""
+"""Questions: the published formats of ARC, HellaSwag, MMLU, C-Eval, CMMLU and GSM8K, and rows with
+the fields of a `Question`."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ from parley.datasets.reference_programs import with_unix_newlines
 from parley.errors import UsageError
 from parley.rules.items import LETTERS, Question
 from parley.rules.numerals import normalise_numeral, parse_number
-from parley.tables import shorten
+from parley.tables import plural, shorten
 
-SPLIT = re.compile(r"_(?:dev|val|test|train)$")  # what follows the subject in the name of a file
-ANNOTATION = re.compile(r"<<[^<>]*>>")  # GSM8K's own sums, for a calculator
-MARK = re.compile(r"\[[^\[\]]*\]")  # what is left of WikiHow's headings in HellaSwag
+NAMED = 5  # row numbers to list in a note
+SPLIT = re.compile(r"_(?:dev|val|test|train)$")  # follows the subject in the name of a file
+ANNOTATION = re.compile(r"<<[^<>]*>>")  # GSM8K's calculator annotations
+MARK = re.compile(r"\[[^\[\]]*\]")  # remains of WikiHow headings in HellaSwag
 HAN, WORD = re.compile(r"[\u3400-\u9fff]"), re.compile(r"[A-Za-z]{2,}")
 MORE = ("id", "subject", "language", "explanation")
-# columns of choices: a common word, and a number or a letter that tells them apart
+# columns of choices: a common word, then a number or letter
 NUMBERED = re.compile(r"(choice|option|opt|op)[ _.-]?(\d{1,2}|[a-j])", re.IGNORECASE)
-# columns that may be choices, under names that are not read
+# columns that may hold choices, but whose names are not recognised
 LIKE_CHOICES = re.compile(
     r"(?:(?:choice|option|opt|alternative|distractor|candidate|ending)s?"
     r"|(?:wrong|incorrect|false)[ _.-]?(?:answer|choice|option)s?)(?:[ _.-]?(?:\d{1,2}|[a-j]))?"
@@ -31,11 +32,11 @@ LIKE_CHOICES = re.compile(
     re.IGNORECASE,
 )
 
-LAST_MARK = re.compile(r"(?:\d{1,2}|[A-Ja-j])$")  # what tells columns of choices apart
+LAST_MARK = re.compile(r"(?:\d{1,2}|[A-Ja-j])$")  # distinguishes columns of choices
 
 
 def arc_fields(row: Row) -> dict[str, Any]:
-    """ARC: choices with labels of their own, A to E or 1 to 4; in its files they stand inside the
+    """ARC: choices have labels, A to E or 1 to 4. In ARC's own files they are inside the
     question."""
     inside = (
         row["question"]
@@ -45,12 +46,14 @@ def arc_fields(row: Row) -> dict[str, Any]:
     labels, texts = labels_and_texts(inside.get("choices"))
     key = text_or_number(row["answerKey"], "answerKey")
     if key not in labels:
-        raise ValueError(f"answerKey {shorten(key)!r} is none of the labels {', '.join(labels)}")
+        raise ValueError(
+            f"answerKey must be one of the labels {', '.join(labels)}, not {shorten(key)!r}"
+        )
     return question_fields(row, inside.get("stem"), texts, LETTERS[labels.index(key)])
 
 
 def labels_and_texts(choices: Any) -> tuple[list[str], list[Any]]:
-    """Labels and texts, which stand in a list of pairs, or in two lists."""
+    """Labels and texts of choices, given as a list of pairs or as two lists."""
     if isinstance(choices, Mapping):
         labels, texts = choices.get("label"), choices.get("text")
     elif isinstance(choices, Sequence) and all(isinstance(each, Mapping) for each in choices):
@@ -58,15 +61,17 @@ def labels_and_texts(choices: Any) -> tuple[list[str], list[Any]]:
     else:
         labels = texts = None
     if not isinstance(labels, list) or not isinstance(texts, list) or len(labels) != len(texts):
-        raise ValueError(f"choices want a text and a label each, found {shorten(repr(choices))}")
+        raise ValueError(
+            f"every choice must have a text and a label, found {shorten(repr(choices))}"
+        )
     named = [text_or_number(each, "a label") for each in labels]
     if len(set(named)) != len(named):
-        raise ValueError(f"two choices have one label: {', '.join(named)}")
+        raise ValueError(f"two choices have the same label: {', '.join(named)}")
     return named, texts
 
 
 def hellaswag_fields(row: Row) -> dict[str, Any]:
-    """HellaSwag: a beginning and four ways to go on; the marks of its sources are taken out, as is
+    """HellaSwag: a beginning and four endings. The markup of its sources is removed, as is
     usual."""
     ends, beginning = unpack_list(row["endings"]), row["ctx"]
     if isinstance(row.get("ctx_a"), str) and isinstance(row.get("ctx_b"), str):
@@ -97,14 +102,14 @@ def without_markup(text: str) -> str:
 
 
 def four_column_fields(row: Row) -> dict[str, Any]:
-    """A column for each of four choices, as in MMLU's and C-Eval's files; answers are letters, or
-    whole numbers from 0."""
+    """One column for each of four choices, as in the files of MMLU and C-Eval. Answers are letters
+    or numbers from 0."""
     texts = [row[letter] for letter in LETTERED[1:-1]]
     return question_fields(row, row["question"], texts, find_right_letter(row["answer"], texts))
 
 
 def cmmlu_fields(row: Row) -> dict[str, Any]:
-    """CMMLU: the same with other names of columns."""
+    """CMMLU: the same with other column names."""
     return four_column_fields({**row, "question": row["Question"], "answer": row["Answer"]})
 
 
@@ -115,8 +120,8 @@ def with_subject_from_file(found: LocatedRow) -> Row:
 
 
 def with_file_as_subject(found: LocatedRow, subject: str = "") -> Row:
-    """A row with its file as its subject, which is a part of its id too: ids begin anew in every
-    file."""
+    """A row with its file as subject. The subject is also part of its id, because ids start again
+    in every file."""
     subject = subject or SPLIT.sub("", found.file)
     own = found.row.get("id")
     named = {"id": f"{subject}/{found.number if own in (None, '') else own}"} if subject else {}
@@ -124,8 +129,8 @@ def with_file_as_subject(found: LocatedRow, subject: str = "") -> Row:
 
 
 def mmlu_fields(row: Row) -> dict[str, Any]:
-    """MMLU as the hub has it: the right choice by its number, from 0. Some of its questions have a
-    choice twice."""
+    """MMLU on the Hugging Face Hub: the answer is the number of a choice, from 0. Some questions
+    contain a choice twice."""
     if not isinstance(row["answer"], int) or not row["choices"]:
         return choice_question_fields(row)
     texts = choice_texts(unpack_list(row["choices"]), "choices")
@@ -133,8 +138,8 @@ def mmlu_fields(row: Row) -> dict[str, Any]:
 
 
 def choice_question_fields(row: Row) -> dict[str, Any]:
-    """The fields of a question with choices; the answer is a letter, the number of a choice, from
-    0, or its whole text."""
+    """The fields of a question with choices. The answer is a letter, the number of a choice (from
+    0), or its whole text."""
     if row["choices"] in (None, "", "[]", [], ()):
         return exact_question_fields(row)
     texts = [
@@ -148,7 +153,7 @@ def choice_question_fields(row: Row) -> dict[str, Any]:
         letter = find_letter_by_column(said, texts, row["choices"].columns)
         return question_fields(row, row["question"], texts, letter)
     if said not in texts:
-        letter = find_right_letter(said, texts, WHOLE_TEXT)
+        letter = find_right_letter(said, texts, f"or {WHOLE_TEXT}")
         return question_fields(row, row["question"], texts, letter)
     by_text = LETTERS[texts.index(said)]
     if by_text != read_answer_letter(said, texts, otherwise=by_text):
@@ -157,12 +162,15 @@ def choice_question_fields(row: Row) -> dict[str, Any]:
 
 
 WHOLE_TEXT = "the whole text of a choice"
-TWO_MEANINGS = "answer {!r} is the text of one choice and stands for another: write the letter"
+TWO_MEANINGS = (
+    "answer {!r} is ambiguous: it is the text of one choice and the letter or number of another; "
+    "write the letter"
+)
 
 
 def find_right_letter(said: Any, texts: Sequence[Any], also: str = "") -> str:
-    """The letter of the right choice; a whole number that is itself a choice must be the number of
-    that choice. `also`: what else the answer may be, for the error."""
+    """The letter of the right choice. A whole number that is the text of a choice must also be the
+    number of that choice. `also` names other accepted forms in the error."""
     letter = read_answer_letter(said, texts, also=also)
     word = text_or_number(said, "answer")
     alike = [
@@ -177,7 +185,8 @@ def find_right_letter(said: Any, texts: Sequence[Any], also: str = "") -> str:
 
 def find_choice_columns(row: Row) -> list[str]:
     """The columns of a row that hold one choice each, in order: `choice0`, `choice1`, … or
-    `option_a`, `option_b`, … or `A`, `B`, …; empty where there is no such series, or a list."""
+    `option_a`, `option_b`, … or `A`, `B`, …; empty if there is no such series, or a list of
+    choices."""
     if "choices" in row:
         return []
     series: dict[str, dict[str, str]] = {}
@@ -187,7 +196,7 @@ def find_choice_columns(row: Row) -> list[str]:
         elif len(column) == 1 and column.upper() in LETTERS:
             series.setdefault("upper" if column.isupper() else "lower", {})[column.lower()] = column
     for word, marks in series.items():
-        least = 3 if word == "lower" else 2  # a and b alone may be anything
+        least = 3 if word == "lower" else 2  # just `a` and `b` could mean anything
         for first in ("0", "1", "a"):
             wanted = [
                 str(int(first) + at) if first.isdigit() else LETTERS[at].lower()
@@ -199,27 +208,40 @@ def find_choice_columns(row: Row) -> list[str]:
 
 
 def find_other_choice_columns(row: Row) -> list[str]:
-    """The same, where they are not the four of MMLU and C-Eval."""
+    """The same, except for the four columns of MMLU and C-Eval."""
     columns = find_choice_columns(row)
     return [] if columns == LETTERED[1:-1] else columns
 
 
 def column_per_choice_fields(row: Row) -> dict[str, Any]:
-    """A column for each choice. The answer is a letter, the name or the number of a column, or its
-    whole text; with lettered columns a number counts from 0."""
+    """One column for each choice. The answer is a letter, the name or number of a column, or the
+    whole text of a choice. With lettered columns, numbers count from 0."""
     columns = find_choice_columns(row)
     texts = [row[column] for column in columns]
     while texts and (texts[-1] is None or not str(texts[-1]).strip()):
-        texts.pop()  # this question has fewer choices than others
+        texts.pop()  # the question has fewer choices than others; `note_empty_choices` says so
     texts = [text_or_number(each, "a choice") for each in choice_texts(texts, ", ".join(columns))]
     word = text_or_number(row["answer"], "answer")
     letter = find_letter_by_column(word, texts, columns[: len(texts)])
     return question_fields(row, row["question"], texts, letter)
 
 
+def note_empty_choices(rows: Sequence[LocatedRow]) -> list[str]:
+    """A note on questions whose last columns of choices are empty, so that they have fewer."""
+    columns = find_choice_columns(rows[0].row)
+    few = [str(each.number) for each in rows if not str(each.row.get(columns[-1]) or "").strip()]
+    if not few:
+        return []
+    named = ", ".join([*few[:NAMED], *(["…"] if len(few) > NAMED else [])])
+    return [
+        f"{plural(len(few), 'question has', 'questions have')} fewer than {len(columns)} choices, "
+        f"because {columns[-1]} is empty (row {named})"
+    ]
+
+
 def find_letter_by_column(word: str, texts: Sequence[str], columns: Sequence[str]) -> str:
-    """The letter of the right choice, where each choice has a column: by its letter, the name or
-    the number of its column, or its whole text."""
+    """The letter of the right choice if each choice has a column: by its letter, the name or number
+    of its column, or its whole text."""
     names = [column.lower() for column in columns]
     by_text = LETTERS[texts.index(word)] if texts.count(word) == 1 else None
     if word.lower() in names:
@@ -227,8 +249,8 @@ def find_letter_by_column(word: str, texts: Sequence[str], columns: Sequence[str
         by_letter = None if word.isdigit() else read_answer_letter(word, texts, otherwise=by_name)
         if {by_text, by_letter} - {by_name, None}:
             raise ValueError(
-                f"answer {shorten(word)!r} is the name of one column and stands for the choice in "
-                "another: write the letter, or the whole text"
+                f"answer {shorten(word)!r} is ambiguous: it is the name of one column and means "
+                "the choice in another; write the letter or the whole text"
             )
         return by_name
     if word.isdigit() and all(name.endswith(str(n)) for n, name in enumerate(names, 1)):
@@ -237,14 +259,14 @@ def find_letter_by_column(word: str, texts: Sequence[str], columns: Sequence[str
         if by_text != read_answer_letter(word, texts, otherwise=by_text):
             raise ValueError(TWO_MEANINGS.format(shorten(word)))
         return by_text
-    return find_right_letter(word, texts, f"the name of its column, {WHOLE_TEXT}")
+    return find_right_letter(word, texts, f"the name of a column, or {WHOLE_TEXT}")
 
 
 def settle_numbers(rows: Sequence[LocatedRow]) -> list[LocatedRow]:
-    """Rows whose answers are surely numbers of columns, with letters instead.
+    """Replace answers that are certainly numbers of columns by letters.
 
-    A number may be the place of one choice and the text of another. Where every answer of a dataset
-    can be a place, and not every one can be a text, they are places.
+    A number may be the position of one choice and the text of another. If every answer of a dataset
+    can be a position, and not every one can be a text, they are positions.
     """
     letters, texts = [], True
     for each in rows:
@@ -264,11 +286,11 @@ def settle_numbers(rows: Sequence[LocatedRow]) -> list[LocatedRow]:
 
 
 def letter_from_1(word: str, texts: Sequence[str]) -> str:
-    """The letter of the choice with this number, where columns are numbered from 1."""
+    """The letter of the choice with this number, if columns are numbered from 1."""
     if not 1 <= int(word) <= len(texts):
         raise ValueError(
-            f"answer {shorten(word)!r} is no choice: the columns are numbered from 1 to "
-            f"{len(texts)}; if answers count from 0, name the columns from 0 too"
+            f"answer {shorten(word)!r} is not a choice: the columns are numbered from 1 to "
+            f"{len(texts)}; if answers count from 0, number the columns from 0 too"
         )
     if word in texts and texts.index(word) != int(word) - 1:
         raise ValueError(TWO_MEANINGS.format(shorten(word)))
@@ -276,21 +298,21 @@ def letter_from_1(word: str, texts: Sequence[str]) -> str:
 
 
 def plain_question_fields(row: Row) -> dict[str, Any]:
-    """A question with an exact answer, in a row that has no choices."""
+    """A question with an exact answer, in a row without choices."""
     columns = [str(column) for column in row]
     letters = [column for column in columns if len(column) == 1 and column.upper() in LETTERS]
     like = [column for column in columns if LIKE_CHOICES.fullmatch(column.strip())]
     if like := [*like, *(letters if len(letters) > 1 else [])]:
         raise ValueError(
-            f"{', '.join(like)} would not be read, and may hold choices; "
-            f"if so, say --column choices={','.join(like)}, else --column choices= (none)"
+            f"{', '.join(like)} may hold choices, but would not be read: add "
+            f"--column choices={','.join(like)} if so, or --column choices= if there are none"
         )
     return exact_question_fields(row)
 
 
 def refuse_unread_choices(rows: Sequence[LocatedRow]) -> Sequence[LocatedRow]:
-    """Rows with exact answers, as they are; an error where every answer seems to stand for a choice
-    in columns that are not read."""
+    """Refuse rows with exact answers if every answer seems to name a choice in columns that are not
+    read."""
     first = rows[0]
     read = {"question", "answer", *MORE}
     unread = [str(each) for each in first.row if each not in read and str(each).strip()]
@@ -298,16 +320,16 @@ def refuse_unread_choices(rows: Sequence[LocatedRow]) -> Sequence[LocatedRow]:
     if unread and all(seems_to_name_choice(row, unread) for row in exact):
         names = guess_choice_columns(unread)
         raise UsageError(
-            f"{first.where}: {', '.join(unread)} would not be read, and every answer looks like "
-            f"that of a question with choices (here {shorten(str(first.row['answer']))!r}); if "
-            f"these columns hold the choices, say --column choices={','.join(names)}; "
-            "if there are no choices, say --column choices="
+            f"{first.where}: every answer looks like a choice (here "
+            f"{shorten(str(first.row['answer']))!r}), but the columns {', '.join(unread)} would "
+            f"not be read: add --column choices={','.join(names)} if they hold the choices, "
+            "or --column choices= if there are none"
         )
     return rows
 
 
 def seems_to_name_choice(row: Row, unread: Sequence[str]) -> bool:
-    """Whether an answer is a letter, the number of a column, or what stands in one."""
+    """Whether an answer is a letter, the number of a column, or the content of one."""
     word = str(row["answer"]).strip().strip("()").removesuffix(".")
     cells = [row.get(column) for column in unread]
     if len(word) == 1 and word.upper() in "ABCDEFGH":
@@ -321,7 +343,7 @@ def seems_to_name_choice(row: Row, unread: Sequence[str]) -> bool:
 
 
 def guess_choice_columns(unread: Sequence[str]) -> list[str]:
-    """The columns that differ only in a number or a letter at the end; all, where none do."""
+    """The columns that differ only in a number or letter at the end; all columns if none do."""
     groups: dict[str, list[str]] = {}
     for column in unread:
         groups.setdefault(LAST_MARK.sub("", column), []).append(column)
@@ -330,14 +352,14 @@ def guess_choice_columns(unread: Sequence[str]) -> list[str]:
 
 
 def exact_question_fields(row: Row) -> dict[str, Any]:
-    """A question without choices; an answer that ends in `#### 18` is GSM8K's: its working, then
+    """A question without choices. An answer that ends in `#### 18` is GSM8K's: the solution, then
     the number."""
     said = text_or_number(row["answer"], "answer")
     working, mark, final = said.rpartition("####")
     if not mark:
         return question_fields(row, row["question"], (), normalise_numeral(said) or said)
     if parse_number(final) is None:
-        raise ValueError(f"answer wants a number after ####, found {shorten(final.strip())!r}")
+        raise ValueError(f"answer must have a number after ####, found {shorten(final.strip())!r}")
     explanation = row.get("explanation") or ANNOTATION.sub("", working).strip()
     return question_fields(
         {**row, "explanation": explanation}, row["question"], (), normalise_numeral(final)
@@ -347,7 +369,7 @@ def exact_question_fields(row: Row) -> dict[str, Any]:
 def question_fields(
     row: Row, question: Any, choices: Sequence[Any], answer: str | None
 ) -> dict[str, Any]:
-    """The fields of a question; what language it is in is seen by its letters, where nobody says
+    """The fields of a question. Its language is detected by its characters unless a column names
     it."""
     texts = [text_or_number(each, "a choice") for each in choices]
     told = text_or_number(question, "question")
@@ -364,7 +386,7 @@ def question_fields(
 
 
 def detect_language(text: str) -> str:
-    """Chinese or English: by which there is more of, characters or words."""
+    """Chinese if there are more Chinese characters than English words, otherwise English."""
     return "zh" if len(HAN.findall(text)) > len(WORD.findall(text)) else "en"
 
 
@@ -375,11 +397,14 @@ def read_answer_letter(
     otherwise: str | None = None,
     also: str = "",
 ) -> str:
-    """The letter of the right choice, given as such or by its number, from 0. `also`: what else is
-    accepted elsewhere, for the error."""
+    """The letter of the right choice, given as a letter or as a number from 0. `also` names other
+    accepted forms in the error."""
     word = text_or_number(said, column).strip("()").removesuffix(".")
     if not word and otherwise is None:
-        raise ValueError(f"{column} is empty: published test sets may keep their answers back")
+        raise ValueError(
+            f"{column} is empty (some published test sets withhold their answers): "
+            "use a split with answers"
+        )
     if len(word) == 1 and word.upper() in LETTERS[: len(choices)]:
         return word.upper()
     if re.fullmatch(r"\d{1,2}", word) and int(word) < len(choices):
@@ -388,7 +413,7 @@ def read_answer_letter(
         return otherwise
     last = LETTERS[len(choices) - 1] if choices else "A"
     raise ValueError(
-        f"{column} {shorten(word)!r} is no choice: wanted a letter from A to {last}, "
+        f"{column} {shorten(word)!r} is not a choice: wanted a letter from A to {last}, "
         + (f"a number from 0, {also}" if also else "or a number from 0")
     )
 
@@ -396,15 +421,15 @@ def read_answer_letter(
 def choice_texts(found: Any, column: str) -> list[Any]:
     if not isinstance(found, list | tuple) or len(found) < 2:
         raise ValueError(
-            f"{column} wants a list of two texts or more, found {shorten(repr(found))}"
+            f"{column} must be a list of two or more texts, not {shorten(repr(found))}"
         )
     return list(found)
 
 
 def text_or_number(found: Any, column: str) -> str:
-    """A text, or a number as one."""
+    """A text, or a number as text."""
     if isinstance(found, bool) or not isinstance(found, str | int | float):
-        raise ValueError(f"{column} wants a text, found {type(found).__name__}")
+        raise ValueError(f"{column} must be text, not {type(found).__name__}")
     return with_unix_newlines(str(found)).strip()
 
 
@@ -426,13 +451,14 @@ FORMS = (
     ),
     Form(
         Question,
-        "a column for each choice",
+        "one column per choice",
         ("question", "answer"),
         column_per_choice_fields,
         MORE,
         placed=with_subject_from_file,
         compared=settle_numbers,
         series=find_other_choice_columns,
+        notes=note_empty_choices,
     ),
     Form(
         Question,
@@ -444,7 +470,11 @@ FORMS = (
         compared=settle_numbers,
     ),
     Form(
-        Question, "MMLU of the hub", ("question", "subject", "choices", "answer"), mmlu_fields, MORE
+        Question,
+        "MMLU on the Hub",
+        ("question", "subject", "choices", "answer"),
+        mmlu_fields,
+        MORE,
     ),
     Form(
         Question,
