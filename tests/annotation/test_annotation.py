@@ -641,7 +641,7 @@ def test_results_count_everything(place):
     shown = command("annotate", "talk", "--results", cwd=place)
     for what, count in (
         ("conflicts", 3),
-        ("conflicts settled with the order", 1),
+        ("conflicts settled for the higher score", 1),
         ("conflicts settled against it", 1),
         ("conflicts not settled yet", 1),
     ):

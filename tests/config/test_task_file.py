@@ -320,7 +320,7 @@ def test_a_task_file_without_its_kind_is_told_what_to_say(file, kind):
         (TEXT + ITEMS + "  - {id: fog, subject: fog}\n", r"line 14: items\[2\]: .*no reference"),
         (
             TEXT + ITEMS + "  - {id: a, subject: b, reference: c, extra: d}\n",
-            r"line 14: items\[2\]: the items before have no field extra",
+            r"line 14: items\[2\]: the earlier items have no field extra",
         ),
         (
             TEXT + "items:\n  - {said: x}\n",

@@ -233,7 +233,7 @@ def count_table(data: dict[str, Any]) -> Table:
         ("votes changed", votes["changed"]),
         ("votes missing", votes["wanted"]),
         ("conflicts", found["found"]),
-        ("conflicts settled with the order", found["for_the_order"]),
+        ("conflicts settled for the higher score", found["for_the_order"]),
         ("conflicts settled against it", found["against_it"]),
         *(
             [

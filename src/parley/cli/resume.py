@@ -78,7 +78,7 @@ def command(
         if reader.info.config.verify is not None:
             say(
                 f"{reader.info.id} only screens items for another run: to start that run, repeat "
-                f"its command, which uses this screening"
+                f"its command, which will reuse this screening"
             )
     return play_and_print(
         partial(player.resume_run, prepared, ref),

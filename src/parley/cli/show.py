@@ -171,7 +171,7 @@ def print_part(
     if part in result.parts or part in result.stored or as_json:
         print_result(result, as_json, form, part, metrics)
     elif part in part_names():
-        click.echo("" if form == "csv" else f"{played} has no part {part!r}")
+        click.echo("" if form == "csv" else f"this run of {played} has no part {part!r}")
     else:
         raise unknown_name("part", part, [*result.parts, *result.stored])
 

@@ -61,8 +61,8 @@ class Aim(NamedTuple):
     metavar="N",
     help="Assume N models with evenly spaced abilities, instead of --abilities.",
 )
-@click.option("--best", type=float, metavar="X", help="Set the highest ability of --models.")
-@click.option("--worst", type=float, metavar="X", help="Set the lowest ability of --models.")
+@click.option("--best", type=float, metavar="X", help="Set the highest ability (with --models).")
+@click.option("--worst", type=float, metavar="X", help="Set the lowest ability (with --models).")
 @click.option(
     "--top",
     type=click.IntRange(1),

@@ -221,7 +221,7 @@ def bundled_items(file: YamlFile, kind: type | None) -> tuple[Any, ...]:
         with file.errors_at("items", number - 1):
             item = make_item(LocatedRow(f"item {number}", number, row), kind)
             if extra := row.keys() - {"id", *item_fields(kind)}:
-                raise UsageError(f"the items before have no field {sorted(extra)[0]}")
+                raise UsageError(f"the earlier items have no field {sorted(extra)[0]}")
             if item.id in found:
                 first = file.line("items", list(found).index(item.id))
                 raise UsageError(

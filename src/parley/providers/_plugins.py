@@ -12,7 +12,7 @@ from parley.errors import ProviderBroken
 from parley.providers._traits import traits_of
 
 GROUP = "parley.providers"
-PAGE = "docs/participants.md shows one"
+PAGE = 'see the docs page "Write a provider"'
 
 
 def plugin_names() -> set[str]:

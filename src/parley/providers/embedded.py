@@ -1,5 +1,5 @@
 """A small language model inside this process: real replies without a key or a server
-(docs/embedded.md)."""
+(docs page "A language model without a key")."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from parley.memory import Neighbour, Retriever, Search, retrievers
 T = TypeVar("T")
 
 GROUP = "parley.retrievers"
-PAGE = 'see the docs page "Learning from earlier rounds"'
+PAGE = 'see the docs page "Write a retriever"'
 
 
 def builtin_retrievers() -> set[str]:
