@@ -1,4 +1,8 @@
-"""Figures drawn as self-contained SVG: no scripts, fonts or requests."""
+"""Figures as HTML and SVG that need no script, no font and no request.
+
+Horizontal positions are percentages and heights are pixels, so one drawing fits every width and its
+text keeps its size. Labels are HTML: a chart of rows is a table whose cells hold marks.
+"""
 
 from __future__ import annotations
 
@@ -6,113 +10,226 @@ import math
 from collections.abc import Callable, Sequence
 from html import escape
 
+from parley.report.looks import COLOURS, SHAPES, Looks
 from parley.results.types import Bars, Dot, Figure, HeatMap, Intervals, Lines, Scatter, Series
 
-WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 560, 400, 52, 16, 14, 44
-LABELS = 180  # room for names at the left
-LINE = 26  # height of a row
-NAMED = 12  # dots up to which all are named, otherwise those that lie apart
-KINDS = 6  # colours
-
+Clean = Callable[[str], str]
 Axis = Callable[[float], float]
 
+ROW = 30  # pixels: the height of a row
+TALL = 260  # pixels: the height of a figure with two axes
+NAMED = 12  # dots up to which all are named, otherwise those that lie apart
 
-def draw(figure: Figure, clean: Callable[[str], str] = str) -> str:
-    """A figure as SVG; `clean` masks secrets in its text."""
+
+def draw(figure: Figure, clean: Clean = str, looks: Looks | None = None) -> str:
+    """A figure as HTML; `clean` removes secrets from its words."""
+    known = looks or Looks()
     match figure:
         case Scatter():
             return draw_scatter(figure, clean)
         case Bars():
-            return draw_bars(figure, clean)
+            return draw_bars(figure, clean, known)
         case Lines():
-            return draw_lines(figure, clean)
+            return draw_lines(figure, clean, known)
         case Intervals():
-            return draw_intervals(figure, clean)
+            return draw_intervals(figure, clean, known)
         case HeatMap():
-            return draw_heat_map(figure, clean)
+            return draw_heat_map(figure, clean, known)
 
 
-def draw_scatter(figure: Scatter, clean: Callable[[str], str]) -> str:
-    """A scatter plot; marked dots have a shape and a name."""
+# Figures made of rows.
+
+
+def draw_intervals(figure: Intervals, clean: Clean, looks: Looks) -> str:
+    """Values with their intervals, one under the other."""
+    across = pad_range(
+        [
+            end
+            for point in figure.points
+            for end in (point.low, point.value, point.high)
+            if end is not None
+        ]
+    )
+    groups = list(dict.fromkeys(point.group for point in figure.points))
+    rows = []
+    for point in figure.points:
+        label = f"{point.label}, {point.group}" if len(groups) > 1 else point.label
+        colour = looks.colour(point.label)
+        if len(groups) > 1:
+            colour = f"c{groups.index(point.group) % COLOURS}"
+        drawn = draw_interval_row(
+            point.low, point.value, point.high, across, looks.shape(point.label)
+        )
+        number = "–" if point.value is None else f"{point.value:.3g}"
+        rows.append(
+            f'<tr><th scope="row">{name_model(point.label, label, clean, looks)}</th>'
+            f'<td class="plot {colour}">{drawn}</td><td>{minus(number)}</td></tr>'
+        )
+    return draw_rows(figure.title, figure.alt, across, rows, figure.unit, clean)
+
+
+def draw_interval_row(
+    low: float | None,
+    value: float | None,
+    high: float | None,
+    across: tuple[float, float],
+    shape: str,
+) -> str:
+    """One interval and its value, with the grid behind it."""
+
+    def x(at: float) -> str:
+        return f"{100 * (at - across[0]) / (across[1] - across[0]):.2f}%"
+
+    parts = [
+        f'<line class="grid" x1="{x(tick)}" x2="{x(tick)}" y1="0" y2="{ROW}"/>'
+        for tick in choose_ticks(*across)
+    ]
+    middle = ROW / 2
+    if low is not None and high is not None:
+        parts.append(f'<line class="iv" x1="{x(low)}" x2="{x(high)}" y1="{middle}" y2="{middle}"/>')
+    if value is not None:
+        parts.append(
+            f'<svg x="{x(value)}" y="{middle}" overflow="visible"><g class="dot">{shape}</g></svg>'
+        )
+    svg = f'<svg width="100%" height="{ROW}" overflow="visible" aria-hidden="true">'
+    return f"{svg}{''.join(parts)}</svg>"
+
+
+def draw_scale(across: tuple[float, float]) -> str:
+    """The numbers of an axis, above the rows that share it."""
+    low, high = across
+    parts = [
+        f'<text x="{100 * (tick - low) / (high - low):.2f}%" y="12" text-anchor="middle">'
+        f"{minus(f'{tick:g}')}</text>"
+        for tick in choose_ticks(low, high)
+    ]
+    svg = '<svg width="100%" height="16" overflow="visible" aria-hidden="true">'
+    return f"{svg}{''.join(parts)}</svg>"
+
+
+def draw_rows(
+    title: str, alt: str, across: tuple[float, float], rows: Sequence[str], unit: str, clean: Clean
+) -> str:
+    """A chart of rows: a table with one column that is drawn."""
+    head = (
+        f'<thead><tr><td></td><th scope="col" class="plot">{draw_scale(across)}'
+        f'<span class="vh">drawn</span></th><th scope="col">{escape(clean(unit or "value"))}</th>'
+        "</tr></thead>"
+    )
+    caption = f'<caption class="vh">{escape(clean(alt or title))}</caption>'
+    return f'<table class="chart">{caption}{head}<tbody>{"".join(rows)}</tbody></table>'
+
+
+def draw_bars(figure: Bars, clean: Clean, looks: Looks) -> str:
+    """Stacked bars, one under the other, with a legend of their pieces."""
+    names = sorted({name for bar in figure.bars for name in bar.pieces})
+    most = max((sum(bar.pieces.values()) for bar in figure.bars), default=0.0) or 1.0
+    rows = []
+    for bar in figure.bars:
+        parts, at = list[str](), 0.0
+        for name, value in bar.pieces.items():
+            wide = 100 * value / most
+            if wide:
+                parts.append(
+                    f'<rect class="dot c{names.index(name) % COLOURS}" x="{at:.2f}%" y="6" '
+                    f'width="{wide:.2f}%" height="{ROW - 12}">'
+                    f"<title>{escape(clean(f'{name}: {value:.3g}'))}</title></rect>"
+                )
+            at += wide
+        said = ", ".join(f"{name} {value:.3g}" for name, value in bar.pieces.items() if value)
+        svg = f'<svg width="100%" height="{ROW}" role="img" aria-label="{escape(clean(said))}">'
+        rows.append(
+            f'<tr><th scope="row">{name_model(bar.label, bar.label, clean, looks)}</th>'
+            f'<td class="plot">{svg}{"".join(parts)}</svg></td><td>{escape(clean(bar.note))}</td>'
+            "</tr>"
+        )
+    caption = f'<caption class="vh">{escape(clean(figure.alt or figure.title))}</caption>'
+    body = f'<table class="chart">{caption}<tbody>{"".join(rows)}</tbody></table>'
+    return body + draw_legend([(f"c{at % COLOURS}", name) for at, name in enumerate(names)], clean)
+
+
+def draw_heat_map(figure: HeatMap, clean: Clean, looks: Looks) -> str:
+    """A field for each value, with its number: colour is not the only sign."""
+    known = [value for row in figure.values for value in row if value is not None]
+    low, high = (min(known), max(known)) if known else (0.0, 1.0)
+    head = "".join(f'<th scope="col">{escape(clean(column))}</th>' for column in figure.columns)
+    rows = []
+    for label, values in zip(figure.rows, figure.values, strict=True):
+        cells = []
+        for value in values:
+            if value is None:
+                cells.append('<td class="cell">–</td>')
+                continue
+            share = (value - low) / (high - low) if high > low else 0.5
+            step = round(share * 8)
+            cells.append(f'<td class="cell h{step}">{minus(f"{value:.2f}")}</td>')
+        name = name_model(label, label, clean, looks)
+        rows.append(f'<tr><th scope="row">{name}</th>{"".join(cells)}</tr>')
+    caption = f'<caption class="vh">{escape(clean(figure.alt or figure.title))}</caption>'
+    table = (
+        f'<table class="heat">{caption}<thead><tr><td></td>{head}</tr></thead>'
+        f"<tbody>{''.join(rows)}</tbody></table>"
+    )
+    return scrollable(table, clean(figure.title))
+
+
+# Figures with two axes.
+
+
+def draw_scatter(figure: Scatter, clean: Clean) -> str:
+    """Points in the plane; those that lie apart have their own sign and name."""
     line = figure.line
     ends = [end for end in (*line.low, *line.high) if end is not None] if line else []
     across = pad_range([dot.x for dot in figure.dots])
     up = pad_range([min(max(y, -5.0), 105.0) for y in [*(dot.y for dot in figure.dots), *ends]])
     x, y = make_axes(across, up)
-    parts = [*draw_grid(across, up, x, y, clean(figure.x), clean(figure.y))]
-    if line and line.low:
-        edge = [(at, high) for at, high in zip(line.x, line.high, strict=True) if high is not None]
-        back = [(at, low) for at, low in zip(line.x, line.low, strict=True) if low is not None]
-        corners = [f"{x(at)},{y(value)}" for at, value in [*edge, *reversed(back)]]
-        parts.append(f'<polygon class="band" points="{" ".join(corners)}"/>')
+    parts = draw_grid(across, up, x, y)
     if line:
-        parts.append(draw_path(line, x, y, "line"))
+        parts.append(draw_stretched([line], across, up, ["c7"]))
     parts += [draw_dot(dot, x(dot.x), y(dot.y), clean) for dot in figure.dots]
     parts += draw_dot_names(figure.dots, x, y, clean)
-    return wrap_svg(WIDTH, HEIGHT, clean(figure.alt), parts)
+    return draw_plane(figure.title, figure.alt, figure.x, figure.y, parts, clean)
 
 
-def draw_dot(dot: Dot, x: float, y: float, clean: Callable[[str], str]) -> str:
-    """A dot; marked dots have another shape and colour."""
+def draw_dot(dot: Dot, x: float, y: float, clean: Clean) -> str:
+    """A circle; a dot that lies apart has its own shape and colour."""
     title = f"<title>{escape(clean(dot.note or dot.label))}</title>"
-    match dot.mark:
-        case "suspected":
-            corners = f"{x},{y - 7} {x + 7},{y} {x},{y + 7} {x - 7},{y}"
-            return f'<polygon class="suspected" points="{corners}">{title}</polygon>'
-        case "look":
-            box = f'x="{x - 5}" y="{y - 5}" width="10" height="10"'
-            return f'<rect class="look" {box}>{title}</rect>'
-        case "above":
-            corners = f"{x},{y - 7} {x + 6},{y + 5} {x - 6},{y + 5}"
-            return f'<polygon class="above" points="{corners}">{title}</polygon>'
-    return f'<circle class="point" cx="{x}" cy="{y}" r="4.5">{title}</circle>'
+    kind, shape = {
+        "suspected": ("suspected", SHAPES[2]),
+        "look": ("look", SHAPES[1]),
+        "above": ("above", SHAPES[3]),
+    }.get(dot.mark, ("point", SHAPES[0]))
+    mark = f'<g class="{kind}">{title}{shape}</g>'
+    return f'<svg x="{x:.2f}%" y="{y:.1f}" overflow="visible">{mark}</svg>'
 
 
-def draw_dot_names(dots: Sequence[Dot], x: Axis, y: Axis, clean: Callable[[str], str]) -> list[str]:
-    """Names next to the dots, moved up where they would overlap."""
+def draw_dot_names(dots: Sequence[Dot], x: Axis, y: Axis, clean: Clean) -> list[str]:
+    """Names beside the dots, moved up where they would cover each other or a dot."""
     named = [dot for dot in dots if len(dots) <= NAMED or dot.mark]
-    parts, taken = [], list[tuple[float, float, float]]()
+    parts, taken = [], [(x(dot.x), y(dot.y) + 4) for dot in dots]
     for dot in sorted(named, key=lambda dot: (dot.y, dot.label)):
         label = shorten_label(clean(dot.label))
-        wide, at = 7.0 * len(label), y(dot.y) + 4
-        right = x(dot.x) + 10 + wide <= WIDTH
-        begin = x(dot.x) + 10 if right else x(dot.x) - 10 - wide
+        right = x(dot.x) < 70
+        step = 10 if right else -10
+        at = y(dot.y) + 4
+        middle = x(dot.x) + (len(label) * 0.6 + 2) * (1 if right else -1)
         while any(
-            abs(at - other) < 13 and begin < end and start < begin + wide
-            for other, start, end in taken
+            abs(at - other) < 13 and abs(middle - place) < 14
+            for place, other in taken
+            if (place, other) != (x(dot.x), y(dot.y) + 4)
         ):
             at -= 13
-        taken.append((at, begin, begin + wide))
-        place = f'x="{begin}"' if right else f'x="{x(dot.x) - 10}" text-anchor="end"'
-        top = round(max(at, 10.0), 1)
-        parts.append(f'<text class="name" {place} y="{top}">{escape(label)}</text>')
+        taken.append((middle, at))
+        anchor = "start" if right else "end"
+        parts.append(
+            f'<svg x="{x(dot.x):.2f}%" y="{max(at, 10.0):.1f}" overflow="visible">'
+            f'<text class="name" x="{step}" text-anchor="{anchor}">{escape(label)}</text></svg>'
+        )
     return parts
 
 
-def draw_bars(figure: Bars, clean: Callable[[str], str]) -> str:
-    """Stacked bars, one under the other, with a legend of their pieces."""
-    names = sorted({name for bar in figure.bars for name in bar.pieces})
-    most = max((sum(bar.pieces.values()) for bar in figure.bars), default=0.0) or 1.0
-    height = LINE * len(figure.bars) + 24 + 18 * math.ceil(len(names) / 3)
-    parts = []
-    for place, bar in enumerate(figure.bars):
-        top, at = 4 + place * LINE, float(LABELS)
-        parts.append(draw_row_label(clean(bar.label), top))
-        for name, value in bar.pieces.items():
-            wide = value / most * (WIDTH - LABELS - 95)
-            if wide:
-                said = escape(clean(f"{bar.label}, {name}: {value:.3g}"))
-                box = f'x="{at:.1f}" y="{top}" width="{wide:.1f}" height="18"'
-                kind = names.index(name) % KINDS
-                parts.append(f'<rect class="kind{kind}" {box}><title>{said}</title></rect>')
-            at += wide
-        parts.append(f'<text x="{at + 6:.1f}" y="{top + 14}">{escape(clean(bar.note))}</text>')
-    parts += draw_legend([clean(name) for name in names], LINE * len(figure.bars) + 16)
-    return wrap_svg(WIDTH, height, clean(figure.alt), parts)
-
-
-def draw_lines(figure: Lines, clean: Callable[[str], str]) -> str:
-    """Lines over a common axis, with a legend; bars at the points where intervals are known."""
+def draw_lines(figure: Lines, clean: Clean, looks: Looks) -> str:
+    """Lines over a common axis, with bands where intervals are known, and a legend."""
     points = [value for series in figure.series for value in series.x]
     values = [
         value
@@ -122,153 +239,141 @@ def draw_lines(figure: Lines, clean: Callable[[str], str]) -> str:
     ]
     across, up = pad_range(points), pad_range(values)
     x, y = make_axes(across, up)
-    parts = [*draw_grid(across, up, x, y, clean(figure.x), clean(figure.y))]
-    for kind, series in enumerate(figure.series):
-        parts.append(draw_path(series, x, y, f"stroke{kind % KINDS}"))
-        for at, low, high in zip(series.x, series.low, series.high, strict=False):
-            if low is not None and high is not None:
-                ends = f'x1="{x(at)}" y1="{y(low)}" x2="{x(at)}" y2="{y(high)}"'
-                parts.append(f'<line class="stroke{kind % KINDS}" {ends}/>')
-    names = [clean(series.label) for series in figure.series]
-    rows = math.ceil(len(names) / 3)
-    parts += draw_legend(names, HEIGHT + 4)
-    return wrap_svg(WIDTH, HEIGHT + 8 + 18 * rows, clean(figure.alt), parts)
-
-
-def draw_intervals(figure: Intervals, clean: Callable[[str], str]) -> str:
-    """Values with their intervals, one under the other."""
-    ends = [
-        end
-        for point in figure.points
-        for end in (point.low, point.value, point.high)
-        if end is not None
+    colours = [
+        looks.colour(series.label) if series.label in looks.places else f"c{at % COLOURS}"
+        for at, series in enumerate(figure.series)
     ]
-    across = pad_range(ends)
-    room = WIDTH - LABELS - RIGHT
+    parts = draw_grid(across, up, x, y)
+    parts.append(draw_stretched(figure.series, across, up, colours))
+    for series, colour in zip(figure.series, colours, strict=True):
+        shape = looks.shape(series.label) if series.label in looks.places else SHAPES[0]
+        parts += [
+            f'<svg class="{colour}" x="{x(at):.2f}%" y="{y(value):.1f}" overflow="visible">'
+            f'<g class="dot">{shape}<title>{escape(clean(f"{series.label}: {value:.3g}"))}</title>'
+            "</g></svg>"
+            for at, value in zip(series.x, series.y, strict=True)
+            if value is not None
+        ]
+    body = draw_plane(figure.title, figure.alt, figure.x, figure.y, parts, clean)
+    names = [series.label for series in figure.series]
+    return body + draw_legend(list(zip(colours, names, strict=True)), clean)
 
-    def x(value: float) -> float:
-        return round(LABELS + (value - across[0]) / (across[1] - across[0]) * room, 1)
 
-    height = LINE * len(figure.points) + 40
-    bottom = LINE * len(figure.points) + 6
+def draw_stretched(
+    lines: Sequence[Series],
+    across: tuple[float, float],
+    up: tuple[float, float],
+    colours: Sequence[str],
+) -> str:
+    """Lines and bands, which may be stretched with the figure; their strokes keep their width."""
+
+    def place(at: float, value: float) -> str:
+        inside = min(max(value, up[0]), up[1])
+        return (
+            f"{100 * (at - across[0]) / (across[1] - across[0]):.2f},"
+            f"{100 - 100 * (inside - up[0]) / (up[1] - up[0]):.2f}"
+        )
+
     parts = []
-    for tick in choose_ticks(*across):
-        parts.append(f'<line class="grid" x1="{x(tick)}" y1="0" x2="{x(tick)}" y2="{bottom}"/>')
-        place = f'x="{x(tick)}" y="{bottom + 16}"'
-        parts.append(f'<text {place} text-anchor="middle">{tick:g}</text>')
-    groups = list(dict.fromkeys(point.group for point in figure.points))
-    for row, point in enumerate(figure.points):
-        middle = 4 + row * LINE + 9
-        label = f"{point.label}, {point.group}" if len(groups) > 1 else point.label
-        parts.append(draw_row_label(clean(label), 4 + row * LINE))
-        kind = groups.index(point.group) % KINDS
-        if point.low is not None and point.high is not None:
-            line = f'x1="{x(point.low)}" y1="{middle}" x2="{x(point.high)}" y2="{middle}"'
-            parts.append(f'<line class="stroke{kind}" {line}/>')
-        if point.value is not None:
-            said = escape(clean(f"{label}: {point.value:.3g}"))
-            dot = f'cx="{x(point.value)}" cy="{middle}" r="4.5"'
-            parts.append(f'<circle class="kind{kind}" {dot}><title>{said}</title></circle>')
-    unit = f'<text x="{WIDTH - RIGHT}" y="{height - 6}" text-anchor="end">'
-    parts.append(f"{unit}{escape(clean(figure.unit))}</text>")
-    return wrap_svg(WIDTH, height, clean(figure.alt), parts)
+    for line, colour in zip(lines, colours, strict=True):
+        edge = [
+            (at, low, high)
+            for at, low, high in zip(line.x, line.low, line.high, strict=False)
+            if low is not None and high is not None
+        ]
+        if edge:
+            corners = [place(at, high) for at, _, high in edge]
+            corners += [place(at, low) for at, low, _ in reversed(edge)]
+            parts.append(f'<polygon class="bd {colour}" points="{" ".join(corners)}"/>')
+        known = [(at, value) for at, value in zip(line.x, line.y, strict=True) if value is not None]
+        path = " ".join(place(at, value) for at, value in known)
+        parts.append(f'<polyline class="ln {colour}" points="{path}"/>')
+    return (
+        f'<svg width="100%" height="{TALL}" viewBox="0 0 100 100" preserveAspectRatio="none">'
+        f"{''.join(parts)}</svg>"
+    )
 
 
-def draw_heat_map(figure: HeatMap, clean: Callable[[str], str]) -> str:
-    """A field for each value, with its number: colour is not the only sign."""
-    known = [value for row in figure.values for value in row if value is not None]
-    low, high = (min(known), max(known)) if known else (0.0, 1.0)
-    wide = (WIDTH - LABELS) / max(len(figure.columns), 1)
-    parts = []
-    for at, column in enumerate(figure.columns):
-        middle = LABELS + (at + 0.5) * wide
-        name = escape(shorten_label(clean(column), max(3, int(wide / 7))))
-        parts.append(f'<text x="{middle:.1f}" y="14" text-anchor="middle">{name}</text>')
-    for row, (label, values) in enumerate(zip(figure.rows, figure.values, strict=True)):
-        top = 22 + row * LINE
-        parts.append(draw_row_label(clean(label), top))
-        for at, value in enumerate(values):
-            if value is None:
-                continue
-            share = (value - low) / (high - low) if high > low else 0.5
-            box = f'x="{LABELS + at * wide:.1f}" y="{top}" width="{wide:.1f}" height="{LINE - 2}"'
-            parts.append(f'<rect class="heat" style="--share:{share:.2f}" {box}/>')
-            place = f'x="{LABELS + (at + 0.5) * wide:.1f}" y="{top + 16}" text-anchor="middle"'
-            parts.append(f"<text {place}>{value:.2f}</text>")
-    return wrap_svg(WIDTH, 30 + LINE * len(figure.rows), clean(figure.alt), parts)
+def draw_plane(
+    title: str, alt: str, below: str, beside: str, parts: Sequence[str], clean: Clean
+) -> str:
+    """A figure with two axes, with its titles as text around it."""
+    svg = (
+        f'<svg width="100%" height="{TALL + 18}" overflow="visible" role="img" '
+        f'aria-label="{escape(clean(alt or title))}">'
+    )
+    return (
+        f'<div class="plane"><p class="axis">{escape(clean(beside))}</p>'
+        f'<div class="inner">{svg}{"".join(parts)}</svg></div>'
+        f'<p class="axis below">{escape(clean(below))}</p></div>'
+    )
 
 
 def make_axes(across: tuple[float, float], up: tuple[float, float]) -> tuple[Axis, Axis]:
-    """The coordinates of values in a figure with two axes."""
+    """The places of values: per cent across, pixels down."""
 
     def x(value: float) -> float:
-        share = (value - across[0]) / (across[1] - across[0])
-        return round(LEFT + share * (WIDTH - LEFT - RIGHT), 1)
+        return 100 * (value - across[0]) / (across[1] - across[0])
 
     def y(value: float) -> float:
         inside = min(max(value, up[0]), up[1])
-        share = (inside - up[0]) / (up[1] - up[0])
-        return round(HEIGHT - BOTTOM - share * (HEIGHT - TOP - BOTTOM), 1)
+        return TALL - TALL * (inside - up[0]) / (up[1] - up[0])
 
     return x, y
 
 
-def draw_grid(
-    across: tuple[float, float], up: tuple[float, float], x: Axis, y: Axis, below: str, beside: str
-) -> list[str]:
-    """Axes with their ticks and titles."""
-    parts, foot = [], HEIGHT - BOTTOM
-    for value in choose_ticks(*across):
-        parts.append(f'<line class="grid" x1="{x(value)}" y1="{TOP}" x2="{x(value)}" y2="{foot}"/>')
-        place = f'x="{x(value)}" y="{foot + 16}"'
-        parts.append(f'<text {place} text-anchor="middle">{value:g}</text>')
-    for value in choose_ticks(*up):
-        ends = f'x1="{LEFT}" y1="{y(value)}" x2="{WIDTH - RIGHT}" y2="{y(value)}"'
-        parts.append(f'<line class="grid" {ends}/>')
-        place = f'x="{LEFT - 6}" y="{y(value) + 4}"'
-        parts.append(f'<text {place} text-anchor="end">{value:g}</text>')
-    middle, centre = (TOP + foot) / 2, (LEFT + WIDTH - RIGHT) / 2
-    place = f'x="{centre}" y="{HEIGHT - 8}" text-anchor="middle"'
-    parts.append(f"<text {place}>{escape(below)}</text>")
-    turned = f'transform="translate(14 {middle}) rotate(-90)" text-anchor="middle"'
-    parts.append(f"<text {turned}>{escape(beside)}</text>")
-    return parts
-
-
-def draw_path(series: Series, x: Axis, y: Axis, style: str) -> str:
-    """A line through the points that have a value."""
-    points = zip(series.x, series.y, strict=True)
-    known = " ".join(f"{x(at)},{y(value)}" for at, value in points if value is not None)
-    return f'<polyline class="{style}" points="{known}"/>'
-
-
-def draw_legend(names: Sequence[str], top: int) -> list[str]:
-    """A legend, three names per row."""
+def draw_grid(across: tuple[float, float], up: tuple[float, float], x: Axis, y: Axis) -> list[str]:
+    """Grid lines with their numbers."""
     parts = []
-    for kind, name in enumerate(names):
-        at, down = 10 + kind % 3 * 180, top + kind // 3 * 18
-        box = f'x="{at}" y="{down}" width="12" height="12"'
-        parts.append(f'<rect class="kind{kind % KINDS}" {box}/>')
-        parts.append(f'<text x="{at + 18}" y="{down + 10}">{escape(shorten_label(name))}</text>')
+    for value in choose_ticks(*across):
+        at = f"{x(value):.2f}%"
+        parts.append(f'<line class="grid" x1="{at}" x2="{at}" y1="0" y2="{TALL}"/>')
+        parts.append(
+            f'<text x="{at}" y="{TALL + 15}" text-anchor="middle">{minus(f"{value:g}")}</text>'
+        )
+    for value in choose_ticks(*up):
+        at = f"{y(value):.1f}"
+        parts.append(f'<line class="grid" x1="0" x2="100%" y1="{at}" y2="{at}"/>')
+        parts.append(
+            f'<text x="-6" y="{y(value) + 4:.1f}" text-anchor="end">{minus(f"{value:g}")}</text>'
+        )
     return parts
 
 
-def draw_row_label(label: str, top: int) -> str:
-    """The name of a row, at the left."""
-    place = f'x="{LABELS - 8}" y="{top + 14}" text-anchor="end"'
-    return f"<text {place}>{escape(shorten_label(label))}</text>"
+# What figures share.
+
+
+def draw_legend(entries: Sequence[tuple[str, str]], clean: Clean) -> str:
+    """Names with their colours."""
+    items = "".join(
+        f'<li><svg class="{colour}" viewBox="-7 -7 14 14" aria-hidden="true"><g class="dot">'
+        f'<rect x="-5" y="-5" width="10" height="10"/></g></svg>{escape(clean(name))}</li>'
+        for colour, name in entries
+    )
+    return f'<ul class="legend">{items}</ul>'
+
+
+def name_model(alias: str, label: str, clean: Clean, looks: Looks) -> str:
+    """A label, with the sign of the model that it names."""
+    text = f"<bdi>{escape(clean(label))}</bdi>"
+    return f'<span class="who">{looks.sign(alias)}{text}</span>' if alias in looks.places else text
+
+
+def scrollable(body: str, name: str) -> str:
+    """What may be wider than the page: it scrolls by itself, and the keyboard reaches it."""
+    return (
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(name)}">{body}</div>'
+    )
+
+
+def minus(number: str) -> str:
+    """A number with a true minus sign."""
+    return number.replace("-", "−")
 
 
 def shorten_label(label: str, most: int = 24) -> str:
     """A label that fits."""
     return label if len(label) <= most else f"{label[: most - 1]}…"
-
-
-def wrap_svg(width: int, height: int, title: str, parts: Sequence[str]) -> str:
-    """A figure with an alternative text for screen readers."""
-    body, said = "".join(parts), escape(title)
-    head = f'<svg viewBox="0 0 {width} {height}" role="img" aria-label="{said}">'
-    return f"{head}<title>{said}</title>{body}</svg>"
 
 
 def pad_range(values: Sequence[float]) -> tuple[float, float]:

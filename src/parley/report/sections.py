@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from html import escape
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from parley.providers._secrets import mask_secrets, secrets_in_environment
-from parley.results.types import Figure
+from parley.report.figures import Clean, draw, scrollable
+from parley.report.looks import Looks
+from parley.results.types import Figure, Scatter
 from parley.store import RunRef
 from parley.tables import Table
-
-Clean = Callable[[str], str]
 
 
 class Section(NamedTuple):
@@ -83,3 +85,51 @@ def clean_data(value: Any, clean: Clean) -> Any:
     if isinstance(value, dict):
         return {clean(name): clean_data(each, clean) for name, each in value.items()}
     return [clean_data(each, clean) for each in value] if isinstance(value, list) else value
+
+
+# Sections as HTML.
+
+
+def draw_section(section: Section, anchor: str, clean: Clean, level: int = 2) -> str:
+    """A section: words, figures, tables, and the sections in it."""
+    figures = draw_each_figure(section.figures, clean)
+    legends = dict.fromkeys(
+        figure.legend for figure in section.figures if isinstance(figure, Scatter)
+    )
+    figures += "".join(f'<p class="note">{escape(clean(said))}</p>' for said in legends if said)
+    words = f'<p class="why">{escape(clean(section.words))}</p>' if section.words else ""
+    tables = "".join(draw_table(table, section.title, clean) for table in section.tables)
+    title = escape(clean(section.title))
+    parts = "".join(
+        draw_section(part, f"{anchor}-{part.anchor}", clean, level + 1) for part in section.parts
+    )
+    body = f"<h{level}>{title}</h{level}>{words}{figures}{tables}{parts}"
+    card = ' class="card"' if level == 2 else ""
+    return f'<section{card} id="{escape(anchor)}">{body}</section>'
+
+
+def draw_each_figure(figures: Sequence[Figure], clean: Clean, looks: Looks | None = None) -> str:
+    """Figures with their titles; one whose numbers cannot be drawn is named."""
+    parts = []
+    for figure in figures:
+        title = escape(clean(figure.title))
+        try:
+            drawing = draw(figure, clean, looks)
+        except (TypeError, ValueError, ArithmeticError, StopIteration, IndexError) as wrong:
+            reason = escape(clean(f"this figure cannot be drawn ({wrong})"))
+            parts.append(f'<p class="note">{title}: {reason}</p>')
+            continue
+        parts.append(f"<figure><figcaption>{title}</figcaption>{drawing}</figure>")
+    return "".join(parts)
+
+
+def draw_table(table: Table, name: str, clean: Clean) -> str:
+    """A table that scrolls by itself where it is wider than the page."""
+    found = clean_table(table, clean)
+    rows = [[NEGATIVE.sub("−", cell) for cell in row] for row in found.rows]
+    body = scrollable(replace(found, rows=rows).render("html"), found.title or clean(name))
+    return f'<div class="table left{table.left}">{body}</div>'
+
+
+# the sign before a number; hyphens inside words and dates stay
+NEGATIVE = re.compile(r"(?<![\w.])-(?=\d)")

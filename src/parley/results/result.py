@@ -370,9 +370,26 @@ class Result:
 
     def remarks(self) -> list[str]:
         """The notes below the main table: state of the run, violations, cost, signature."""
+        head, lines = self.head, self._reservations()
+        if head.violations:
+            lines.append(f"violations: {', '.join(map(describe_violations, head.violations))}")
+        lines += describe_left_out(head.left_out)
+        billed = [row for row in self.part("cost").cost if not is_free(head.run.models[row.alias])]
+        lines += cost_remarks([as_json(row) for row in billed])
+        lines += self.signature_lines()
+        lines += [describe_failure(*each) for each in self.failures.items()]
+        return lines
+
+    def cautions(self) -> list[str]:
+        """What to know before reading a number: an unfinished run, missing votes, unsafe code."""
+        failed = [describe_failure(*each) for each in self.failures.items()]
+        return [*self._reservations(), *describe_left_out(self.head.left_out), *failed]
+
+    def _reservations(self) -> list[str]:
+        """What limits what the scores say."""
         self.compute(REMARKS)
         head = self.head
-        rejudged, judges, cost = (self.part(name) for name in ("rejudged", "judges", "cost"))
+        rejudged, judges = self.part("rejudged"), self.part("judges")
         lines = self._standing()
         if head.shown:
             lines += [head.shown, *describe_gains(self.part("evolve"))]
@@ -394,16 +411,11 @@ class Result:
         if judges and judges.also_play:
             also = ", ".join(judges.also_play)
             lines.append(f"judges that are also contestants: {also} (see --part judges)")
-        lines += describe_identical(head.identical)
-        lines += describe_paths(self.part("stability"))
-        if head.violations:
-            lines.append(f"violations: {', '.join(map(describe_violations, head.violations))}")
-        lines += describe_left_out(head.left_out)
-        billed = [row for row in cost.cost if not is_free(head.run.models[row.alias])]
-        lines += cost_remarks([as_json(row) for row in billed])
-        lines += self.signature_lines()
-        lines += [describe_failure(*each) for each in self.failures.items()]
-        return lines
+        return [
+            *lines,
+            *describe_identical(head.identical),
+            *describe_paths(self.part("stability")),
+        ]
 
     def signature_lines(self) -> list[str]:
         """The line with the signature of the scores, if there are scores."""

@@ -1,0 +1,430 @@
+"""The sections of one run on a page: what was found and how sure it is, then the details, then how
+it was played."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Sequence
+from html import escape
+from typing import Any, get_args
+
+from parley.report.figures import (
+    Clean,
+    draw_interval_row,
+    draw_scale,
+    minus,
+    name_model,
+    pad_range,
+    scrollable,
+)
+from parley.report.headline import join_words, order_rows, write_headline
+from parley.report.looks import Looks
+from parley.report.notable import NotableMatch, describe_cut, find_notable
+from parley.report.sections import draw_each_figure, draw_table
+from parley.results.part import Part, SectionName
+from parley.results.parts.main_table import format_rank, score_table
+from parley.results.result import Result
+from parley.results.types import ScoreRow
+from parley.statistics.estimates import PairedDifference
+from parley.statistics.intervals import ALPHA
+from parley.store import RunInfo, read_run
+from parley.store.config import Config
+from parley.tables import format_interval, format_number, format_signed, plural
+
+MOST_COMPARED = 12  # models in the table of who beats whom
+
+
+def draw_run(result: Result, at: int, clean: Clean, whole: bool, level: int) -> str:
+    """A run: an article with its own heading. `whole` is false if the page would be too large."""
+    with read_run(result.ref) as reader:
+        info = reader.info
+        looks = Looks.of(info.config.contestants)
+        notable, left_out = find_notable(result, reader) if whole else ([], 0)
+    parts = [
+        draw_header(result, info, clean, level),
+        draw_cautions(result, clean),
+        draw_result(result, looks, clean),
+        draw_comparison(result, looks, clean),
+    ]
+    if whole:
+        parts += [draw_part(result, part, at, looks, clean) for part in ordered_parts(result)]
+        parts += [draw_stored(result, name, at, clean) for name in result.stored]
+        parts.append(draw_matches(notable, left_out, info, looks, clean))
+    else:
+        more = f"Other parts of this run are left out here: parley show {info.id} --part NAME"
+        parts.append(f'<p class="note">{escape(clean(more))}</p>')
+    parts.append(draw_setup(result, info, clean))
+    return f'<article id="s{at}">{"".join(parts)}</article>'
+
+
+# The first screen.
+
+
+def draw_header(result: Result, info: RunInfo, clean: Clean, level: int) -> str:
+    """The task, what was found in a sentence or two, and facts about the run."""
+    title = f"{name_task(info.config.task)}{f': {info.config.name}' if info.config.name else ''}"
+    lead = " ".join(write_headline(result))
+    facts = "".join(f"<li>{fact}</li>" for fact in list_facts(result, clean))
+    return (
+        f'<header><p class="eyebrow"><bdi>{escape(clean(info.id))}</bdi></p>'
+        f"<h{level}><bdi>{escape(clean(title))}</bdi></h{level}>"
+        f'<p class="lead"><bdi>{escape(minus_signs(clean(lead)))}</bdi></p>'
+        f'<ul class="facts">{facts}</ul></header>'
+    )
+
+
+def name_task(task: str) -> str:
+    return task.replace("_", " ").capitalize()
+
+
+def list_facts(result: Result, clean: Clean) -> Iterable[str]:
+    """Chips and counts."""
+    head = result.head
+    run, counts = head.run, head.run.matches
+    if run.state == "done":
+        yield '<span class="chip good">✓ complete</span>'
+    else:
+        yield f'<span class="chip warn">! {escape(run.state)}</span>'
+    yield '<span class="chip">fairness not audited</span>'
+    broken = sum(each.count for each in head.violations)
+    kind = "warn" if broken else "good"
+    yield f'<span class="chip {kind}">{plural(broken, "violation")}</span>'
+    yield f"<strong>{len({row.alias for row in result.part('results') or ()})}</strong> models"
+    yield f"<strong>{counts.done:,}</strong> matches"
+    cost = result.part("cost").cost
+    yield f"<strong>{sum(row.calls for row in cost):,}</strong> calls"
+    known = [row.usd for row in cost]
+    if known and None not in known:
+        yield f"<strong>{sum(usd or 0.0 for usd in known):,.2f}</strong> USD"
+    else:
+        yield "cost not fully known"
+    yield escape(clean(run.created[:10]))
+
+
+def draw_cautions(result: Result, clean: Clean) -> str:
+    """What to know before any number."""
+    lines = result.cautions()
+    if not lines:
+        return ""
+    items = "".join(f"<li><bdi>{escape(clean(line))}</bdi></li>" for line in lines)
+    return f'<section class="card caution"><h2>Read this first</h2><ul>{items}</ul></section>'
+
+
+# The result.
+
+
+def draw_result(result: Result, looks: Looks, clean: Clean) -> str:
+    """Models by rank, with intervals drawn, for each role and the metrics it is ranked by."""
+    rows, style = result.part("results") or (), result.style
+    if not rows:
+        return ""
+    groups: dict[tuple[str, str], list[ScoreRow]] = {}
+    for row in rows:
+        if style.leading.get(row.role, row.metric) == row.metric:
+            groups.setdefault((row.role, row.metric), []).append(row)
+    tables = [draw_scores(own, result, looks, clean) for own in groups.values()]
+    metrics = list(dict.fromkeys(row.metric for row in rows))
+    everything = draw_table(score_table(rows, style, metrics), "All metrics", clean)
+    return (
+        f'<section class="card"><h2>Result</h2>{"".join(tables)}'
+        f"<details><summary>All metrics as a table</summary>{everything}</details></section>"
+    )
+
+
+def draw_scores(rows: Sequence[ScoreRow], result: Result, looks: Looks, clean: Clean) -> str:
+    """One role and metric."""
+    style = result.style
+    role, metric, unit = rows[0].role, rows[0].metric, rows[0].unit
+    digits = style.digits_of(metric)
+    ranks = {rank.alias: rank for rank in style.ranks if (rank.role, rank.metric) == (role, metric)}
+    known = [row for row in rows if row.mean is not None]
+    ordered = [*order_rows(known, style), *(row for row in rows if row.mean is None)]
+    ordered.sort(key=lambda row: ranks[row.alias].low if row.alias in ranks else len(rows) + 1)
+    across = pad_range(
+        [end for row in rows for end in (row.low, row.mean, row.high) if end is not None]
+    )
+    body = []
+    for row in ordered:
+        rank = format_rank(ranks.get(row.alias))
+        drawn = draw_interval_row(row.low, row.mean, row.high, across, looks.shape(row.alias))
+        name = name_model(row.alias, row.alias, clean, looks)
+        model = f'<span class="sub"><bdi>{escape(clean(row.model_requested))}</bdi></span>'
+        mean = minus(format_number(row.mean, digits)) + ("†" if row.defaulted else "")
+        ends = minus(format_interval(row.low, row.high, digits))
+        body.append(
+            f'<tr><td class="l">{escape(rank)}</td><th scope="row">{name}{model}</th>'
+            f'<td class="plot {looks.colour(row.alias)}">{drawn}</td>'
+            f"<td><strong>{mean}</strong></td>"
+            f'<td class="hide nw">{ends}</td><td class="hide">{row.matches:,}</td></tr>'
+        )
+    better = "lower" if metric in style.lower_is_better else "higher"
+    measure = f"{metric} ({unit})" if unit else metric
+    sure = "exact for these prompts" if style.exact else f"{style.level} confidence interval"
+    words = f"{name_task(role)}: mean {measure} per match, {better} is better; {sure}."
+    if any(rank.low < rank.high for rank in ranks.values()):
+        words += " A range of ranks means that the data cannot tell these models apart."
+    if any(row.defaulted for row in rows):
+        words += " † Some replies could not be read, so the task's default outcome was used."
+    head = (
+        '<tr><th scope="col" class="l">rank</th><th scope="col" class="l">model</th>'
+        f'<th scope="col" class="plot">{draw_scale(across)}<span class="vh">drawn</span></th>'
+        '<th scope="col">mean</th>'
+        f'<th scope="col" class="hide">{escape(style.level)} interval</th>'
+        '<th scope="col" class="hide">matches</th></tr>'
+    )
+    return (
+        f'<table class="chart"><caption>{escape(clean(words))}</caption><thead>{head}</thead>'
+        f"<tbody>{''.join(body)}</tbody></table>"
+    )
+
+
+def draw_comparison(result: Result, looks: Looks, clean: Clean) -> str:
+    """Who beats whom, as a table of all pairs; more models than fit stand in the list of pairs."""
+    style = result.style
+    pairs: dict[tuple[str, str], list[PairedDifference]] = {}
+    for pair in result.part("pairs") or ():
+        if style.leading.get(pair.role, pair.metric) == pair.metric:
+            pairs.setdefault((pair.role, pair.metric), []).append(pair)
+    tables = []
+    for (role, metric), own in pairs.items():
+        rows = [
+            row
+            for row in result.part("results")
+            if (row.role, row.metric) == (role, metric) and row.mean is not None
+        ]
+        if 1 < len(rows) <= MOST_COMPARED:
+            names = [row.alias for row in order_rows(rows, style)]
+            tables.append(draw_matrix(role, metric, names, own, result, looks, clean))
+    listed = "".join(draw_table(table, "Pairs", clean) for table in result.tables("pairs"))
+    if not listed:
+        return ""
+    return (
+        f'<section class="card"><h2>Who beats whom</h2>{"".join(tables)}'
+        f"<details><summary>All pairs with intervals and p-values</summary>{listed}</details>"
+        "</section>"
+    )
+
+
+def draw_matrix(
+    role: str,
+    metric: str,
+    names: Sequence[str],
+    pairs: Sequence[PairedDifference],
+    result: Result,
+    looks: Looks,
+    clean: Clean,
+) -> str:
+    """Row minus column, for every two models."""
+    style, digits = result.style, result.style.digits_of(metric)
+    by = {(pair.a, pair.b): pair for pair in pairs}
+    sign = -1 if metric in style.lower_is_better else 1
+    head = "".join(f'<th scope="col"><bdi>{escape(clean(name))}</bdi></th>' for name in names)
+    body = []
+    for row in names:
+        cells = []
+        for column in names:
+            pair, turned = by.get((row, column)), by.get((column, row))
+            found = pair or turned
+            if row == column or found is None:
+                cells.append('<td class="cell">·</td>')
+                continue
+            step = found.difference if pair else -found.difference
+            sure = step != 0 if style.exact else found.p is not None and found.p <= ALPHA
+            kind, mark, word = (
+                ("even", "≈", "cannot be told apart")
+                if not sure
+                else ("up", "▲", "better")
+                if step * sign > 0
+                else ("down", "▼", "worse")
+            )
+            number = minus(format_signed(step, digits))
+            cells.append(
+                f'<td class="cell {kind}"><span aria-hidden="true">{mark}</span> {number}'
+                f'<span class="vh"> {word}</span></td>'
+            )
+        name = name_model(row, row, clean, looks)
+        body.append(f'<tr><th scope="row">{name}</th>{"".join(cells)}</tr>')
+    title = f"{name_task(role)}, {metric}: row minus column"
+    words = f"{title}. ▲ surely better, ▼ surely worse, ≈ not told apart with these matches."
+    table = (
+        f'<table class="wide"><caption>{escape(clean(words))}</caption><thead><tr><td></td>{head}'
+        f"</tr></thead><tbody>{''.join(body)}</tbody></table>"
+    )
+    return scrollable(table, clean(title))
+
+
+# Parts.
+
+
+def ordered_parts(result: Result) -> list[Part[Any]]:
+    """The parts of a run other than the main ones, in the order of sections."""
+    order = get_args(SectionName)
+    parts = [part for part in result.parts.values() if part.name not in ("results", "pairs")]
+    return sorted(parts, key=lambda part: order.index(part.section))
+
+
+def draw_part(result: Result, part: Part[Any], at: int, looks: Looks, clean: Clean) -> str:
+    """A part: its figures, then its tables, which are folded where there is a figure."""
+    tables = [table for table in result.tables(part.name) if table.rows]
+    figures = draw_each_figure(result.figures(part.name), clean, looks)
+    if not tables and not figures:
+        return ""
+    drawn = [draw_table(table, part.title, clean) for table in tables]
+    if figures:
+        listed = fold("The same as a table", drawn)
+    else:
+        listed = "".join(drawn[:1]) + fold(plural(len(drawn) - 1, "more table"), drawn[1:])
+    return (
+        f'<section class="card" id="s{at}-{escape(part.name)}">'
+        f"<h2>{escape(clean(part.title))}</h2>{figures}{listed}</section>"
+    )
+
+
+def fold(summary: str, parts: Sequence[str]) -> str:
+    body = f"<details><summary>{summary}</summary>{''.join(parts)}</details>"
+    return body if parts else ""
+
+
+def draw_stored(result: Result, name: str, at: int, clean: Clean) -> str:
+    """A part of a task that is not installed, as the file has it."""
+    tables = "".join(draw_table(table, name, clean) for table in result.tables(name) if table.rows)
+    title = escape(clean(f"{name} (as stored in the file)"))
+    body = f'<section class="card" id="s{at}-{escape(name)}"><h2>{title}</h2>{tables}</section>'
+    return body if tables else ""
+
+
+# Matches.
+
+
+def draw_matches(
+    matches: Sequence[NotableMatch], left_out: int, info: RunInfo, looks: Looks, clean: Clean
+) -> str:
+    """Matches worth reading, folded."""
+    if not matches:
+        return ""
+    folded = "".join(draw_match(match, looks, clean) for match in matches)
+    more = f"parley show {info.id} --matches lists all matches"
+    if left_out:
+        more = f"{plural(left_out, 'aborted match', 'aborted matches')} left out; {more}"
+    return (
+        f'<section class="card"><h2>Matches worth reading</h2>{folded}'
+        f'<p class="note">{escape(clean(more))}</p></section>'
+    )
+
+
+def draw_match(match: NotableMatch, looks: Looks, clean: Clean) -> str:
+    title = f"Match {match.row.number}, {match.reason}"
+    if match.scores:
+        title += f" ({match.scores})"
+    parts, number = [], 0
+    for spoken in match.replies:
+        if spoken.round != number:
+            number = spoken.round
+            parts.append(f"<h3>Round {number}</h3>")
+        name = name_model(spoken.alias, spoken.alias, clean, looks)
+        text = escape(clean(spoken.text)) + escape(describe_cut(spoken))
+        parts.append(
+            f'<div class="say"><div class="by">{escape(clean(spoken.seat))}<br>{name}</div>'
+            f'<div class="tx"><bdi>{text}</bdi></div></div>'
+        )
+    body = "".join(parts) or '<p class="note">No reply is on record.</p>'
+    summary = f"<bdi>{escape(minus_signs(clean(title)))}</bdi>"
+    return f"<details><summary>{summary}</summary>{body}</details>"
+
+
+# How it was played.
+
+
+def draw_setup(result: Result, info: RunInfo, clean: Clean) -> str:
+    """Parameters, models, prompts, the signature once, and the commands to check and repeat it."""
+    config, head = info.config, result.head
+    parameters = ", ".join(f"{name}={value}" for name, value in config.params.items())
+    models = "".join(
+        f"<li><bdi>{escape(clean(describe_played_model(alias, head.run.models)))}</bdi></li>"
+        for alias in head.run.models
+    )
+    facts = {
+        "Task": f"{config.task}{f': {parameters}' if parameters else ''}",
+        "Plan": describe_plan(config),
+        "Dataset": str(config.dataset or ""),
+        "Repeat it": repeat_command(config),
+        "Check it": f"parley audit {info.id}",
+    }
+    rows = "".join(
+        f"<dt>{name}</dt><dd>{mono(name, clean(value))}</dd>"
+        for name, value in facts.items()
+        if value
+    )
+    signature = (result.part("results") or [None])[0]
+    if signature is not None:
+        rows += f'<dt>Signature</dt><dd class="mono">{escape(clean(signature.signature))}</dd>'
+    texts = info.identity.get("texts") or {}
+    prompts = "".join(
+        f"<h3>{escape(clean(name))}</h3><pre><bdi>{escape(clean(text))}</bdi></pre>"
+        for name, text in texts.items()
+    )
+    folded = f"<details><summary>Prompts ({len(texts)})</summary>{prompts}</details>"
+    return (
+        f'<section class="card"><h2>How it was played</h2><dl>{rows}'
+        f"<dt>Models</dt><dd><ul>{models}</ul></dd></dl>{folded if texts else ''}</section>"
+    )
+
+
+def mono(name: str, text: str) -> str:
+    return f"<code>{escape(text)}</code>" if name.endswith(" it") else f"<bdi>{escape(text)}</bdi>"
+
+
+def describe_played_model(alias: str, models: Any) -> str:
+    """A model with its options."""
+    options = dict(models[alias])
+    name = options.pop("model", "")
+    said = ", ".join(f"{key}={value}" for key, value in options.items())
+    return f"{alias}: {name}{f' ({said})' if said else ''}"
+
+
+def describe_plan(config: Config) -> str:
+    """Who met whom, how often, with which random seed."""
+    words = [str(config.plan or "default plan")]
+    if config.repeats:
+        words.append(plural(config.repeats, "repeat"))
+    if config.items:
+        words.append(plural(config.items, "item"))
+    return join_words([", ".join(words), f"random seed {config.seed}"])
+
+
+def repeat_command(config: Config) -> str:
+    """The command that plays the same again."""
+    words = ["parley", "run", config.task]
+    for alias in config.contestants:
+        options = config.models[alias]
+        words += ["-m", f"{alias}={options['model']}"]
+    for role, aliases in config.instruments.items():
+        for alias in [aliases] if isinstance(aliases, str) else aliases:
+            words += ["--role", f"{role}={alias}={config.models[alias]['model']}"]
+    for alias, options in config.models.items():
+        for key, value in options.items():
+            if key != "model":
+                words += ["-M", f"{alias}.{key}={value}"]
+    for key, value in config.params.items():
+        words += ["--set", f"{key}={value}"]
+    if config.dataset:
+        words += ["--dataset", str(config.dataset)]
+    for flag, value in (
+        ("--plan", config.plan),
+        ("--repeats", config.repeats),
+        ("--items", config.items),
+        ("--seats", config.seats),
+        ("--seed", config.seed),
+    ):
+        if value is not None:
+            words += [flag, str(value)]
+    return shlex.join(words)
+
+
+def minus_signs(text: str) -> str:
+    """A sentence with true minus signs before numbers."""
+    return "".join(
+        "−" if letter == "-" and text[at + 1 : at + 2].isdigit() and not text[at - 1 : at].isalnum()
+        else letter
+        for at, letter in enumerate(text)
+    )  # fmt: skip
