@@ -101,7 +101,7 @@ def cast_vote(
             return "same"
         if before is not None and not change:
             raise UsageError(
-                f"{who.name} has already voted {before} on pair {number}: ask for a change to "
+                f"{who.name} has already voted {before} on pair {number}: use --change {number} to "
                 f"replace this vote"
             )
         if before is None and change:
@@ -119,7 +119,7 @@ def votes_by_name(votes: VoteStore, study: Study) -> dict[int, dict[str, Prefere
     """All pairs by number, each with the votes that stand, by the names of the people, in the order
     of their first votes."""
     known = votes.votes(study)
-    # Read after the votes: everybody is entered before their first vote.
+    # Read after the votes: people are registered before their first vote.
     names = {person.id: person.name for person in votes.annotators(study)}
     return {pair: {names[id]: choice for id, choice in by.items()} for pair, by in known.items()}
 

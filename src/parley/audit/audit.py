@@ -206,7 +206,7 @@ class AuditRun:
                 return works
             if works:
                 why = (
-                    f"a different version is installed: "
+                    f"a different version is installed, "
                     f"{', '.join(f'{name} {facts}' for name, facts in now.items())}"
                 )
         except ParleyError as wrong:
@@ -328,7 +328,7 @@ class AuditRun:
                 if config.rejudged is None:
                     self.add_breach(kind, None, detail)
                 else:  # only matches that had ended are rejudged
-                    self.cautions.append(f"as uneven as the original run: {detail}")
+                    self.cautions.append(f"already in the original run: {detail}")
         self.cautions += self.list_cautions(matches)
 
     def list_cautions(self, matches: list[MatchRow]) -> Iterator[str]:
@@ -386,7 +386,7 @@ def wrong_stop_status(reader: RunReader, status: str | None) -> Iterator[str]:
     """Where the stop status of a run is not the one that its plan ends with."""
     config, marked = reader.info.config, reader.info.status
     if reader.info.state == "done" and marked not in ENDS:
-        yield f"the run is marked as done with status {marked or 'none'}, but no plan ends so"
+        yield f"the run is done, but no plan ends with the status {marked or 'none'}"
     elif marked in ENDS and marked != status:
         does = f"ends with {status}" if status else "has not ended"
         yield f"the run is marked as {marked}, but its plan {does}"

@@ -40,7 +40,10 @@ def find_imbalance(
                     parts.setdefault((place, on), Counter())[alias] += 1
     for place, count in sorted(whole.items()):
         if measure_spread(config, count) > (1 if rotates and place not in roles else 0):
-            yield "balance", f"uneven matches as {place}: {format_counts(config, count)}"
+            yield (
+                "balance",
+                f"unequal numbers of matches as {place}: {format_counts(config, count)}",
+            )
     odd: dict[str, list[str]] = {}
     for (place, on), count in sorted(parts.items()):
         if measure_spread(config, count) > 0:
@@ -48,7 +51,7 @@ def find_imbalance(
     for place, found in odd.items():
         yield (
             "items",
-            f"uneven matches as {place} on {found[0]}"
+            f"unequal numbers of matches as {place} on {found[0]}"
             + (f"; {plural(len(found) - 1, 'more case')}" if len(found) > 1 else ""),
         )
 

@@ -40,7 +40,7 @@ def find_unsynchronous(messages: Messages) -> Iterator[str]:
             asked |= audience
         elif kind == "reply":
             if round != opened:
-                yield f"round {round}: a reply was recorded during round {opened}"
+                yield f"a reply of round {round} was recorded during round {opened}"
             elif message["sender"] not in asked:
                 yield f"round {round}: {message['sender']} replied without being asked"
             replied.add(message["sender"])
@@ -116,7 +116,7 @@ def find_leaked_names(messages: Messages, names: Sequence[str]) -> Iterator[str]
         word = word_pattern(name)
         for message in messages:
             if message["kind"] != "reply" and word.search(message["content"] or ""):
-                yield f"round {message['round']}: a message of the referee has the name {name!r}"
+                yield f"round {message['round']}: the referee wrote the name {name!r}"
                 break
 
 

@@ -1,1 +1,1 @@
-"""Several runs beside each other, and one page to show them."""
+"""Reports on several runs: comparisons, and one page to show them."""

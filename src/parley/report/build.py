@@ -74,9 +74,8 @@ class Report:
         """One table: of a comparison, or of a single run."""
         if len(self.compared) + len(self.others) > 1:
             raise UsageError(
-                "CSV output has a single table: give runs that are compared with each other, or "
-                "one "
-                "run"
+                "CSV output can have only one table, and these runs give several: report on fewer "
+                "runs, or choose another format"
             )
         clean = make_secret_filter()
         if self.compared:

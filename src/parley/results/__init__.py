@@ -1,1 +1,1 @@
-"""What a run has found, computed from its file alone."""
+"""The results of a run, computed from its file alone."""

@@ -372,7 +372,7 @@ def gain_table(found: EvolveResult) -> Table | None:
         "last round"
     )
     if any(row.gain.series for row in found.gains):
-        note += ", as a mean over items; counts are of plays (an item in one series)"
+        note += ", as a mean over items; counts refer to plays (an item in one series)"
     if len(sets) > 1:
         note += "; held out: items that are played but never remembered"
     return Table(header, rows, left=len(names), note=note, title="Gains")

@@ -1,7 +1,7 @@
 """A part of a result: one analysis, with its tables, its rows for machines, and its figures.
 
 A general part is a file in `results/parts`. A task brings its own: `parts = (…)` in the class of a
-task that is one file, or `PARTS` in the `analysis` module beside the rule of one that is a folder.
+task that is one file, or `PARTS` in the `analysis` module of one that is a folder.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Style:
     def fixed_blocks_note(self) -> str:
         """A caution for intervals that assume a fixed number of blocks, in a run with sequential
         stopping."""
-        said = "; intervals assume a fixed number of blocks, although this run stopped early"
+        said = "; these intervals do not account for the sequential stopping of this run"
         return said if self.sequential else ""
 
 
@@ -98,7 +98,7 @@ class Part(Generic[D]):
     def __post_init__(self) -> None:
         if not self.name.replace("_", "").isalnum():
             raise TaskError(
-                f"the name of a part may have letters, digits and _ only, not {self.name!r}"
+                f"the name of a part may contain only letters, digits and _, not {self.name!r}"
             )
         json_schema(self.result)  # a type that cannot be published fails here
 

@@ -25,7 +25,7 @@ INTERVAL_NOTES = {  # by the kind of interval
 }
 COLUMN_NOTES = {
     "blocks": "block: all matches on one item, or of one repeat; intervals are over blocks",
-    "missing": "missing: scores that are missing; they are left out, not counted as zero",
+    "missing": "missing: scores without a value; they are left out, not counted as zero",
     "violations": "violations: replies that broke the required format or a rule of the task",
 }
 Scores = tuple[ScoreRow, ...]

@@ -70,7 +70,7 @@ class SqliteVotes:
                 raise
         except (OSError, sqlite3.Error) as wrong:
             raise StoreError(
-                f"{path} cannot be {'read' if read_only else 'written'} as votes: {wrong}"
+                f"{path} cannot be {'read' if read_only else 'written'} as a vote file: {wrong}"
             ) from None
 
     def __enter__(self) -> Self:
@@ -123,7 +123,7 @@ class SqliteVotes:
         if not isinstance(names, list) or not all(isinstance(each, str) for each in names):
             self._damaged(f"the list of runs of study {id} cannot be read")
         if not isinstance(seed, int):
-            self._damaged(f"the random seed of study {id} must be an integer, not {seed!r:.40}")
+            self._damaged(f"the random seed of study {id} must be a whole number, not {seed!r:.40}")
         return Study(id, tuple(names), seed, bool(ties))
 
     def find_study(self, runs: Sequence[str]) -> Study | None:

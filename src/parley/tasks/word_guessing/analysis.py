@@ -143,8 +143,8 @@ def mean_over_matches(rows: Sequence[tuple[str, float]], method: str) -> MeanOve
     """The mean of all matches, each counted once, and an interval over blocks, of which some may
     have more matches than others.
 
-    A ratio estimator (Cochran 1977, §6.4): a block of the usual size stands for its mean, a smaller
-    or larger one for what it does to the mean of all.
+    A ratio estimator (Cochran 1977, §6.4): a block of average size contributes its mean, a smaller
+    or larger one contributes its effect on the overall mean.
     """
     if not rows:
         return MeanOverMatches(None, None, None)
