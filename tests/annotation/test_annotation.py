@@ -331,7 +331,7 @@ def test_two_votes_a_third_by_somebody_else_and_nobody_sees_a_pair_twice(pairs, 
                         continue
                     assert cast_vote(votes, study, looks[who], me, act) == "recorded"
                     assert cast_vote(votes, study, looks[who], me, act) == "same"
-                    with pytest.raises(UsageError, match="ask for a change"):
+                    with pytest.raises(UsageError, match="use --change"):
                         cast_vote(votes, study, looks[who], me, "B" if act == "A" else "A")
                     seen.add((who, looks.pop(who)))
             for given in votes_by_name(votes, study).values():

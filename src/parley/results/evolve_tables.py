@@ -230,7 +230,7 @@ def summarise_gains(found: EvolveResult) -> str:
     if not said:
         return more
     named = [*said[:NAMED], *(["and others"] if len(said) > NAMED else [])]
-    return f"gain over the standard round (95% interval): {', '.join(named)}; {more}"
+    return f"gain over the standard round, with 95% interval: {', '.join(named)}; {more}"
 
 
 def describe_gain(row: EvolveGain, stream: bool) -> str:

@@ -15,8 +15,8 @@ COUNTS = ("blocks", "matches", "missing", "violations")
 DIRECTION = {True: "lower is better", False: "higher is better"}
 INTERVAL_NOTES = {  # by the kind of interval
     "bounded": (
-        "* interval for bounded scores: the scores are close to the lowest or highest possible "
-        "value, or hardly vary, so Student's t would be too narrow"
+        "* interval for bounded scores: many scores lie at the ends of their range, or hardly vary, "
+        "so Student's t would be too narrow"
     ),
     "anytime": (
         "Intervals are anytime-valid and simultaneous over all models of a metric (sequential "
