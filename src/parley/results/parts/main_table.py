@@ -15,7 +15,8 @@ COUNTS = ("blocks", "matches", "missing", "violations")
 DIRECTION = {True: "lower is better", False: "higher is better"}
 INTERVAL_NOTES = {  # by the kind of interval
     "bounded": (
-        "* interval for bounded scores: many scores lie at the ends of their range, or hardly vary, "
+        "* interval for bounded scores: many scores lie at the ends of their range, or hardly "
+        "vary, "
         "so Student's t would be too narrow"
     ),
     "anytime": (
