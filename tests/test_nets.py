@@ -17,6 +17,7 @@ import csv
 import io
 import json
 import math
+import re
 import shutil
 import sqlite3
 import sys
@@ -129,8 +130,54 @@ def apart(kept, found, at=""):
     return [] if same else [f"{at}: was {str(kept)[:200]!r}, is {str(found)[:200]!r}"]
 
 
+# Sentences that have new words since; their numbers are as before.
+REWORDED = {
+    r" had not ended, and cannot be played again": " had not ended and could not be replayed",
+    r"verdicts on (.*) are taken from the record: no program was run again": (
+        r"verdicts on \1 were not verified: the audit does not run programs again"
+    ),
+    r"the seats of (\w+) began with different words: .* sat in each": (
+        r"the seats of \1 had different opening prompts, because the rule assigns them by "
+        "position; this is fair if every model held every position equally often (see the check "
+        "`balance`)"
+    ),
+    r"who plays in a race is decided by its plan, which was checked": (
+        "in a race the plan decides which models play; the plan was checked"
+    ),
+    r"judged again: what contestants said is that of (.*), which has an audit of its own": (
+        r"rejudged: the replies of contestants come from \1, which needs its own audit"
+    ),
+    r"what models wrote was run without isolation; a program can have changed this record too": (
+        "model-written code ran without a sandbox; a program could have changed this record"
+    ),
+    r"looked for questions that instruments are sure of: no model is measured by it": (
+        "only verified questions with its instruments, so it measures no model"
+    ),
+    r"stopped by what it saw: its intervals hold at every look \((.*)\), and are wider": (
+        r"used sequential stopping: its intervals are anytime-valid (\1) and wider than those of a "
+        "fixed plan"
+    ),
+    r"the process ended without a word": "the process was killed or crashed",
+    r"is not complete: ": "is incomplete: ",
+    r"still played": "still being played",
+    r"accuracies do not all come from the same source": "accuracies come from different sources",
+}
+
+
 def kept(name):
-    return json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))
+    """What was said of a run, with the words of now."""
+    text = (FOLDER / f"{name}.json").read_text(encoding="utf-8")
+    return reworded(json.loads(text))
+
+
+def reworded(value):
+    if isinstance(value, str):
+        for old, new in REWORDED.items():
+            value = re.sub(old, new, value)
+        return value
+    if isinstance(value, dict):
+        return {key: reworded(each) for key, each in value.items()}
+    return [reworded(each) for each in value] if isinstance(value, list) else value
 
 
 BEGUN = """
