@@ -304,7 +304,7 @@ def other_arms_table(found: EvolveResult) -> Table | None:
     ]
     controls = {each.other for each in found.differences if each.control}
     meaning = {
-        "unchanged": "unchanged: the task's own examples again, no memory (changes by chance)",
+        "unchanged": "unchanged: the task's own examples again, no memory (its gain is chance)",
         "masked": "masked: experiences of the same item are never shown",
         "random": "random: randomly drawn successes are shown",
     }

@@ -195,6 +195,6 @@ PARTS = (
         tables=corpus_tables,
         rows=role_table_rows,
         applies=has_references,
-        absent="this task compares no texts with references, or no two seats have played",
+        absent="the task compares no texts with references, or no two models have met in a match",
     ),
 )
