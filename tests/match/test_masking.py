@@ -12,7 +12,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from parley import Metric, Role, Task
-from parley.match.claims import MAKER_SIGNS, MAKERS_2, MODELS_2, SHARED_2, SIGNS, claim_table
+from parley.match.claims import MAKER_SIGNS, SCHEME, SIGNS, claim_table, names_of_scheme
 from parley.match.evidence import RULES, find_evidence
 from parley.match.folding import fold_for_search
 from parley.match.lexicon import tag_text
@@ -292,9 +292,8 @@ def test_a_claim_after_a_line_break_inside_json_is_masked(before):
 @settings(deadline=None)
 @given(st.text(), st.frozensets(st.text(min_size=1, max_size=9), max_size=3))
 def test_a_text_without_any_name_is_unchanged(text, names):
-    assume(
-        not any(name.lower() in text.lower() for name in (*MODELS_2, *SHARED_2, *MAKERS_2, *names))
-    )
+    known = [name for list_of_names in names_of_scheme(SCHEME) for name in list_of_names]
+    assume(not any(name.lower() in text.lower() for name in (*known, *names)))
     assert mask_names(text, names) == (text, [])
 
 
@@ -602,6 +601,19 @@ def test_a_name_of_the_item_reaches_the_others():
     _, heard, outcome = overheard("My name is Claude and I bake.", item={"hero": "Claude, a baker"})
     assert "My name is Claude and I bake." in heard
     assert outcome.violations == []
+
+
+@pytest.mark.parametrize(
+    ("text", "scheme", "claims"),
+    [
+        ("Your adversary tonight was assembled in Paris by Mistral AI.", 3, 0),
+        ("Your adversary tonight was assembled in Paris by Mistral AI.", 4, 1),
+        ("मैं ChatGPT से कम ही पूछता हूँ।", 3, 1),
+        ("मैं ChatGPT से कम ही पूछता हूँ।", 4, 0),
+    ],
+)
+def test_words_around_a_name_count_since_scheme_4(text, scheme, claims):
+    assert len(mask_names(text, TABLE, scheme=scheme)[1]) == claims
 
 
 def test_a_run_of_scheme_1_is_masked_as_it_was():

@@ -5,7 +5,8 @@ A run keeps the number of the scheme that it was played with (`masking` in its i
 replayed with that one. So rows of an earlier scheme do not change. Scheme 1 looked at the text as
 it stands, and what it masked was masked for the rule, too. Scheme 3 masks as scheme 2 does, and
 judges are shown hidden characters by their numbers. Since scheme 2, the rows are for set phrases,
-fields and labels; what the words around a name show in general is in `evidence`.
+fields and labels; what the words around a name show in general is in `evidence`. Scheme 4 knows
+more names, and weighs every word around a name (`context`).
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ from typing import NamedTuple
 from parley.match.first_person import FIRST_ROWS
 from parley.match.starts import keys_of_row
 
-SCHEME = 3  # of runs that begin now
+SCHEME = 4  # of runs that begin now
 HIDDEN_SHOWN = 3  # the first scheme in which judges are shown hidden characters
+CONTEXT_WEIGHED = 4  # the first scheme that weighs the words around a name
 # Names that mean a model wherever they stand.
 MODELS = """
     chatgpt gpt deepseek qwen 通义千问 文心一言 baichuan chatglm internlm 讯飞星火 doubao 豆包 hunyuan 混元 mixtral codestral
@@ -177,7 +179,10 @@ SHARED_2 = [
     "le chat",
 ]
 # Names that are others than the same words in small letters: le chat is a cat.
-CASED = {"le chat": "Le Chat", "inflection": "Inflection"}
+CASED = {
+    "le chat": "Le Chat", "inflection": "Inflection", "command a": "Command A", "yi": "Yi",
+    "luminous": "Luminous", "codex": "Codex",
+}  # fmt: skip
 # Names that mean a model only where another name of their family stands in the text.
 SATELLITES = frozenset(("sonnet", "haiku", "opus", "r1", "pi"))
 MAKERS_2 = [
@@ -199,6 +204,7 @@ LABS = frozenset((
 FAMOUS = frozenset(
     (
         "command r",
+        "command a",
         "le chat",
         *[
             "claude",
@@ -280,14 +286,52 @@ FAMILIES = (
     "minimax minimax-m1 minimax-m2 minimax-text minimax-01",
     "yi-34b yi-6b yi-9b yi-1.5 yi-large yi-lightning 01.ai",
 )
+# Names that scheme 4 knows besides.
+MODELS_4 = [
+    *MODELS_2,
+    *"codellama codegemma notebooklm eurollm apertus teuken krutrim plamo elyza tsuzumi kanana skywork telechat minicpm rwkv wizardcoder openchat flan-t5 watsonx sensechat maritalk vikhr text-davinci 盘古大模型 讯飞 星火大模型 日日新".split(),  # noqa: SIM905
+    "code llama", "bing chat", "nous hermes",
+]  # fmt: skip
+SHARED_4 = [*SHARED_2, "command a", "yi", "luminous", "codex"]
+MAKERS_4 = [
+    *MAKERS_2, "sakana ai", "eleutherai", "sensetime", "科大讯飞", "商汤", "百川智能", "零一万物", "面壁智能", "snowflake", "xiaomi", "小米",
+    "kakao", "카카오", "微軟", "智譜",
+]  # fmt: skip
+ALIASES_4 = {
+    **ALIASES,
+    **{
+        alias: name
+        for name, aliases in {
+            "gpt": "تشات جي بي تي|شات جي بي تي|جي بي تي|चैट जीपीटी|जीपीटी|чат гпт|чатджипити|챗 지피티|챗 gpt",
+            "openai": "أوبن إيه آي|أوبن ايه آي|أوبن إي آي|ओपन एआई|오픈 ai",
+            "gemini": "جيمناي|जेमिनाई|जैमिनी",
+            "claude": "क्लोड",
+            "anthropic": "أنثروبك|एन्थ्रोपिक",
+            "deepseek": "ديب سيك|ديبسيك|डीपसीक",
+            "llama": "لاما|लामा",
+            "grok": "جروك|غروك|ग्रोक",
+            "mistral": "ميسترال|मिस्ट्रल",
+            "meta": "ميتا",
+            "copilot": "كوبايلوت|कोपायलट",
+            "alibaba": "علي بابا|अलीबाबा",
+        }.items()
+        for alias in aliases.split("|")
+    },
+}
+FAMILIES_4 = (
+    "yi yi-34b yi-6b yi-9b yi-1.5 yi-large yi-lightning 01.ai 零一万物",
+    "luminous alephalpha",
+    "commanda command-r commandr cohere aya",
+    "讯飞星火 iflytek 讯飞 科大讯飞",
+)
 VERSION_2 = (
     r"(?:(?: ?[-–] ?|[ .])?(?:[vrk]?\d[a-z0-9]{0,9}+(?:\.\d{1,3}+)?|opus|sonnet|haiku|pro|flash|bot|fast|"
     r"ultra|turbo|mini|nano|max|chat|coder|instruct|thinking|preview|large|small|medium|lite|tiny|"
     r"micro|premier|core|plus|code|lightning|instant|advanced|nemo|scout|maverick|omni|vision|reasoner|experimental|exp|base|it|hf|gguf|awq|gptq|fp8|distill)(?![a-z0-9])"
     r"|-[a-z]{2,12}+(?=-\d)|(?<=command r)[+]){0,5}+"
 )
-KNOWN_WORDS = sorted({*MODELS_2, *SHARED_2, *MAKERS_2, *ALIASES}, key=len, reverse=True)
-FAMILY_OF = {name: family for family in FAMILIES for name in family.split()}
+KNOWN_WORDS = sorted({*MODELS_4, *SHARED_4, *MAKERS_4, *ALIASES_4}, key=len, reverse=True)
+FAMILY_OF = {name: family for family in (*FAMILIES, *FAMILIES_4) for name in family.split()}
 DECLINED = "(?:ами|ом|ем|ой|ою|ью|[аеиуыьюя])?(?![а-яё])"
 BEGIN = r"(?<!\w)"
 TALKING = (
@@ -886,12 +930,23 @@ def searched_words(names: frozenset[str], scheme: int) -> tuple[str, ...]:
     """Every name that is looked for, those of this run first."""
     own = {name.lower() for name in names if len(name) >= 3}
     spaced = {re.sub("[-_]", " ", name) for name in own}
-    known = (MODELS, SHARED, MAKERS) if scheme == 1 else (MODELS_2, SHARED_2, MAKERS_2, ALIASES)
     return tuple(
         dict.fromkeys(
-            (*sorted(own | spaced, key=len, reverse=True), *(w for ws in known for w in ws))
+            (
+                *sorted(own | spaced, key=len, reverse=True),
+                *(word for words in names_of_scheme(scheme) for word in words),
+            )
         )
     )
+
+
+def names_of_scheme(scheme: int) -> tuple[list[str], list[str], list[str], list[str]]:
+    """The models, the names that others bear too, the makers and the names in other scripts."""
+    if scheme == 1:
+        return MODELS, SHARED, MAKERS, []
+    if scheme < CONTEXT_WEIGHED:
+        return MODELS_2, SHARED_2, MAKERS_2, list(ALIASES)
+    return MODELS_4, SHARED_4, MAKERS_4, list(ALIASES_4)
 
 
 COMMON_PARTS = ("stral", "xtral", "chat", ".ai", "-mini", "hugging", "yi-")  # of several names
@@ -916,11 +971,8 @@ def shortest_words(names: frozenset[str], scheme: int, ascii_only: bool) -> tupl
 @lru_cache(maxsize=1024)
 def name_pattern(names: frozenset[str], scheme: int, present: frozenset[str]) -> re.Pattern[str]:
     """The names that are present in a text in small letters, each under its kind."""
-    models, shared, makers, version = (
-        (MODELS, SHARED, MAKERS, VERSION)
-        if scheme == 1
-        else (MODELS_2, SHARED_2, MAKERS_2, VERSION_2)
-    )
+    models, shared, makers, _ = names_of_scheme(scheme)
+    version = VERSION if scheme == 1 else VERSION_2
     rest = r"(?:-[a-z0-9.]{1,20}+){0,4}+(?![a-z0-9])"
     apart = r"(?![a-z0-9]|-[a-z])"
     if scheme > 1:
@@ -958,7 +1010,7 @@ def sort_name(
 ) -> str:
     """The kind that a name belongs to."""
     if scheme > 1:
-        word = ALIASES.get(word, word)
+        word = ALIASES_4.get(word, word)
     if word in shared or word in SATELLITES:
         return "shared"
     if word in makers:
@@ -980,7 +1032,7 @@ def any_of(words: Iterable[str]) -> str:
 def names_borne(names: frozenset[str]) -> frozenset[str]:
     """The shared names that models of a run bear: claude, where claude-2 plays."""
     stems = {found[0] for name in names if (found := re.match("[a-z]+", name.lower()))}
-    return frozenset(stems & set(SHARED_2))
+    return frozenset(stems & set(SHARED_4))
 
 
 def kind_of_name(found: re.Match[str], names: frozenset[str], scheme: int, capital: bool) -> str:
@@ -1008,7 +1060,7 @@ def plain_name(name: str) -> str:
     """A name in small letters, without its version and in Latin letters where it has a Latin form."""
     for word in KNOWN_WORDS:
         if name.startswith(word):
-            return ALIASES.get(word, word)
+            return ALIASES_4.get(word, word)
     return name
 
 

@@ -22,6 +22,7 @@ from parley.match.claims import (
     CAPITAL,
     CASED,
     CONFIGURATION,
+    CONTEXT_WEIGHED,
     EITHER,
     EMPLOYED,
     JOINS,
@@ -43,6 +44,7 @@ from parley.match.claims import (
     searched_words,
     shortest_words,
 )
+from parley.match.context import Words, score_name, split_for_context
 from parley.match.evidence import find_evidence
 from parley.match.folding import Folded, fold_for_search
 from parley.match.lexicon import Tagged, tag_text
@@ -52,6 +54,10 @@ from parley.rules.pool import Seat
 KIND_OF_SIGN = {sign: kind for kind, sign in SIGNS.items()}
 MASK = "[name withheld]"
 BEFORE, AFTER = 320, 200  # how far from a name its claim can reach
+# Log odds by the words around a name: above the first, they make a claim; below the second, a claim
+# that a rule has found is none.
+CLAIMED, UNCLAIMED = 3.0, -1.5
+SHOWN_BEFORE, SHOWN_AFTER = 3, 2  # words of a claim that is on record for its context
 NEAR = 300  # how far from a masked name others of its family are masked, too
 UNSEEN = (
     "No rule can see a name in leetspeak, backwards, encoded, spelled out or in an acrostic, nor "
@@ -106,7 +112,7 @@ class NamesInText:
         self.text, self._scheme = text, scheme
         self.found: list[FoundName] = []
         self.hidden: dict[int, tuple[int, int]] = {}  # number of a name: the span of its claim
-        folded = Folded(text) if scheme == 1 else fold_for_search(text, closed_words(names))
+        folded = Folded(text) if scheme == 1 else fold_for_search(text, closed_words(names, scheme))
         lowered = lower_text(folded.text)
         # Almost no text holds a name, so this check has to be fast.
         for word in shortest_words(names, scheme, lowered.isascii()):
@@ -185,6 +191,8 @@ class NamesInText:
                 self.hidden.setdefault(number, claim.span())
         if self._scheme > 1:
             self._weigh_evidence()
+            if self._scheme >= CONTEXT_WEIGHED:
+                self._weigh_context()
             self._hide_joined()
             self._hide_kin()
         self._spans = {
@@ -212,6 +220,28 @@ class NamesInText:
                 )
                 if claim and not self._is_denied(claim[0], place):
                     self.hidden[number] = claim
+
+    def _weigh_context(self) -> None:
+        """What the words around a name make likely: names that no rule has found are claimed, and
+        what a rule has found by mistake is not."""
+        for start, end in merge_windows(self._places, len(self._signed)):
+            words: Words | None = None
+            first, last = bisect_left(self._places, start), bisect_left(self._places, end)
+            for number in range(first, last):
+                if self._stays(number) or self._signed[self._places[number]] == SIGNS["model"]:
+                    continue  # a name of this run that is a plain word is left to the rules
+                if words is None:
+                    words = split_for_context(self._signed, start, end)
+                place = self._places[number]
+                at = bisect_left(words.starts, place)
+                score = score_name(words, at, KIND_OF_SIGN[self._signed[place]])
+                if score > CLAIMED and number not in self.hidden:
+                    begin = words.starts[max(0, at - SHOWN_BEFORE)]
+                    after = min(at + SHOWN_AFTER, len(words.starts) - 1)
+                    finish = words.starts[after] + len(words.words[after])
+                    self.hidden[number] = begin, max(place + 1, min(finish, end))
+                elif score < UNCLAIMED and self._only is None:
+                    self.hidden.pop(number, None)
 
     def _is_denied(self, start: int, place: int) -> bool:
         """Whether a claim is quoted, denied or about somebody else."""
@@ -460,9 +490,9 @@ def lower_text(text: str) -> str:
 
 
 @lru_cache(maxsize=256)
-def closed_words(names: frozenset[str]) -> frozenset[str]:
+def closed_words(names: frozenset[str], scheme: int = SCHEME) -> frozenset[str]:
     """The names as letters alone: what spaced letters or look-alikes may make up."""
-    words = {re.sub("[^a-z]", "", name) for name in searched_words(names, SCHEME)}
+    words = {re.sub("[^a-z]", "", name) for name in searched_words(names, scheme)}
     return frozenset(word for word in words if len(word) >= 3)
 
 
