@@ -268,10 +268,10 @@ class Fragile(Game):
 
 
 BAD = {
-    "RunsUnsaid": "write `runs_code = True` into the task",
-    "Sleeps": "await its referee",
+    "RunsUnsaid": "write `runs_code = True` in the task",
+    "Sleeps": "await methods of its referee",
     "Forgets": "not awaited",
-    "Gambles": "chance",
+    "Gambles": "referee.rng",
     "Unordered": "set",
     "AsksSet": "set",
     "Remembers": "state",

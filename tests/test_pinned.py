@@ -49,6 +49,7 @@ MATCHES = {  # task, parameters, who sits where, seat by seat
         "guesser injector guesser random",
     ),
     "qa": ("qa", {"shots": 0}, "student"),
+    "os_tasks": ("os_tasks", {"turns": 3}, "solver"),
     "prisoners_dilemma": (str(FOLDER / "prisoners_dilemma.py"), {}, "tit-for-tat random"),
     "poem": (str(FOLDER / "poem.yaml"), {}, "writer forger judge"),
 }
@@ -313,6 +314,11 @@ players.4 age 0
 players.4 comprehension 0
 players.4 confusion 1
 players.4 first_guess None
+""",
+    "os_tasks": """
+4375f352 b4ac43d5
+agent success 0
+agent turns 2
 """,
     "qa": """
 40ba3cf0

@@ -8,7 +8,7 @@ from tests.config.test_task_catalogue import GAME
 
 def test_a_task_is_checked_by_its_path(tmp_path):
     done = parley("check", EXAMPLE, cwd=tmp_path)
-    assert "every cut of the record resumes to the same end" in done.out
+    assert "a match resumed at any point ends the same way" in done.out
     assert "prisoners_dilemma passed all checks" in done.err
     data = parley("check", EXAMPLE, "--set", "rounds=1", "--json", cwd=tmp_path).json
     assert data["task"] == "prisoners_dilemma"

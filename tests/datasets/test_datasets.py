@@ -281,7 +281,7 @@ WRONG = {
         {"text": "x", "solution": "y"},
         r"row 2: .*nearest.* text, (tests|cases) .*; found text, solution; .*--column",
     ),
-    "no object": ([1], r"row 2: wanted an object with .*; found list"),
+    "no object": ([1], r"row 2: expected an object with .*; found list"),
     "no tests": (
         PLAIN | {"tests": []},
         (
@@ -339,10 +339,10 @@ def test_files_that_cannot_be_read_say_why(tmp_path):
         "torn.jsonl.gz": "cannot be read",
         "no.jsonl": "line 1: not valid JSON",
         "latin.json": "cannot be read",
-        "one.json": "wanted a list",
+        "one.json": "expected a list",
         "short.csv": "row 1: the number of fields differs",
-        "empty.jsonl": "is empty; wanted prompt",
-        "x.txt": r"wanted a file that ends in \.jsonl, \.json, \.csv, \.parquet, \.xml",
+        "empty.jsonl": "is empty; expected prompt",
+        "x.txt": r"expected a file that ends in \.jsonl, \.json, \.csv, \.parquet, \.xml",
         "folder": "has no file that ends in .jsonl",
         "gone.jsonl": "cannot be read",
     }.items():
@@ -554,7 +554,7 @@ def test_a_check_runs_every_reference_and_tells_which_fail(tmp_path):
     assert (done.json["items"], done.json["checked"], done.json["item_type"]) == (4, 3, "Problem")
     assert done.json["failed"] == [
         {"id": "bad", "fault": "test 2: AssertionError"},
-        {"id": "3", "fault": "case 1: another output"},
+        {"id": "3", "fault": "case 1: wrong output"},
     ]
     told = command("datasets", "check", path, cwd=tmp_path, code=5).out
     assert told.splitlines()[-1] == f"{path}: 4 items of type Problem read; 3 checked, 2 failed"

@@ -53,25 +53,25 @@ def test_a_file_in_any_form_is_a_dictionary(tmp_path, name, content, words):
 @pytest.mark.parametrize(
     ("name", "content", "fault"),
     [
-        ("a.txt", "", "is empty; wanted one word per line"),
+        ("a.txt", "", "is empty; expected one word per line"),
         (
             "a.txt",
             "海阔天空\tmany\n",
             r"a.txt, line 1: the frequency must be 0 or more, not 'many'",
         ),
         ("a.txt", "海阔天空\n空前绝后\t-1\n", "line 2: the frequency must be"),
-        ("a.txt", "\t12\n", "line 1: wanted a word"),
+        ("a.txt", "\t12\n", "line 1: expected a word"),
         ("a.txt", "一二三\n", "has 1 word, but none of 4 characters"),
-        ("a.json", {"word": "海阔天空"}, "wanted a list"),
+        ("a.json", {"word": "海阔天空"}, "expected a list"),
         (
             "a.json",
             ["海阔天空", {"idiom": "空前绝后"}],
-            "row 2: wanted a word or an object with `word`; found idiom",
+            "row 2: expected a word or an object with `word`; found idiom",
         ),
-        ("a.json", [4], "row 1: wanted a word or an object with `word`; found int"),
+        ("a.json", [4], "row 1: expected a word or an object with `word`; found int"),
         ("a.json", [{"word": "海阔天空", "frequency": None}], "the frequency must be"),
         ("a.json", "no json", "not valid JSON"),
-        ("a.xls", "海阔天空", "wanted a file that ends in .txt, .jsonl"),
+        ("a.xls", "海阔天空", "expected a file that ends in .txt, .jsonl"),
     ],
 )
 def test_what_is_wrong_with_a_dictionary_is_said_with_its_place(tmp_path, name, content, fault):
@@ -222,6 +222,6 @@ def test_a_registry_out_of_reach_is_said_with_what_to_do(monkeypatch, tmp_path):
     monkeypatch.setattr(dictionaries, "IDIOMS", nowhere)
     with pytest.raises(
         UsageError,
-        match=r"none.zip cannot be had from the package parley-no-such.*set PARLEY_NONE=",
+        match=r"none.zip could not be downloaded from the package parley-no-such.*set PARLEY_NONE=",
     ):
         open_references(IdiomSolitaire())

@@ -121,7 +121,7 @@ def test_what_is_wrong_with_two_files_is_said(folder):
     wrong("but IWSLT17.TED.tst2015.en-zh.zh.xml is not in the same folder")
     other = folder / "talks.xml"
     other.write_text(good)
-    wrong("wanted two files with names like NAME.en-zh.en.xml", other)
+    wrong("expected two files with names like NAME.en-zh.en.xml", other)
 
 
 def segments(body):
@@ -229,7 +229,10 @@ def test_rows_of_the_hub_are_segments_too(tmp_path):
         ({"translation": {"de": "a", "en": "b", "fr": "c"}}, "found de, en, fr"),
         ({"translation": "a"}, "found str"),
         ({"translation": {"de": "a", "en": None}}, "reference must be text, not NoneType"),
-        ({"text": "a"}, "row 2: wanted a column `translation`, as in the rows before; found text"),
+        (
+            {"text": "a"},
+            "row 2: expected a column `translation`, as in the rows before; found text",
+        ),
     ],
 )
 def test_a_row_that_does_not_fit_is_named(tmp_path, row, words):

@@ -444,7 +444,7 @@ def test_a_file_of_questions_is_known_by_its_columns(tmp_path):
 
 WRONG = {
     "no such choice": (PLAIN | {"answer": "E"},
-                       r"row 2 \(.*\): answer 'E' is not a choice: wanted a letter from A to D"),
+                       r"row 2 \(.*\): answer 'E' is not a choice: expected a letter from A to D"),
     "a number too high": (PLAIN | {"answer": 4}, "answer '4' is not a choice"),
     "no answer": (PLAIN | {"answer": ""}, "answer is empty"),
     "null": (PLAIN | {"answer": None}, "answer must be text, not NoneType"),
@@ -615,11 +615,11 @@ def test_examples_that_are_not_there_are_an_error_only_if_they_were_wanted(tmp_p
     )
     assert open_references(QA(shots=0)) == {}
     for params, dataset, words in [
-        ({"shots": 5}, None, "wanted 5 worked examples, but the dataset has none"),
+        ({"shots": 5}, None, "needed 5 worked examples, but the dataset has none"),
         (
             {"shots": 9},
             "samples",
-            "wanted 9 worked examples, but samples has only 8 whose questions are not asked",
+            "needed 9 worked examples, but samples has only 8 whose questions are not asked",
         ),
     ]:
         with pytest.raises(UsageError, match=words):

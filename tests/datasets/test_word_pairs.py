@@ -340,8 +340,8 @@ def test_what_is_wrong_with_a_list_is_said_with_its_row(tmp_path, text, said):
             {"a": "cake", "b": "bread", "synonyms_a": {"x": 1}},
             "row 1 .*synonyms_a must be a list of words, not dict",
         ),
-        (["cake"], "row 1: wanted an object"),
-        (["cake", "bread", "food", "more"], "row 1: wanted an object"),
+        (["cake"], "row 1: expected an object"),
+        (["cake", "bread", "food", "more"], "row 1: expected an object"),
     ],
 )
 def test_what_is_wrong_with_a_row_of_json_is_said(tmp_path, row, said):

@@ -156,7 +156,7 @@ def attack():
     ),
     "calls_of_another_machine": Attack(
         "def attack():\n    if os.uname().machine != 'x86_64': os.kill(os.getpid(), 31); os.abort()\n    return call(0x40000000 + 39)",
-        "the program ended itself", "died",
+        "the program exited", "died",
     ),
     "writes_to_the_system": Attack(
         """
@@ -210,7 +210,7 @@ def attack():
     "sees_others": Attack("def attack(): return sum(works(os.kill, pid, 0) for pid in range(1, 5000) if pid != os.getpid()) > @others@"),
     "daemon": Attack(f"def attack():\n    exec({DAEMON!r}, globals())\n    time.sleep(0.1)\n    return False"),
     "daemon_while_defined": Attack(f"{DAEMON}\ndef attack(): return False"),
-    "daemon_and_gone": Attack(f"{DAEMON}\ntime.sleep(0.1)\nos._exit(0)", "the program ended itself", "died"),
+    "daemon_and_gone": Attack(f"{DAEMON}\ntime.sleep(0.1)\nos._exit(0)", "the program exited", "died"),
     "inherited_descriptors": Attack(
         """
 def attack():

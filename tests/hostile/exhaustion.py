@@ -223,8 +223,8 @@ def attack():
     "recursion": Attack(
         "def deep(n): return deep(n + 1)\ndef attack():\n    sys.setrecursionlimit(10 ** 9)\n    deep(0)\n    return True", "", slow=True
     ),
-    "reads_nowhere": Attack("def attack():\n    ctypes.string_at(0)\n    return True", "the program ended itself (signal 11)", "died"),
-    "aborts": Attack("def attack():\n    os.abort()", "the program ended itself", "died"),
+    "reads_nowhere": Attack("def attack():\n    ctypes.string_at(0)\n    return True", "the program exited (signal 11)", "died"),
+    "aborts": Attack("def attack():\n    os.abort()", "the program exited", "died"),
     "answers_too_much": Attack("def answer(x): return 'x' * (64 << 20)", "ValueError"),
     "doubles_its_lists": Attack("def answer(x):\n    found = []\n    for _ in range(60): found = [found, found]\n    return found", "", slow=True),
     "buffers_of_the_kernel": Attack(

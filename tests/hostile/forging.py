@@ -237,7 +237,7 @@ for module in list(sys.modules.values()):
     "huge_number": Attack("def answer(x): return 10 ** 200_000"),
     "half_characters": Attack("def answer(x): return '\\udcff\\ud800'", tests=("assert answer(20) == '42'", "print(answer(3))\nassert 0")),
     "no_text_at_all": Attack("def answer(x):\n    frame(b'\\xff\\xfe\\x00')\n    time.sleep(1)", NOT_DATA),
-    "giant_frame": Attack("def answer(x):\n    os.write(4, b'\\xff\\xff\\xff\\xff' + b'x' * 100_000)\n    time.sleep(9)", "the program breaks off", "died"),
+    "giant_frame": Attack("def answer(x):\n    os.write(4, b'\\xff\\xff\\xff\\xff' + b'x' * 100_000)\n    time.sleep(9)", "the program closed its connection", "died"),
     "endless_small_frames": Attack(
         """
 import threading
@@ -257,9 +257,9 @@ def answer(x):
     return None
 """,
     ),
-    "prints_pass_and_goes": Attack("print('PASS')\nsys.stdout.flush()\nos._exit(0)", "the program ended itself", "died"),
+    "prints_pass_and_goes": Attack("print('PASS')\nsys.stdout.flush()\nos._exit(0)", "the program exited", "died"),
     "goes_when_called": Attack("def answer(x):\n    frame({'passed': True})\n    os._exit(0)", ""),
-    "hangs_up": Attack("def answer(x):\n    os.close(3); os.close(4)\n    time.sleep(9)", "the program breaks off", "died"),
+    "hangs_up": Attack("def answer(x):\n    os.close(3); os.close(4)\n    time.sleep(9)", "the program closed its connection", "died"),
     "looks_for_what_is_expected": Attack(
         """
 import gc
@@ -301,7 +301,7 @@ def answer(x):
     ),
     "numbers_that_collide": Attack(
         "def answer(x):\n    return {k * (2**61 - 1): 0 for k in range(3)} and frame(json.dumps({'ok': {'d': [[{'i': hex(k * (2**61 - 1))}, 0] for k in range(110_000)]}}).encode())",
-        "the test breaks off", "died", slow=True,
+        "the test crashes", "died", slow=True,
     ),
     "range_without_end": Attack("def answer(x): return range(10 ** 15)", "", tests=("assert list(answer(20)) == [42]",), slow=True),
     "fraction_without_end": Attack(

@@ -259,7 +259,7 @@ def test_once_the_run_is_stopping_nothing_new_is_asked():
 
 def test_code_is_run_isolated_or_not_at_all_and_its_result_is_replayed():
     cast = {Seat("coder"): says("```python\nanswer = 41\n```")}
-    with pytest.raises(SandboxError, match="isolated or not at all"):
+    with pytest.raises(SandboxError, match="in a sandbox or not at all"):
         play(games.Running(), cast)
     ran, tape = [], MemoryRecord()
 
@@ -302,9 +302,11 @@ def test_scores_for_strangers_unknown_metrics_and_infinity_are_refused():
     ):
         with pytest.raises(TaskError):
             check_scores(games.Echo(), scores, cast)
-    with pytest.raises(TaskError, match=r"'pts' is not .*; play begins in games.py, line \d+$"):
+    with pytest.raises(TaskError, match=r"'pts', but .*; play is defined in games.py, line \d+$"):
         check_scores(games.Echo(), {GUESTS[0]: {"pts": 1}}, cast)
-    with pytest.raises(TaskError, match=r"range .*; metrics begins in .*; play begins in games.py"):
+    with pytest.raises(
+        TaskError, match=r"range .*; metrics is defined in .*; play is defined in games.py"
+    ):
         check_scores(games.Echo(), {GUESTS[0]: 1000}, cast)
     assert check_scores(games.Echo(), {GUESTS[0]: 100 + 1e-9}, cast) == {
         GUESTS[0]: {"points": 100},

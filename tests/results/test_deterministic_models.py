@@ -152,7 +152,7 @@ def test_a_deterministic_endpoint_is_found_out_and_its_differences_are_ranked(na
     assert any("more repeats add no information" in line for line in told)
     text = result.render()
     assert "deterministic: " in text
-    assert "a temperature above 0, more items, or other orders" in text
+    assert "a temperature above 0, more items, or other seat orders" in text
     leading = result.data["leading"]
     ranks = {
         (rank["role"], rank["alias"]): (rank["low"], rank["high"])

@@ -34,7 +34,7 @@ def test_a_name_that_is_no_part_of_a_file_name_is_refused(name):
 
 
 def test_roles_must_be_the_parameters_of_the_rule():
-    with pytest.raises(TaskError, match=r"wanted \['a'\], found \['b'\]"):
+    with pytest.raises(TaskError, match=r"expected \['a'\], found \['b'\]"):
 
         class Wrong(games.Game):
             roles = {"a": Role()}
@@ -93,7 +93,7 @@ def test_items_are_described_by_items_and_a_stratum_is_one_of_their_fields():
     with pytest.raises(TypeError):
         Items(WordPair, 3)
     for wrong in (Loose, Loose("1"), WordPair("1", "a", "b"), str):
-        with pytest.raises(TaskError, match="wanted a frozen dataclass with a field `id`"):
+        with pytest.raises(TaskError, match="expected a frozen dataclass with a field `id`"):
             Items(wrong)
 
 
@@ -331,9 +331,9 @@ def test_two_parts_of_one_name_are_found_when_the_class_is_made():
         (Metric("m", 0, float("inf"), epsilon=1), "must be finite"),
         (Metric("m", 0, "1", epsilon=1), "high must be a number, not '1'"),
         (Metric("m", 0, 1, epsilon=1, roles=("b",)), "unknown contestant role 'b'"),
-        (Metric("m", 0, 1, epsilon=1, roles="a"), r"roles is a tuple: roles=\('a',\)"),
-        (Metric("m", 0, 1, epsilon=1, better="more"), "better is 'higher' or 'lower'"),
-        ("m", "wants Metric"),
+        (Metric("m", 0, 1, epsilon=1, roles="a"), r"roles must be a tuple: write roles=\('a',\)"),
+        (Metric("m", 0, 1, epsilon=1, better="more"), "better must be 'higher' or 'lower'"),
+        ("m", "must return objects like Metric"),
     ],
 )
 def test_metrics_are_checked_before_a_run(metric, said, tmp_path):
@@ -347,5 +347,5 @@ def test_metrics_need_different_names_and_one_at_least():
     twice = define(metrics=lambda self, seats: [games.POINTS, games.POINTS])()
     with pytest.raises(TaskError, match="two metrics are called 'points'"):
         parley.run(twice, ["bot/null"])
-    with pytest.raises(TaskError, match="returns no metric"):
+    with pytest.raises(TaskError, match="must return at least one Metric"):
         parley.run(define(metrics=lambda self, seats: [])(), ["bot/null"])

@@ -134,7 +134,7 @@ def test_a_shell_that_does_not_start_ends_a_run_before_anything_is_asked(
 ):
     monkeypatch.setattr("parley.sandbox.shell.python", lambda: "/nonexistent/python")
     asked = []
-    with pytest.raises(SandboxError, match="a shell did not start"):
+    with pytest.raises(SandboxError, match="the shell did not start"):
         run(task, {"me": lambda view: asked.append(1) or "true"}, store=tmp_path)
     assert not asked
     assert not list(tmp_path.glob("*.parley"))

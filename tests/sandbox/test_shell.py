@@ -833,7 +833,7 @@ asyncio.run(main())
 
 def test_a_shell_that_cannot_start_says_why(monkeypatch):
     monkeypatch.setattr("parley.sandbox.shell.python", lambda: "/nonexistent/python")
-    with pytest.raises(SandboxError, match=r"a shell did not start: .*nonexistent"):
+    with pytest.raises(SandboxError, match=r"the shell did not start: .*nonexistent"):
         ran("true")
     monkeypatch.setattr(shutil, "which", lambda name: None)
     with pytest.raises(SandboxError, match="bubblewrap is not installed"):

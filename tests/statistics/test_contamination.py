@@ -217,9 +217,13 @@ def rising(dataset="quiz", more=()):
 @pytest.mark.parametrize(
     ("given", "reference", "note"),
     [
-        (rising()[:3], (), "no verdict: 3 models with accuracy and score, at least 4 are needed"),
-        ([*rising()[:3], ModelPoint("x", "quiz", None, 3.0)], (), "no verdict: 3 models"),
-        (rising(), ["m0", "m1", "m2"], "no verdict: 3 models of the reference set"),
+        (
+            rising()[:3],
+            (),
+            "no verdict: at least 4 models with accuracy and score are needed, found 3",
+        ),
+        ([*rising()[:3], ModelPoint("x", "quiz", None, 3.0)], (), "no verdict: at least 4 models"),
+        (rising(), ["m0", "m1", "m2"], "no verdict: at least 4 models of the reference set"),
         (
             [ModelPoint(f"m{i}", "quiz", 50.0, float(i)) for i in range(6)],
             (),
@@ -273,7 +277,7 @@ def test_each_model_counts_on_the_datasets_that_it_has():
             [*rising(), ModelPoint("x", "quiz", math.nan, 50.0)],
             (),
             0.05,
-            "x on quiz: .* finite numbers, found .nan, 50.0.; None is for",
+            "x on quiz: .* finite numbers, found .nan, 50.0.; use None for",
         ),
         ([*rising(), ModelPoint("x", "quiz", 50.0, math.inf)], (), 0.05, "finite"),
         (
@@ -282,7 +286,7 @@ def test_each_model_counts_on_the_datasets_that_it_has():
             0.05,
             "cannot be negative",
         ),
-        ([*rising(), ModelPoint("m0", "quiz", 50.0, 50.0)], (), 0.05, "m0 on quiz is there twice"),
+        ([*rising(), ModelPoint("m0", "quiz", 50.0, 50.0)], (), 0.05, "m0 on quiz appears twice"),
         (rising(), ["m9"], 0.05, "unknown model in the reference set 'm9'"),
         (rising(), (), 0.5, "between 0 and 0.5"),
     ],
@@ -470,16 +474,16 @@ def test_matched_controls_cover():
 
 def test_what_a_matched_control_refuses():
     one = means("a", "quiz", (50.0, 50.0))
-    with pytest.raises(UsageError, match="on the suspect's dataset 'quiz', found 'other'"):
+    with pytest.raises(UsageError, match="on the same dataset as the suspect, 'quiz', not 'other'"):
         compare_with_control(one, means("b", "other", (50.0, 50.0)))
     with pytest.raises(UsageError, match="another model"):
         compare_with_control(one, one)
     with pytest.raises(
         UsageError,
-        match="a on quiz: accuracy of question 'all' is in percent, from 0 to 100; found nan",
+        match="a on quiz: accuracy of question 'all' must be a percentage from 0 to 100, not nan",
     ):
         means("a", "quiz", (math.nan, 50.0))
-    with pytest.raises(UsageError, match=r"score of question 'all' .* found 101"):
+    with pytest.raises(UsageError, match=r"score of question 'all' .* not 101"):
         means("a", "quiz", (50.0, 101))
 
 

@@ -273,7 +273,7 @@ def test_the_order_of_roles_before_a_judge_is_balanced_over_matches(task, item):
 def test_wrong_parameters_are_refused_at_once():
     for wrong, words in (
         ({"rounds": 0}, "at least 1"),
-        ({"pair": "chinese"}, "pair: wanted a pair of languages like en-zh"),
+        ({"pair": "chinese"}, "pair: expected a pair of languages like en-zh"),
         ({"pair": "en-chinse"}, "pair: unknown language 'chinse'; did you mean 'chinese'"),
         ({"pair": "en-"}, "unknown language ''"),
         ({"pair": "en-eng"}, "found English twice"),

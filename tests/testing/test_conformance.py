@@ -51,7 +51,7 @@ def test_a_task_with_items_is_checked_on_them():
     check_task(
         games.Spelling(), items=[games.Word("1", "cat"), games.Word("2", "horse")], seeds=(1, 2)
     )
-    with pytest.raises(TaskError, match="no samples of Word: give some"):
+    with pytest.raises(TaskError, match="no bundled samples of Word: pass some"):
         check_task(games.Spelling())
 
 
@@ -62,7 +62,7 @@ def test_a_task_with_bundled_items_is_checked_on_these():
 def test_a_seat_without_a_score_is_found():
     with pytest.raises(TaskError, match="Player 2 has no score in any match"):
         check_task(games.ForgetsSecond(), seeds=(1, 2))
-    with pytest.raises(TaskError, match="Player 1 never gets a score 'style', and Player 2 always"):
+    with pytest.raises(TaskError, match="Player 1 never gets a score 'style', but Player 2 always"):
         check_task(games.ForgetsMetric(), seeds=(1, 2))
 
 
@@ -76,7 +76,7 @@ def test_a_task_inside_a_function_cannot_be_checked_elsewhere():
     class Inner(games.Echo):
         pass
 
-    with pytest.raises(TaskError, match="top of a file"):
+    with pytest.raises(TaskError, match="top level of a file"):
         check_task(Inner(), seeds=(1,))
 
 

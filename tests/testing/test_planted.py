@@ -112,23 +112,24 @@ def test_abilities_are_planted_by_options():
 def test_a_role_can_be_looked_at_alone():
     order = ["bot/hunter:strength=0.9", "bot/hunter:strength=0.2"]
     check_planted(Hunt(), order, runs=50, only="seeker")
-    with pytest.raises(AssertionError, match=r"\(hider\) is not found by all runs together"):
+    with pytest.raises(AssertionError, match=r"\(hider\): not found even when all runs are pooled"):
         check_planted(Hunt(), order, runs=50)
 
 
 def test_the_wrong_order_is_refused_with_a_table():
-    with pytest.raises(AssertionError, match=r"the wrong way round in 100\.0% of runs") as wrong:
+    with pytest.raises(AssertionError, match=r"100\.0% of runs find the opposite") as wrong:
         check_planted(
             PublicGoods(rounds=1), ["bot/altruist", "bot/random", "bot/free-rider"], runs=50
         )
-    assert "altruist > free-rider (players) is not found by all runs together: -10.00" in str(
-        wrong.value
+    assert (
+        "altruist > free-rider (players): not found even when all runs are pooled (difference -10"
+        in str(wrong.value)
     )
-    assert "p of all runs" in str(wrong.value)
+    assert "p (all runs)" in str(wrong.value)
 
 
 def test_equals_that_are_not_are_refused():
-    with pytest.raises(AssertionError, match=r"are declared different in 100\.0%"):
+    with pytest.raises(AssertionError, match=r"100\.0% of runs find a difference"):
         check_planted(PublicGoods(rounds=1), [["bot/free-rider", "bot/random"]], runs=50)
 
 
@@ -155,7 +156,7 @@ def test_a_statistic_that_declares_15_percent_of_equals_different_is_caught(monk
     check_planted(PublicGoods(rounds=1), [["bot/random", "bot/random"]])
     monkeypatch.setattr(estimates, "compare_models", declaring(0.15))
     with pytest.raises(
-        AssertionError, match=r"random = random \(2\) \(players\) are declared different in 1"
+        AssertionError, match=r"random = random \(2\) \(players\): 1\d.* of runs find a difference"
     ):
         check_planted(PublicGoods(rounds=1), [["bot/random", "bot/random"]])
 
@@ -164,7 +165,7 @@ def test_a_statistic_that_declares_15_percent_of_equals_different_is_caught(monk
     ("order", "options", "wanted"),
     [
         (["bot/free-rider"], {}, "at least two bots"),
-        (["bot/free-rider", "vllm/some-model"], {}, "those of bots"),
+        (["bot/free-rider", "vllm/some-model"], {}, "only bots"),
         (["bot/free-rider", "bot/free-rder"], {}, "did you mean 'free-rider'"),
         (["bot/free-rider", "bot/altruist:strength=1"], {}, "strength"),
         (["bot/free-rider", "bot/altruist"], {"metric": "pay"}, "did you mean 'payoff'"),
@@ -197,7 +198,7 @@ def test_the_check_itself_is_neither_flaky_nor_blind(seed, monkeypatch):
     order = ["bot/free-rider", ["bot/random", "bot/random", "bot/random"], "bot/altruist"]
     check_planted(PublicGoods(rounds=2), order, seed=seed)
     monkeypatch.setattr(estimates, "compare_models", declaring(0.15))
-    with pytest.raises(AssertionError, match="are declared different"):
+    with pytest.raises(AssertionError, match="of runs find a difference"):
         check_planted(PublicGoods(rounds=2), order, seed=seed)
 
 

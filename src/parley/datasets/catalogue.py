@@ -99,7 +99,7 @@ def load_items(reference: str, kind: type, columns: Columns | None = None) -> li
             )
     rows = list(load_rows(reference, kind))
     if not rows:
-        raise UsageError(f"dataset {reference} is empty; wanted {describe_columns(kind)}")
+        raise UsageError(f"dataset {reference} is empty; expected {describe_columns(kind)}")
     return make_items(rows, kind, columns)
 
 
@@ -188,7 +188,7 @@ def item_type_of_dataset(reference: str, columns: Columns | None = None) -> type
             raise UsageError(f"dataset {reference} is empty: add rows or choose another dataset")
         if not isinstance(first.row, Mapping):
             raise UsageError(
-                f"{first.where}: wanted an object with named fields, "
+                f"{first.where}: expected an object with named fields, "
                 f"found {type(first.row).__name__}; add --task TASK to say which task the items "
                 "are for"
             )

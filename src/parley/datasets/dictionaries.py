@@ -77,13 +77,13 @@ def load_word_list(name: str) -> Words:
         )
     if file_ending(file) != ".txt" and file_ending(file) not in ENDINGS:
         raise UsageError(
-            f"dictionary {name}: wanted a file that ends in .txt, {', '.join(ENDINGS)}"
+            f"dictionary {name}: expected a file that ends in .txt, {', '.join(ENDINGS)}"
         )
     rows = read_word_lines(file) if file_ending(file) == ".txt" else read_file_rows(file)
     words = word_frequencies(rows)
     if not words:
         raise UsageError(
-            f"dictionary {name} is empty; wanted one word per line, "
+            f"dictionary {name} is empty; expected one word per line, "
             f"or a JSON list of words or of objects like {{'word': …}}"
         )
     return words
@@ -119,7 +119,7 @@ def word_frequencies(rows: Iterable[LocatedRow]) -> Words:
         if not isinstance(word, str) or not word.strip():
             said = ", ".join(map(str, row)) if isinstance(row, dict) else type(row).__name__
             raise UsageError(
-                f"{where}: wanted a word or an object with `word`; found {said or 'nothing'}"
+                f"{where}: expected a word or an object with `word`; found {said or 'nothing'}"
             )
         try:
             count = int(often)

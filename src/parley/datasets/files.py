@@ -75,7 +75,7 @@ def read_file_rows(file: Path) -> Iterator[LocatedRow]:
     """The rows of one file."""
     if file_ending(file) not in ENDINGS:
         raise UsageError(
-            f"dataset {file}: wanted a file that ends in {', '.join(ENDINGS)} (or one of these "
+            f"dataset {file}: expected a file that ends in {', '.join(ENDINGS)} (or one of these "
             "with .gz), or a folder of such files"
         )
     match file_ending(file):
@@ -116,7 +116,7 @@ def parse_rows(text: str, file: Path) -> Iterator[Any]:
             found = [found]
         if not isinstance(found, list):
             raise UsageError(
-                f"dataset {file}: wanted a list of items, found {type(found).__name__}"
+                f"dataset {file}: expected a list of items, found {type(found).__name__}"
             )
         yield from found
     else:

@@ -23,7 +23,7 @@ def item_from_row(row: Any, kind: type, where: str, number: int | str) -> Any:
     wanted = item_fields(kind)
     if not isinstance(row, Mapping):
         raise UsageError(
-            f"{where}: wanted an object with {', '.join(wanted)}, found {type(row).__name__}"
+            f"{where}: expected an object with {', '.join(wanted)}, found {type(row).__name__}"
         )
     row = {"id": str(number), **{str(name): value for name, value in row.items()}}
     needed = [

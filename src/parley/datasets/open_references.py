@@ -61,7 +61,7 @@ def select_examples(wanted: Demonstrations, played: PlayedItems) -> ExampleColle
         )
         wanted_text = plural(count, "worked example") if count else "worked examples"
         raise UsageError(
-            f"wanted {wanted_text}, but {there}: choose another source with "
+            f"needed {wanted_text}, but {there}: choose another source with "
             "--set shots_from=NAME (or PATH), or set shots=0"
         )
     return ExampleCollection(source, left, count, len(found) - len(left))

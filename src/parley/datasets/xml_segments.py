@@ -32,7 +32,7 @@ def aligned_segments(file: Path, read: Callable[[Path], str]) -> Iterator[dict[s
     named = NAME.fullmatch(file.name)
     if named is None or named["language"] not in (named["source"], named["target"]):
         raise UsageError(
-            f"dataset {file}: wanted two files with names like NAME.en-zh.en.xml and "
+            f"dataset {file}: expected two files with names like NAME.en-zh.en.xml and "
             "NAME.en-zh.zh.xml"
         )
     source, target = (parallel_file(file, named, named[which]) for which in ("source", "target"))

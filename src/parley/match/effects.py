@@ -1,5 +1,5 @@
-"""What a script does besides asking: it runs programs and looks things up. Results are data and go
-into the record."""
+"""What a script can do besides asking: run programs and look things up. Results are data and are
+recorded."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from parley.rules.references import DrawOrder, look_up
 from parley.rules.task import Task
 
 Execute = Callable[[Mapping[str, Any]], Awaitable[Any]]
-SAME = ("output", "status", "timed_out")  # what a repeated command has to give again
+SAME = ("output", "status", "timed_out")  # must be the same when a command is repeated
 
 
 class Effects:
-    """Performs the effects of one match, each of them once: a replay takes results from the
+    """Performs the effects of one match, each of them once; a replay takes results from the
     record."""
 
     def __init__(
@@ -39,12 +39,12 @@ class Effects:
             draw_order,
         )
         self._count = 0
-        # what the match did in its shell before it was interrupted, with the results on record
+        # shell commands from before the interruption, with their recorded results
         self._behind: list[tuple[Mapping[str, Any], Any]] = []
 
     async def perform(self, effect: RunProgram | LookUp, round: int) -> Any:
-        """A result from the record, else from the sandbox or the work; it is on record when this
-        returns."""
+        """The result from the record, otherwise from the sandbox or the work of reference. It is
+        recorded when this returns."""
         number, self._count = self._count, self._count + 1
         asked: Any
         if isinstance(effect, RunProgram):
@@ -52,13 +52,16 @@ class Effects:
         else:
             asked, what = (
                 [effect.work, effect.question, *effect.given],
-                f"question to the {effect.work}",
+                f"question to {effect.work}",
             )
         digest = blake2b(orjson.dumps(asked, option=orjson.OPT_SORT_KEYS), digest_size=16).digest()
         kept = self._record.effect(round, number)
         if kept is not None:
             if kept[0] != digest:
-                raise ReplayError(f"after round {round}: the record was made with another {what}")
+                raise ReplayError(
+                    f"after round {round}: the script asks for another {what} than on record; "
+                    "the rule, a prompt or the random seed has changed"
+                )
             if isinstance(effect, RunProgram) and asked.get("kind") == "shell":
                 self._behind.append((asked, kept[1]))
             return kept[1]
@@ -81,20 +84,21 @@ class Effects:
             found = await self._execute(asked)
             if any(found.get(key) != result.get(key) for key in SAME):
                 raise ShellDiffers(
-                    f"request {number} of {len(behind)} to its shell, repeated in a fresh one, "
-                    f"gave something else"
+                    f"request {number} of {len(behind)} to the shell gave another result when it "
+                    "was repeated in a new shell"
                 )
 
     async def _run_program(self, run: RunProgram) -> Any:
-        """Run it in the sandbox; a failure of the sandbox is no result."""
+        """Run a program in the sandbox; a failure of the sandbox is an error, not a result."""
         if not self._runs_code:
             raise TaskError(
-                f"{self._task} wants to run a program: write `runs_code = True` into the task"
+                f"{self._task} runs a program but does not declare it: write `runs_code = True` "
+                "in the task"
             )
         if self._execute is None:
             raise SandboxError(
-                f"{self._task} wants to run code, and there is no sandbox: model-written code "
-                f"runs isolated or not at all"
+                f"{self._task} runs model-written code, which runs in a sandbox or not at all: "
+                "pass `execute=Sandbox().execute`"
             )
         return await self._execute(run.program)
 

@@ -131,7 +131,7 @@ class Match:
                 except TaskError as wrong:
                     line = locate_exception(wrong, file_of_task(self.task))
                     raise TaskError(f"{wrong} ({line})" if line else str(wrong)) from wrong
-                # whatever a script raises, it is the task that is at fault
+                # any other exception of a script is a mistake in the task
                 except BaseException as wrong:
                     where = f"{self.task.name}, after round {self.referee.round}"
                     fault = describe_exception(wrong, file_of_task(self.task))
@@ -155,7 +155,7 @@ class Match:
             return self._effects.perform(effect, self.referee.round)
         found = type(effect).__name__
         raise TaskError(
-            f"{self.task.name} awaited {found}; a script may await its referee and nothing else"
+            f"{self.task.name} awaited {found}: a script may only await methods of its referee"
         )
 
     async def conduct(self, asks: tuple[Ask[Any], ...]) -> dict[Seat, Any]:
@@ -192,14 +192,14 @@ class Match:
             for reply in disclosing:
                 self._mask.add_reply(reply)
         self._circulate()
-        # Circulation: back to the rule, which says who is told what, and whether the match goes on.
+        # Circulation: back to the rule, which decides who sees what, and whether to continue.
         values = {seat: answer.value for (seat, _), answer in zip(selected, answers, strict=True)}
         if silent := [str(seat) for seat, value in values.items() if value is NOTHING]:
             raise Forfeit(f"{' and '.join(silent)} gave no readable reply in round {referee.round}")
         return values
 
     async def _answer(self, seat: Seat, ask: Ask[Any]) -> Answer:
-        """One seat's reply in readable form, asked for again a bounded number of times."""
+        """One seat's reply in readable form, after a limited number of attempts."""
         round, hint, conversation = (
             self.referee.round,
             ask.expect.hint,
@@ -208,7 +208,7 @@ class Match:
         messages: list[Message] = []
         violations: list[Violation] = []
         disclosing: list[str] = []
-        # a reader may have its own words, in another language say
+        # a reader may have its own prompt for this, in another language say
         own: Prompt | None = getattr(ask.expect, "again", None)
         free = self._always and bool(hint)  # the first reply is free, the second takes the form
         first_said = ""
@@ -223,7 +223,7 @@ class Match:
                     Violation(round, seat, attempt, "identity", claim.said, "masked")
                     for claim in found.claims
                 ]
-                if self._mask.masking.scheme == 1:  # as such runs were played
+                if self._mask.masking.scheme == 1:  # how old runs were played
                     said = found.masked
             last = attempt == ask.attempts + free - 1
             if free and attempt == 0:
@@ -252,15 +252,15 @@ class Match:
         return Answer(ask.default, messages, violations, disclosing)
 
     async def _reply(self, seat: Seat, ask: Ask[Any], attempt: int, free: bool) -> Reply:
-        """A reply from the record, else from the participant; it is on record when this returns."""
+        """The reply from the record, otherwise from the participant. It is recorded when this
+        returns."""
         conversation, round = self.pool.conversations[seat], self.referee.round
         kept = self.record.call(round, seat, attempt)
         if kept is not None:
             if kept.view_digest != conversation.digest:
                 raise ReplayError(
-                    f"round {round}, {seat}: the record was made with other words "
-                    f"shown to this seat; "
-                    "the rule, a prompt or the seed has changed since"
+                    f"round {round}, {seat}: this seat would be shown another text than on "
+                    "record; the rule, a prompt or the random seed has changed"
                 )
             return kept.reply
         self._call.check_running()
@@ -291,8 +291,8 @@ class Match:
         return reply
 
     def _deliver(self, seats: tuple[Seat, ...], text: str) -> list[tuple[tuple[Seat, ...], str]]:
-        """The referee's words for each group of seats that reads the same: names are masked, and
-        judges are shown hidden characters."""
+        """The referee's text for each group of seats that reads the same: names are masked, and
+        hidden characters are made visible for judges."""
         groups = self._mask.deliver(seats, text)
         if text.isascii() or show_hidden(text) == text:
             return groups
@@ -309,7 +309,7 @@ class Match:
         return self.task.roles[seat.role].instrument and scheme >= HIDDEN_SHOWN
 
     def _add_hint(self, text: str, hint: str) -> str:
-        """A question with the hint at its form, unless the first reply is free."""
+        """A question with the hint on its form, unless the first reply is free."""
         return f"{text}\n\n{hint}" if hint and not self._always else text
 
     def _with_hint(self, example: Example) -> Example:
@@ -320,14 +320,14 @@ class Match:
         return self._prompts.get(prompt.name, prompt).render(values).strip()
 
     def _check_awaited(self, *awaited: Ask[Any] | RunProgram | LookUp) -> None:
-        """Refuse questions that a script made but did not await: they would silently not be
-        asked."""
+        """Refuse questions that a script created but did not await: they would never be asked."""
         unawaited = self.referee.unawaited
         for effect in awaited:
             unawaited.pop(id(effect), None)
         if unawaited:
             raise TaskError(
-                f"{self.task.name}: a question was not awaited; write `await referee.ask(…)`"
+                f"{self.task.name}: a call of the referee was not awaited; write "
+                "`await referee.ask(…)` (the same for `run` and `consult`)"
             )
 
     def _outcome(
@@ -349,13 +349,13 @@ class Match:
 
 
 def collect_task_words(task: Task, item: Any, prompts: Mapping[str, Prompt]) -> str:
-    """All words that come from the task, its parameters, its prompts and its item."""
+    """All text that comes from the task: its parameters, prompts and item."""
     texts = [prompt.text for prompt in {**type(task).prompts(), **prompts}.values()]
     return str((task.params, item, texts))
 
 
 class ReadResult(NamedTuple):
-    """What reading one reply gave: a value that stands, or a fault and its consequence."""
+    """The result of reading one reply: a value that counts, or a fault and its consequence."""
 
     value: Any
     settled: bool
@@ -367,8 +367,8 @@ class ReadResult(NamedTuple):
 def read_reply(
     ask: Ask[Any], said: str, cut: bool, last: bool, repair_json: bool = True
 ) -> ReadResult:
-    """Read a reply. Text that the token limit cut is asked for again; other values that can be read
-    in spite of it are kept."""
+    """Read a reply. If the token limit cut a text, the seat is asked again; other values that can
+    still be read are kept."""
     try:
         value = ask.expect.read(said)
     except Unreadable as unreadable:
@@ -380,10 +380,10 @@ def read_reply(
             and not cut
             and (meant := repair_object(said)) is not None
         ):
-            # what is broken beyond that stays unreadable, for the reason found first
+            # if the repaired object is wrong too, the first fault counts
             with suppress(Exception):
                 return ReadResult(ask.expect.read(meant), True, "repaired", fault, "kept")
-    except Exception as wrong:  # a reader that breaks has not read it
+    except Exception as wrong:  # a reader that raises has not read the reply
         kind, fault = Unreadable.kind, f"it cannot be read ({type(wrong).__name__})"
     else:
         if not cut:

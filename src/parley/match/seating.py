@@ -1,4 +1,5 @@
-"""What a script gets and returns: seats by role, and scores that fit what the task declares."""
+"""The arguments and the result of a script: seats by role, and scores that match the declared
+metrics."""
 
 from __future__ import annotations
 
@@ -13,50 +14,57 @@ from parley.rules.task import Metric, Task
 
 
 def seats_by_role(task: Task, cast: Mapping[Seat, Any]) -> dict[str, Seat | list[Seat] | None]:
-    """The arguments of a script: by role one seat, None, or a list."""
+    """The arguments of a script: for each role a seat, None, or a list of seats."""
     seats: dict[str, Seat | list[Seat] | None] = {}
     for name, role in task.roles.items():
         found = sorted(seat for seat in cast if seat.role == name)
         if len(found) not in role.sizes or found != role.seats(name, len(found)):
-            raise TaskError(f"{task.name}: role {name!r} takes {role.size_text} seats, got {found}")
+            seated = ", ".join(map(str, found)) or "none"
+            raise TaskError(
+                f"{task.name}: role {name!r} needs {role.size_text} "
+                f"seat{'' if role.size_text == '1' else 's'}, found {seated}"
+            )
         seats[name] = found if role.largest > 1 else found[0] if found else None
     return seats
 
 
 def seat_counts(cast: Mapping[Seat, Any], task: Task) -> dict[str, int]:
-    """How many seats each role has."""
     return {name: sum(seat.role == name for seat in cast) for name in task.roles}
 
 
 def check_metrics(task: Task, metrics: Sequence[Metric]) -> None:
-    """Refuse metrics that no statistics can use."""
+    """Refuse metrics that cannot be analysed."""
     if not metrics:
-        raise TaskError(f"{task.name}: metrics() returns no metric; the first one is the primary")
+        raise TaskError(
+            f"{task.name}: metrics() must return at least one Metric; the first is the primary one"
+        )
     for metric in metrics:
         if not isinstance(metric, Metric):
             raise TaskError(
-                f"{task.name}: metrics() wants Metric(name, low, high, epsilon), found "
-                f"{metric!r:.80}"
+                f"{task.name}: metrics() must return objects like Metric(name, low, high, "
+                f"epsilon), not {metric!r:.80}"
             )
         where = f"{task.name}: metric {metric.name!r:.80}"
         if not isinstance(metric.name, str) or not metric.name.strip():
-            raise TaskError(f"{where}: a metric has a name, which is a text")
+            raise TaskError(f"{where}: the name of a metric must be text that is not empty")
         for name in ("low", "high", "epsilon"):
             value = getattr(metric, name)
             if isinstance(value, bool) or not isinstance(value, int | float):
                 raise TaskError(f"{where}: {name} must be a number, not {value!r:.80}")
         if not (math.isfinite(metric.low) and math.isfinite(metric.high)):
-            raise TaskError(f"{where}: low and high must be finite: intervals need a range")
-        # a parameter may leave one possible value only
+            raise TaskError(f"{where}: low and high must be finite, because intervals need a range")
+        # low == high is allowed: a parameter may leave only one possible value
         if metric.low > metric.high or not 0 < metric.epsilon < math.inf:
             raise TaskError(
                 f"{where} needs low <= high and epsilon > 0, found low={metric.low:g}, "
                 f"high={metric.high:g}, epsilon={metric.epsilon:g}"
             )
         if metric.better not in ("higher", "lower"):
-            raise TaskError(f"{where}: better is 'higher' or 'lower', not {metric.better!r:.80}")
+            raise TaskError(
+                f"{where}: better must be 'higher' or 'lower', not {metric.better!r:.80}"
+            )
         if isinstance(metric.roles, str):
-            raise TaskError(f"{where}: roles is a tuple: roles=({metric.roles!r},)")
+            raise TaskError(f"{where}: roles must be a tuple: write roles=({metric.roles!r},)")
         contestants = [name for name, role in task.roles.items() if not role.instrument]
         for role in metric.roles:
             if role not in contestants:
@@ -69,7 +77,7 @@ def check_metrics(task: Task, metrics: Sequence[Metric]) -> None:
 def check_scores(
     task: Task, scores: Any, cast: Mapping[Seat, Any]
 ) -> dict[Seat, dict[str, float | None]]:
-    """Check a script's scores against what the task declares; return them by seat and metric."""
+    """Check a script's scores against the task's metrics; return them by seat and metric."""
     metrics = {metric.name: metric for metric in task.metrics(seat_counts(cast, task))}
     primary = next(iter(metrics))
     if not isinstance(scores, Mapping):
@@ -80,7 +88,8 @@ def check_scores(
     contestants = [seat for seat in cast if not task.roles[seat.role].instrument]
     if strangers := [str(seat) for seat in scores if seat not in contestants]:
         raise TaskError(
-            f"{task.name}: {', '.join(strangers)} cannot be scored: no contestant sits there"
+            f"{task.name}: play returned a score for {', '.join(strangers)}, but only contestants "
+            f"can be scored: {', '.join(map(str, contestants))}"
         )
     table: dict[Seat, dict[str, float | None]] = {}
     for seat in contestants:
@@ -88,8 +97,8 @@ def check_scores(
         by_name = given if isinstance(given, Mapping) else {primary: given}
         if extra := by_name.keys() - metrics.keys():
             raise TaskError(
-                f"{task.name}: score {min(map(str, extra))!r} is not among its metrics "
-                f"{list(metrics)}{locate_method(task, 'play')}"
+                f"{task.name}: play returned a score {min(map(str, extra))!r}, but metrics() "
+                f"declares only {', '.join(metrics)}{locate_method(task, 'play')}"
             )
         table[seat] = {
             name: check_range(by_name.get(name), metric, f"{task.name}, {seat}", task)
@@ -100,7 +109,7 @@ def check_scores(
 
 
 def check_range(value: Any, metric: Metric, where: str, task: Task) -> float | None:
-    """Check that a score lies in its metric's range; missing stays missing."""
+    """Check that a score is in its metric's range; None stays None."""
     if value is None:
         return None
     slack = 1e-9 * max(1.0, abs(metric.low), abs(metric.high))

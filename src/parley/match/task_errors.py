@@ -1,4 +1,4 @@
-"""What a method of a task raises by mistake becomes an error that names the task and the line."""
+"""Turn unexpected exceptions of a task's methods into errors that name the task and the line."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from parley.rules.task import Task
 
 @contextmanager
 def errors_of_task(task: Task | type[Task], method: str) -> Iterator[None]:
-    """Around a call of a task's method: whatever it raises by mistake becomes a TaskError."""
+    """Turn any exception that is not Parley's own into a TaskError."""
     try:
         yield
     except ParleyError:
@@ -24,16 +24,16 @@ def errors_of_task(task: Task | type[Task], method: str) -> Iterator[None]:
 
 
 def locate_method(task: Task, method: str) -> str:
-    """Where a method of a user's task begins: `; play begins in game.py, line 12`; empty where it
-    is not in a file of theirs."""
+    """Where a method of a user's task is defined: `; play is defined in game.py, line 12`; empty if
+    it is not in a user's file."""
     code = getattr(inspect.unwrap(getattr(type(task), method)), "__code__", None)
     if code is None or is_foreign(code.co_filename):
         return ""
-    return f"; {method} begins in {file_name(code.co_filename)}, line {code.co_firstlineno}"
+    return f"; {method} is defined in {file_name(code.co_filename)}, line {code.co_firstlineno}"
 
 
 def file_of_task(task: Task | type[Task]) -> str | None:
-    """The file that defines a task; None where it has none, as in a notebook."""
+    """The file that defines a task; None if there is none, as in a notebook."""
     kind = task if isinstance(task, type) else type(task)
     found: str | None = vars(sys.modules[kind.__module__]).get("__file__")
     return found

@@ -35,7 +35,7 @@ class Items:
         known = {each.name for each in fields(self.type)} if is_class else set()
         if "id" not in known or not self.type.__dataclass_params__.frozen:
             raise TaskError(
-                f"items: wanted a frozen dataclass with a field `id`, found {self.type!r:.80}"
+                f"items: expected a frozen dataclass with a field `id`, found {self.type!r:.80}"
             )
         for name in (*self.picks.values(), *filter(None, [self.stratum])):
             if name not in known:

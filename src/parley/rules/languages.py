@@ -106,11 +106,11 @@ def parse_language_pair(said: str) -> tuple[Language, Language]:
             if found
             else f"found {said!r}"
         )
-        raise UsageError(f"wanted a pair of languages like en-zh; {why}")
+        raise UsageError(f"expected a pair of languages like en-zh; {why}")
     return check_different(*found.pop())
 
 
 def check_different(source: Language, target: Language) -> tuple[Language, Language]:
     if source == target:
-        raise UsageError(f"wanted two different languages, found {source.name} twice")
+        raise UsageError(f"expected two different languages, found {source.name} twice")
     return source, target

@@ -132,18 +132,18 @@ def decode(value: Any, kind: Any, where: str) -> Any:
         return value
     if kind in PLAIN:
         if type(value) is not kind:
-            raise ValueError(f"{where}: wanted {kind.__name__}, found {value!r:.80}")
+            raise ValueError(f"{where}: expected {kind.__name__}, found {value!r:.80}")
         return value
     origin, inner = get_origin(kind), get_args(kind)
     if origin in (Union, UnionType):
         return decode_union(value, inner, where)
     if origin is Literal:
         if value not in inner:
-            raise ValueError(f"{where}: wanted one of {inner}, found {value!r:.80}")
+            raise ValueError(f"{where}: expected one of {inner}, found {value!r:.80}")
         return value
     if is_dataclass(kind) and isinstance(kind, type):
         if not isinstance(value, Mapping):
-            raise ValueError(f"{where}: wanted {kind.__name__}, found {value!r:.80}")
+            raise ValueError(f"{where}: expected {kind.__name__}, found {value!r:.80}")
         missing = [
             each.name
             for each in fields(kind)
@@ -160,14 +160,14 @@ def decode(value: Any, kind: Any, where: str) -> Any:
         )
     if origin in (dict, Mapping):
         if not isinstance(value, Mapping):
-            raise ValueError(f"{where}: wanted a mapping, found {value!r:.80}")
+            raise ValueError(f"{where}: expected a mapping, found {value!r:.80}")
         return {
             decode(key, inner[0], where): decode(each, inner[1], f"{where}.{key}")
             for key, each in value.items()
         }
     if origin in (list, Sequence) or (origin is tuple and inner[1:] == (...,)):
         if not isinstance(value, list | tuple):
-            raise ValueError(f"{where}: wanted a list, found {value!r:.80}")
+            raise ValueError(f"{where}: expected a list, found {value!r:.80}")
         found = [decode(each, inner[0], f"{where}[{n}]") for n, each in enumerate(value)]
         return found if origin is list else tuple(found)
     raise TaskError(

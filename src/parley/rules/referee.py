@@ -332,7 +332,8 @@ class Referee:
                 )
         if len(set(seats)) != len(seats) or not seats:
             raise TaskError(
-                f"wanted one or more different seats, found {', '.join(map(str, seats)) or 'none'}"
+                "expected one or more different seats, found "
+                f"{', '.join(map(str, seats)) or 'none'}"
             )
         return seats
 

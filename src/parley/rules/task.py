@@ -210,7 +210,7 @@ class Task:
         if wanted != list(cls.roles):
             raise TaskError(
                 f"{cls.__name__}.play must take one argument for each role after the referee: "
-                f"wanted {list(cls.roles)}, found {wanted}"
+                f"expected {list(cls.roles)}, found {wanted}"
             )
         if not any(not role.instrument for role in cls.roles.values()):
             raise TaskError(

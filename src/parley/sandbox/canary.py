@@ -104,7 +104,7 @@ def look(port, abstract, places, unwritten):
 
 
 def proved(first: First) -> None:
-    """Refuse a sandbox in which anything is within reach that should not be."""
+    """Refuse a sandbox in which programs can reach anything that they should not."""
     places = sorted({*PRIVATE, str(Path.home()), os.getcwd()})
     abstract = f"parley-canary-{os.urandom(8).hex()}"
     with socket.create_server(("127.0.0.1", 0)) as server, socket.socket(socket.AF_UNIX) as local:
@@ -119,25 +119,24 @@ def proved(first: First) -> None:
         for place, there in zip(places, found["places"], strict=True)
         if there and there == identity(place)
     ]
+    exposed = sorted(set(found["variables"]) - HARMLESS)
     breaches = {
-        "the network can be reached": found["network"],
-        "sockets of this machine can be reached": found["sockets"],
-        f"{', '.join(seen)} of this machine can be seen": seen,
-        f"files can be written in {', '.join(found['written'])}": found["written"],
-        "it runs as root": found["uid"] == 0 and os.getuid() == 0,
-        "it has rights of root": found["rights"],
-        "it can gain rights": found["gain"],
+        "programs can reach the network": found["network"],
+        "programs can reach sockets of this machine": found["sockets"],
+        f"programs can see {', '.join(seen)} of this machine": seen,
+        f"programs can write files in {', '.join(found['written'])}": found["written"],
+        "programs run as root": found["uid"] == 0 and os.getuid() == 0,
+        "programs have root capabilities": found["rights"],
+        "programs can gain privileges": found["gain"],
         "system calls are not filtered": seccomp.known() and found["filter"] != 2,
-        "other processes can be seen": found["processes"] > 4,
-        "its memory is not limited": found["space"] != first.limits.space,
-        f"it sees {', '.join(sorted(set(found['variables']) - HARMLESS))} of the environment": set(
-            found["variables"]
-        )
-        - HARMLESS,
+        "programs can see other processes": found["processes"] > 4,
+        "memory is not limited": found["space"] != first.limits.space,
+        f"programs can see {', '.join(exposed)} in the environment": exposed,
     }
     if reached := [what for what, found_so in breaches.items() if found_so]:
         raise SandboxError(
-            f"the sandbox ({first.kind.name}) does not hold: {'; '.join(reached)}. No code was run"
+            f"the sandbox ({first.kind.name}) does not isolate programs: {'; '.join(reached)}. "
+            "No model-written code was run"
         )
 
 
@@ -161,10 +160,10 @@ def looked(first: First, arguments: list[Any]) -> dict[str, Any]:
                 if "ok" not in reply:
                     break
         except (Gone, Late):
-            reply = {"error": "it did not answer", "words": program.ended(by_itself=True).end}
+            reply = {"error": "no answer", "words": program.ended(by_itself=True).end}
     if "ok" not in reply:
         raise SandboxError(
-            f"the sandbox ({first.kind.name}) could not be tried out: "
+            f"the sandbox ({first.kind.name}) could not be tested: "
             f"{reply['error']}: {reply['words']}"
         )
     return dict(reply["ok"]["d"])

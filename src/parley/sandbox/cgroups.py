@@ -1,4 +1,4 @@
-"""A bound on the memory of a whole sandbox, kept by the kernel, where this process may set one."""
+"""A kernel limit on the memory of a whole sandbox, if this process may set one."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ class Group:
         ]
 
     def kills(self) -> int:
-        """How many processes the kernel has ended because the group held too much."""
+        """The number of processes that the kernel has killed because the group was out of
+        memory."""
         for name in ("memory.events", "memory.oom_control"):
             with suppress(OSError, ValueError, KeyError):
                 return int(
@@ -51,15 +52,15 @@ class Group:
 
 
 def limited_group(most: int, system: Path = SYSTEM, own: str | None = None) -> Group | None:
-    """A new group with so many bytes, in the first or the second form of control groups; None where
-    that is not allowed."""
+    """A new group limited to `most` bytes, with control groups v1 or v2; None if that is not
+    allowed."""
     own = Path("/proc/self/cgroup").read_text() if own is None else own
     for line in own.splitlines():
         number, names, place = line.split(":", 2)
         if "memory" in names.split(","):
             group = made(system / "memory" / place.lstrip("/"), "memory.limit_in_bytes", most)
         elif number == "0" and not names:
-            # a group with processes of its own has no limited ones below it: beside it, then
+            # a group with its own processes cannot have limited ones below it, so make a sibling
             here = system / place.lstrip("/")
             group = made(here if here == system else here.parent, "memory.max", most)
         else:
@@ -81,13 +82,13 @@ def made(above: Path, name: str, most: int) -> Group | None:
         return None
     try:
         if not (folder / name).exists() or not os.access(folder / "cgroup.procs", os.W_OK):
-            raise OSError("this hierarchy bounds no memory")
+            raise OSError("this hierarchy cannot limit memory")
         (folder / name).write_text(str(most))
         for swap, value in (("memory.swap.max", 0), ("memory.memsw.limit_in_bytes", most)):
             with suppress(OSError):  # swap would only slow the machine down
                 if (folder / swap).exists():
                     (folder / swap).write_text(str(value))
-        # one may enter it
+        # check that a process may enter it
         subprocess.run(
             Group(folder).around(["true"]), env={}, stderr=subprocess.DEVNULL, check=True
         )

@@ -1,5 +1,5 @@
-"""Where a run's programs go: a proven sandbox, about as many at a time as there are processors, and
-doubtful ones once more."""
+"""Run a run's programs in a tested sandbox, about as many at a time as there are processors; retry
+programs with a doubtful result."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from parley.sandbox.shells import Shells
 from parley.sandbox.talk import Leash
 from parley.sandbox.trials import Trial, trial_of
 
-TURN = 0.3  # seconds after which a program no longer keeps the next one waiting
-LONG = 8  # programs at a time that have had their turn and go on beside others
+TURN = 0.3  # seconds after which the next program may start
+LONG = 8  # maximum number of programs that run longer than TURN at a time
 
 
 class Sandbox:
-    """Runs what models write. It starts, and proves itself, with the first program. Programs of
-    kind `shell` go to a shell by its name."""
+    """Runs model-written code. It starts and tests itself with the first program. Programs of kind
+    `shell` go to a shell by its name."""
 
     def __init__(
         self,
@@ -50,8 +50,8 @@ class Sandbox:
         self._slots, self._long = asyncio.Semaphore(self.jobs), 0
 
     async def execute(self, program: Mapping[str, Any]) -> dict[str, Any]:
-        """The verdict on a program, as data. What speaks against the machine and not against the
-        program is an error."""
+        """The verdict on a program, as data. Raises SandboxError if the machine, not the program,
+        is at fault."""
         if program.get("kind") == "shell":
             self._refuse_no_shell()
             return await self._shells.execute(program)
@@ -68,8 +68,7 @@ class Sandbox:
         return verdict.as_data()
 
     async def _in_turn(self, trial: Trial, again: bool = False) -> Verdict:
-        """Try a program when it is its turn. One that takes long, and perhaps only sleeps, soon
-        goes on beside others instead of before them."""
+        """Run a program when it is its turn. One that takes long soon lets others start."""
         async with self._slots:
             work = asyncio.create_task(self._tried(trial, again))
             try:
@@ -124,10 +123,9 @@ class Sandbox:
             first.close()
 
     def _open(self, doubted: bool = False) -> tuple[First, Judges]:
-        """Start the first process where none is running, and try out what it keeps from its
-        programs.
+        """Start the first process if none is running, and test its isolation.
 
-        One that is doubted has to show that it still works.
+        If `doubted`, a running one must show that it still works.
         """
         with self._opening:
             if self._closed:
@@ -144,7 +142,7 @@ class Sandbox:
                 self._group = limited_group(min(most, machine_memory() * 3 // 4))
             if self.kind is None:
                 first = started(self.choice, self.limits, self._group)
-            else:  # what stood before stands again, and nothing weaker
+            else:  # restart the same kind, nothing weaker
                 first = tried_out(self.kind, self.limits, self._group)
             if self.choice != "none":
                 try:
@@ -164,20 +162,19 @@ class Sandbox:
 
     @property
     def bounded(self) -> bool:
-        """Whether the kernel bounds the memory of all programs together."""
+        """Whether the kernel limits the memory of all programs together."""
         return self._group is not None
 
     def open(self) -> Kind:
-        """Start and prove it now, before anything is paid for what it could not run; what it is."""
+        """Start and test the sandbox now, before the first paid call; returns its kind."""
         return self._open()[0].kind
 
     async def prove(self) -> Kind:
-        """The same, beside whatever else is going on."""
+        """The same, without blocking the event loop."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, self.open)
 
     async def prove_shell(self) -> None:
-        """Start a shell and close it, so that one that cannot start is found before anything is
-        paid."""
+        """Start a shell and close it, to find out before the first paid call if it works."""
         self._refuse_no_shell()
         name = "tried out"
         asked = {"kind": "shell", "shell": name, "do": "prepare", "command": "true"}
@@ -187,7 +184,7 @@ class Sandbox:
     def _refuse_no_shell(self) -> None:
         if self.choice != "bubblewrap":
             raise SandboxError(
-                f"a shell for models runs in bubblewrap only, and this run has chosen "
+                "a shell for models needs the sandbox bubblewrap, but this run uses "
                 f"{self.choice!r}: leave that option out"
             )
 
@@ -196,7 +193,7 @@ class Sandbox:
         await self._shells.close(name)
 
     def close(self) -> None:
-        """End what runs; nothing is left behind. Shells are closed before, by `close_shells`."""
+        """Stop all programs and clean up. Close shells first, with `close_shells`."""
         self._closed = True
         for leash in list(self._leashes):
             leash.pull()
@@ -208,7 +205,7 @@ class Sandbox:
 
 
 async def cancel(work: asyncio.Task[Verdict]) -> None:
-    """Cancel a trial, and wait until nothing of it is left."""
+    """Cancel a trial and wait until it is gone."""
     work.cancel()
     await asyncio.gather(work, return_exceptions=True)
 
@@ -219,8 +216,8 @@ def machine_memory() -> int:
 
 
 def started(choice: str, limits: Limits, group: Group | None) -> First:
-    """A first process of the chosen kind, with fresh namespaces for each program where the kernel
-    grants them."""
+    """Start a first process of the chosen kind, with new namespaces for each program if the kernel
+    allows it."""
     if choice == "none":
         return First(Bare(), limits)
     if choice in ("docker", "podman"):
@@ -232,7 +229,8 @@ def started(choice: str, limits: Limits, group: Group | None) -> First:
             return tried_out(Bubblewrap(nested=False, reason=str(nested)), limits, group)
         except SandboxError as wrong:
             raise SandboxError(
-                f"model-written code cannot be isolated here ({wrong}; {nested}): {REMEDY}"
+                f"model-written code cannot be isolated on this machine ({wrong}; {nested}): "
+                f"{REMEDY}"
             ) from None
 
 

@@ -1,5 +1,5 @@
-"""Judges that stay: one confined process a problem, which runs the tests of one program after the
-other."""
+"""Persistent judges: one confined process per problem, which runs the tests of one program after
+another."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Judges:
                 yield Sitting(Frames(ours), judge.talk)
         except OSError as wrong:
             self._retire(problem, judge)
-            raise SandboxError(f"a judge could not be asked: {wrong}") from None
+            raise SandboxError(f"the process that runs the tests is unreachable: {wrong}") from None
         except BaseException:
             self._retire(problem, judge)
             raise
@@ -70,7 +70,8 @@ class Judges:
             talk.send(problem, time.monotonic() + START)
         except (Gone, Late):
             raise SandboxError(
-                f"a judge did not take its problem: {talk.ended(by_itself=True).end}"
+                "the process that runs the tests did not accept its problem: "
+                f"{talk.ended(by_itself=True).end}"
             ) from None
         return talk
 

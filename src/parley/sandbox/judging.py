@@ -1,5 +1,5 @@
-"""A program is judged: its tests run in one sandbox, the program in another, and only calls and
-values pass between them."""
+"""Judge a program: its tests run in one sandbox, the program in another, and only calls and values
+pass between them."""
 
 from __future__ import annotations
 
@@ -14,19 +14,20 @@ from parley.sandbox.judges import Judges
 from parley.sandbox.process import First
 from parley.sandbox.talk import End, Gone, Late, Leash, Talk
 from parley.sandbox.trials import Trial
+from parley.tables import plural
 
-MOST_TOLD = 64 << 20  # bytes that a program may answer in all
+MOST_TOLD = 64 << 20  # maximum number of bytes in all answers of a program
 Guarantee = Literal["values", "inside"]
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What came of a program."""
+    """The result of judging a program."""
 
-    faults: tuple[str, ...]  # one a test, empty where it passed
+    faults: tuple[str, ...]  # one per test; empty if it passed
     guarantee: Guarantee = "values"
-    end: str = ""  # why it could not go on: timeout, memory, died
-    cpu: float = 0.0  # seconds of the program
+    end: str = ""  # why the program was stopped: timeout, memory, died
+    cpu: float = 0.0  # CPU seconds of the program
 
     @property
     def passed(self) -> bool:
@@ -38,8 +39,8 @@ class Verdict:
 
 
 class Doubtful(Exception):
-    """It may have been the machine: the program is tried once more, alone. Then the verdict counts,
-    if there is one."""
+    """The machine may be at fault: the program is run once more. Then the verdict counts, if there
+    is one."""
 
     def __init__(self, reason: str, verdict: Verdict | None = None) -> None:
         super().__init__(reason)
@@ -73,7 +74,7 @@ def by_values(first: First, trial: Trial, judges: Judges, leash: Leash) -> Verdi
                 except Gone:
                     return stopped(program.ended(by_itself=True), first, trial)
                 if program.received > MOST_TOLD:
-                    return Verdict(("the program answers without end",) * trial.count, end="died")
+                    return Verdict(("the program returns too much",) * trial.count, end="died")
         except Late:
             end = program.ended()
             verdict = Verdict(("no answer in time",) * trial.count, end="timeout", cpu=end.cpu)
@@ -81,7 +82,7 @@ def by_values(first: First, trial: Trial, judges: Judges, leash: Leash) -> Verdi
         except Gone:
             # Nothing but what the program returned can have brought it there, if it happens again.
             verdict = Verdict(
-                ("the test breaks off on what the program returns",) * trial.count, end="died"
+                ("the test crashes on what the program returns",) * trial.count, end="died"
             )
             raise Doubtful(
                 f"the process that runs the tests ended ({judge.ended().end})", verdict
@@ -91,22 +92,25 @@ def by_values(first: First, trial: Trial, judges: Judges, leash: Leash) -> Verdi
 
 
 def as_judged(said: bytes, trial: Trial, cpu: float) -> Verdict | None:
-    """The verdict in a judge's last words."""
+    """Parse the verdict of a judge."""
     try:
         found = json.loads(said)
         faults, uncrossable = tuple(plain(fault) for fault in found["faults"]), found["uncrossable"]
     except (ValueError, TypeError, KeyError, RecursionError):
-        raise Doubtful("the judge did not say what it found") from None
+        raise Doubtful("the process that runs the tests returned no result") from None
     if uncrossable:
         return None
     if len(faults) != trial.count:
-        raise Doubtful(f"the judge spoke of {len(faults)} tests, where there are {trial.count}")
+        raise Doubtful(
+            f"the process that runs the tests reported {len(faults)} results for "
+            f"{plural(trial.count, 'test')}"
+        )
     return Verdict(faults, "inside" if trial.evaluates else "values", cpu=cpu)
 
 
 def from_inside(first: First, trial: Trial, leash: Leash) -> Verdict:
-    """Tests in the program's own process: for those that hand over functions. The record says
-    so."""
+    """Run the tests in the program's own process, because they pass functions to it. The record
+    says so."""
     count = trial.count
     tests = {"setup": f"{trial.prelude}\n{trial.setup}", "tests": trial.tests}
     with first.process("program") as program:
@@ -123,7 +127,7 @@ def from_inside(first: First, trial: Trial, leash: Leash) -> Verdict:
         found = faults.get("ok")
         if not isinstance(found, list) or len(found) != count + 1:
             return Verdict(
-                ("the process of the program did not report on its tests",) * count,
+                ("the program's process did not report its test results",) * count,
                 "inside",
                 "died",
             )
@@ -133,7 +137,7 @@ def from_inside(first: First, trial: Trial, leash: Leash) -> Verdict:
 
 
 def by_output(first: First, trial: Trial, leash: Leash) -> Verdict:
-    """A script for each case: it gets its input, and what it prints is compared here."""
+    """Run the program once for each case: it reads its input, and its output is compared here."""
     faults: list[str] = []
     cpu = 0.0
     for given, wanted in trial.cases:
@@ -150,14 +154,14 @@ def by_output(first: First, trial: Trial, leash: Leash) -> Verdict:
             faults.append(fault_in(found))
         else:
             same = isinstance(found.get("ok"), str) and lines(found["ok"]) == lines(wanted)
-            faults.append("" if same else "another output")
+            faults.append("" if same else "wrong output")
     return Verdict(tuple(faults), cpu=cpu)
 
 
 def asked(
     program: Talk, message: Mapping[str, Any], ends: float, first: First, trial: Trial
 ) -> dict[str, Any] | Verdict:
-    """A program's answer, or the verdict where none comes."""
+    """A program's answer, or the verdict if it does not answer."""
     guarantee: Guarantee = "inside" if trial.tests else "values"
     try:
         program.send(encoded(message), ends)
@@ -169,36 +173,37 @@ def asked(
     except (Gone, ValueError, RecursionError):
         return stopped(program.ended(by_itself=True), first, trial, guarantee)
     return (
-        reply
-        if isinstance(reply, dict)
-        else {"error": "ValueError", "words": "an answer without form"}
+        reply if isinstance(reply, dict) else {"error": "ValueError", "words": "malformed answer"}
     )
 
 
 def stopped(end: End, first: First, trial: Trial, guarantee: Guarantee = "values") -> Verdict:
-    """The verdict on a program that has ended before its time, if it was its own doing."""
+    """The verdict on a program that ended early, if the program itself was the cause."""
     count, limits = trial.count, first.limits
     killed = end.end == f"signal {signal.SIGKILL:d}"
     memory = Verdict(
-        (f"more than {limits.memory >> 20} MB of memory",) * count, guarantee, "memory", end.cpu
+        (f"used more than {limits.memory >> 20} MB of memory",) * count,
+        guarantee,
+        "memory",
+        end.cpu,
     )
     if end.end == "memory" or (killed and end.peak > limits.memory):
         return memory
-    # how a busy machine counts is a little behind
+    # a busy machine reports CPU time a little late
     if end.end == "cpu" or (killed and end.cpu >= 0.8 * limits.cpu):
         return Verdict(
-            (f"more than {limits.cpu} s on the processor",) * count, guarantee, "timeout", end.cpu
+            (f"used more than {limits.cpu} s of CPU time",) * count, guarantee, "timeout", end.cpu
         )
-    how = "breaks off the conversation" if end.end == "not wanted" else f"ended itself ({end.end})"
+    how = "closed its connection" if end.end == "not wanted" else f"exited ({end.end})"
     died = Verdict((f"the program {how}",) * count, guarantee, "died", end.cpu)
     if not killed and not end.end.startswith("unable"):
         return died
     if first.short_of_memory():
-        raise Doubtful("a program was killed where its sandbox was short of memory", memory)
-    # If nothing but the program is there and it ends so again, it has brought it about; unless the
-    # machine is short of memory.
+        raise Doubtful("a program was killed because its sandbox was short of memory", memory)
+    # If it ends the same way again, the program is the cause, unless the machine is short of
+    # memory.
     raise Doubtful(
-        f"a program was ended from outside ({end.end})",
+        f"a program was killed from outside ({end.end})",
         None if first.machine_short_of_memory() else died,
     )
 
@@ -208,15 +213,15 @@ def fault_in(reply: Mapping[str, Any]) -> str:
 
 
 def plain(text: Any) -> str:
-    """Words of a program that can be stored and shown: no halves of characters, nothing that steers
-    a terminal."""
+    """Text of a program that can be stored and shown: without lone surrogates and control
+    characters."""
     return "".join(
         each if each.isprintable() or each in "\n\t" else "\ufffd" for each in str(text)[:400]
     )
 
 
 def lines(text: str) -> list[str]:
-    """What is printed, without regard to space at the ends of lines and of the text."""
+    """The lines of an output, without white space at the ends of lines and of the text."""
     return [line.rstrip() for line in text.rstrip().replace("\r\n", "\n").split("\n")]
 
 

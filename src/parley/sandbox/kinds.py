@@ -1,5 +1,4 @@
-"""The ways in which code can be kept apart, each as the command that starts the first process
-inside."""
+"""The kinds of sandbox, each with the command that starts the first process inside."""
 
 from __future__ import annotations
 
@@ -38,13 +37,13 @@ BOOT = (
 SETTINGS = {"PATH": "/usr/bin:/bin", "HOME": "/tmp", "LANG": "C.UTF-8", "PYTHONHASHSEED": "0"}
 REMEDY = (
     "install bubblewrap (on Debian and Ubuntu: apt-get install bubblewrap) and allow user "
-    "namespaces, or choose --sandbox docker or podman, or pass "
-    "--unsafe-run-code-without-isolation to run what models write without any protection"
+    "namespaces, or choose --sandbox docker or --sandbox podman, or pass "
+    "--unsafe-run-code-without-isolation to run model-written code without a sandbox"
 )
 
 
 class Kind(Protocol):
-    """A way to keep code apart."""
+    """A kind of sandbox."""
 
     @property
     def name(self) -> str: ...
@@ -77,7 +76,7 @@ class Bubblewrap:
     def command(self, limits: Limits) -> list[str]:
         found = shutil.which("bwrap")
         if found is None:
-            raise SandboxError(f"bubblewrap is not installed here: {REMEDY}")
+            raise SandboxError(f"bubblewrap is not installed: {REMEDY}")
         parts = [
             found,
             "--unshare-pid",
@@ -157,7 +156,7 @@ class Container:
     def command(self, limits: Limits) -> list[str]:
         found = shutil.which(self.name)
         if found is None:
-            raise SandboxError(f"{self.name} is not installed here: {REMEDY}")
+            raise SandboxError(f"{self.name} is not installed: {REMEDY}")
         parts = [found, "run", "--rm", "--interactive", "--pull", "missing", "--log-driver", "none"]
         parts += ["--network", "none", "--read-only", "--ipc", "private", "--shm-size", "1m"]
         parts += [
@@ -196,8 +195,8 @@ class Container:
 
 @dataclass
 class Bare:
-    """A process of this machine with limits, and no isolation: only where somebody has asked for it
-    in so many words."""
+    """A process of this machine with limits but without isolation: only if the user asks for it
+    explicitly."""
 
     name: ClassVar[str] = "none"
     environment: ClassVar[Mapping[str, str]] = SETTINGS
@@ -213,7 +212,7 @@ FLAGS = ("-s", "-S", "-P")  # nothing of the user's packages; the environment is
 
 
 def python() -> str:
-    """The interpreter itself, not a virtual environment's."""
+    """The base interpreter, not that of a virtual environment."""
     return f"{sys.base_prefix}/bin/python{sys.version_info[0]}.{sys.version_info[1]}"
 
 
@@ -240,7 +239,7 @@ def parents(place: str) -> list[str]:
 
 
 def private_uid(mapped: str) -> int:
-    """A user that nobody is, out of those that exist here: two runs should not share one."""
+    """A random unused user ID, so that two runs do not share one."""
     ranges = [
         (int(first), int(count))
         for first, _, count in (line.split() for line in mapped.splitlines())
@@ -248,7 +247,9 @@ def private_uid(mapped: str) -> int:
     first, count = max(ranges, key=lambda each: each[1])
     low, high = first + min(count // 2, 1 << 20), first + min(count, 1 << 31) - 2
     if high <= low:
-        raise SandboxError("there is no second user here that a program could run as")
+        raise SandboxError(
+            "programs must run as another user than Parley, but this machine has no free user ID"
+        )
     return random.SystemRandom().randint(low, high)
 
 

@@ -1,4 +1,4 @@
-"""The first process of a sandbox, seen from outside, and how it makes the confined ones."""
+"""The first process of a sandbox, seen from outside, and how it starts the confined ones."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from parley.sandbox.seccomp import filtering
 from parley.sandbox.talk import CLOSE, Gone, Late, Talk
 
 Role = Literal["program", "judge"]
-START = 30.0  # seconds for a sandbox to stand; a loaded machine is slow
+START = 30.0  # seconds for a sandbox to start; a loaded machine is slow
 
 
 SOURCES = sources("wire", "confine", "program", "judge", "taken", "zygote")
@@ -107,7 +107,7 @@ class First:
                 self._control.settimeout(START)
                 self._control.sendall(self._launched.boot)
                 if self._control.recv(5) != b"ready":
-                    raise OSError("it said nothing")
+                    raise OSError("no answer")
             except SandboxError:
                 self.close()
                 raise
@@ -120,7 +120,7 @@ class First:
                 ) from None
 
     def process(self, role: Role) -> Talk:
-        """A confined process, ready to be spoken to."""
+        """Start a confined process and wait until it is ready."""
         try:
             talk = self._started(role)
         except OSError as wrong:

@@ -88,10 +88,10 @@ class Shell:
                     raise
                 errors.seek(0)
                 why = errors.read(4096).decode("utf-8", "replace").strip() or wrong
-                raise SandboxError(f"a shell did not start: {why}") from None
+                raise SandboxError(f"the shell did not start: {why}") from None
         if "unable" in said:
             await self.close()
-            raise SandboxError(f"a shell did not start: {said['unable']}")
+            raise SandboxError(f"the shell did not start: {said['unable']}")
         return self
 
     def _launch(self, channel: int, errors: int) -> None:
@@ -119,10 +119,10 @@ class Shell:
         return json.dumps([sources(*MODULES), settings]).encode()
 
     async def run(self, command: str, timeout: float | None = None) -> dict[str, Any]:
-        """Run a model's command: its output, status, whether the output was cut, whether it ran out
-        of time.
+        """Run a model's command. The result has its output and status, and whether the output was
+        cut and the command timed out.
 
-        `restarted` says why the shell could not be kept, if so: files and most background processes
+        `restarted` says why the shell was restarted, if it was: files and most background processes
         stay, variables do not.
         """
         self.used = True
@@ -141,12 +141,12 @@ class Shell:
         language: Language = "bash",
         timeout: float | None = None,
     ) -> dict[str, Any]:
-        """Run a script of the task as root of the view, before the model is there. What it starts
-        goes on."""
+        """Run a script of the task as root of the view, before the model gets access. Processes
+        that it starts keep running."""
         if self.used:
             raise TaskError(
-                "a shell is prepared before its first command: "
-                "afterwards the model's processes could interfere"
+                "a shell must be prepared before its first command, because the model's processes "
+                "could interfere afterwards"
             )
         return await self._scripted("prepare", script, arguments, language, timeout)
 
@@ -157,11 +157,11 @@ class Shell:
         language: Language = "bash",
         timeout: float | None = None,
     ) -> dict[str, Any]:
-        """Run a script of the task on what the model has made of the view, in a process that has
-        nothing of the model's. `output` is its standard output, `errors` its standard error.
+        """Run a script of the task on the view as the model left it, in a process that the model
+        cannot influence. `output` is its standard output, `errors` its standard error.
 
-        Everything that the model left running stands still meanwhile; programs come from places
-        where it cannot write.
+        All processes of the model are stopped meanwhile; programs come from places where the model
+        cannot write.
         """
         return await self._scripted("check", script, arguments, language, timeout)
 
@@ -171,11 +171,11 @@ class Shell:
         for text in (script, *arguments):
             if len(text.encode("utf-8", "replace")) > LONGEST_SCRIPT or "\0" in text:
                 raise TaskError(
-                    f"a script or an argument has more than {LONGEST_SCRIPT} bytes, or a zero "
+                    f"a script or an argument must have at most {LONGEST_SCRIPT} bytes and no zero "
                     f"byte: {text[:80]!r}"
                 )
         if language not in ("bash", "python"):
-            raise TaskError(f"a script is in bash or python, not in {language!r}")
+            raise TaskError(f"the language of a script must be bash or python, not {language!r}")
         asked = {"do": do, "command": script, "arguments": arguments, "language": language}
         return await self._asked(asked, timeout)
 
@@ -188,15 +188,15 @@ class Shell:
                     2 * (seconds + SETTLED) + GRACE,  # a check may be repeated
                 )
                 if "unable" in said:
-                    raise SandboxError(f"a shell could not be checked: {said['unable']}")
+                    raise SandboxError(f"the shell could not be checked: {said['unable']}")
                 return said
-            except BaseException:  # cancelled, too: nobody knows any more what is going on inside
+            except BaseException:  # also if cancelled: the state inside is unknown
                 await self.close()
                 raise
 
     async def _exchanged(self, text: bytes, seconds: float) -> dict[str, Any]:
         if self._streams is None:
-            raise SandboxError("this shell is closed")
+            raise SandboxError("the shell is closed")
         reader, writer = self._streams
         try:
             async with asyncio.timeout(seconds):
@@ -204,14 +204,16 @@ class Shell:
                 await writer.drain()
                 size = int.from_bytes(await reader.readexactly(4), "big")
                 if size > LARGEST:
-                    raise SandboxError("a shell's keeper does not speak our language any more")
+                    raise SandboxError("the shell returned a malformed answer")
                 return dict(json.loads(await reader.readexactly(size)))
         except (OSError, asyncio.IncompleteReadError, TimeoutError) as wrong:
-            raise SandboxError(f"a shell was lost ({type(wrong).__name__})") from None
+            raise SandboxError(
+                f"the connection to the shell was lost ({type(wrong).__name__})"
+            ) from None
 
     async def close(self) -> None:
-        """End everything inside: its keeper goes when nobody speaks to it any more, and takes the
-        rest with it."""
+        """Stop everything inside: the keeper exits when its connection closes, and all other
+        processes with it."""
         streams, self._streams = self._streams, None
         if streams is not None:
             streams[1].transport.abort()
@@ -229,8 +231,7 @@ class Shell:
         await self.close()
 
     async def replay(self, recorded: Iterable[tuple[Mapping[str, Any], Mapping[str, Any]]]) -> bool:
-        """Do again in a fresh shell what was asked of another; whether all results are the same as
-        they were."""
+        """Repeat recorded requests in a new shell; returns whether all results are the same."""
         for asked, result in recorded:
             found = await self.do(asked)
             if any(found[key] != result[key] for key in ("output", "status", "timed_out")):
@@ -238,8 +239,8 @@ class Shell:
         return True
 
     async def do(self, asked: Mapping[str, Any]) -> dict[str, Any]:
-        """What is asked as data: `do` is run, prepare or check; `command`; `timeout`; for scripts
-        `arguments`, `language`."""
+        """Carry out a request given as data: `do` (run, prepare or check), `command`, `timeout`,
+        and for scripts `arguments` and `language`."""
         timeout = asked.get("timeout")
         if asked["do"] == "run":
             return await self.run(asked["command"], timeout)
@@ -253,10 +254,12 @@ class Shell:
 
 
 def check_place(place: str, what: str) -> str:
-    """A folder in which a shell may be at home or begin."""
+    """Check a folder that is to be the home or working directory of a shell."""
     first = "/" + place.strip("/").partition("/")[0]
     if os.path.normpath(place) != place or not place.startswith("/") or first not in PLACES:
-        raise TaskError(f"the {what} of a shell is a folder in {', '.join(PLACES)}, not {place!r}")
+        raise TaskError(
+            f"the {what} of a shell must be a folder in {', '.join(PLACES)}, not {place!r}"
+        )
     return place
 
 
@@ -269,11 +272,11 @@ def ended(process: subprocess.Popen[bytes]) -> None:
 
 
 def command() -> list[str]:
-    """Bubblewrap with a writable system that is gone afterwards; the keeper inside makes the
+    """The bubblewrap command of a temporary writable system; the keeper inside sets up the
     rest."""
     found = shutil.which("bwrap")
     if found is None:
-        raise SandboxError(f"bubblewrap is not installed here: {REMEDY}")
+        raise SandboxError(f"bubblewrap is not installed: {REMEDY}")
     parts = [
         found,
         "--unshare-pid",
@@ -311,13 +314,13 @@ def command() -> list[str]:
 
 
 def merged_folders() -> list[tuple[str, str]]:
-    """Folders of the root that lie in /usr, with their place there."""
+    """Top-level folders that are links into /usr, with their targets."""
     found = [(f"/{name}", os.path.realpath(f"/{name}")) for name in FOLDERS_OF_PROGRAMS]
     return [(place, target) for place, target in found if target.startswith("/usr/")]
 
 
 def private_range(mapped: str) -> int:
-    """The first of a range of users that nobody is, out of those that exist here."""
+    """The first of a random range of unused user IDs."""
     ranges = [
         (int(first), int(count))
         for first, _, count in (line.split() for line in mapped.splitlines())
@@ -326,15 +329,15 @@ def private_range(mapped: str) -> int:
     low, high = first + max(IDS, min(count // 2, 1 << 30)), first + min(count, 1 << 31) - IDS
     if high < low:
         raise SandboxError(
-            f"a shell needs {IDS} users of its own, and there are {count} here: "
-            f"start it as an ordinary user"
+            f"a shell needs {IDS} unused user IDs, but there are only {count}: run Parley as an "
+            "ordinary user instead of root"
         )
     return random.SystemRandom().randint(low, high)
 
 
 def filtering() -> bytes:
-    """The filter of all sandboxes, but sockets do not exist where elsewhere they are forbidden:
-    tools for users ask for one."""
+    """The system call filter of all sandboxes, except that creating a socket fails as unsupported
+    instead of forbidden, because some tools try it."""
     if not (rest := seccomp.filtering("shell")):
         return b""
     number = SOCKET[

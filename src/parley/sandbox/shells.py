@@ -1,5 +1,4 @@
-"""The shells of a run, by name: each is started when it is first asked for something, and all are
-closed together."""
+"""The shells of a run, by name: each starts with its first request, and all are closed together."""
 
 from __future__ import annotations
 
@@ -17,18 +16,18 @@ DOES = ("prepare", "run", "check", "close")
 
 
 class Shells:
-    """Carries out what tasks ask of shells: `{"kind": "shell", "shell": NAME, "do": …, "command":
-    …}`. `home` and `folder` are those of the first request for a shell."""
+    """Carries out requests of tasks to shells: `{"kind": "shell", "shell": NAME, "do": …,
+    "command": …}`. The first request to a shell sets its `home` and `folder`."""
 
     def __init__(self, limits: Limits = SHELL) -> None:
         self.limits = limits
-        # so many start at a time that none takes too long
+        # limits how many start at a time, so that none takes too long
         self._starting = asyncio.Semaphore(max(2, os.cpu_count() or 1))
         self._shells: dict[str, asyncio.Task[Shell]] = {}
 
     async def execute(self, program: Mapping[str, Any]) -> dict[str, Any]:
-        """The result as data: output, status, cut, timed_out; for commands restarted, for scripts
-        errors; and whether the view has several users."""
+        """The result as data: output, status, cut, timed_out, whether the view has several users;
+        for commands also restarted, for scripts errors."""
         asked = asked_in(program)
         if asked["do"] == "close":
             await self.close(asked["shell"])
@@ -51,7 +50,7 @@ class Shells:
             return await shell.start()
 
     async def close(self, name: str | None = None) -> None:
-        """Close one of them, or all."""
+        """Close one shell, or all."""
         for each in [name] if name is not None else list(self._shells):
             if (starting := self._shells.pop(each, None)) is not None:
                 started = await asyncio.gather(starting, return_exceptions=True)
@@ -60,18 +59,20 @@ class Shells:
 
 
 def asked_in(program: Mapping[str, Any]) -> dict[str, Any]:
-    """What a task asks of a shell; its mistakes are its author's."""
+    """Check a request of a task to a shell."""
     if unknown := set(program) - KEYS:
         raise TaskError(
-            f"a shell is asked with no {', '.join(sorted(unknown))}; it has "
+            f"unknown key in a request to a shell: {', '.join(sorted(unknown))}; there are: "
             f"{', '.join(sorted(KEYS))}"
         )
     if program.get("do") not in DOES or not isinstance(program.get("shell"), str):
-        raise TaskError(f"a shell is asked by its name in `shell` to `do` one of {', '.join(DOES)}")
+        raise TaskError(
+            f"a request to a shell needs its name in `shell`, and in `do` one of {', '.join(DOES)}"
+        )
     if program["do"] != "close" and not isinstance(program.get("command"), str):
-        raise TaskError("a shell is given its `command` as a text")
+        raise TaskError("a request to a shell needs a text in `command`")
     if program["do"] == "run" and set(program) & {"arguments", "language"}:
         raise TaskError(
-            "a shell's own commands have neither `arguments` nor a `language`: only scripts have"
+            "`arguments` and `language` are only for scripts (do: prepare or check), not for run"
         )
     return dict(program)

@@ -55,7 +55,7 @@ class Frames:
     def receive(self, ends: float) -> bytes:
         size = int.from_bytes(self._exactly(4, ends), "big")
         if size > LARGEST:
-            raise Gone  # it does not speak our language any more
+            raise Gone  # it no longer follows the protocol
         self.received += size
         return self._exactly(size, ends)
 
@@ -147,8 +147,8 @@ class Talk(Frames):
 
 
 def end_in(said: bytes) -> End:
-    """What a watcher said of a process that has ended; if it was no watcher that spoke, nothing is
-    known."""
+    """Parse a watcher's report on a process that has ended; anything else means that it is unknown
+    how it ended."""
     try:
         found = End(**json.loads(said[: said.index(b"}") + 1]))
         if (
@@ -157,7 +157,9 @@ def end_in(said: bytes) -> End:
             or not math.isfinite(found.cpu)
             or type(found.peak) is not int
         ):
-            raise ValueError("no watcher says that")
+            raise ValueError("not a watcher's report")
         return found
     except (ValueError, TypeError, RecursionError, OverflowError):
-        return End(f"unable: {said.decode('utf-8', 'replace').strip()[-500:] or 'no word'}", 0.0, 0)
+        return End(
+            f"unable: {said.decode('utf-8', 'replace').strip()[-500:] or 'no answer'}", 0.0, 0
+        )

@@ -1,4 +1,4 @@
-"""How a program is tried: what a task asks for, read once for each problem."""
+"""Trials: a program with its tests or cases, parsed once for each problem."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ from typing import Any
 from parley.errors import TaskError
 
 KEYS = {"kind", "code", "tests", "names", "classes", "setup", "prelude", "cases", "inside"}
-# Helpers of test libraries: no program may bring its own.
+# Helpers of test libraries: no program may define its own.
 HELPERS = {"approx", "isclose", "allclose", "raises", "pytest", "unittest", "np", "numpy", "pd"}
-# With these, tests can run text as code: if it comes from the program, the program can forge what
-# they find.
+# With these, tests can run text as code. If the text comes from the program, it can forge results.
 EVALUATING = {"eval", "exec", "import_module", "system", "popen", "globals", "locals", "vars",
               "setattr"} | {
     "get_type_hints", "ForwardRef", "__import__", "__builtins__", "__globals__", "__dict__",
@@ -31,18 +30,18 @@ MODULES = {"builtins", "code", "codeop", "ctypes", "doctest", "importlib", "mars
 
 @dataclass(frozen=True)
 class Trial:
-    """A program and how it is tried: by tests that call what it defines, or by what it prints for
-    what it reads."""
+    """A program with tests that call what it defines, or with cases that compare its output for an
+    input."""
 
     code: str
     tests: tuple[str, ...] = ()  # Python; each is one test
-    names: tuple[str, ...] = ()  # what tests call, and the program defines
-    classes: tuple[str, ...] = ()  # those of the names that are classes
+    names: tuple[str, ...] = ()  # what tests call and the program must define
+    classes: tuple[str, ...] = ()  # the names that are classes
     setup: str = ""  # run before the tests, after the program
-    prelude: str = ""  # what tests know besides, and no program can replace
-    # standard input, and the standard output that is wanted
+    prelude: str = ""  # code of the tests that no program can replace
+    # standard input and the expected standard output
     cases: tuple[tuple[str, str], ...] = ()
-    # tests that hand functions over run in the program's process, where it can forge the outcome
+    # tests that pass functions run in the program's process, where it can forge the result
     inside: bool = False
 
     @property
@@ -51,7 +50,7 @@ class Trial:
 
     @property
     def problem(self) -> bytes:
-        """What a judge is told before it sees any program."""
+        """The problem as it is sent to a judge."""
         return problem_of(self.tests, self.names, self.classes, self.setup, self.prelude)
 
     @property
@@ -61,10 +60,10 @@ class Trial:
 
 
 def trial_of(program: Mapping[str, Any]) -> Trial:
-    """What a task asks to be run; its mistakes are its author's."""
+    """Make a trial of a task's request to run a program."""
     if unknown := set(program) - KEYS:
         raise TaskError(
-            f"a program to run has no {', '.join(sorted(unknown))}; it has "
+            f"unknown key in a program to run: {', '.join(sorted(unknown))}; there are: "
             f"{', '.join(sorted(KEYS))}"
         )
     code, tests, cases = (
@@ -74,7 +73,8 @@ def trial_of(program: Mapping[str, Any]) -> Trial:
     )
     if not isinstance(code, str) or bool(tests) == bool(cases):
         raise TaskError(
-            "a program to run needs `code`, and either `tests` or `cases` with at least one of them"
+            "a program to run needs `code` as text and either `tests` or `cases` (not both, and "
+            "not empty)"
         )
     setup, prelude = str(program.get("setup", "")), str(program.get("prelude", ""))
     found = read(tests, setup, prelude)
@@ -84,8 +84,8 @@ def trial_of(program: Mapping[str, Any]) -> Trial:
         name for name in found.names if name in HELPERS and name not in given.get("names", ())
     ]:
         raise TaskError(
-            f"tests use {helpers[0]!r}, which nobody defines: import or define it in `setup` or "
-            f"`prelude`"
+            f"tests use {helpers[0]!r}, but nothing defines it: import or define it in `setup` or "
+            "`prelude`"
         )
     imports = "".join(f"import {name}\n" for name in found.modules if name not in names)
     pairs = tuple((str(stdin), str(wanted)) for stdin, wanted in cases)
@@ -97,22 +97,23 @@ def listed(program: Mapping[str, Any], key: str) -> tuple[str, ...]:
     """A list of names in what a task asks for."""
     given = program[key]
     if isinstance(given, str) or not all(isinstance(name, str) for name in given):
-        raise TaskError(f"`{key}` of a program are a list of what its tests call, not {given!r}")
+        raise TaskError(
+            f"`{key}` of a program must be a list of names that its tests call, not {given!r}"
+        )
     return tuple(given)
 
 
 @dataclass(frozen=True)
 class ParsedTests:
-    """What is read off the tests of a problem."""
+    """Facts about the tests of a problem."""
 
-    names: tuple[str, ...]  # that tests use and nobody but the program can define
-    modules: tuple[str, ...]  # of Python that tests use and do not import
+    names: tuple[str, ...]  # used by tests; only the program can define them
+    modules: tuple[str, ...]  # standard modules that tests use without importing them
     runs_text: bool  # whether tests can run text as code
 
 
 @lru_cache(256)
 def read(tests: tuple[str, ...], setup: str, prelude: str) -> ParsedTests:
-    """Read the tests of a problem."""
     used: set[str] = set()
     plain: set[str] = set()  # used otherwise than `name.attribute`
     known = set(dir(builtins))
@@ -122,7 +123,7 @@ def read(tests: tuple[str, ...], setup: str, prelude: str) -> ParsedTests:
             tree = ast.parse(text)
             compile(text, "test.py", "exec", dont_inherit=True)
         except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError) as wrong:
-            raise TaskError(f"a test is no Python: {wrong} in {str(text)[:80]!r}") from None
+            raise TaskError(f"a test is not valid Python: {wrong} in {str(text)[:80]!r}") from None
         modules = {id(each.value) for each in ast.walk(tree) if isinstance(each, ast.Attribute)}
         for node in ast.walk(tree):
             runs_text = runs_text or evaluates(node)
@@ -138,7 +139,7 @@ def read(tests: tuple[str, ...], setup: str, prelude: str) -> ParsedTests:
                 known.update((alias.asname or alias.name).partition(".")[0] for alias in node.names)
             elif isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar) and node.name:
                 known.add(node.name)
-    # A program cannot bring its own `math`; `bisect(x)` is a function that happens to be called so.
+    # `math.x` means the module, so a program cannot bring its own; `bisect(x)` means a function.
     free = used - known
     standard = {name for name in free - plain if name in sys.stdlib_module_names}
     runs_text = runs_text or not standard.isdisjoint(MODULES)

@@ -148,8 +148,8 @@ def cohen_kappa(
     for rating in chain(first, second):
         if rating is not None and rating not in place:
             raise UsageError(
-                f"wanted ratings on the scale {list(scale)}, found {rating!r}; give what is "
-                f"unreadable as None"
+                f"ratings must be on the scale {list(scale)}, not {rating!r}; use None for "
+                "unreadable ratings"
             )
     pairs = pair_columns(
         [None if a is None else place[a] for a in first],

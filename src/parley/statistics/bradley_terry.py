@@ -116,12 +116,12 @@ def fit_ratings(played: Sequence[Game], alpha: float = ALPHA, prior: float = PRI
         return Ratings((), UNKNOWN, 0, 0, 0)
     if prior <= 0:
         raise UsageError(
-            f"the prior of ratings must be above zero, not {prior}: "
-            f"who wins everything would be infinite"
+            f"the prior of ratings must be above 0, not {prior}: without a prior, a model that "
+            "wins everything has an infinite rating"
         )
     if wrong := next((game for game in played if not 0 <= game.outcome <= 1), None):
         raise UsageError(
-            f"ratings take outcomes from 0 to 1, got {wrong.outcome} in block {wrong.block}"
+            f"outcomes for ratings must be from 0 to 1, not {wrong.outcome} (block {wrong.block})"
         )
     matches: dict[str, int] = {}
     blocks: dict[str, set[str]] = {}
@@ -229,7 +229,7 @@ def maximise_likelihood(count: Array, won: Array) -> tuple[Array, Array]:
             step /= 2
         values = values + step
     raise UsageError(
-        "no finite ratings explain these outcomes under so weak a prior: leave it as it is"
+        "the ratings do not converge: the prior is too weak for these outcomes; use the default"
     )
 
 

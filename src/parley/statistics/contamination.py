@@ -88,11 +88,11 @@ def assess_contamination(
 
 
 def check_points(points: Sequence[ModelPoint], reference: Collection[str], alpha: float) -> None:
-    """Refuses what no analysis can be made of."""
+    """Refuse points that cannot be analysed."""
     if not 0 < alpha < 0.5:
         raise UsageError(
-            f"alpha is the share of honest models that may be listed, between 0 and "
-            f"0.5; found {alpha}"
+            "alpha (the share of honest models that may be listed by mistake) must be between 0 "
+            f"and 0.5, not {alpha}"
         )
     models = {point.model for point in points}
     for name in reference:
@@ -105,7 +105,7 @@ def check_points(points: Sequence[ModelPoint], reference: Collection[str], alpha
         if any(number is not None and not math.isfinite(number) for number in numbers):
             raise UsageError(
                 f"{where}: accuracy, score and errors must be finite numbers, found {numbers}; "
-                f"None is for what is missing"
+                "use None for missing values"
             )
         if point.errors is not None and min(point.errors.x, point.errors.y) < 0:
             raise UsageError(
@@ -113,7 +113,7 @@ def check_points(points: Sequence[ModelPoint], reference: Collection[str], alpha
                 f"found {point.errors.x} and {point.errors.y}"
             )
         if (point.model, point.dataset) in seen:
-            raise UsageError(f"{where} is there twice; give one mean over all its questions")
+            raise UsageError(f"{where} appears twice; give one mean over all its questions")
         seen.add((point.model, point.dataset))
 
 
@@ -337,13 +337,14 @@ def fit_dataset(points: Sequence[ModelPoint], reference: Collection[str], alpha:
         return replace(
             found,
             note=(
-                f"no verdict: {len(found.fitted)} {kind} with accuracy and score, at least "
-                f"{FEWEST} are needed"
+                f"no verdict: at least {FEWEST} {kind} with accuracy and score are needed, found "
+                f"{len(found.fitted)}"
             ),
         )
     if not has_spread([spots[model].x for model in found.fitted]):
         return replace(
-            found, note=f"no verdict: the {kind} do not differ in accuracy, so there is no line"
+            found,
+            note=f"no verdict: the {kind} do not differ in accuracy, so no line can be fitted",
         )
     return (
         compare_with_reference(found, spots, alpha)
@@ -371,8 +372,8 @@ def compare_with_reference(found: Fit, spots: dict[str, MeasuredPoint], alpha: f
     note = None
     if all(position.below.p is None for position in positions):
         note = (
-            "no verdict: the models of the reference set lie exactly on a line, so nothing says "
-            "how far honest models scatter"
+            "no verdict: the models of the reference set lie exactly on a line, so the scatter of "
+            "honest models is unknown"
         )
     return with_line_and_band(replace(found, positions=positions, note=note), spots, alpha)
 
@@ -397,8 +398,8 @@ def compare_without_reference(found: Fit, spots: dict[str, MeasuredPoint], alpha
         return replace(
             found,
             note=(
-                "no verdict: models lie exactly on a line, "
-                "so nothing says how far honest models scatter"
+                "no verdict: the models lie exactly on a line, so the scatter of honest models is "
+                "unknown"
             ),
         )
     aside = [model for place, model in enumerate(models) if place in low.aside | high.aside]

@@ -1,4 +1,4 @@
-"""Models that answer the same to the same words: repeats of a match show nothing new."""
+"""Find models that always give the same reply to the same prompt, so that repeats add nothing."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hashlib import blake2b
 from typing import NamedTuple
 
 ENOUGH = 3  # identical plays of a match before models are taken to be deterministic
-WHAT_HELPS = "a temperature above 0, more items, or other orders and partners"
+WHAT_HELPS = "a temperature above 0, more items, or other seat orders and partners"
 MARK = re.compile(r"\[/?[0-9a-f]{12}(?=[:\]])")  # around quotations: new ones in every match
 
 

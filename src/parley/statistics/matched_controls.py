@@ -31,7 +31,7 @@ class Answers:
             for question, value in answers.items():
                 if not PERCENT[0] <= value <= PERCENT[1]:
                     where = f"{self.model} on {self.dataset}: {metric} of question {question!r}"
-                    raise UsageError(f"{where} is in percent, from 0 to 100; found {value}")
+                    raise UsageError(f"{where} must be a percentage from 0 to 100, not {value}")
 
     @property
     def point(self) -> ModelPoint:
@@ -88,12 +88,13 @@ def compare_with_control(suspect: Answers, control: Answers, alpha: float = ALPH
     """Two models of one base on one dataset."""
     if suspect.dataset != control.dataset:
         raise UsageError(
-            f"a matched control is on the suspect's dataset {suspect.dataset!r}, found "
-            f"{control.dataset!r}"
+            f"a matched control must be on the same dataset as the suspect, {suspect.dataset!r}, "
+            f"not {control.dataset!r}"
         )
     if suspect.model == control.model:
         raise UsageError(
-            f"a matched control is another model than the suspect, found {suspect.model!r} for both"
+            f"a matched control must be another model than the suspect, but both are "
+            f"{suspect.model!r}"
         )
     parts = {}
     for metric, bounds in (

@@ -74,7 +74,9 @@ def estimate_components(scores: Scores) -> Components:
         if one[0] == other[0] and (both := [block for block in ours if block in theirs]):
             together.add([ours[block] for block in both], [theirs[block] for block in both])
     if not between.freedom:
-        raise UsageError("noise is estimated from models that have scores in at least two blocks")
+        raise UsageError(
+            "the noise cannot be estimated: no model has scores in at least two blocks"
+        )
     share = fmean(
         1 / len(values) for blocks in scores.values() for values in blocks.values() if values
     )

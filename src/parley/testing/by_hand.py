@@ -92,8 +92,8 @@ class ByHand:
 
 
 class Speaking:
-    """A participant that says what a function of its view returns, and remembers what it was
-    shown."""
+    """A participant that replies with the result of a function of its view, and remembers all
+    views."""
 
     sees_item: bool = False
 
@@ -107,7 +107,8 @@ class Speaking:
         self.views.append(view)
         if len(self.views) > MOST_REPLIES:
             raise TaskError(
-                f"the match does not end: {view.seat} was asked more than {MOST_REPLIES} times"
+                f"the match does not end: {view.seat} was asked more than {MOST_REPLIES} times; "
+                "limit the number of rounds in `play`"
             )
         if self._pause is not None:
             await self._pause(view)
@@ -118,7 +119,7 @@ class Speaking:
 
 
 class Listed(MemoryRecord):
-    """A record that remembers the order of its calls, so that it can be cut anywhere."""
+    """A record that remembers the order of its calls, so that it can be cut at any point."""
 
     def __init__(self, calls: Sequence[RecordedCall] = ()) -> None:
         super().__init__()
@@ -131,12 +132,12 @@ class Listed(MemoryRecord):
 
 
 def play(task: Task, cast: Mapping[Seat, Participant], **options: Any) -> Outcome:
-    """One match, from a test that has no event loop."""
+    """Play one match from a test without an event loop."""
     return asyncio.run(Match(task, cast, **options).play())
 
 
 def transcript(outcome: Outcome, tape: MemoryRecord) -> str:
-    """A match as a text to keep and to review as a diff."""
+    """A match as text, for golden files that are reviewed as a diff."""
     lines = []
     for message in tape.messages:
         if message.sender is None:

@@ -1,4 +1,4 @@
-"""The conformance suite: what a fair, resumable match needs of its task."""
+"""The conformance suite: checks that matches of a task are fair and resumable."""
 
 from __future__ import annotations
 
@@ -37,23 +37,24 @@ from parley.rules.readers import Reader
 from parley.rules.references import Reference
 from parley.rules.task import Task
 from parley.runs.stand_ins import fake_verdict
+from parley.tables import plural
 from parley.testing.by_hand import Listed, Speak, Speaking, play
 
 MOST_CUTS = 40
-SAMPLE = 4  # items of a dataset that a task is checked on
-# What is checked, in words.
+SAMPLE = 4  # number of items of a dataset that a task is checked on
+# What each check means, for the table.
 CHECKS = {
-    "repeatable": "same seed and replies, same record",
-    "resumable": "every cut of the record resumes to the same end",
+    "repeatable": "the same random seed and replies give the same record",
+    "resumable": "a match resumed at any point ends the same way",
     "growing": "views only grow",
     "patient": "views do not depend on who answers first",
     "anonymous": "no view names a model",
-    "enduring": "it ends under nonsense",
+    "enduring": "the match ends even if replies are nonsense",
     "elsewhere": "another process makes the same record",
-    "scored": "every contestant is scored, within the range",
-    "bots": "each bot of the task can answer in one of its roles",
+    "scored": "every contestant is scored, within the range of the metric",
+    "bots": "every bot of the task can answer in at least one role",
 }
-SECRET_NAME = "zorblax-9000-instruct"  # borne by the cast of a check; no view may hold it
+SECRET_NAME = "zorblax-9000-instruct"  # name of the participants in a check; no view may contain it
 NONSENSE = (
     "",
     "   \n\t ",
@@ -78,13 +79,13 @@ NONSENSE = (
 
 
 def load_task(reference: str, **parameters: Any) -> Task:
-    """The task that a name or path stands for, with parameters, as `parley.run` finds it."""
+    """Load a task by name or path, with parameters, as `parley.run` does."""
     return task_class(reference).from_params(parameters)
 
 
 def check_provider(provider: type) -> None:
-    """Check the class of a provider as Parley does when it loads one; raises UsageError with what
-    the class lacks."""
+    """Check the class of a provider as Parley does when it loads one. Raises UsageError that says
+    what is missing."""
     if fault := describe_lack(provider):
         raise UsageError(f"{provider.__module__}.{provider.__qualname__} {fault}")
 
@@ -92,17 +93,20 @@ def check_provider(provider: type) -> None:
 def check_task(
     task: Task, *, items: Sequence[Any] = (), seeds: Sequence[int] = (1, 2, 3)
 ) -> dict[str, int]:
-    """Hold a task to what a fair, resumable match needs; raises TaskError at the first thing that
-    is wrong.
+    """Check that matches of a task are fair and resumable. Raises TaskError at the first problem.
 
-    It plays with every number of seats at both ends of what the roles allow: same seed same record,
-    in another process too; every cut of the record resumes to the same end; views only grow, do not
-    depend on who answers first, and name no model; it ends under nonsense; scores stay in their
-    declared range, and no seat is left without one; nothing is kept outside the match; each bot of
-    the task can answer. Variables of prompts, metrics, parts and items are looked at first.
+    It plays with the smallest and the largest numbers of seats and checks that
 
-    Without `items`, it is checked on those that the task brings along, or on the samples of their
-    type.
+    - the same random seed and replies give the same record, also in another process;
+    - a match resumed at any point ends the same way;
+    - views only grow, do not depend on who answers first, and name no model;
+    - the match ends even if replies are nonsense;
+    - every contestant gets scores, within the declared ranges;
+    - the task keeps no state outside the match;
+    - every bot of the task can answer.
+
+    Prompt variables, metrics, parts and items are checked first. Without `items`, the task is
+    checked on its bundled items or on the samples of their type.
     """
     items = as_items(items or default_items(task), type(task))
     check_prompt_variables(type(task))
@@ -121,8 +125,8 @@ def check_task(
                 done[name] = done.get(name, 0) + 1
             if state_outside(task) != before:
                 raise TaskError(
-                    f"{task.name} keeps state outside the match: a field, class attribute or "
-                    f"global has changed"
+                    f"{task.name} keeps state outside the match: a field, a class attribute or a "
+                    "global variable has changed; use local variables in `play`"
                 )
     check_elsewhere(task, seeds[0], items[seeds[0] % len(items)] if items else None, works)
     done["elsewhere"] = len(possible_tables(task))
@@ -134,8 +138,8 @@ def check_task(
 
 
 def check_bot(task: Task, name: str, checks: Sequence[Check]) -> int:
-    """A bot of the task's own plays with its usual options, in all seats of one role at a time. It
-    may be for some of the roles only, and must not raise in all of them. Returns the matches."""
+    """Play with a bot of the task, with its default options, in all seats of one role at a time. It
+    may be for some roles only, but must not raise in all of them. Returns the number of matches."""
     played, faults, answered = 0, list[ParticipantError](), False
     for role in task.roles:
         asked = False
@@ -154,16 +158,16 @@ def check_bot(task: Task, name: str, checks: Sequence[Check]) -> int:
 
 
 def default_items(task: Task) -> Sequence[Any]:
-    """The items to check a task on where none are given: its own, or the samples of their type."""
+    """The items to check a task on by default: its bundled ones, or the samples of their type."""
     if task.items is None:
         return ()
     if task.items.bundled:
         return task.items.bundled
     if (dataset := default_dataset(task.items.type)) is None:
         raise TaskError(
-            f"{task.name} is played on items, and there are no samples of "
-            f"{task.items.type.__name__}: give some, check_task(task, items=[…]) or parley check "
-            "--dataset FILE"
+            f"{task.name} needs items, and there are no bundled samples of "
+            f"{task.items.type.__name__}: pass some with check_task(task, items=[…]) or "
+            "parley check --dataset FILE"
         )
     fitting = [
         item for item in load_items(dataset, task.items.type) if not task.reject_reason(item)
@@ -172,13 +176,13 @@ def default_items(task: Task) -> Sequence[Any]:
 
 
 def check_stored_items(task: Task, items: Sequence[Any]) -> None:
-    """Items come back from a run's file as they were, so that the run can be resumed."""
+    """Check that items can be restored from a run's file, so that the run can be resumed."""
     for item, (name, row) in zip(items, stored_items(items), strict=True):
         (again,) = recorded_items([json.loads(row)], task).values()
         if again != item:
             raise TaskError(
-                f"{task.name}: item {name!r} does not come back from a run's file as it was: "
-                f"{item!r:.200} became {again!r:.200}; give its fields types that JSON has"
+                f"{task.name}: item {name!r} cannot be restored from a run's file: "
+                f"{item!r:.200} became {again!r:.200}; use field types that JSON can represent"
             )
 
 
@@ -199,7 +203,7 @@ class Remembered:
 
 
 class Check:
-    """One task with so many seats, one seed and one item, looked at from all sides."""
+    """All checks of a task with one table of seats, one random seed and one item."""
 
     def __init__(
         self,
@@ -238,13 +242,13 @@ class Check:
         )
 
     def sample(self, view: View) -> str:
-        """A readable reply that depends on the seed, the seat and the round only."""
+        """A readable reply that depends only on the random seed, the seat and the round."""
         rng = Random(f"{self.seed}|{view.seat.key}|{view.round}|{view.attempt}")
         reader: Reader[Any] = view.expect
         return reader.write(reader.sample(rng), "because")
 
     def seat_bot(self, bot: Participant, role: str) -> None:
-        """Play with a bot in all seats of a role, and readable replies in the others."""
+        """Play with a bot in all seats of a role and readable replies in the others."""
         self.play_cast(
             {seat: bot if seat.role == role else Speaking(self.sample) for seat in self.seats},
             MemoryRecord(),
@@ -255,8 +259,8 @@ class Check:
         again, _ = self.play_match(tape)
         if again != self.outcome or tape.messages != self.tape.messages:
             raise TaskError(
-                f"{self.task.name}: the same seed and replies gave another record; "
-                f"is chance drawn elsewhere?"
+                f"{self.task.name}: the same random seed and replies gave another record; draw "
+                "random numbers from `referee.rng` only"
             )
 
     def check_resumable(self) -> None:
@@ -268,7 +272,8 @@ class Check:
                 outcome, cast = self.play_match(resumed)
             except ReplayError as wrong:
                 raise TaskError(
-                    f"{self.task.name}: resumed after {cut} replies it shows other words: {wrong}"
+                    f"{self.task.name}: a match that is resumed after "
+                    f"{plural(cut, 'reply', 'replies')} shows other texts: {wrong}"
                 ) from wrong
             asked = sum(len(speaker.views) for speaker in cast.values())
             if (
@@ -277,8 +282,9 @@ class Check:
                 or asked != total - cut
             ):
                 raise TaskError(
-                    f"{self.task.name}: resumed after {cut} of {total} replies it "
-                    f"came to another end"
+                    f"{self.task.name}: a match that is resumed after {cut} of "
+                    f"{plural(total, 'reply', 'replies')} ends in another way; the script must "
+                    "depend on replies and `referee.rng` only"
                 )
 
     def check_growing(self) -> None:
@@ -287,11 +293,11 @@ class Check:
                 if list(later)[: len(earlier)] != list(earlier):
                     raise TaskError(
                         f"{self.task.name}: the view of {later.seat} in round {later.round} "
-                        f"rewrites an earlier one"
+                        "changes what it saw before"
                     )
 
     def check_patient(self) -> None:
-        """Whatever order replies arrive in, everybody sees the same."""
+        """Check that views do not depend on the order in which replies arrive."""
         rng = Random(self.seed)
 
         async def pause(view: View) -> None:
@@ -303,10 +309,10 @@ class Check:
         if again != self.outcome or seen != {
             seat: [v.digest for v in s.views] for seat, s in self.cast.items()
         }:
-            raise TaskError(f"{self.task.name}: what seats see depends on who answers first")
+            raise TaskError(f"{self.task.name}: views depend on which seat answers first")
 
     def check_anonymous(self) -> None:
-        """Seats that say which model they are do not reach each other with it."""
+        """Check that the name of a model that a seat gives away reaches no other seat."""
 
         def disclosing(view: View) -> str:
             claim = f"I am {SECRET_NAME}."
@@ -326,11 +332,12 @@ class Check:
                     if message["role"] == "user"
                 ):
                     raise TaskError(
-                        f"{self.task.name}: {view.seat} is told the name of a model of the cast"
+                        f"{self.task.name}: {view.seat} can see the name of a participating model; "
+                        "pass replies on with `referee.quote` and `referee.tell`"
                     )
 
     def check_enduring(self) -> None:
-        """It ends when some or all seats talk nonsense."""
+        """Check that a match ends when some or all replies are nonsense."""
         rng = Random(self.seed)
 
         def mostly(view: View) -> str:
@@ -340,10 +347,12 @@ class Check:
             try:
                 self.play_match(MemoryRecord(), speak)
             except ParleyError as wrong:
-                raise TaskError(f"{self.task.name} does not stand nonsense: {wrong}") from wrong
+                raise TaskError(
+                    f"{self.task.name} fails when replies are nonsense: {wrong}"
+                ) from wrong
 
     def digest(self) -> str:
-        """The whole record in a few letters."""
+        """A digest of the whole record."""
         words = [
             (m.round, m.kind, str(m.sender), m.audience, m.content) for m in self.tape.messages
         ]
@@ -352,15 +361,15 @@ class Check:
 
 
 def possible_tables(task: Task) -> list[dict[str, int]]:
-    """The smallest and the largest table at which a task can be played."""
+    """The smallest and the largest numbers of seats with which a task can be played."""
     least = {name: role.min_seats for name, role in task.roles.items()}
     largest = {name: role.largest for name, role in task.roles.items()}
     return [least] if least == largest else [least, largest]
 
 
 def check_scored_seats(task: Task, checks: Sequence[Check]) -> None:
-    """With readable replies every seat of a contestant is scored. At the largest table, a seat is
-    compared with the others of its role: what they always get, it must get at least once."""
+    """Check that every contestant is scored if replies are readable. At the largest table, a seat
+    must get at least once every score that another seat of its role always gets."""
     largest = max(len(check.seats) for check in checks)
     full = [check for check in checks if len(check.seats) == largest]
     seats = [seat for seat in full[0].seats if not task.roles[seat.role].instrument]
@@ -383,13 +392,13 @@ def check_scored_seats(task: Task, checks: Sequence[Check]) -> None:
             always = set.intersection(*given[other]) if given[other] else set()
             if other.role == seat.role and scores and (missing := sorted(always - ever)):
                 raise TaskError(
-                    f"{task.name}: {seat} never gets a score {missing[0]!r}, and {other} always "
-                    f"does: play returns it for every seat of a role"
+                    f"{task.name}: {seat} never gets a score {missing[0]!r}, but {other} always "
+                    "does: play must return it for every seat of a role"
                 )
 
 
 def state_outside(task: Task) -> str:
-    """Everything in reach of a script that should not change, as text."""
+    """Everything that a script can reach and must not change, as text."""
     classes = [vars(cls) for cls in type(task).__mro__ if issubclass(cls, Task)]
     places = [vars(task), *classes, vars(sys.modules[type(task).__module__])]
     plain = (int, float, str, list, dict, set, tuple, frozenset, type(None), Items)
@@ -402,11 +411,11 @@ def state_outside(task: Task) -> str:
 
 
 def check_elsewhere(task: Task, seed: int, item: Any, works: Mapping[str, Reference]) -> None:
-    """The same records come out of other processes, whose sets and hashes are ordered otherwise."""
+    """Check that other processes, which order sets differently, make the same records."""
     if "<locals>" in type(task).__qualname__:
         raise TaskError(
-            f"{type(task).__qualname__}: define the task at the top of a file, so that another "
-            f"process can play it"
+            f"{type(task).__qualname__}: define the task at the top level of a file, so that "
+            "another process can import it"
         )
     module = type(task).__module__
     named = find_spec(module) if module != "__main__" and "parley_task_" not in module else None
@@ -440,13 +449,13 @@ def check_elsewhere(task: Task, seed: int, item: Any, works: Mapping[str, Refere
             )
         if other.stdout.split() != here:
             raise TaskError(
-                f"{task.name}: another process made another record; "
-                f"does the script iterate over a set?"
+                f"{task.name}: another process made another record; the order of a set is not "
+                "stable, so use a list or sort it"
             )
 
 
 def run_elsewhere() -> None:
-    """What the other process does: play at every table, print the digests of the records."""
+    """Run in the other process: play with every table of seats and print the digests."""
     wanted = json.load(sys.stdin)
     sys.path[:] = wanted["path"]
     reference = wanted["reference"]

@@ -25,7 +25,7 @@ from parley.runs.event_loop import run_sync
 from parley.statistics import estimates
 from parley.statistics.intervals import ALPHA
 from parley.statistics.student_t import incomplete_beta
-from parley.tables import Table, format_number
+from parley.tables import Table, format_number, plural
 
 FLUKE = 0.001  # what a sound statistic does more rarely than this is an error
 Named = str | Mapping[str, Any]
@@ -70,7 +70,8 @@ def check_planted(
     contestants = [alias for place in places for alias in place]
     if len(contestants) < 2:
         raise UsageError(
-            "an order has at least two bots: check_planted(task, ['bot/better', 'bot/worse'])"
+            "an order needs at least two bots, like check_planted(task, ['bot/better', "
+            "'bot/worse'])"
         )
     if only is not None and only not in task.roles:
         raise unknown_name(f"role of {task.name}:", only, task.roles)
@@ -107,7 +108,8 @@ def check_planted(
         HEADER,
         found.lines,
         left=2,
-        note=f"{runs} runs of {blocks} blocks; {chosen.name}, {chosen.better} is better",
+        note=f"{plural(runs, 'run')} of {plural(blocks, 'block')}; {chosen.name}, "
+        f"{chosen.better} is better",
     )
     if found.errors:
         raise AssertionError(
@@ -118,11 +120,11 @@ def check_planted(
     return table
 
 
-HEADER = ["role", "truth", "found", "wrong", "difference", "p of all runs"]
+HEADER = ["role", "truth", "found", "wrong", "difference", "p (all runs)"]
 
 
 class Findings:
-    """What the runs declared, one by one and all together, beside what is true."""
+    """What the runs found, one by one and pooled, compared with the truth."""
 
     def __init__(
         self, places: Sequence[Sequence[str]], metric: Metric, played: Sequence[Rows]
@@ -146,8 +148,8 @@ class Findings:
                 self.equals(place, played)
 
     def differences(self, played: Sequence[Rows], together: Rows) -> None:
-        """Planted differences: never the wrong way round beyond chance, and all there once all runs
-        are taken together."""
+        """Check planted differences: no more reversals than chance allows, and all found when runs
+        are pooled."""
         right, wrong = Counter[tuple[str, ...]](), Counter[tuple[str, ...]]()
         for rows in played:
             for role, ahead, behind, gap, p in self.compared(rows):
@@ -167,17 +169,17 @@ class Findings:
             )
             if more_than_chance(wrong[key], self.runs):
                 self.errors.append(
-                    f"{truth} ({role}) is declared the wrong way round in "
-                    f"{self.share(wrong[key])} of runs"
+                    f"{truth} ({role}): {self.share(wrong[key])} of runs find the opposite"
                 )
             if p is None or p > ALPHA or gap <= 0:
                 self.errors.append(
-                    f"{truth} ({role}) is not found by all runs together: "
-                    f"{format_number(gap)}, p {shown}"
+                    f"{truth} ({role}): not found even when all runs are pooled (difference "
+                    f"{format_number(gap)}, p {shown})"
                 )
 
     def equals(self, place: Sequence[str], played: Sequence[Rows]) -> None:
-        """Equals, compared among themselves only, so that no other pair makes the test milder."""
+        """Check equal bots, compared only with each other, so that no other pair weakens the
+        correction."""
         different = Counter[str]()
         for rows in played:
             found = self.pairs([row for row in rows if row.alias in place])
@@ -189,12 +191,11 @@ class Findings:
             self.lines.append([role, truth, "", self.share(different[role]), "", ""])
             if more_than_chance(different[role], self.runs):
                 self.errors.append(
-                    f"{truth} ({role}) are declared different in "
-                    f"{self.share(different[role])} of runs"
+                    f"{truth} ({role}): {self.share(different[role])} of runs find a difference"
                 )
 
     def compared(self, rows: Rows) -> list[tuple[str, str, str, float, float | None]]:
-        """Role, better, worse, by how much better, and p, of every pair that is truly different."""
+        """Role, better, worse, difference and p of every pair that truly differs."""
         found = []
         for pair in self.pairs(rows):
             ahead, behind = sorted((pair.a, pair.b), key=self.place.__getitem__)
@@ -215,13 +216,13 @@ class Findings:
 
 
 def more_than_chance(count: int, runs: int) -> bool:
-    """Whether so many errors are more than chance explains, if they happen in 5 % of runs (exact
-    binomial tail)."""
+    """Whether this is more errors than chance explains if they happen in 5% of runs (exact binomial
+    tail)."""
     return count > 0 and incomplete_beta(count, runs - count + 1, ALPHA) < FLUKE
 
 
 def metric_of(task: Task, spec: MatchSpec, name: str | None) -> Metric:
-    """The metric of this name, or the task's first."""
+    """The metric with this name, or the task's first."""
     known = {metric.name: metric for metric in task.metrics(seat_counts(spec.seats, task))}
     if name is not None and name not in known:
         raise unknown_name(f"metric of {task.name}:", name, known)
@@ -237,7 +238,7 @@ async def play_models(
     execute: Execute | None,
     works: Mapping[str, Any],
 ) -> Rows:
-    """One run in memory."""
+    """Play one run in memory."""
     rows: Rows = []
     for spec in specs:
         cast = {seat: bots[alias] for seat, alias in spec.seats.items()}
@@ -256,7 +257,7 @@ async def play_models(
 
 
 def add_bot(task: Task, named: Named, bots: dict[str, Bot]) -> str:
-    """Take in a bot under an alias of its own."""
+    """Add a bot under a unique alias."""
     if isinstance(named, str):
         model, _, rest = named.partition(":")
         options: dict[str, Any] = dict(part.partition("=")[::2] for part in rest.split(",") if part)
@@ -268,7 +269,8 @@ def add_bot(task: Task, named: Named, bots: dict[str, Bot]) -> str:
     family, _, name = model.partition("/")
     if family != "bot":
         raise UsageError(
-            f"planted abilities are those of bots, bot/NAME or bot/NAME:option=value; got {named!r}"
+            f"only bots have planted abilities: write bot/NAME or bot/NAME:option=value, "
+            f"not {named!r}"
         )
     stem = ":".join([name, *(f"{option}={value}" for option, value in options.items())])
     alias = next(

@@ -120,7 +120,7 @@ def make_item(found: LocatedRow, kind: type) -> Any:
     row = found.row
     if not isinstance(row, Mapping):
         raise UsageError(
-            f"{found.where}: wanted an object with {describe_columns(kind)}; "
+            f"{found.where}: expected an object with {describe_columns(kind)}; "
             f"found {type(row).__name__}"
         )
     form = find_form(row, kind)

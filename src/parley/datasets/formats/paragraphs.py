@@ -78,7 +78,7 @@ def paragraph_of_row(found: LocatedRow) -> dict[str, Any]:
             else type(found.row).__name__
         )
         raise UsageError(
-            f"{found.where}: wanted a column `translation`, as in the rows before; found {said}"
+            f"{found.where}: expected a column `translation`, as in the rows before; found {said}"
         )
     try:
         return aligned_paragraph(found.row)

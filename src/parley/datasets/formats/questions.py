@@ -413,7 +413,7 @@ def read_answer_letter(
         return otherwise
     last = LETTERS[len(choices) - 1] if choices else "A"
     raise ValueError(
-        f"{column} {shorten(word)!r} is not a choice: wanted a letter from A to {last}, "
+        f"{column} {shorten(word)!r} is not a choice: expected a letter from A to {last}, "
         + (f"a number from 0, {also}" if also else "or a number from 0")
     )
 

@@ -35,9 +35,9 @@ class Program:
         except Ended:
             os._exit(0)  # nobody waits for these tests any more
         except Exception as wrong:
-            raise NotData(f"the program's answer is no data: {type(wrong).__name__}") from None
+            raise NotData(f"the program's answer is not data: {type(wrong).__name__}") from None
         if not isinstance(reply, dict) or not ("ok" in reply or "error" in reply):
-            raise NotData("the program's answer has no form that an answer can have")
+            raise NotData("the program's answer is malformed")
         if "error" in reply:
             raise error_of(str(reply["error"]), str(reply.get("words", "")))
         return reply
@@ -50,7 +50,7 @@ class Program:
             return unpacked(found, lambda each: Remote(self, int(each["r"]), str(each.get("of"))))
         # whatever it is, it must not reach a test: a StopIteration would end its loops
         except Exception as wrong:
-            raise NotData(f"the program's answer is no value: {type(wrong).__name__}") from None
+            raise NotData(f"the program's answer is not a value: {type(wrong).__name__}") from None
 
     def packed(self, value: Any) -> Any:
         """An argument as data; an object of the program may go back to it, nothing else crosses."""
@@ -71,7 +71,7 @@ class Program:
         try:
             news = [(arguments[number], new) for number, new in reply.get("changed", ())]
         except Exception:
-            raise NotData("what the program changed are no arguments") from None
+            raise NotData("the program reports changes of arguments that do not exist") from None
         for old, new in news:
             changed(old, self.unpacked(new))
         return self.unpacked(reply["ok"])
@@ -156,7 +156,8 @@ class Remote:
 
     def _refused(self, *other: Any) -> Any:
         raise NotData(
-            f"the program returned a {self._of}, which is no plain data, where a test wants some"
+            f"the program returned a {self._of}, which is not plain data, but a test needs plain "
+            "data"
         )
 
     __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __contains__ = __hash__ = _refused
@@ -188,7 +189,7 @@ class Made(Remote):
     def __len__(self) -> int:
         found = self._act("length")
         if type(found) is not int or found < 0:
-            raise NotData("the program's object has no length that is a number")
+            raise NotData("the length of the program's object is not a number")
         return found
 
     def __getitem__(self, key: Any) -> Any:
@@ -203,7 +204,7 @@ class Made(Remote):
     def _text(self, act: str) -> str:
         found = self._act(act)
         if type(found) is not str:
-            raise NotData(f"the program's {self._of} has no text")
+            raise NotData(f"the program's {self._of} cannot be converted to text")
         return found
 
     def _refused(self, other: Any = None, *_: Any) -> Any:
@@ -212,7 +213,7 @@ class Made(Remote):
         direct = self._direct and (other is None or (type(other) is Made and other._direct))
         if not direct:
             raise NotData(
-                f"the program's {self._of} is no plain data, and is compared with a "
+                f"a test compares the program's {self._of}, which is not plain data, with a "
                 f"{type(other).__name__}"
             )
         self._program.uncrossable = f"a test compares a {self._of}"

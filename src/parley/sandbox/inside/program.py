@@ -77,12 +77,12 @@ def words_of(error: BaseException) -> str:
     try:
         return str(error)[:WORDS]
     except BaseException:
-        return "its words cannot be read"
+        return "the error message cannot be read"
 
 
 def found_in(namespace: dict[str, Any], name: str) -> Any:
     if name not in namespace:
-        raise NameError(f"the program defines no {name}")
+        raise NameError(f"the program does not define {name}")
     return namespace[name]
 
 
@@ -121,11 +121,11 @@ def output_of(script: str, stdin: str) -> str:
         )
     except SystemExit as end:
         if end.code not in (None, 0):
-            raise RuntimeError(f"it ended with status {end.code!r}"[:WORDS]) from None
+            raise RuntimeError(f"the program exited with status {end.code!r}"[:WORDS]) from None
     sys.stdout.flush()
     found = os.pread(printed, MOST_OUTPUT + 1, 0)
     if len(found) > MOST_OUTPUT:
-        raise ValueError(f"more than {MOST_OUTPUT} bytes were printed")
+        raise ValueError(f"the program printed more than {MOST_OUTPUT} bytes")
     return found.decode("utf-8", "replace")
 
 

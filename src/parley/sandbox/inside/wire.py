@@ -110,7 +110,7 @@ def rarer(value: Any, other: Callable[[Any], Any]) -> Any:
 
 
 def unpacked(found: Any, other: Callable[[Any], Any]) -> Any:
-    """The value of what `packed` made; whatever is no such thing is refused."""
+    """The value of a result of `packed`; anything else is refused."""
     kind = type(found)
     if kind is list:
         return [unpacked(each, other) for each in found]
@@ -134,7 +134,7 @@ def unpacked(found: Any, other: Callable[[Any], Any]) -> Any:
         return range(*(unpacked(each, other) for each in held))
     if tag == "r":
         return other(found)
-    raise ValueError(f"no value is written {str(found)[:80]}")
+    raise ValueError(f"not a packed value: {str(found)[:80]}")
 
 
 def library(name: str, held: Any, other: Callable[[Any], Any]) -> Any:
@@ -149,9 +149,9 @@ def library(name: str, held: Any, other: Callable[[Any], Any]) -> Any:
         return datetime.timedelta(*held)
     if name == "fractions.Fraction" and not WHOLE_OR_RATIO.fullmatch(str(held)):
         # it could be written with an exponent, and take all memory as a fraction
-        raise ValueError("it is no number that a fraction is written as")
+        raise ValueError("not a fraction")
     if len(str(held)) > LONGEST:
-        raise ValueError(f"no number or date is longer than {LONGEST} characters")
+        raise ValueError(f"a number or date may have at most {LONGEST} characters")
     plain: dict[str, Callable[[str], Any]] = {
         "decimal.Decimal": Decimal,
         "fractions.Fraction": Fraction,
@@ -163,4 +163,4 @@ def library(name: str, held: Any, other: Callable[[Any], Any]) -> Any:
 
 
 def no_data(value: Any) -> Any:
-    raise Uncrossable(f"{type(value).__name__} is no data")
+    raise Uncrossable(f"{type(value).__name__} is not data")
