@@ -197,7 +197,7 @@ HOSTILE = {
     ),
     "a user that looks like a host": (
         {"x.yaml": models("model: openai/m, base_url: 'https://api.openai.com:x@evil.example/v1'")},
-        "user or password|--allow-host",
+        "user name or password|--allow-host",
     ),
     "a host that looks like this machine": (
         {"x.yaml": models("model: openai/m, base_url: 'http://localhost.evil.example/v1'")},

@@ -339,4 +339,4 @@ def test_the_wait_that_an_error_names_in_its_details_is_kept(clock):
 def test_an_answer_without_a_reply_is_the_endpoints_fault(answer):
     fault, _ = asked("google", answer)
     assert type(fault) is ParticipantError
-    assert "m-1: the answer holds no reply" in str(fault)
+    assert "m-1: the answer contains no reply" in str(fault)

@@ -73,10 +73,10 @@ def test_naming_the_providers_loads_none_of_it():
 @pytest.mark.parametrize(
     ("name", "options", "says_what"),
     [
-        ("./nowhere", {}, "there is no folder nowhere"),
+        ("./nowhere", {}, "the folder nowhere does not exist"),
         ("~nobody-has-this-name/x", {}, "home"),
         ("./empty", {}, "config.json and weights"),
-        ("./empty", {"device": "gpu"}, "device is auto"),
+        ("./empty", {"device": "gpu"}, "device must be auto"),
         ("./empty", {"dtype": "int3"}, "bfloat16"),
         ("./empty", {"temperature": "-1"}, "at least 0"),
         ("./empty", {"top_p": "0"}, "top_p"),
@@ -663,7 +663,7 @@ def test_a_name_is_looked_up_in_the_local_cache_and_served_with_its_commit(taugh
 def test_nothing_is_fetched_unasked(cache, monkeypatch):
     with pytest.raises(UsageError, match=r"-M ALIAS.download=true"):
         providers.make_provider("hf", "me/other", {})
-    with pytest.raises(UsageError, match=r"a folder is written \./no/name/at/all"):
+    with pytest.raises(UsageError, match=r"to name a folder, write \./no/name/at/all"):
         providers.make_provider("hf", "no/name/at/all", {})
     monkeypatch.setattr(library("huggingface_hub.constants"), "HF_HUB_OFFLINE", True)
     with pytest.raises(UsageError, match="HF_HUB_OFFLINE forbids"):

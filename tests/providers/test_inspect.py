@@ -223,7 +223,7 @@ def test_an_answer_without_a_choice_is_no_reply(api, mock):
     mock(api.ModelOutput(model="mock-1", choices=[], error="moderated", usage=api.ModelUsage()))
     fault = asked()
     assert type(fault) is ParticipantError
-    assert "the answer holds no reply: moderated" in str(fault)
+    assert "the answer contains no reply: moderated" in str(fault)
 
 
 class Said(Exception):

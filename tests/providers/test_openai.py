@@ -93,9 +93,9 @@ def test_openai_takes_the_limit_under_its_newer_name_and_compatible_endpoints_un
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ({"api": "responses", "seed": 1}, "no seed"),
-        ({"api": "responses", "stop": "END"}, "no stop"),
-        ({"reasoning_summary": "auto"}, "set api to responses"),
+        ({"api": "responses", "seed": 1}, "does not accept seed"),
+        ({"api": "responses", "stop": "END"}, "seed and stop"),
+        ({"reasoning_summary": "auto"}, "set api=responses"),
         ({"api": "batch"}, "available: chat, responses"),
     ],
 )
@@ -391,12 +391,12 @@ def test_what_was_set_and_is_not_taken_is_told_once_and_stands_with_every_reply(
         listening.told
         == [
             (
-                "m-1 does not take a system role: its words open the first turn, and that is on "
-                "record with its replies"
+                "m-1 does not accept a system role: Parley puts the system text at the start of "
+                "the first turn, and records that with its replies"
             ),
             (
-                "m-1 does not take temperature: it is asked without, "
-                "and that is on record with its replies"
+                "m-1 does not accept temperature: Parley leaves it out, "
+                "and records that with its replies"
             ),
         ]
         * 2
@@ -678,7 +678,7 @@ def test_what_was_found_holds_for_the_endpoint_and_the_model_in_the_whole_proces
             (True, "m-2"),
         ]
     assert caplog.messages == [
-        "m-1: the endpoint does not take temperature; from now on it is asked without"
+        "m-1: the endpoint does not accept temperature; from now on Parley leaves it out"
     ]
 
 

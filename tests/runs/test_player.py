@@ -738,7 +738,7 @@ def test_matches_that_wait_for_an_endpoint_that_is_down_leave_their_places_to_ot
     # before the first of those that wait has given up
     assert len([at for at in seen["y"] if down < at < down + 2.9]) > 40
     assert 2 < most <= 2 + 2
-    assert any("other models go on" in notice for notice in tally.notices)
+    assert any("other models continue" in notice for notice in tally.notices)
 
 
 def test_a_crew_leaves_those_for_later_that_would_only_wait():

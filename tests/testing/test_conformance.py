@@ -90,7 +90,7 @@ def test_a_task_is_loaded_by_name_or_path_with_its_parameters():
 
 
 def test_a_class_that_is_no_provider_is_refused_with_what_it_lacks():
-    with pytest.raises(UsageError, match=r"Half lacks the method `async def complete"):
+    with pytest.raises(UsageError, match=r"Half must have the method `async def complete"):
         check_provider(Half)
 
 

@@ -14,7 +14,7 @@ from parley.memory import Neighbour, Search
 from parley.memory.embedding_cache import EmbeddingCache, hash_text
 from parley.memory.nearest import find_nearest
 
-SAVE_EVERY = 1000  # new embeddings are written to disk after so many texts
+SAVE_EVERY = 1000  # texts, after which new embeddings are written to disk
 BATCH = 20  # texts that are embedded together; progress is reported after each batch
 
 Vector: TypeAlias = NDArray[np.float32]

@@ -28,7 +28,7 @@ class MemoryOwner(NamedTuple):
 class Experience:
     """One interaction of a model, and whether it was a success."""
 
-    match: int  # below 0: taken over from another run
+    match: int  # below 0: transferred from another run
     seat: str
     alias: str
     role: str
@@ -76,15 +76,15 @@ def select_experiences(
     for each in experiences:
         if each.alias != owner.alias or each.role != owner.role or each.item in held_out:
             continue
-        brought = each.match < 0
-        if not brought and (
+        transferred = each.match < 0
+        if not transferred and (
             each.series != owner.series
             or each.stage >= stage
             or (each.stage == 0 and kept.stream)
             or (each.stage > 0 and each.arm != owner.arm)
         ):
             continue
-        if kept.refresh == "replace" and not brought and each.stage != stage - 1:
+        if kept.refresh == "replace" and not transferred and each.stage != stage - 1:
             continue
         if kept.lessons:
             if not each.lesson:
@@ -127,8 +127,8 @@ def memory_version(memory: Sequence[Experience]) -> str:
 
 
 def choose_held_out(strata: Mapping[str, Sequence[str]], share: float, seed: int) -> frozenset[str]:
-    """The items that are never remembered, drawn with the seed: the share of all items, and of
-    every stratum its share up to one item. The order of items does not matter."""
+    """The items that are never remembered, drawn with the seed: the given share of all items, and
+    of every stratum, up to rounding. The order of items does not matter."""
     found: set[str] = set()
     passed = 0
     for name in sorted(strata, key=lambda name: draw_share(f"{seed}|stratum|{name}")):

@@ -19,10 +19,10 @@ class RecordedReply(NamedTuple):
 
 
 class RecordedMatch(NamedTuple):
-    """What was said in a match that has ended. Places are (round, seat, attempt)."""
+    """The messages of a match that has ended. Places are (round, seat, attempt)."""
 
     number: int
-    # round, kind, sender, audience, content, attempt; a reply's words stand in `replies`
+    # round, kind, sender, audience, content, attempt; the texts of replies are in `replies`
     messages: Sequence[Sequence[Any]]
     replies: Mapping[tuple[int, str, int], RecordedReply]
     not_taken: frozenset[tuple[int, str, int]]  # places of replies that could not be read
@@ -31,7 +31,7 @@ class RecordedMatch(NamedTuple):
 class Interaction(NamedTuple):
     """One seat's whole conversation, without repeated questions."""
 
-    told: str  # before the first question
+    opening: str  # what the seat was told before the first question
     turns: tuple[Example, ...]
 
     @property
@@ -41,9 +41,9 @@ class Interaction(NamedTuple):
 
 
 def collect_interactions(match: RecordedMatch) -> dict[str, Interaction | None]:
-    """The conversation of every seat that was asked something. None if a reply was cut or could
-    never be read: such a conversation is no example."""
-    told: dict[str, str] = {}
+    """The conversation of every seat that was asked something. None if a reply was cut or never
+    readable: such a conversation is not a good example."""
+    openings: dict[str, str] = {}
     waiting: dict[str, list[str]] = {}
     asked: dict[str, str] = {}
     turns: dict[str, list[Example]] = {}
@@ -55,10 +55,10 @@ def collect_interactions(match: RecordedMatch) -> dict[str, Interaction | None]:
         elif kind == "ask":
             for seat in audience:
                 before = "\n\n".join(filter(None, waiting.pop(seat, ())))
-                if seat in told:
+                if seat in openings:
                     asked[seat] = f"{before}\n\n{content}" if before else content
                 else:
-                    told[seat], asked[seat] = before, content
+                    openings[seat], asked[seat] = before, content
                 turns.setdefault(seat, [])
         elif kind == "reply" and sender in asked:
             reply = match.replies.get((round, sender, attempt))
@@ -70,6 +70,6 @@ def collect_interactions(match: RecordedMatch) -> dict[str, Interaction | None]:
     return {
         seat: None
         if seat in spoilt or seat in asked or not found
-        else Interaction(told[seat], tuple(found))
+        else Interaction(openings[seat], tuple(found))
         for seat, found in turns.items()
     }

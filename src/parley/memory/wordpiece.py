@@ -15,7 +15,7 @@ CHINESE = (
     (0x4E00, 0x9FFF), (0x3400, 0x4DBF), (0x20000, 0x2A6DF), (0x2A700, 0x2B73F),
     (0x2B740, 0x2B81F), (0x2B920, 0x2CEAF), (0xF900, 0xFAFF), (0x2F800, 0x2FA1F),
 )  # fmt: skip
-CONTROL = ("Cc", "Cf", "Co", "Cs")  # what has no number in Unicode yet is kept
+CONTROL = ("Cc", "Cf", "Co", "Cs")  # unassigned characters are kept
 LONGEST = 100  # characters of a word; a longer one is unknown
 MOST_WORDS = 100_000  # whose pieces are kept
 

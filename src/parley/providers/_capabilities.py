@@ -1,5 +1,5 @@
-"""What an endpoint takes, learnt from what it rejects: found once for an address and a model,
-remembered for the process."""
+"""The features that an endpoint supports, learned from its rejections: found once for an address
+and a model, and remembered for the process."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from parley.providers._schemas import LIMITS
 log = logging.getLogger(__name__)
 
 NOTHING: frozenset[str] = frozenset()
-# How rejections name a feature. What stands first is given up first where several are named.
+# How rejections name a feature. If a rejection names several, the first of these is given up.
 NAMED = {
     "json_schema": (
         r"response[ _]?format|schema|structured.output|output[ "
@@ -44,14 +44,14 @@ UNWANTED = re.compile(
     r"and assistant|must alternate|cannot be used|unset|instead",
     re.IGNORECASE,
 )
-# A number that does not fit lies in this one request; the feature is there.
+# A number out of range is a fault of this one request; the endpoint has the feature.
 SIZE = re.compile(
     r"too (?:large|long|big|high|small|low|many)|context (?:length|window)|exceed|at "
     r"most|greater than|less than|\brange\b",
     re.I,
 )
 FORMS = {"json_schema", "json_object"}  # complaints about a form have too many words to list
-# What is wrong with one schema says nothing of others.
+# A fault of one schema says nothing about others.
 ONE_SCHEMA = re.compile(
     r"invalid (?:json )?schema|schema (?:is|contains|has|exceeds|must)\b|in "
     r"context=|\bkeyword|\bpropert(?:y|ies)\b|\brequired\b"
@@ -59,26 +59,26 @@ ONE_SCHEMA = re.compile(
     rf"type|\b(?:{'|'.join(sorted(LIMITS - {'format'}))})\b",
     re.IGNORECASE,
 )
-MOST_SCHEMAS = 8  # that are not taken, after which no further one is tried
-# what a result is told to rest on
+MOST_SCHEMAS = 8  # rejected schemas, after which no further one is tried
+# features that can change a result
 MEASURED = ("system", "temperature", "top_p", "seed", "stop", "reasoning_effort")
 
 
 @dataclass(slots=True, eq=False)
 class Capabilities:
-    """What one endpoint has shown that it does not take for one model."""
+    """The features that one endpoint does not support for one model."""
 
     model: str
     unsupported: frozenset[str] = NOTHING
 
     def add_unsupported(self, unsupported: frozenset[str], missed: Collection[str] = ()) -> None:
-        """Remember what a request had to leave out to be answered, and warn of what the user
-        missed."""
+        """Remember the features that a request had to leave out, and warn about those that the user
+        set."""
         for feature in sorted(unsupported - self.unsupported):
             level = logging.WARNING if feature in missed else logging.INFO
             log.log(
                 level,
-                "%s: the endpoint does not take %s; from now on it is asked without",
+                "%s: the endpoint does not accept %s; from now on Parley leaves it out",
                 self.model,
                 feature,
             )
@@ -97,7 +97,7 @@ def find_capabilities(url: str, model: str) -> Capabilities:
 
 
 def find_rejected_feature(rejection: str, offered: Iterable[str]) -> str | None:
-    """The feature of a request that a rejection speaks against, if it names one."""
+    """The feature of a request that a rejection is about, if it names one."""
     found = set(offered)
     unwanted = UNWANTED.search(rejection) and not SIZE.search(rejection)
     for feature, pattern in PATTERNS.items():
@@ -107,5 +107,5 @@ def find_rejected_feature(rejection: str, offered: Iterable[str]) -> str | None:
 
 
 def is_about_one_schema(rejection: str) -> bool:
-    """Whether a complaint about a form speaks of the schema that was sent, and not of schemas."""
+    """Whether a rejection is about the schema that was sent, and not about schemas in general."""
     return bool(ONE_SCHEMA.search(rejection))

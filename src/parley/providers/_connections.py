@@ -11,8 +11,8 @@ from weakref import WeakKeyDictionary
 
 import aiohttp
 
-# Seconds that an idle connection is kept. Usual servers close theirs after 5: if that crosses a
-# request, nobody knows whether it was paid.
+# Seconds that an idle connection is kept. Most servers close theirs after 5: if that crosses a
+# request, it is unknown whether the request is billed.
 KEEPALIVE = 4.0
 
 
@@ -28,7 +28,7 @@ SHARED: WeakKeyDictionary[asyncio.AbstractEventLoop, SharedConnector] = WeakKeyD
 
 
 def shared_connector() -> aiohttp.TCPConnector:
-    """One pool for all models of a loop: several of them often stand behind one address."""
+    """One pool for all models of a loop: several of them often share an address."""
     loop = asyncio.get_running_loop()
     shared = SHARED.get(loop) or SHARED.setdefault(loop, SharedConnector())
     shared.users += 1
@@ -36,7 +36,7 @@ def shared_connector() -> aiohttp.TCPConnector:
 
 
 def release_connector(loop: asyncio.AbstractEventLoop) -> aiohttp.TCPConnector | None:
-    """One transport fewer; the last one gets the connections, to close them."""
+    """Release one use; the last user gets the connections, to close them."""
     shared = SHARED[loop]
     shared.users -= 1
     return None if shared.users else SHARED.pop(loop).connector
@@ -45,17 +45,17 @@ def release_connector(loop: asyncio.AbstractEventLoop) -> aiohttp.TCPConnector |
 def describe_connection_error(wrong: aiohttp.ClientConnectorError) -> str:
     """Why no connection could be made."""
     if isinstance(wrong, aiohttp.ClientSSLError):
-        return "its certificate is not accepted"
+        return "its TLS certificate is not trusted"
     if isinstance(wrong, aiohttp.ClientConnectorDNSError):
         return "host not found"
     number = wrong.os_error.errno
     if number is None or number == errno.ECONNREFUSED:
-        return "nothing listens there"
+        return "connection refused (is the server running?)"
     return os.strerror(number)
 
 
 def find_proxy(url: str) -> str | None:
-    """The proxy that the environment names for an address, looked up once: for every request it
-    would cost more than the call."""
+    """The proxy that the environment sets for an address. It is looked up once, because that takes
+    longer than a call."""
     parts = urlsplit(url)
     return None if proxy_bypass(parts.hostname or "") else getproxies().get(parts.scheme)

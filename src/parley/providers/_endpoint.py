@@ -1,4 +1,4 @@
-"""One model behind an address that takes JSON: what all such providers share."""
+"""The base class of providers that send JSON to an endpoint."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from parley.providers._transport import Deadline, Transport
 from parley.rules.pool import Turn, text_of
 from parley.tables import shorten
 
-MOST_FORMS = 500  # encoded forms that are kept
-# How endpoints say that a request is refused for what is said in it, and not for how it is made.
+MOST_FORMS = 500  # encoded schemas that are kept
+# How endpoints say that they refuse the content of a request, not its form.
 FILTERED = re.compile(
     r"""(?:code|type)["']\s*:\s*["'](?:content_filter|content_policy_violation)["']|ResponsibleAIPolicyViolation|["']flagged_input["']"""
     r"|content management policy|content filtering "
@@ -38,13 +38,13 @@ FILTERED = re.compile(
 )
 AHEAD = len('{"role":"","content":')
 DERIVED: Literal["derived"] = "derived"
-# a seed of the user's own, one for each call that is derived from the run's, or none
+# the user's own seed, a seed for each call derived from the run's seed, or none
 Seed: TypeAlias = int | Literal["derived"] | None
 
 
 class EncodedSchema(NamedTuple):
-    """What was made of a schema, by the kind of form; the schema is held, so that its identity
-    stays its own."""
+    """A schema encoded for each kind of format. It keeps the schema alive, so that its id stays
+    unique."""
 
     schema: Mapping[str, Any]
     mark: str
@@ -63,11 +63,11 @@ class Endpoint(ABC):
     top_p: float | None = None
     max_tokens: int | None = None
     stop: tuple[str, ...] | None = None
-    # let the endpoint hold replies to the form that was asked for; None: where it can
+    # let the endpoint constrain replies to the requested format; None: if it can
     structured: bool | None = None
     deadline: float = 600.0  # seconds a call may take, retries included
-    timeout: float | None = None  # seconds a single try may go without a word
-    idempotency_header: str | None = None  # carries the same value with every try of a request
+    timeout: float | None = None  # seconds a single try may go without data
+    idempotency_header: str | None = None  # has the same value for every try of a request
     _transport: Transport = field(init=False, repr=False)
     _known: Capabilities = field(init=False, repr=False)
     _address: str = field(default="", init=False, repr=False)
@@ -94,22 +94,22 @@ class Endpoint(ABC):
     thinks_by: ClassVar[tuple[str, ...] | None] = ()
     headers: ClassVar[Mapping[str, str]] = {}
     path: ClassVar[str] = ""
-    references: ClassVar[bool] = True  # it takes base_url as written, so that errors can name it so
-    # options that a model may not take
+    references: ClassVar[bool] = True  # it gets base_url as written, so that errors can show it
+    # options that a model may not accept
     optional: ClassVar[tuple[str, ...]] = ("temperature", "top_p", "stop")
-    # what can hold a reply to a form, the strictest first
+    # the formats that can constrain a reply, the strictest first
     forms: ClassVar[tuple[str, ...]] = ("json_schema", "json_object")
-    # what strict schemas may limit; None: they need not be strict
+    # the limits that strict schemas may have; None: they need not be strict
     schema_limits: ClassVar[frozenset[str] | None] = None
-    folds: ClassVar[bool] = True  # where there is no system role, its words open the first turn
+    # without a system role, the system text goes to the beginning of the first turn
+    folds: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         base = self.base_url or (self.home_env and find_setting(self.home_env)) or self.home
         if not base:
             there = f" or {self.home_env} in the environment" if self.home_env else ""
             raise ValueError(
-                f"say where it is served: -M ALIAS.base_url={self.home_like}{there} "
-                f"(model {self.name})"
+                f"no address for {self.name}: set -M ALIAS.base_url={self.home_like}{there}"
             )
         variable = self.api_key_env or traits_of(type(self)).key_variable
         key = read_key(variable, needed=self.key_needed or bool(self.api_key_env))
@@ -134,12 +134,12 @@ class Endpoint(ABC):
         self._known = capabilities.find_capabilities(url, self.name)
 
     def route(self, base: str) -> tuple[str, str]:
-        """The address as written, and the path behind it."""
+        """The address as written, and the path to append to it."""
         return base, self.path
 
     async def complete(self, request: Request) -> Reply:
         began, unsupported, term = perf_counter(), self._known.unsupported, Deadline()
-        while True:  # every turn of it leaves out one feature more, and there are few
+        while True:  # each pass leaves out one more feature, and there are few
             try:
                 reply = self.reply(
                     await self._transport.post(self.body(request, unsupported), request.call, term)
@@ -158,13 +158,13 @@ class Endpoint(ABC):
         return reply
 
     def is_filtered(self, status: int, said: str) -> bool:
-        """Whether an error refuses a request for what is said in it: no fault, but a reply without
-        words."""
+        """Whether an error refuses the content of a request: this is not a fault, but an empty
+        reply."""
         return status in (0, 400, 403) and FILTERED.search(said) is not None
 
     def left_out(self, request: Request, unsupported: frozenset[str]) -> tuple[str, ...]:
-        """What was set for this request, can change what is measured, and was not taken; the person
-        is told once."""
+        """The features that were set for this request, can change results, and were left out; the
+        user gets one notice for each."""
         asked = {*self.options_to_send(NOTHING), request.turns[0].role}
         missed = tuple(
             feature for feature in MEASURED if feature in unsupported and feature in asked
@@ -173,21 +173,21 @@ class Endpoint(ABC):
             if feature not in self._notified:
                 self._notified.add(feature)
                 how = (
-                    "a system role: its words open the first turn"
+                    "a system role: Parley puts the system text at the start of the first turn"
                     if feature == "system"
-                    else f"{feature}: it is asked without"
+                    else f"{feature}: Parley leaves it out"
                 )
                 request.call.notice(
-                    f"{self.name} does not take {how}, and that is on record with its replies"
+                    f"{self.name} does not accept {how}, and records that with its replies"
                 )
         return missed
 
     def leave_out_rejected(
         self, rejected: Rejected, request: Request, unsupported: frozenset[str]
     ) -> frozenset[str]:
-        """What the next request leaves out; a rejection that names no feature of this one
-        stands."""
-        if not self._known.unsupported <= unsupported:  # another call has found out in the meantime
+        """What the next request leaves out; raises a rejection that names no feature of this
+        one."""
+        if not self._known.unsupported <= unsupported:  # another call found out in the meantime
             return unsupported | self._known.unsupported
         said = rejected.answer
         feature = capabilities.find_rejected_feature(
@@ -214,15 +214,14 @@ class Endpoint(ABC):
             yield "seed"
 
     def derived_seed(self, request: Request, unsupported: frozenset[str]) -> int | None:
-        """The seed of this call where the user has set none: the same whenever the run is
-        played."""
+        """The seed of this call if the user set none: the same each time the run is played."""
         if getattr(self, "seed", None) != DERIVED or "seed" in unsupported:
             return None
-        # 31 bits, which every endpoint takes
+        # 31 bits, which every endpoint accepts
         return int.from_bytes(request.sampling_seed[:4]) >> 1 if request.sampling_seed else None
 
     def options_to_send(self, unsupported: frozenset[str]) -> dict[str, Any]:
-        """The options that were set and are taken."""
+        """The options that were set and are supported."""
         values = {name: getattr(self, name) for name in self.optional if name not in unsupported}
         return {
             name: value
@@ -231,7 +230,7 @@ class Endpoint(ABC):
         }
 
     def reply_format(self, request: Request, unsupported: frozenset[str]) -> str:
-        """What holds this reply to its form, if anything does."""
+        """The format that constrains this reply; empty if none does."""
         if request.schema is None or self.structured is False or not self.forms:
             return ""
         if self.structured or not unsupported:
@@ -247,7 +246,7 @@ class Endpoint(ABC):
         )
 
     def encoded_schema(self, request: Request, unsupported: frozenset[str]) -> bytes:
-        """The part of a request that asks for a form; made once for each."""
+        """The part of a request that asks for a format; made once for each schema."""
         if request.schema is None or not (form := self.reply_format(request, unsupported)):
             return b""
         kept = self.cached_schema(request.schema)
@@ -256,8 +255,7 @@ class Endpoint(ABC):
         return encoded
 
     def cached_schema(self, schema: Mapping[str, Any]) -> EncodedSchema:
-        """What was made of a schema before; the same object is known at a glance, an equal one by
-        its words."""
+        """The cached encodings of a schema; looked up by identity first, then by content."""
         if (found := self._schemas_by_identity.get(id(schema))) is not None:
             return found
         if len(self._schemas_by_identity) >= MOST_FORMS:
@@ -270,8 +268,7 @@ class Endpoint(ABC):
         return self._schemas_by_identity.setdefault(id(schema), alike._replace(schema=schema))
 
     def dialect(self, schema: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
-        """A schema as this endpoint takes it, and whether replies can be held to every word of
-        it."""
+        """A schema as this endpoint accepts it, and whether it can be strict."""
         if self.schema_limits is None:
             return make_portable(schema), True
         found = make_strict(schema, self.schema_limits)
@@ -289,11 +286,11 @@ class Endpoint(ABC):
 
     @abstractmethod
     def encode_schema(self, form: str, schema: Mapping[str, Any]) -> bytes:
-        """How a form is asked for."""
+        """The part of a request that asks for a format."""
 
     @abstractmethod
     def body(self, request: Request, unsupported: frozenset[str] = NOTHING) -> bytes:
-        """The request as sent, without what the endpoint does not take."""
+        """The request as sent, without what the endpoint does not support."""
 
     @abstractmethod
     def reply(self, answer: Any) -> Reply:
@@ -304,41 +301,41 @@ class Endpoint(ABC):
 
 
 def encoded_text(turn: Turn) -> bytes:
-    """The words of a turn as JSON, taken out of how it was encoded when it was said."""
+    """The text of a turn as JSON, cut out of its encoded form."""
     if isinstance(turn.content, str):
         return turn.encoded[AHEAD + len(turn.role) : -1]
     return orjson.dumps(text_of(turn.content))
 
 
 def find_provider_state(turn: Turn, family: str) -> Any:
-    """What a reply of this family wanted back with the next turn."""
+    """The state that a reply of this family needs back with the next turn."""
     return turn.provider_state.get(family) if isinstance(turn.provider_state, dict) else None
 
 
 def no_reply_error(answer: Any, name: str) -> ParticipantError:
-    return ParticipantError(f"{name}: the answer holds no reply: {shorten(answer, 200)}")
+    return ParticipantError(f"{name}: the answer contains no reply: {shorten(answer, 200)}")
 
 
 def object_in(answer: Any, name: str) -> dict[str, Any]:
-    """A part of an answer where it is an object, else an empty one."""
+    """A part of an answer if it is an object, else an empty one."""
     found = answer.get(name) if isinstance(answer, dict) else None
     return found if isinstance(found, dict) else {}
 
 
 def objects_in_list(found: Any) -> list[dict[str, Any]]:
-    """The objects of a list; all else is left out."""
+    """The objects of a list; everything else is left out."""
     return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
 
 
 def join_text_parts(content: Any) -> str:
-    """The text of a message, also where it comes in parts; what is no text is left out."""
+    """The text of a message, also if it comes in parts; everything else is left out."""
     parts = content if isinstance(content, list) else [content]
     texts = (part.get("text") if isinstance(part, dict) else part for part in parts)
     return "".join(text for text in texts if isinstance(text, str))
 
 
 def path_without_query(base: str) -> str:
-    """The address itself without its query, to see where it ends."""
+    """The address without its query, to check how it ends."""
     return expand_references(base).partition("?")[0].rstrip("/")
 
 

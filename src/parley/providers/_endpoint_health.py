@@ -143,7 +143,7 @@ class EndpointHealth:
         return self._probing
 
     async def wait_for_slot(self, seconds: float, call: Call) -> tuple[int, float]:
-        """Wait in the queue for a slot, until no call has been answered for so many seconds.
+        """Wait in the queue for a slot, until no call has been answered for `seconds` seconds.
 
         Returns the slot as `take_slot` does, and for how long other calls were answered meanwhile:
         this does not count against the call's deadline. The call learns when the endpoint is down.
@@ -227,8 +227,8 @@ class EndpointHealth:
                     0,
                 )
                 call.notice(
-                    f"{self.address} fails ({problem}): it is left alone for {rest:.0f} s, "
-                    f"other models go on"
+                    f"{self.address} is failing ({problem}): Parley pauses calls to it for "
+                    f"{rest:.0f} s; other models continue"
                 )
                 self._set_down(True)
 
@@ -248,7 +248,7 @@ class EndpointHealth:
 
 
 def backoff_seconds(tries: int) -> float:
-    """How long to wait after so many tries: twice as long each time, with random jitter."""
+    """How long to wait after a number of tries: twice as long each time, with random jitter."""
     return float(min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(tries, 20)) * random.uniform(0.5, 1))
 
 

@@ -15,18 +15,20 @@ LINE = re.compile(
 
 
 def find_setting(name: str) -> str | None:
-    """A value from the environment, else from `.env` in the current folder. What stands there is
-    taken as it is: it may come from somebody else, and must not take in other variables."""
+    """A value from the environment, else from `.env` in the current folder. Values in `.env` are
+    used as they are: the file may come from others, and must not read other variables."""
     if found := os.environ.get(name):
         return found
     found = read_env_file(Path.cwd()).get(name) or None
     if found and "${" in found:
-        raise UsageError(f".env: {name} holds a reference: write the value itself, without ${{…}}")
+        raise UsageError(
+            f".env: {name} contains a reference; write the value itself, without ${{…}}"
+        )
     return found
 
 
 def read_env_file(folder: Path) -> dict[str, str]:
-    """The assignments in a folder's `.env`. Lines that are none are left out."""
+    """The assignments in a folder's `.env`. Other lines are left out."""
     try:
         lines = read_lines(folder)
     except (OSError, UnicodeDecodeError):
@@ -36,16 +38,17 @@ def read_env_file(folder: Path) -> dict[str, str]:
 
 
 def find_env_faults(folder: Path | None = None) -> list[str]:
-    """Messages about what cannot be read in `.env`. They quote nothing, as it may be secret."""
+    """Messages about lines of `.env` that cannot be read. They quote nothing, as it may be
+    secret."""
     folder = folder or Path.cwd()
     if not (folder / ".env").is_file():
         return []
     try:
         lines = read_lines(folder)
     except (OSError, UnicodeDecodeError):
-        return [".env cannot be read as text in UTF-8, so nothing is taken from it"]
+        return [".env is not readable as UTF-8 text, so Parley ignores it"]
     return [
-        f".env, line {number}: wanted NAME=value, found something else, so the line is left out"
+        f".env, line {number}: not of the form NAME=value, so Parley ignores this line"
         for number, line in enumerate(lines, 1)
         if line.strip() and not is_comment(line) and not LINE.match(line)
     ]

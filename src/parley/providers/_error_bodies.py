@@ -1,4 +1,4 @@
-"""What an endpoint's answer says: its JSON, an error in it, how long to wait."""
+"""Reads an endpoint's answer: its JSON, an error in it, how long to wait."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ RETRY_DELAY = re.compile(r"""retryDelay["']\s*:\s*["'](\d{1,9}(?:\.\d{1,9})?)s""
 
 
 def find_wait(headers: Mapping[str, str], said: str) -> float:
-    """The seconds that an answer asks to wait: in its headers, the most exact first, else in what
-    it says."""
+    """The seconds that an answer asks to wait: from its headers, the most exact first, else from
+    its text."""
     if exact := re.fullmatch(r"\d{1,9}(?:\.\d{1,9})?", headers.get("Retry-After-Ms", "").strip()):
         return parse_retry_after(str(float(exact[0]) / 1000))
     found = RETRY_DELAY.search(said)
@@ -32,7 +32,7 @@ def find_wait(headers: Mapping[str, str], said: str) -> float:
 
 
 def parse_retry_after(header: str) -> float:
-    """The seconds that an endpoint asks to wait, given as such or as a date, within reason; 0 where
+    """The seconds that an endpoint asks to wait, given as a number or a date, up to a limit; 0 if
     it does not say."""
     try:
         seconds = float(header)
@@ -46,15 +46,15 @@ def parse_retry_after(header: str) -> float:
 
 
 def find_error(answer: Any) -> Any:
-    """The error in a body that came with status 200, if it is one."""
+    """The error in a body that came with status 200, if there is one."""
     if not isinstance(answer, dict) or answer.get("choices"):
         return None
     return answer if answer.get("object") == "error" else answer.get("error")
 
 
 def read_error(error: Any) -> tuple[int, str, str]:
-    """The status that an error in a body stands for, 0 where it does not say; its words, and all of
-    it."""
+    """The status that an error in a body stands for, 0 if unknown; its message, and the whole
+    error."""
     if not isinstance(error, dict):
         return 0, shorten(error, LOOKED_AT), ""
     whole, said = shorten(error, LOOKED_AT), shorten(error.get("message") or error, LOOKED_AT)
@@ -70,8 +70,8 @@ def read_error(error: Any) -> tuple[int, str, str]:
 
 
 def parse_answer(answer: bytes) -> Any:
-    """The JSON of an answer; lone surrogates, raw control characters and broken UTF-8 of real
-    endpoints included."""
+    """The JSON of an answer; accepts lone surrogates, raw control characters and broken UTF-8, as
+    real endpoints send them."""
     try:
         return orjson.loads(answer)
     except orjson.JSONDecodeError:

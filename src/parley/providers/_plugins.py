@@ -1,5 +1,5 @@
-"""Providers that other packages bring through the entry-point group `parley.providers`, looked at
-when they are loaded."""
+"""Providers of other packages, from the entry-point group `parley.providers`. They are checked when
+they are loaded."""
 
 from __future__ import annotations
 
@@ -16,38 +16,38 @@ PAGE = 'see the docs page "Write a provider"'
 
 
 def plugin_names() -> set[str]:
-    """The providers that packages say they bring."""
+    """The names of all providers of other packages."""
     return {entry.name for entry in entry_points(group=GROUP)}
 
 
 def is_plugin(family: str) -> bool:
-    """Whether a package says that it brings such a provider."""
+    """Whether another package has such a provider."""
     return bool(entry_points(group=GROUP, name=family))
 
 
 def load_plugin(family: str, taken: bool) -> Any:
-    """The class that a package brings for a family, once it is found to be one; `taken` is a name
-    of Parley's own."""
+    """Load and check the class of another package; `taken`: Parley has its own provider of that
+    name."""
     entries = list(entry_points(group=GROUP, name=family))
     packages = ", ".join(sorted({package_of(entry) for entry in entries}))
     if taken:
         raise plugin_error(
             family,
             packages,
-            "Parley has a provider of that name itself",
-            "give it another name there",
+            "Parley has its own provider of that name",
+            "rename the provider in the package",
         )
     if len({entry.value for entry in entries}) > 1:
-        raise plugin_error(family, packages, "several packages bring it", "uninstall all but one")
+        raise plugin_error(family, packages, "several packages provide it", "uninstall all but one")
     try:
         found = entries[0].load()
-    except Exception as wrong:  # whatever a module of somebody else's does when it is imported
+    except Exception as wrong:  # a module of others may raise anything on import
         said = (
             str(wrong)
             if isinstance(wrong, ImportError | AttributeError) and str(wrong)
             else f"{type(wrong).__name__}: {wrong}"
         )
-        raise plugin_error(family, packages, said, "mend the package or uninstall it") from None
+        raise plugin_error(family, packages, said, "fix the package or uninstall it") from None
     if fault := describe_lack(found):
         raise plugin_error(family, packages, f"{entries[0].value} {fault}", PAGE)
     return found
@@ -62,20 +62,18 @@ def package_of(entry: EntryPoint) -> str:
 
 
 def describe_lack(found: Any) -> str:
-    """What a class lacks to be a provider; nothing, if it is one."""
+    """What a class lacks to be a provider; empty if it is one."""
     if not isinstance(found, type) or not is_dataclass(found):
-        return "is no dataclass: a provider is one, and its fields are its options"
+        return "must be a dataclass whose fields are the options of the provider"
     if not any(each.name == "name" and each.init for each in fields(found)):
-        return (
-            "lacks the field `name: str`, which takes what stands behind the slash of PROVIDER/NAME"
-        )
+        return "must have the field `name: str`, the NAME in PROVIDER/NAME"
     for method, form in {"complete": "(self, request) -> Reply", "close": "(self) -> None"}.items():
         given = getattr(found, method, None)
         if not callable(given):
-            return f"lacks the method `async def {method}{form}`"
+            return f"must have the method `async def {method}{form}`"
         if not inspect.iscoroutinefunction(inspect.unwrap(given)):
             return f"has a `{method}` that is not async: write `async def {method}{form}`"
     traits = traits_of(found)
     if traits.key_needed and not traits.key_env:
-        return "says key_needed, and not which variable holds the key: add key_env"
+        return "sets key_needed but not key_env, the variable that holds the key"
     return ""

@@ -1,4 +1,4 @@
-"""Finds providers by name and makes them; other packages bring theirs by the entry point
+"""Finds providers by name and makes them; other packages add theirs with the entry point
 `parley.providers`."""
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from parley.providers._secrets import expand_references
 from parley.providers._traits import Traits, traits_of
 from parley.rules.parameters import build_dataclass
 
-# what every model takes, whoever serves it
+# the options of every model, whoever serves it
 COMMON = ("concurrency", "rpm", "tpm", "no_system_role", "system")
 FAMILY = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
@@ -41,7 +41,7 @@ def is_provider(family: str) -> bool:
 
 
 def builtin_class(family: str) -> Any:
-    """The `Provider` of a file here; None where there is no such file."""
+    """The `Provider` of a file here; None if there is no such file."""
     name = f"{providers.__name__}.{family.replace('-', '_')}"
     if not FAMILY.fullmatch(family) or find_spec(name) is None:
         return None
@@ -59,7 +59,7 @@ def provider_class(family: str) -> Any:
 
 
 def provider_traits(family: str) -> Traits:
-    """What the provider of a family says of itself."""
+    """The traits of a family's provider."""
     return traits_of(provider_class(family))
 
 
@@ -78,8 +78,8 @@ def make_provider(family: str, name: str, options: Mapping[str, Any]) -> Provide
 
 
 def refuse_unknown(family: str, name: str, options: Iterable[str]) -> None:
-    """Options are the fields of the provider's class, and those that every model takes where it is
-    seated."""
+    """Raise an error for an option that is neither a field of the provider's class nor common to
+    all models."""
     taken = {
         each.name for each in fields(provider_class(family)) if each.init and each.name != "name"
     }
@@ -89,7 +89,7 @@ def refuse_unknown(family: str, name: str, options: Iterable[str]) -> None:
 
 
 def refuse_full_path(provider: Any, options: Mapping[str, Any]) -> None:
-    """An address goes as far as the path that a provider appends to it, and no farther."""
+    """Raise an error if an address already has the path that the provider appends to it."""
     path, home = getattr(provider, "path", ""), traits_of(provider).home_env
     what, base = (
         ("base_url", options["base_url"])
@@ -97,12 +97,12 @@ def refuse_full_path(provider: Any, options: Mapping[str, Any]) -> None:
         else (home, find_setting(home) if home else None)
     )
     if path and isinstance(base, str) and base.partition("?")[0].rstrip("/").endswith(path):
-        raise UsageError(f"{what} ends with {path}, which is appended to it: leave {path} out")
+        raise UsageError(f"{what} must not end with {path}: Parley appends it, so leave it out")
 
 
 def refuse_keyless(traits: Traits, options: Mapping[str, Any]) -> None:
-    """Whoever needs a key has one, or is not asked; an option may name the variable that holds
-    it."""
+    """Raise an error if a provider needs a key and there is none; an option may name the variable
+    that holds it."""
     if named := options.get("api_key_env"):
         variables: tuple[str, ...] = (str(named),)
     elif traits.key_needed and traits.key_env:

@@ -1,4 +1,4 @@
-"""Replies made fit for a record, whoever gives them."""
+"""Checks replies, so that they can be recorded, whoever gives them."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from parley.errors import ParticipantError
 from parley.match.protocol import NO_USAGE, Finish, Reply, Usage
 from parley.rules.pool import Content, ContentPart, Turn, text_of
 
-# of one call: a count beyond is none, and sums of many stay numbers that a record holds
+# of one call: a larger count is invalid, so that sums of many fit into a record
 MOST_TOKENS = 2**31
 
 
 def fold_system_turn(turns: list[Turn]) -> list[Turn]:
-    """Turns without a system role: its words open the first turn of the user."""
+    """Move the system text to the beginning of the first user turn."""
     if turns[0].role != "system":
         return turns
     return [Turn("user", f"{text_of(turns[0].content)}\n\n{text_of(turns[1].content)}"), *turns[2:]]
 
 
 def parse_finish(reason: Any, known: Mapping[str, Finish]) -> Finish:
-    """How a reply ended, in our words; who gives no reason has said all."""
+    """How a reply ended, in Parley's words; without a reason it is complete."""
     return (
         "stop" if not reason else known.get(reason, "other") if isinstance(reason, str) else "other"
     )
 
 
 def check_reply(given: Any, who: str) -> Reply:
-    """A reply as anybody may give it, made fit for a record; without words it is a fault."""
+    """Check a reply from any source; a reply without text is an error."""
     if isinstance(given, str):
         return Reply(given)
     if not isinstance(given, Reply):
@@ -64,11 +64,13 @@ def check_reply(given: Any, who: str) -> Reply:
 
 
 def check_content(content: Any, who: str) -> Content:
-    """The words of a reply: a text, or a tuple of parts."""
+    """The content of a reply: a text, or a tuple of parts."""
     if isinstance(content, str):
         return content
     if not isinstance(content, tuple):
-        raise ParticipantError(f"{who} must return a text, not a reply of {type(content).__name__}")
+        raise ParticipantError(
+            f"{who} must return a reply whose content is text, not {type(content).__name__}"
+        )
     for part in content:
         if not (
             isinstance(part, ContentPart)
@@ -76,7 +78,8 @@ def check_content(content: Any, who: str) -> Content:
             and isinstance(part.text, str)
         ):
             raise ParticipantError(
-                f"{who} must return a text, not a reply with a part of {type(part).__name__}"
+                f"{who} returned a reply with an invalid part ({type(part).__name__}): every part "
+                "must be a ContentPart with a text"
             )
     return tuple(
         ContentPart(replace_unencodable(part.type), replace_unencodable(part.text))
@@ -85,17 +88,19 @@ def check_content(content: Any, who: str) -> Content:
 
 
 def check_provider_state(carry: Any, who: str) -> Any:
-    """What is wanted back with the next turn, as it will be read from a record."""
+    """The state to send back with the next turn, as it will be read from a record."""
     if carry is None:
         return None
     try:
         return orjson.loads(orjson.dumps(carry))
     except (TypeError, ValueError, RecursionError) as wrong:
-        raise ParticipantError(f"{who} wants something carried that is no JSON: {wrong}") from None
+        raise ParticipantError(
+            f"{who} returned a provider_state that is not JSON: {wrong}"
+        ) from None
 
 
 def check_logprobs(found: Iterable[tuple[Any, Any]]) -> dict[str, float] | None:
-    """Tokens with their log-probabilities, as far as they are such; none at all is unknown."""
+    """Tokens with their log-probabilities, without invalid ones; None if there are none."""
     kept = {
         token: float(chance)
         for token, chance in found
@@ -108,15 +113,15 @@ def check_logprobs(found: Iterable[tuple[Any, Any]]) -> dict[str, float] | None:
 
 
 def check_token_count(tokens: Any) -> int | None:
-    """A count of tokens; what cannot be one is unknown."""
+    """A count of tokens; None if it is not valid."""
     return tokens if type(tokens) is int and 0 <= tokens < MOST_TOKENS else None
 
 
 def printable_name(name: Any) -> str | None:
-    """A name as far as it can be printed."""
+    """The printable characters of a name."""
     return "".join(filter(str.isprintable, name))[:200] or None if isinstance(name, str) else None
 
 
 def replace_unencodable(text: str) -> str:
-    """A text without lone surrogates and NULs, which no record holds."""
+    """A text without lone surrogates and NULs, which cannot be recorded."""
     return text.encode("utf-8", "replace").decode().replace("\0", "\ufffd")

@@ -1,5 +1,4 @@
-"""OpenAI's Responses API, without anything kept on the server: what it wants back travels with the
-reply."""
+"""OpenAI's Responses API, with nothing stored on the server: its state travels with the reply."""
 
 from __future__ import annotations
 
@@ -32,7 +31,7 @@ BROKEN_OFF: dict[str, Finish] = {"max_output_tokens": "length", "content_filter"
 def request_head(
     name: str, options: dict[str, Any], limit: int | None, summary: str, unsupported: frozenset[str]
 ) -> dict[str, Any]:
-    """What is the same in all requests for a model."""
+    """The part that is the same in all requests for a model."""
     effort = options.pop("reasoning_effort", "")
     reasoning = {key: value for key, value in (("effort", effort), ("summary", summary)) if value}
     sent = {"model": name, "store": False, **options}
@@ -44,7 +43,7 @@ def request_head(
 
 
 def encode_format(kind: str, schema: Mapping[str, Any], strict: bool) -> bytes:
-    """The part of a request that asks for a form."""
+    """The part of a request that asks for a format."""
     named = {"name": "reply", "strict": strict, "schema": schema} if kind == "json_schema" else {}
     return b',"text":' + orjson.dumps({"format": {"type": kind, **named}})
 
@@ -61,7 +60,7 @@ def encode_turns(turns: list[Turn]) -> bytes:
 
 
 def encode_turn(turn: Turn) -> bytes:
-    """A turn as items; a reply that came with reasoning goes back with it."""
+    """A turn as items; a reply goes back together with its reasoning."""
     if kept := find_provider_state(turn, FAMILY):
         return b",".join([orjson.dumps(item) for item in kept])
     return (
@@ -72,7 +71,7 @@ def encode_turn(turn: Turn) -> bytes:
 
 
 def reply_in_answer(answer: Any, name: str) -> Reply:
-    """The reply in an answer, and its reasoning in the form in which it goes back."""
+    """The reply in an answer, with its reasoning as it must be sent back."""
     if not isinstance(answer, dict) or not isinstance(answer.get("output"), list):
         raise no_reply_error(answer, name)
     said, thought, refused, kept = [], [], [], []

@@ -1,4 +1,4 @@
-"""JSON schemas in the dialects of endpoints that hold replies to them."""
+"""JSON schemas in the dialects of endpoints that constrain replies."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ STRUCTURE = {
     "description",
     "title",
 }
-REMARKS = {"default", "examples", "$comment", "$schema", "$id"}  # they bind nobody
-# What strict dialects have no words for; without it, replies would be held to something else.
+REMARKS = {"default", "examples", "$comment", "$schema", "$id"}  # they do not constrain replies
+# Keywords that strict dialects lack; without them, a schema would mean something else.
 BEYOND = {
     "allOf",
     "not",
@@ -35,17 +35,17 @@ BEYOND = {
     "dependentSchemas",
 }
 TYPES = {str: "string", bool: "boolean", int: "integer", float: "number", type(None): "null"}
-SYNTAX = 24  # tokens left for the names and signs around each string of an object
-SHORTEST = 20  # characters that a string may have, however many there are
-ITEMS = 8  # of a list whose length is left open
+SYNTAX = 24  # tokens left for the names and punctuation around each string of an object
+SHORTEST = 20  # characters that a string may have, however many strings there are
+ITEMS = 8  # the most items of a list without a limit
 
 
 class NotExpressible(Exception):
-    """A schema that a dialect has no words for."""
+    """A schema that a dialect cannot express."""
 
 
 def make_portable(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """A schema for endpoints that take most of the language: every word has a type, and every
+    """A schema for endpoints that support most of JSON Schema: every value has a type, and every
     object is closed."""
     kept = dict(schema)
     if (
@@ -72,10 +72,10 @@ def make_inner_portable(schema: Any) -> Any:
 
 
 def make_strict(schema: Mapping[str, Any], limits: frozenset[str]) -> dict[str, Any] | None:
-    """A schema by the rules of strict modes: objects are closed and have all of their properties,
-    every word has a type.
+    """A schema by the rules of strict modes: objects are closed and require all of their
+    properties, and every value has a type.
 
-    Limits that are not taken are said in words. None: its objects are open, and cannot be said so.
+    Limits that are not supported go into the description. None if the schema cannot be expressed.
     """
     try:
         return apply_strict_rules(schema, limits)
@@ -84,8 +84,8 @@ def make_strict(schema: Mapping[str, Any], limits: frozenset[str]) -> dict[str, 
 
 
 def apply_strict_rules(schema: Any, limits: frozenset[str]) -> dict[str, Any]:
-    """One schema, and all within it, by strict rules. All that it allows, the one it was made of
-    allows too."""
+    """Apply strict rules to a schema and everything inside it. The result never allows more than
+    the original."""
     if not isinstance(schema, Mapping) or BEYOND & schema.keys():
         raise NotExpressible
     given = {
@@ -121,15 +121,15 @@ def apply_strict_rules(schema: Any, limits: frozenset[str]) -> dict[str, Any]:
 
 
 def make_compact(schema: Mapping[str, Any], tokens: int) -> dict[str, Any]:
-    """A schema whose objects are complete before the tokens run out: nothing in them may go on for
-    ever."""
+    """A schema whose objects are complete before the tokens run out: everything in them has a
+    limit."""
     room = max(SHORTEST, tokens // max(1, count_open_strings(schema)) - SYNTAX)
     guided = {"whitespace_flexible": False, "key_separator": ": ", "item_separator": ", "}
     return {**limit_lengths(schema, room), "x-guidance": guided}
 
 
 def count_open_strings(schema: Mapping[str, Any]) -> int:
-    """How many open strings an object of this form may hold."""
+    """How many strings without a limit an object of this schema may contain."""
     if "enum" in schema or "const" in schema:
         return 0
     match schema.get("type"):
@@ -143,7 +143,7 @@ def count_open_strings(schema: Mapping[str, Any]) -> int:
 
 
 def limit_lengths(schema: Mapping[str, Any], room: int) -> dict[str, Any]:
-    """Open strings get a longest length, open lists a largest, decimals two places."""
+    """Limit the length of strings and lists without a limit, and decimals to two places."""
     made, inside = dict(schema), partial(limit_lengths, room=room)
     if "enum" in made or "const" in made:
         return made

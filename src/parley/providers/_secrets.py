@@ -51,7 +51,7 @@ def expand_references(text: str, private: bool = False) -> str:
     def value(found: re.Match[str]) -> str:
         if (known := find_setting(found[1])) is None:
             raise UsageError(
-                f"{found[0]} wants {found[1]} from the environment or .env, and it is not set"
+                f"{found[0]}: the variable {found[1]} is not set in the environment or in .env"
             )
         if private and not re.search(r"\s|^[/.~]|://", known):  # words and paths are none
             keep_secret(known)
@@ -136,14 +136,13 @@ def complete_address(url: str, what: str, path: str = "") -> str:
     for name, value in parse_qsl(url.partition("?")[2]):
         if SECRET.search(name) and not REFERENCE.fullmatch(value):
             raise UsageError(
-                f"{what} holds a key in its address: put it into the environment and write "
-                f"{name}=${{NAME}} instead"
+                f"{what} contains a key: put it into the environment and write {name}=${{NAME}} "
+                "instead"
             )
     full = expand_references(url)
     if "@" in full.partition("?")[0].partition("//")[2].partition("/")[0]:
         raise UsageError(
-            f"{what} holds a user or password in its address: "
-            f"put the key into the environment instead"
+            f"{what} contains a user name or password: put the key into the environment instead"
         )
     try:
         parts = urlsplit(full)
@@ -152,7 +151,7 @@ def complete_address(url: str, what: str, path: str = "") -> str:
         known = False
     if not known or re.search(r"\s", full):
         raise UsageError(
-            f"{what} wants an address like http://localhost:8000/v1, got {redact(url)!r}"
+            f"{what} must be an address like http://localhost:8000/v1, not {redact(url)!r}"
         )
     for found in REFERENCE.finditer(url):
         for piece in possible_secrets_in(find_setting(found[1]) or ""):
@@ -162,8 +161,8 @@ def complete_address(url: str, what: str, path: str = "") -> str:
 
 
 def possible_secrets_in(value: str) -> Iterator[str]:
-    """All of an address, or of a part of one, that may be a secret: as a whole, and each segment
-    and value for itself."""
+    """Everything in an address, or in a part of one, that may be a secret: the whole, and each
+    segment and value."""
     place, _, query = (
         value.partition("://")[2].partition("?") if "://" in value else value.partition("?")
     )
@@ -221,8 +220,8 @@ MOST_MASKS = 1000  # of one text that are looked at
 
 
 def encodings_of(value: str) -> Iterator[str]:
-    """A value as it is, in hexadecimal, and what is the same in all base64 of texts that hold it,
-    wherever it stands in them."""
+    """A value as it is, in hexadecimal, and the part that all base64 encodings of texts with the
+    value share."""
     yield value
     coded = value.encode()
     yield from (coded.hex(), coded.hex().upper())
@@ -234,7 +233,7 @@ def encodings_of(value: str) -> Iterator[str]:
 
 
 class Secrets:
-    """Some secrets, made ready to be looked for in many texts."""
+    """Some secrets, prepared for searches in many texts."""
 
     def __init__(self, values: Collection[str]) -> None:
         self.values = sorted(values, key=len, reverse=True)
@@ -264,7 +263,7 @@ class Secrets:
         """Where parts of secrets stand in a text, counted without its gaps."""
         blocks, runs, end, text = self._blocks, self._runs, 0, remove_gaps(text)
         if blocks.isdisjoint([text[at : at + BLOCK] for at in range(0, len(text), BLOCK)]):
-            return  # nearly no text holds any: that is seen at a glance
+            return  # most texts have none, and this check is fast
         for at in range(0, len(text) - BLOCK + 1, BLOCK):
             if at < end or text[at : at + BLOCK] not in blocks:
                 continue
@@ -300,8 +299,8 @@ class GapPositions:
 
 
 def mask_partly_shown(text: str, secrets: Sequence[str]) -> str:
-    """A text in which no key shows its first or last letters around stars or dots, as endpoints
-    like to echo it."""
+    """Mask keys whose first or last letters are shown around stars or dots, as endpoints often echo
+    them."""
     parts, start = [], 0
     for mask in islice(MASK.finditer(text), MOST_MASKS):
         before, after = (

@@ -1,5 +1,5 @@
-"""JSON over HTTP: connections shared by all models of a run, a deadline a call, bounded retries,
-bounded answers."""
+"""JSON over HTTP: connections shared by all models of a run, a deadline for each call, bounded
+retries and bounded answers."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ from parley.tables import shorten
 LARGEST = 16 * 2**20  # bytes of one answer
 TRIES = 5
 CONNECT = 15.0  # seconds to reach the endpoint
-LIMITED = {429, 529}  # too many at once, says the endpoint
-# somebody between gave up waiting: the model may have answered, and be paid
+LIMITED = {429, 529}  # too many requests
+# a proxy gave up waiting: the model may have answered, and the call may be billed
 UNSURE = {408, 504, 524}
-PASSING = {408, 409, 425, 429}  # what may be otherwise next time, besides everything from 500 on
-# said with status 429, but does not pass
+PASSING = {408, 409, 425, 429}  # may succeed next time, like everything from 500 on
+# comes with status 429, but is permanent
 SPENT = re.compile(r"insufficient_quota|billing_hard_limit")
-# what speaks against the model itself, and not against one request
+# errors about the model itself, not about one request
 FINAL: dict[int, tuple[FaultKind, str]] = {
     401: ("key", "check the key"),
     402: ("credit", "check the account's credit"),
@@ -59,7 +59,7 @@ FINAL: dict[int, tuple[FaultKind, str]] = {
     404: ("address", "check the model's name and base_url"),
     429: ("credit", "check the account's credit"),
 }
-# addresses in which the version is missing before what a provider appends
+# paths of addresses that lack the version
 BARE = ("/chat/completions", "/completions", "/responses", "/messages")
 
 
@@ -109,22 +109,22 @@ class Transport:
             if seconds is not None and not seconds > 0:
                 raise ValueError(f"{name} must be more than 0 seconds, not {seconds:g}")
         if key is not None and not (key := key.strip()).isprintable():
-            raise ValueError("the key holds characters that no header can carry")
+            raise ValueError("the key contains characters that an HTTP header cannot have")
         self.url, self.deadline, self.timeout, self._idempotency = (
             url,
             deadline,
             timeout,
             idempotency_header,
         )
-        # whether an error refuses a request for what is said in it
+        # whether an error refuses the content of a request
         self._scope, self._filtered = scope, filtered
         self.address = address or redact(url.partition("?")[0])  # how errors name the endpoint
         self._headers = {"Accept-Encoding": "identity", **(headers or {})}
         if key:
             keep_secret(key)
             self._headers[key_header] = f"Bearer {key}" if key_header == "Authorization" else key
-        # One account and model at one host: limits hold for that, and one model that is down says
-        # nothing of others.
+        # One account and model at one host: rate limits apply to these, and one model that is down
+        # says nothing about others.
         self._endpoint = (
             f"{scope} {'/'.join(url.split('/', 3)[:3])} "
             f"{blake2b((key or '').encode(), digest_size=8).hexdigest()}"
@@ -132,11 +132,10 @@ class Transport:
         self._health: EndpointHealth | None = None
         self._session: aiohttp.ClientSession | None = None
         self._loop: asyncio.AbstractEventLoop | None = None  # to which the session belongs
-        self._parsed_url: Any = url  # taken apart once, when the first request is sent
+        self._parsed_url: Any = url  # parsed once, when the first request is sent
 
     async def post(self, body: bytes, call: Call, deadline: Deadline | None = None) -> Any:
-        """The endpoint's answer, within the deadline from when the request first leaves, whatever
-        happens on the way.
+        """The endpoint's answer, within the deadline, which begins with the first request.
 
         Several requests of one call share its deadline.
         """
@@ -169,7 +168,7 @@ class Transport:
                 health.succeeded(call)
                 return answer
             except (Rejected, Refused) as refused:
-                health.succeeded(call)  # it answers; what it says is another matter
+                health.succeeded(call)  # the endpoint works, although it refused the request
                 call.refused(str(refused))
                 raise
             except TimeoutError:
@@ -201,7 +200,7 @@ class Transport:
             call.refused(str(problem))
             return
         call.lost(str(problem))
-        call.notice(f"{self.address}: {problem}: this call may have been paid without an answer")
+        call.notice(f"{self.address}: {problem}; this call may be billed although it has no answer")
 
     async def _wait_for_turn(
         self, health: EndpointHealth, call: Call, seconds: float, last: Retryable | None
@@ -218,7 +217,7 @@ class Transport:
                     slot, waited = await health.wait_for_slot(seconds, call)
                 except TimeoutError:
                     raise self._deadline_error(
-                        last or Retryable("it was not its turn, and nobody else was answered")
+                        last or Retryable("the call waited in the queue, and no call was answered")
                     ) from None
                 uncounted += waited
             else:
@@ -262,13 +261,11 @@ class Transport:
             ) as response:
                 answer = await self._read_body(response)
         except aiohttp.ConnectionTimeoutError:
-            raise Retryable("cannot connect: no answer in time", kind="unreachable") from None
+            raise Retryable("cannot connect: timeout", kind="unreachable") from None
         except aiohttp.SocketTimeoutError:
-            raise Retryable(f"no word for {self.timeout:g} s", unsure=True) from None
+            raise Retryable(f"no data for {self.timeout:g} s", unsure=True) from None
         except aiohttp.InvalidURL:
-            raise Refused(
-                f"{self.address} is no address that can be asked", kind="address"
-            ) from None
+            raise Refused(f"{self.address} is not a valid address", kind="address") from None
         except aiohttp.ClientConnectorError as broken:
             raise Retryable(
                 f"cannot connect: {describe_connection_error(broken)}", kind="unreachable"
@@ -276,7 +273,7 @@ class Transport:
         except TimeoutError:
             if payload.sent:
                 raise
-            raise Retryable("it could not be reached in time", kind="unreachable") from None
+            raise Retryable("cannot connect: timeout", kind="unreachable") from None
         except (aiohttp.ClientError, OSError) as broken:
             raise Retryable(
                 self._describe_error(broken) or type(broken).__name__, unsure=payload.sent
@@ -290,14 +287,14 @@ class Transport:
                 response.headers.get("Location", ""),
             )
         found = mask_in_json(parse_answer(answer))
-        if error := find_error(found):  # some say errors with status 200
+        if error := find_error(found):  # some endpoints send errors with status 200
             status, said, whole = read_error(error)
             raise self._error_for(status, said, find_wait(response.headers, whole), whole=whole)
         return found
 
     def _open(self) -> aiohttp.ClientSession:
         self._loop = asyncio.get_running_loop()
-        with suppress(ValueError):  # one that cannot be read is refused where it is asked
+        with suppress(ValueError):  # an invalid address raises an error with the first request
             self._parsed_url = URL(self.url)
         self._session = aiohttp.ClientSession(
             connector=shared_connector(),
@@ -313,8 +310,8 @@ class Transport:
         return aiohttp.ClientTimeout(total=seconds, sock_connect=CONNECT, sock_read=self.timeout)
 
     async def _read_body(self, response: aiohttp.ClientResponse) -> bytes:
-        """The body of an answer, if it is not too large; a packed one may be larger than it
-        says."""
+        """The body of an answer, if it is not too large; a compressed one may be larger than its
+        header says."""
         length = response.content_length
         if length is not None and "Content-Encoding" not in response.headers:
             self._refuse_large(length)
@@ -341,10 +338,10 @@ class Transport:
     def _error_for(
         self, status: int, said: str, wait: float = 0, location: str = "", whole: str = ""
     ) -> Exception:
-        """What an error means: try again, or give up and say what to look at. `whole` is all of it
-        where `said` is a part."""
+        """The exception for an error: try again, or give up with advice. `whole` is the whole error
+        if `said` is only its message."""
         whole = whole or said
-        fault = (f"HTTP {status}" if status else "the endpoint says an error") + (
+        fault = (f"HTTP {status}" if status else "the endpoint returned an error") + (
             f": {redact(said)[:500]}" if said else ""
         )
         if (status in PASSING or status >= 500) and not SPENT.search(whole):
@@ -361,15 +358,15 @@ class Transport:
             )
         elif status in FINAL:
             kind, advice = FINAL[status]
-        else:  # it may lie in this one request: too long, say
+        else:  # it may be a fault of this one request, such as its length
             return Rejected(f"{self.address}: {fault}", answer=fault)
         bare = kind == "address" and urlsplit(self.url).path in BARE
         hint = "did you leave out /v1 at the end of base_url?" if bare else ""
         return Refused(f"{self.address}: {fault} ({advice})", kind=kind, hint=hint)
 
     def _drop(self) -> aiohttp.TCPConnector | None:
-        """Leave the session behind, maybe of a loop that is over; its connections where they are to
-        be closed from here."""
+        """Drop the session, which may belong to a loop that has ended; returns its connections if
+        they must be closed here."""
         if self._session is None or self._loop is None:
             return None
         self._session.detach()

@@ -32,12 +32,12 @@ from parley.providers._schemas import NONE
 from parley.rules.pool import Turn, text_of
 
 FAMILY = "anthropic"
-# room for the words of a reply, where max_tokens is not set; the API wants a limit in every request
+# tokens for the text of a reply if max_tokens is not set; the API needs a limit in every request
 REPLY_TOKENS = 8192
 THINKING_TOKENS = 8192  # room for thinking, which counts against the same limit
 TOO_MANY = re.compile(r"max_tokens: \d+ > (\d{1,9}), which is the maximum")
-MOST = "tokens above "  # a feature that older models lack, with the number that they have
-CORRECTIONS = 2  # of that number; who says more of them does not know it
+MOST = "tokens above "  # a feature that older models lack, with their limit
+CORRECTIONS = 2  # of that limit; an endpoint that sends more of them is not believed
 MARK = b',"cache_control":{"type":"ephemeral"}'
 THINKING = ("thinking", "redacted_thinking")
 FINISH: dict[str, Finish] = {
@@ -52,7 +52,7 @@ class Provider(Endpoint):
     """Anthropic's Messages API."""
 
     thinking: Literal["adaptive", "disabled"] | None = None
-    thinking_budget: int | None = None  # tokens, for models that want a fixed budget
+    thinking_budget: int | None = None  # tokens, for models that need a fixed budget
     effort: Literal["low", "medium", "high", "xhigh", "max"] | None = None
     cache: bool = True  # mark what the next request of a match begins with
 
@@ -74,8 +74,8 @@ class Provider(Endpoint):
         if self.thinking_budget is not None:
             if self.thinking is not None:
                 raise ValueError(
-                    "thinking_budget is for models without adaptive thinking: set one of "
-                    "thinking and thinking_budget"
+                    "set either thinking or thinking_budget, which is for models without adaptive "
+                    "thinking"
                 )
             if self.thinking_budget < 1024 or (
                 self.max_tokens is not None and self.max_tokens <= self.thinking_budget
@@ -103,15 +103,15 @@ class Provider(Endpoint):
 
     @property
     def reply_limit(self) -> int:
-        """What `max_tokens` is sent as, where the model allows as many."""
+        """The `max_tokens` to send, if the model allows as many."""
         room = REPLY_TOKENS + (self.thinking_budget or THINKING_TOKENS)
         return room if self.max_tokens is None else self.max_tokens
 
     def leave_out_rejected(
         self, rejected: Rejected, request: Request, unsupported: frozenset[str]
     ) -> frozenset[str]:
-        """Older models allow fewer tokens than we leave them room for, and say how many; a limit of
-        the user's own stands."""
+        """Older models allow fewer tokens than the default, and their error says how many. A limit
+        set by the user is not changed."""
         found, known = (
             TOO_MANY.search(rejected.answer) if self.max_tokens is None else None,
             allowed_options(unsupported),
@@ -126,8 +126,8 @@ class Provider(Endpoint):
         return super().leave_out_rejected(rejected, request, unsupported)
 
     def thinking_wanted(self, unsupported: frozenset[str]) -> dict[str, Any] | None:
-        """How the model is to think. Newer ones keep adaptive thinking to themselves unless they
-        are asked to show it."""
+        """The thinking settings to send. Newer models hide adaptive thinking unless the request
+        asks to show it."""
         if self.thinking_budget is not None:
             return {"type": "enabled", "budget_tokens": self.thinking_budget}
         if self.thinking == "adaptive" and "display" not in unsupported:
@@ -154,13 +154,13 @@ class Provider(Endpoint):
         return b'"format":' + orjson.dumps({"type": form, "schema": self.dialect(schema)[0]})
 
     def body(self, request: Request, unsupported: frozenset[str] = NOTHING) -> bytes:
-        """The request as sent. Marks stand behind the system text, the last question and the one
-        before: what was written to the cache at the last question is read at the next, also where
-        more than the API looks back has come between."""
+        """The request as sent. Cache marks follow the system text and the last two questions, so
+        that the next request finds what was cached, even if there are more blocks in between than
+        the API looks back."""
         system, turns = b"", request.turns
         if turns[0].role == "system":
             system, turns = b',"system":[' + text_block(turns[0], self.cache) + b"]", turns[1:]
-        # the API takes no empty words
+        # the API rejects empty text
         turns = [turn for turn in turns if turn.role == "user" or text_of(turn.content).strip()]
         questions = [at for at, turn in enumerate(turns) if turn.role == "user"]
         marked = questions[-2:] if self.cache else []
@@ -175,7 +175,7 @@ class Provider(Endpoint):
         )
 
     def message(self, turn: Turn, marked: bool) -> bytes:
-        """A turn as sent; a reply that came with thinking goes back as it came."""
+        """A turn as sent; a reply with thinking goes back unchanged."""
         if kept := find_provider_state(turn, FAMILY):
             return b'{"role":"assistant","content":' + orjson.dumps(kept) + b"}"
         if marked:
@@ -191,8 +191,7 @@ class Provider(Endpoint):
             if block.get("type") != "text" or join_text_parts(block.get("text"))
         ]
         thought = [block for block in blocks if block.get("type") in THINKING]
-        # A turn may not end in a thought: where the limit has cut off the words, there is nothing
-        # to go back.
+        # A turn must not end with thinking: if the limit cut off the text, nothing is sent back.
         whole = bool(thought) and blocks[-1].get("type") == "text"
         return Reply(
             content="".join(
@@ -211,18 +210,18 @@ class Provider(Endpoint):
 
 
 def allowed_options(unsupported: frozenset[str]) -> list[int]:
-    """The numbers of tokens beyond which a model has said that it does not go."""
+    """The limits of tokens that a model has reported."""
     return [int(feature.removeprefix(MOST)) for feature in unsupported if feature.startswith(MOST)]
 
 
 def text_block(turn: Turn, marked: bool) -> bytes:
-    """A turn's words as a block; what is marked is kept in the cache up to here."""
+    """A turn's text as a block; a mark caches everything up to here."""
     return b'{"type":"text","text":' + encoded_text(turn) + (MARK if marked else b"") + b"}"
 
 
 def usage_in(found: dict[str, Any]) -> Usage:
-    """Token counts; what was read from the cache and written to it is counted apart there, and is
-    input all the same."""
+    """Token counts. The API counts tokens read from the cache and written to it separately; here
+    they are part of the input."""
     fresh, read, written = (
         check_token_count(found.get(f"{kind}input_tokens"))
         for kind in ("", "cache_read_", "cache_creation_")

@@ -19,7 +19,7 @@ DATED = re.compile(r"\d{4}-\d\d")
 class Provider(openai.Provider):
     """Azure OpenAI; a model is named by its deployment."""
 
-    # the dated interface, such as 2024-10-21; without a date, the v1 interface
+    # the dated API, such as 2024-10-21; without a date, the v1 API
     api_version: str = ""
 
     home: ClassVar[str | None] = None
@@ -43,8 +43,8 @@ class Provider(openai.Provider):
             return base, path if root.endswith("/openai/v1") else f"/openai/v1{path}"
         if root.endswith("/openai/v1"):
             raise ValueError(
-                "the interface at /openai/v1 has no dates: leave /openai/v1 out of "
-                "base_url, or api_version"
+                "the API at /openai/v1 does not accept a dated api_version: leave out either "
+                "api_version, or /openai/v1 in base_url"
             )
         if self.api == "chat":
             path = f"/deployments/{quote(self.name, safe='')}{path}"

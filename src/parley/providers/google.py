@@ -36,7 +36,7 @@ from parley.providers._schemas import LENGTHS
 from parley.rules.pool import Turn, text_of
 
 FAMILY = "google"
-# said with status 400
+# comes with status 400
 WRONG_KEY = re.compile(r"API_KEY_INVALID|API key (?:not valid|expired|not found)", re.IGNORECASE)
 NAMES = {"temperature": "temperature", "top_p": "topP", "seed": "seed", "stop": "stopSequences"}
 BLOCKED = (
@@ -62,7 +62,7 @@ class Provider(Endpoint):
     seed: Seed = DERIVED
     thinking_budget: int | None = None  # tokens; 0 for none, -1 for as many as it likes
     thinking_level: str = ""  # minimal, low, medium or high, for models that take a level
-    # let it show a summary of its thoughts; None: where thinking was asked for
+    # whether to ask for a summary of its thoughts; None: if thinking is on
     include_thoughts: bool | None = None
 
     home: ClassVar[str | None] = "https://generativelanguage.googleapis.com/v1beta"
@@ -82,7 +82,7 @@ class Provider(Endpoint):
     def __post_init__(self) -> None:
         if self.thinking_budget is not None and self.thinking_level:
             raise ValueError(
-                "a model takes thinking_budget or thinking_level, not both: leave one of them out"
+                "set either thinking_budget or thinking_level, not both: leave one of them out"
             )
         super().__post_init__()
 
@@ -104,7 +104,7 @@ class Provider(Endpoint):
             raise
 
     def head(self, unsupported: frozenset[str]) -> dict[str, Any]:
-        """The settings of a request; they stand in one object, which the form completes."""
+        """The settings of a request; the format is added to the same object."""
         settings = {NAMES[name]: value for name, value in self.options_to_send(unsupported).items()}
         if self.max_tokens is not None:
             settings["maxOutputTokens"] = self.max_tokens
@@ -128,8 +128,8 @@ class Provider(Endpoint):
         system = b""
         if turns[0].role == "system":
             system, turns = b'"systemInstruction":{' + encode_parts(turns[0]) + b"},", turns[1:]
-        # A model's turn without words is left out: the API takes no empty parts, and two questions
-        # in a row.
+        # An empty turn of a model is left out: the API rejects empty parts, but accepts two
+        # questions in a row.
         contents = b",".join(
             [encode_content(turn) for turn in turns if turn.role == "user" or text_of(turn.content)]
         )
@@ -148,8 +148,7 @@ class Provider(Endpoint):
         return b"{" + system + config + b'"contents":[' + contents + b"]}"
 
     def reply(self, answer: Any) -> Reply:
-        """The reply in an answer; one that was blocked, or whose question was, is a reply without
-        words."""
+        """The reply in an answer; if the reply or its question was blocked, the reply is empty."""
         candidates = objects_in_list(answer.get("candidates") if isinstance(answer, dict) else None)
         blocked = object_in(answer, "promptFeedback").get("blockReason")
         if not candidates and not blocked:
@@ -172,7 +171,7 @@ class Provider(Endpoint):
 
 
 def encode_content(turn: Turn) -> bytes:
-    """A turn as sent; parts that were signed go back as they came."""
+    """A turn as sent; signed parts go back unchanged."""
     if kept := find_provider_state(turn, FAMILY):
         return b'{"role":"model","parts":' + orjson.dumps(kept) + b"}"
     return (
@@ -187,7 +186,7 @@ def encode_parts(turn: Turn) -> bytes:
 
 
 def usage_in(found: dict[str, Any]) -> Usage:
-    """Token counts. Thoughts are counted apart from the words there; both are output."""
+    """Token counts. The API counts thoughts separately; here they are part of the output."""
     words, thoughts = (
         check_token_count(found.get("candidatesTokenCount")),
         check_token_count(found.get("thoughtsTokenCount")),

@@ -1,4 +1,4 @@
-"""The model providers of inspect-ai: whatever it can ask can take a seat here."""
+"""The model providers of inspect-ai: every model that it supports can take a seat."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ MARKUP = re.compile(r"\[/?(?:bold|blue|red|yellow)\]")
 
 @dataclass
 class Provider:
-    """A model as inspect-ai asks it: inspect/PROVIDER/NAME."""
+    """A model called through inspect-ai: inspect/PROVIDER/NAME."""
 
     name: str
     _: KW_ONLY
@@ -80,7 +80,8 @@ class Provider:
             )
         if "/" not in self.name.strip("/"):
             raise ValueError(
-                "its models are named inspect/PROVIDER/NAME, like inspect/anthropic/claude-opus-4-1"
+                "the model must be given as inspect/PROVIDER/NAME, like "
+                "inspect/anthropic/claude-opus-4-1"
             )
         if self.deadline <= 0:
             raise ValueError(f"deadline must be more than 0 seconds, not {self.deadline:g}")
@@ -93,7 +94,7 @@ class Provider:
         self.stop = tuple(unescape_typed(text) for text in self.stop or () if text) or None
 
     def _made(self) -> Any:
-        """The model, made when it is first asked: some connect or load weights for it."""
+        """The model, made with the first call: some connect or load weights for it."""
         if self._model is None:
             hook = sys.excepthook
             try:
@@ -103,7 +104,7 @@ class Provider:
             except Exception as wrong:
                 raise Refused(f"inspect/{self.name}: {error_text(wrong)}") from None
             finally:
-                sys.excepthook = hook  # inspect-ai puts its own there, which is not ours to have
+                sys.excepthook = hook  # inspect-ai sets its own, which would stay
         return self._model
 
     def _config(self) -> Any:
@@ -122,8 +123,7 @@ class Provider:
             )
         try:
             async with asyncio.timeout(self.deadline):
-                # In a task of its own: inspect-ai keeps every call in the context that it is made
-                # in.
+                # In its own task: inspect-ai keeps every call in the context of its caller.
                 output = await asyncio.create_task(
                     model.generate(self._messages(request), config=config, cache=False)
                 )
@@ -151,7 +151,7 @@ class Provider:
     def _reply(self, output: Any) -> Reply:
         if output.empty:
             raise ParticipantError(
-                f"inspect/{self.name}: the answer holds no "
+                f"inspect/{self.name}: the answer contains no "
                 f"reply{': ' + output.error if output.error else ''}"
             )
         content, usage = output.message.content, output.usage
@@ -175,7 +175,7 @@ class Provider:
         )
 
     def _failure(self, wrong: Exception) -> ParticipantError:
-        """What an error means: for the model, for this one request, or for the moment."""
+        """The exception for an error of the model, of this one request, or of the moment."""
         status, said = find_status(wrong), f"inspect/{self.name}: {error_text(wrong)}"
         if status in FINAL:
             kind, advice = FINAL[status]
@@ -216,7 +216,7 @@ def find_status(wrong: BaseException | None) -> int | None:
 
 
 def error_text(wrong: Exception) -> str:
-    """What an error says, on one line and without the request that inspect-ai puts before it."""
+    """The message of an error on one line, without the request that inspect-ai puts before it."""
     said = (
         getattr(wrong, "provider_message", None)
         or getattr(wrong, "message", None)

@@ -1,4 +1,4 @@
-"""OpenAI's chat completions, and the shape that most other endpoints share."""
+"""OpenAI's chat completions API, which most other endpoints share."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ FINISH: dict[str, Finish] = {
     "content_filter": "filter",
 }
 LIMITS = ("max_tokens", "max_completion_tokens")
-STRICT = NUMBERS | LENGTHS | {"pattern"}  # what OpenAI's strict schemas may limit
+STRICT = NUMBERS | LENGTHS | {"pattern"}  # the limits that OpenAI's strict schemas may have
 
 
 @dataclass
@@ -45,7 +45,7 @@ class OpenAICompatible(Endpoint):
     """One model behind an OpenAI-compatible endpoint; the fields are the options a user may set."""
 
     seed: Seed = DERIVED
-    # a text and no choice: the words differ from model to model, and `none` is one of them
+    # a text, because the values differ between models, and `none` is one of them
     reasoning_effort: str = ""
 
     path: ClassVar[str] = "/chat/completions"
@@ -57,14 +57,14 @@ class OpenAICompatible(Endpoint):
         "reasoning_effort",
     )
     thinks_by: ClassVar[tuple[str, ...] | None] = ("reasoning_effort",)
-    limit: ClassVar[str] = "max_tokens"  # the name of max_tokens where it is taken
+    limit: ClassVar[str] = "max_tokens"  # the name of this option in requests
 
     def head(self, unsupported: frozenset[str]) -> dict[str, Any]:
         limits = {} if self.max_tokens is None else {self.limit_name(unsupported): self.max_tokens}
         return {"model": self.name, **self.options_to_send(unsupported), **limits}
 
     def limit_name(self, unsupported: frozenset[str]) -> str:
-        """Newer models take the limit under another name than older servers."""
+        """The name of the token limit, which differs between newer models and older servers."""
         return (
             next(name for name in LIMITS if name != self.limit)
             if self.limit in unsupported
@@ -77,8 +77,7 @@ class OpenAICompatible(Endpoint):
             yield self.limit
 
     def body(self, request: Request, unsupported: frozenset[str] = NOTHING) -> bytes:
-        """The request as sent. Turns were encoded when they were said; here they are only put
-        together."""
+        """The request as sent. Turns are encoded already; here they are only joined."""
         said = fold_system_turn(request.turns) if "system" in unsupported else request.turns
         turns = b",".join([turn.encoded for turn in said])
         return (
@@ -92,7 +91,7 @@ class OpenAICompatible(Endpoint):
         )
 
     def encoded_seed(self, request: Request, unsupported: frozenset[str]) -> bytes:
-        """The part of a request that has the seed of this call, where it has one of its own."""
+        """The part of a request with the derived seed of this call, if there is one."""
         seed = self.derived_seed(request, unsupported)
         return b"" if seed is None else b',"seed":%d' % seed
 
@@ -143,19 +142,19 @@ class Provider(OpenAICompatible):
     small: ClassVar[str | None] = "gpt-4.1-nano"
     caches: ClassVar[bool | None] = True
     schema_limits: ClassVar[frozenset[str] | None] = STRICT
-    # reasoning models take no other; for older ones it means the same
+    # the only name that reasoning models accept; older ones accept it too
     limit: ClassVar[str] = "max_completion_tokens"
 
     def __post_init__(self) -> None:
         if self.api == "responses":
             if isinstance(self.seed, int) or self.stop:
                 raise ValueError(
-                    "the Responses API takes no seed and no stop: leave them out, "
-                    "or set api to chat"
+                    "the Responses API does not accept seed and stop: leave them out, or set "
+                    "api=chat"
                 )
             self.seed = None
         if self.api == "chat" and self.reasoning_summary:
-            raise ValueError("reasoning_summary wants the Responses API: set api to responses")
+            raise ValueError("reasoning_summary needs the Responses API: set api=responses")
         super().__post_init__()
 
     def route(self, base: str) -> tuple[str, str]:
@@ -175,7 +174,7 @@ class Provider(OpenAICompatible):
     def optional_features(self, request: Request, unsupported: frozenset[str]) -> Iterator[str]:
         if self.api == "chat":
             return super().optional_features(request, unsupported)
-        known = {"system", self.limit}  # these are always taken there
+        known = {"system", self.limit}  # always supported there
         return (
             each
             for each in (*super().optional_features(request, unsupported), "encrypted_content")
@@ -208,7 +207,7 @@ class Provider(OpenAICompatible):
 
 
 def choice_in(answer: Any, name: str) -> dict[str, Any]:
-    """The first choice of an answer; one that broke off on the endpoint's side is no reply."""
+    """The first choice of an answer; raises an error if the endpoint stopped in the middle."""
     try:
         choice = answer["choices"][0]
     except (TypeError, KeyError, IndexError):
@@ -216,13 +215,14 @@ def choice_in(answer: Any, name: str) -> dict[str, Any]:
     if not isinstance(choice, dict):
         raise no_reply_error(answer, name)
     if choice.get("error"):
-        raise ParticipantError(f"{name}: the endpoint broke off: {shorten(choice['error'], 200)}")
+        raise ParticipantError(
+            f"{name}: the endpoint stopped with an error: {shorten(choice['error'], 200)}"
+        )
     return choice
 
 
 def first_token(content: Any) -> dict[str, float] | None:
-    """The tokens that a reply could have begun with, and how likely each was; white space is no
-    beginning."""
+    """The possible first tokens of a reply with their log-probabilities; white space is skipped."""
     for place in objects_in_list(content):
         if str(place.get("token", "")).strip():
             tokens = [*objects_in_list(place.get("top_logprobs")), place]
@@ -231,12 +231,12 @@ def first_token(content: Any) -> dict[str, float] | None:
 
 
 def model_in(answer: dict[str, Any]) -> str | None:
-    """The model as the endpoint names it, as far as that can be printed."""
+    """The printable characters of the model's name in an answer."""
     return printable_name(answer.get("model"))
 
 
 def usage_in(found: Any) -> Usage:
-    """Token counts as the endpoint gives them; what is not a whole number is unknown."""
+    """Token counts as the endpoint reports them; None for anything but a whole number."""
     if not isinstance(found, dict):
         return Usage()
     details = object_in(found, "prompt_tokens_details")

@@ -218,4 +218,4 @@ def estimate_tokens(turns: Iterable[Example]) -> float:
 
 def estimate_conversation(interaction: Interaction) -> float:
     """Estimate the tokens of a whole conversation."""
-    return estimate_text_tokens(interaction.told) + estimate_tokens(interaction.turns)
+    return estimate_text_tokens(interaction.opening) + estimate_tokens(interaction.turns)

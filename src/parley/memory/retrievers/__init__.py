@@ -1,2 +1,2 @@
-"""Ways to search a memory: every file without an underscore is a retriever that users name. Its
-`make` takes what stands behind the slash, or nothing."""
+"""Retrievers: every file without an underscore is one, under its own name. Its `make` takes the
+text after the slash, or nothing."""

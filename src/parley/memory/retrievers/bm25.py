@@ -5,7 +5,7 @@ n that has a word c times, among N texts of mean length m of which f have the wo
 
     log(1 + (N - f + 0.5) / (f + 0.5)) * c / (c + k1 * (1 - b + b * n / m))
 
-each time it stands in the query. All stored texts count for N, m and f, barred ones too.
+each time it occurs in the query. All stored texts count for N, m and f, excluded ones too.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""`hf/NAME`: any encoder of Hugging Face, run by transformers: the mean over a text's tokens. The
-paper uses Contriever and BERT."""
+"""`hf/NAME`: any encoder from Hugging Face, run by transformers. The vector of a text is the mean
+over its tokens. The paper uses Contriever and BERT."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from parley.errors import UsageError
 from parley.memory.dense import DenseRetriever
 from parley.providers.hf import NEEDS, is_checkpoint
 from parley.providers.hf.checkpoint import best_device, describe_error, without_progress_bars
+from parley.tables import plural
 
 MOST_TOKENS = 512  # of a text; what comes after them is left out
 READ = ("*.json", "*.txt", "*.model", "*.safetensors", "*.bin")  # files that a result depends on
@@ -68,11 +69,11 @@ class TransformersEncoder:
                     )
             except Exception as wrong:
                 raise self._fault(wrong) from wrong
-            # what lies behind the states of the tokens is not used
+            # layers after the token states are not used
             if missing := sorted(key for key in about["missing_keys"] if "pooler" not in key):
                 raise UsageError(
-                    f"retriever hf/{self.name}: its files lack {len(missing)} weights, which would "
-                    f"be random: {', '.join(missing[:5])}"
+                    f"retriever hf/{self.name}: its files lack {plural(len(missing), 'weight')}, "
+                    f"which would be random: {', '.join(missing[:5])}"
                 )
             self._loaded = tokenizer, model.to(best_device(torch)).eval()
         return self._loaded
@@ -89,14 +90,14 @@ def find_encoder(name: str) -> Path:
     if name.startswith((".", "/", "~")) or is_checkpoint(path):
         if not is_checkpoint(path):
             raise UsageError(
-                f"retriever hf/{name}: the folder {path} holds no checkpoint (config.json and "
-                f"weights)"
+                f"retriever hf/{name}: the folder {path} is not a checkpoint: it needs config.json "
+                "and weights"
             )
         return path.resolve()
     try:
         hub = import_module("huggingface_hub")
         kept = Path(hub.snapshot_download(name, local_files_only=True))
-    except (OSError, ValueError):  # not in the cache, or no name of a repository
+    except (OSError, ValueError):  # not in the cache, or not the name of a repository
         kept = None
     if kept is None or not is_checkpoint(kept):
         raise UsageError(

@@ -27,7 +27,7 @@ class Provider:
 
     name: str
     _: KW_ONLY
-    temperature: float = 0.0  # the likeliest token each time, unless said otherwise
+    temperature: float = 0.0  # by default, the likeliest token each time
     top_p: float = 1.0
     max_tokens: int = 1024
     seed: int | None = None
@@ -61,7 +61,9 @@ class Provider:
         if not 0 < self.top_p <= 1 or self.deadline <= 0:
             raise ValueError("top_p must be more than 0 and at most 1, and deadline more than 0")
         if not DEVICE.fullmatch(self.device):
-            raise ValueError(f"device is auto, cpu, cuda, cuda:1, mps or xpu, not {self.device!r}")
+            raise ValueError(
+                f"device must be auto, cpu, cuda, cuda:1, mps or xpu, not {self.device!r}"
+            )
         self.stop = tuple(unescape_typed(text) for text in self.stop or () if text)
         self.human_tag, self.assistant_tag = (
             unescape_typed(self.human_tag),
@@ -71,12 +73,12 @@ class Provider:
             raise ValueError("human_tag and assistant_tag must not be empty")
         try:
             self._folder = find_checkpoint(self.name, self.revision, self.download)
-        except (OSError, RuntimeError) as wrong:  # what may not be read, and ~NOBODY
+        except (OSError, RuntimeError) as wrong:  # an unreadable folder, or an unknown ~USER
             raise ValueError(describe_error(wrong)) from None
 
     async def complete(self, request: Request) -> Reply:
         checkpoint = self._checkpoint = self._checkpoint or Checkpoint.shared(self)
-        # many wait for it: one that gives up does not end it
+        # many calls wait for it: one that gives up does not cancel it
         await asyncio.shield(asyncio.wrap_future(checkpoint.loaded))
         if checkpoint.fault:
             raise Refused(f"hf/{self.name}: {checkpoint.fault}")
@@ -98,16 +100,16 @@ class Provider:
 
 
 def find_checkpoint(name: str, revision: str | None, download: bool) -> Path | None:
-    """The folder of a checkpoint: as named, or in the local cache; None if it is still to be
-    fetched, which was allowed."""
+    """The folder of a checkpoint: as named, or in the local cache; None if it must be downloaded
+    and the user allows that."""
     path = Path(name).expanduser()
     if name.startswith((".", "/", "~")) or is_checkpoint(path):
         if not path.is_dir():
-            raise ValueError(f"there is no folder {path}")
+            raise ValueError(f"the folder {path} does not exist")
         if not is_checkpoint(path):
             raise ValueError(
-                f"the folder {path} holds no checkpoint: config.json and weights "
-                f"(*.safetensors) are wanted"
+                f"the folder {path} is not a checkpoint: it needs config.json and weights "
+                "(*.safetensors)"
             )
         return path.resolve()
     hub, offline = (
@@ -120,16 +122,16 @@ def find_checkpoint(name: str, revision: str | None, download: bool) -> Path | N
             return kept
     except OSError:  # not in the cache
         pass
-    except ValueError as wrong:  # no name of a repository
-        raise ValueError(f"{describe_error(wrong)} (a folder is written ./{name})") from None
+    except ValueError as wrong:  # not the name of a repository
+        raise ValueError(f"{describe_error(wrong)} (to name a folder, write ./{name})") from None
     if download and not offline:
         return None
     how = (
-        "HF_HUB_OFFLINE forbids to fetch it"
+        "HF_HUB_OFFLINE forbids downloads"
         if offline
-        else "nothing is fetched unasked: -M ALIAS.download=true allows it"
+        else "downloads are off: to allow this one, set -M ALIAS.download=true"
     )
-    raise ValueError(f"it is not in the local cache, and {how} (a folder is written ./{name})")
+    raise ValueError(f"it is not in the local cache, and {how} (to name a folder, write ./{name})")
 
 
 def is_checkpoint(folder: Path) -> bool:

@@ -1,5 +1,5 @@
-"""Weights in memory, and one thread that generates: calls that wait at the same time go
-together."""
+"""Weights in memory, and one thread that generates: calls that wait at the same time form a
+batch."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from parley.match.protocol import Reply, Request, Usage
 from parley.providers._secrets import redact
 from parley.providers.hf.steps import Draws, Ends
 from parley.rules.pool import as_message, text_of
-from parley.tables import shorten
+from parley.tables import plural, shorten
 
 if TYPE_CHECKING:
     from parley.providers.hf import Provider
 
 FETCHED = ["*.json", "*.safetensors", "*.model", "*.txt", "*.jinja"]  # no programs, no pickles
-LULL = 0.02  # seconds without a further call, after which a batch is not waited for any longer
+LULL = 0.02  # seconds without a further call, after which a batch begins
 GRACE = 10.0  # seconds that closing waits for the thread: one that is loading cannot be interrupted
 
 
 class GenerationCall:
-    """One request on its way: what was asked, what became of it."""
+    """One request in progress, and its outcome."""
 
     def __init__(self, request: Request, options: Provider) -> None:
         self.turns, self.draw, self.options = request.turns, request.sampling_seed, options
@@ -58,7 +58,7 @@ class Checkpoint:
 
     @classmethod
     def shared(cls, options: Provider) -> Checkpoint:
-        """The checkpoint that these options name; loaded where nobody uses it yet."""
+        """The checkpoint of these options; loaded if it is not in use yet."""
         key = (options._folder or (options.name, options.revision), options.device, options.dtype)
         with cls.LOCK:
             found = cls.SHARED.get(key) or cls.SHARED.setdefault(key, cls(key, options))
@@ -67,7 +67,7 @@ class Checkpoint:
 
     def __init__(self, key: Any, options: Provider) -> None:
         self.key, self.options, self.users, self.closing = key, options, 0, False
-        self.torch: Any = None  # as are the next: what the thread has loaded
+        self.torch: Any = None  # loaded by the thread, like the next three
         self.model: Any = None
         self.tokenizer: Any = None
         self.device: Any = None
@@ -83,7 +83,7 @@ class Checkpoint:
         return call.answer
 
     def leave(self) -> None:
-        """One user less; the last one ends the thread, and with it the weights go."""
+        """Release one use; the last user ends the thread, which frees the weights."""
         with self.LOCK:
             self.users -= 1
             if self.users:
@@ -111,7 +111,7 @@ class Checkpoint:
                         )
         while not self.waiting.empty():
             if (late := self.waiting.get()) is not None:
-                late.settle(ParticipantError(f"hf/{late.options.name}: it was closed"))
+                late.settle(ParticipantError(f"hf/{late.options.name}: the model was closed"))
         self.model = self.tokenizer = None
         gc.collect()
         self.emptied()
@@ -139,7 +139,7 @@ class Checkpoint:
             )
         if missing := sorted(found["missing_keys"]):
             raise ValueError(
-                f"its files lack {len(missing)} weights, which would be random: "
+                f"its files lack {plural(len(missing), 'weight')}, which would be random: "
                 f"{', '.join(missing)}"
             )
         self.model.to(self.device).eval()
@@ -165,7 +165,7 @@ class Checkpoint:
         )
 
     def _gathered(self) -> list[GenerationCall]:
-        """The next batch: all that waits, up to the bound, and what comes right behind it."""
+        """The next batch: all waiting calls, up to the limit, and those that follow at once."""
         calls: list[GenerationCall] = []
         call = self.waiting.get()
         while call is not None:
@@ -179,7 +179,7 @@ class Checkpoint:
         return calls
 
     def _readied(self, calls: list[GenerationCall]) -> list[GenerationCall]:
-        """Those of the calls that can be generated, in tokens."""
+        """The calls that can be generated, with their tokens."""
         ready = []
         for call in calls:
             options = call.options
@@ -190,8 +190,8 @@ class Checkpoint:
                 ]
             except Exception as wrong:  # a template may refuse the roles, a system text most often
                 fault = (
-                    f"hf/{options.name}: the conversation cannot be put into its "
-                    f"form: {describe_error(wrong)}"
+                    f"hf/{options.name}: its chat template cannot format the "
+                    f"conversation: {describe_error(wrong)}"
                 )
                 system = call.turns[0].role == "system"
                 call.settle(
@@ -200,8 +200,8 @@ class Checkpoint:
                 continue
             call.most = min(options.max_tokens, self.context - len(call.ids))
             if call.most < 1:
-                size = f"{len(call.ids)} tokens; the checkpoint takes {self.context}"
-                call.settle(Rejected(f"hf/{options.name}: the prompt has {size}, replies included"))
+                size = f"{len(call.ids)} tokens, but prompt and reply may have {self.context}"
+                call.settle(Rejected(f"hf/{options.name}: the prompt has {size} in total"))
                 continue
             if options.temperature:
                 call.seed = start_of_random(options.seed, call.draw, text)
@@ -209,8 +209,7 @@ class Checkpoint:
         return ready
 
     def _fitting(self, calls: list[GenerationCall]) -> list[list[GenerationCall]]:
-        """Batches in which nobody who is done is taken past the checkpoint's last position by one
-        who goes on."""
+        """Batches in which no finished call exceeds the context because another one continues."""
         batches: list[list[GenerationCall]] = []
         for call in sorted(calls, key=lambda call: len(call.ids)):
             if (
@@ -223,7 +222,7 @@ class Checkpoint:
         return batches
 
     def _prompt(self, call: GenerationCall) -> tuple[str, bool]:
-        """The conversation as one text, and whether that holds every special token already."""
+        """The conversation as one text, and whether it has all special tokens already."""
         options = call.options
         if self.tokenizer.chat_template:
             turns = [
@@ -251,7 +250,7 @@ class Checkpoint:
         return "".join(said) + options.assistant_tag, False
 
     def _answer(self, calls: list[GenerationCall]) -> None:
-        """Generate a batch; one that does not fit into memory is halved."""
+        """Generate a batch; if it does not fit into memory, halve it."""
         try:
             rows = self._generate(calls)
         except self.torch.cuda.OutOfMemoryError as wrong:
@@ -271,14 +270,13 @@ class Checkpoint:
             return
         for call, tokens in zip(calls, rows, strict=True):
             call.settle(
-                ParticipantError(f"hf/{call.options.name}: it was closed")
+                ParticipantError(f"hf/{call.options.name}: the model was closed")
                 if self.closing
                 else self._reply(call, tokens)
             )
 
     def _generate(self, calls: list[GenerationCall]) -> list[list[int]]:
-        """The new tokens of each call; shorter prompts are filled up on the left, where nothing
-        looks."""
+        """The new tokens of each call; shorter prompts are padded on the left and masked."""
         torch, transformers = self.torch, import_module("transformers")
         self.batches, self.calls = self.batches + 1, self.calls + len(calls)
         width = max(len(call.ids) for call in calls)
@@ -309,14 +307,14 @@ class Checkpoint:
         )
 
     def emptied(self) -> None:
-        """Give back what the device's allocator keeps for later."""
+        """Free the memory that the device's allocator caches."""
         if self.device is not None and self.device.type == "cuda":
             self.torch.cuda.empty_cache()
 
 
 @contextmanager
 def without_progress_bars(logging: Any) -> Iterator[None]:
-    """No progress bars of others inside ours."""
+    """Hide the progress bars of other libraries."""
     shown = logging.is_progress_bar_enabled()
     logging.disable_progress_bar()
     try:
@@ -346,16 +344,16 @@ def best_device(torch: Any) -> str:
 
 
 def start_of_random(seed: int | None, draw: bytes, text: str) -> bytes:
-    """Where a call's random numbers start: by the seed, its place in the run, and the words; never
-    by what came before."""
+    """The start of a call's random numbers: depends on the seed, its place in the run and the
+    prompt, not on earlier calls."""
     if seed is None:
         return os.urandom(16)
     return blake2b(draw + f"{seed}\n{text}".encode("utf-8", "replace"), digest_size=16).digest()
 
 
 def break_special_marks(text: str, marks: Iterable[str]) -> str:
-    """Words in which no mark can pass for the end of a turn or a new speaker: inside them its last
-    sign stands apart."""
+    """A text in which no mark can be mistaken for the end of a turn or a new speaker: a space goes
+    before the last character of each mark."""
     for mark in marks:
         if mark in text:
             core = mark.strip()
@@ -364,5 +362,5 @@ def break_special_marks(text: str, marks: Iterable[str]) -> str:
 
 
 def describe_error(wrong: BaseException) -> str:
-    """What a fault says, on one line."""
+    """An error on one line."""
     return shorten(redact(" ".join(f"{type(wrong).__name__}: {wrong}".split())), 500)

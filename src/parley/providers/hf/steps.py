@@ -1,5 +1,5 @@
-"""What happens at each token of a batch: the token is drawn where it is to be, and rows that are
-done say so."""
+"""Steps at each token of a batch: draws the token of rows that sample, and marks rows that are
+done."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
 
 class Draws:
-    """Leaves a drawn row one token to choose. Each row has random numbers of its own, so its
-    neighbours do not matter."""
+    """Draws the token of each sampling row and leaves only that one to choose. Each row has its own
+    random numbers, so that other rows do not matter."""
 
     def __init__(self, torch: Any, calls: Sequence[GenerationCall]) -> None:
         self.torch = torch
@@ -44,7 +44,7 @@ class Draws:
 
 
 class Ends:
-    """Says which rows are done: at their own limit, at a stop text, or because nobody waits for
+    """Marks rows that are done: at their own limit, at a stop text, or because nobody waits for
     them any more."""
 
     def __init__(self, checkpoint: Checkpoint, calls: Sequence[GenerationCall], width: int) -> None:
