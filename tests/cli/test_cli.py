@@ -406,7 +406,7 @@ def test_the_demo_needs_nothing_and_says_what_it_wrote(tmp_path):
 
 WRONG = {
     "unknown task": (("run", "pubic_goods", *PAIR), "did you mean 'public_goods'"),
-    "no such file": (("run", "./none.py", *PAIR), "no task file"),
+    "no such file": (("run", "./none.py", *PAIR), "task file ./none.py does not exist"),
     "unknown provider": (("run", "public_goods", "-m", "opnai/x", "-m", "bot/random"),
                          "did you mean 'openai'"),
     "no slash": (("run", "public_goods", "-m", "gpt", "-m", "bot/random"), "gpt"),

@@ -860,7 +860,7 @@ def test_a_person_plays_at_a_terminal(tmp_path):
         os.close(terminal)
         shown = b""
         for _ in range(2):
-            while not shown.rstrip().endswith(b"empty line:"):
+            while not shown.rstrip().endswith(b"empty line):"):
                 shown += os.read(leader, 1000)
             os.write(leader, b"10\n\n")
             shown += b"|"

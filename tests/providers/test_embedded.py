@@ -312,7 +312,7 @@ def test_weights_are_fetched_once_and_a_damaged_file_is_found_out(index, tmp_pat
     with downloads.watch_downloads(told.append):
         file = downloads.obtain_file(TINY)
     assert file.read_bytes() == WORDS
-    assert told[0].startswith("fetching tiny.gguf: ")
+    assert told[0].startswith("downloading tiny.gguf: ")
     assert told[-1] == ""
     assert sorted(path.suffix for path in (tmp_path / "cache").iterdir()) == [".gguf", ".lock"]
     for damaged in (WORDS[:-1], b"", WORDS[:-1] + b"?"):
@@ -375,7 +375,7 @@ def test_addresses_and_what_is_no_error_stay_out_of_the_message():
 def test_a_file_of_ones_own_is_taken_if_it_is_the_right_one(index, tmp_path, monkeypatch):
     own = tmp_path / "own.gguf"
     monkeypatch.setenv("PARLEY_TINY", str(own))
-    with pytest.raises(UsageError, match="no file"):
+    with pytest.raises(UsageError, match="which is not a file"):
         downloads.obtain_file(TINY)
     own.write_bytes(WORDS)
     assert downloads.obtain_file(TINY) == own

@@ -147,7 +147,7 @@ def test_a_price_file_knows_aliases_and_models(here):
             "a: dear\n",
             [
                 (
-                    "line 1: a: wanted {input: USD, cached_input: USD, written_input: "
+                    "line 1: a: expected {input: USD, cached_input: USD, written_input: "
                     "USD, output: USD}"
                 ),
                 "'dear'",

@@ -48,7 +48,7 @@ ALONE = (
 @click.option(
     "--seed",
     type=click.IntRange(0, 2**62),
-    help="Set the random seed that draws pairs and sides (default: 0).",
+    help="Set the random seed for drawing pairs and sides (default: 0).",
 )
 @click.option("--ties", is_flag=True, help="Allow votes that both conversations are equally good.")
 @click.option(
@@ -103,7 +103,7 @@ def command(
         raise UsageError("--terminal needs --annotator NAME, the person who votes")
     if wants_results and (pairs is not None or seed is not None or ties):
         raise UsageError(
-            "--results only prints votes: remove --pairs, --seed and --ties, which draw pairs"
+            "--results cannot be combined with --pairs, --seed or --ties, which draw pairs"
         )
     place = open_store(store)
     refs = list(dict.fromkeys(place.find(run) for run in runs))

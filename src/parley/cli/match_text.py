@@ -166,7 +166,7 @@ class Page:
             seat, shown = self.name(Seat.of(row.seat)), row.shown
             own = row.k - len(shown)
             more = [
-                f"{plural(row.dropped, 'lesson' if lessons else 'experience')} left out for length"
+                f"{plural(row.dropped, 'lesson' if lessons else 'experience')} left out (too long)"
             ] * bool(row.dropped)
             if row.shuffle:
                 more.append("the task's examples, shuffled")

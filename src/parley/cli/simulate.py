@@ -75,7 +75,8 @@ class Aim(NamedTuple):
 @click.option(
     "--noise",
     metavar="ITEM,MODEL_ITEM,MATCH",
-    help="Set the standard deviations (default: 0.5,0.4,1 for range 1,10; 8,8,18 for 0,100).",
+    help="Set the noise as standard deviations by item, by model and item, and by match (default: "
+    "0.5,0.4,1 for range 1,10; 8,8,18 for 0,100).",
 )
 @click.option(
     "--step",

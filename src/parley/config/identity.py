@@ -76,9 +76,9 @@ def refuse_mixed_forms(old: Mapping[str, Any], new: Mapping[str, Any], run: str)
     """Refuse to resume a run whose first replies had a schema with replies that have none."""
     if "free_first" in new and "free_first" not in old:
         raise ReplayError(
-            f"{run} was started by a version that sent the schema with the first request although "
-            "standardise is always; new replies would not be comparable with the recorded ones: "
-            "start a new run"
+            f"{run} was started by an older version, which sent the schema with the first request "
+            "even for standardise=always; new replies would not be comparable with the recorded "
+            "ones: start a new run"
         )
 
 

@@ -73,5 +73,5 @@ def message_of_exception(wrong: BaseException) -> str:
     try:
         said = str(wrong)
     except Exception as silent:  # it may come from anybody
-        said = f"(it cannot be printed: {type(silent).__name__})"
+        said = f"(the message cannot be printed: {type(silent).__name__})"
     return shorten(redact(replace_unencodable(said[: 50 * LONGEST])), LONGEST)
