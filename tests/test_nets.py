@@ -308,6 +308,7 @@ def as_before(out):
             del row["defaulted"]  # new as well
     if isinstance(out, dict) and "recalled" in out:  # a match; new for runs that evolve
         assert (out.pop("stage"), out.pop("arm"), out.pop("recalled")) == (0, "", [])
+        assert out.pop("people_verdicts") == []
     for result in out.get("results", []) if isinstance(out, dict) else ():
         as_before(result)  # a report holds whole results
     return out

@@ -55,7 +55,8 @@ from parley.statistics.preferences import (
     win_rate,
 )
 from parley.store import RunRef, find_run, read_run
-from parley.store.sqlite.votes import VOTES_FILE, SqliteVotes
+from parley.store.sqlite.folder import VOTES_FILE
+from parley.store.sqlite.votes import SqliteVotes
 from parley.tables import make_visible, text_width
 from parley.tasks.kieval.annotation import SHEET, write_interview
 from parley.tasks.kieval.bots import KNOWS

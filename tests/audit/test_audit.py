@@ -455,10 +455,11 @@ def test_a_model_whose_name_stands_in_a_prompt_is_told(tmp_path):
 
 def test_every_check_has_its_line_in_the_table_and_in_the_docs(translated, tmp_path):
     shown = command("audit", translated, cwd=tmp_path).out
-    for check in set(CHECKS) - {"works", "recalled"}:
+    for check in set(CHECKS) - {"works", "recalled", "votes"}:
         assert f"\n{check} " in shown
     assert "\nworks " not in shown  # it consults nothing
     assert "\nrecalled " not in shown  # nor does it evolve
+    assert "\nvotes " not in shown
 
 
 @given(

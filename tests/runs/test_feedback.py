@@ -295,7 +295,6 @@ def test_prompts_of_the_plan_are_replaced_by_their_addresses(tmp_path):
         ({"roles": {"critic": ["a=bot/critic", "b=bot/critic"]}}, "not 2"),
         ({"evolve": {"feedback": "truth"}}, "this run does not use a critic"),
         ({"evolve": {"feedback": "critics"}}, "critic"),
-        ({"evolve": {"feedback": "people"}}, "critic=human/terminal"),
         (
             {"evolve": {"memory": "insights", "arms": {"a": {}, "b": {"feedback": "truth"}}}},
             "the same feedback",

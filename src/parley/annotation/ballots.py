@@ -19,10 +19,15 @@ VoteOutcome = Literal["recorded", "same", "changed", "not needed"]
 
 def register_annotator(votes: VoteStore, study: Study, name: str) -> Annotator:
     """A person by name, added if new."""
+    return votes.add_annotator(study, normalise_name(name))
+
+
+def normalise_name(name: str) -> str:
+    """The name of a person without needless white space."""
     given = " ".join(unicodedata.normalize("NFKC", name).split())
     if not given or not given.isprintable() or len(given) > 80:
         raise UsageError(f"an annotator's name must have 1 to 80 characters, not {name[:100]!r}")
-    return votes.add_annotator(study, given)
+    return given
 
 
 def invite_annotator(votes: VoteStore, study: Study, name: str) -> str:

@@ -118,15 +118,20 @@ def mask_calls(
 ) -> list[RecordedCall]:
     """The calls of a match with statements masked that reveal the model: annotators must not know
     it either."""
-    info = reader.info
-    words = str((info.config.params, item, list(info.identity["texts"].values())))
-    mask = MatchMask(Masking(frozenset(names_to_mask(info.config))), lambda: words)
+    mask = make_annotator_mask(reader, item)
     return [
         call._replace(reply=replace(call.reply, content=found.masked))
         if (found := mask.find_claims(text_of(call.reply.content))).hidden
         else call
         for call in calls
     ]
+
+
+def make_annotator_mask(reader: RunReader, item: Mapping[str, Any]) -> MatchMask:
+    """Finds what seats say of themselves, where neither the task nor its item brought it in."""
+    info = reader.info
+    words = str((info.config.params, item, list(info.identity["texts"].values())))
+    return MatchMask(Masking(frozenset(names_to_mask(info.config))), lambda: words)
 
 
 def make_sheet(

@@ -14,6 +14,8 @@ information   before the first reply, a seat reads the same in all matches of a 
               seats of a role
 plan          the matches on record are those that the configuration plans; a finished run has all
 recalled      seats were shown only their own experiences, from earlier rounds of the same arm
+votes         if people decide what is remembered, they had voted on every match of a round before
+              the next round began
 balance       every contestant held every role and position equally often
 items         every contestant played every item (or block) equally often in every role
 
@@ -58,7 +60,7 @@ from parley.plans import replay_plan
 from parley.results.scores import describe_left_out
 from parley.results.transcript import rebuild_views
 from parley.results.types import LeftOut
-from parley.store import MatchRow, RunReader, RunRef, read_run
+from parley.store import WAITING, MatchRow, RunReader, RunRef, read_run
 from parley.tables import plural, shorten
 
 CHECKS = (
@@ -71,6 +73,7 @@ CHECKS = (
     "information",
     "plan",
     "recalled",
+    "votes",
     "balance",
     "items",
 )
@@ -310,6 +313,10 @@ class AuditRun:
             for detail in find_unplanned(self.prepared, reader, matches):
                 self.add_breach("plan", None, detail)
             self.checked["plan"] += 1
+        if self.recalled is not None:
+            for at, detail in self.recalled.find_vote_faults(reader):
+                self.add_breach("votes", at, detail)
+            self.checked["votes"] += len(reader.people_verdicts())
         why = "the run is not finished" if reader.info.state != "done" else ""
         if config.plan == "race":
             why = "in a race the plan decides which models play; the plan was checked"
@@ -400,6 +407,8 @@ def wrong_stop_status(reader: RunReader, status: str | None) -> Iterator[str]:
             "the run is marked as budget, but it has no budget for calls or cost, and its plan has "
             "not ended"
         )
+    elif marked == WAITING and not any(each.is_open for each in reader.people_verdicts()):
+        yield "the run is marked as waiting for votes, but no match waits for one"
     elif marked == "budget" and status not in ("budget", None):
         yield f"the run is marked as budget, but its plan ends with {status}"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from parley.config.prepare import Prepared
@@ -10,6 +10,8 @@ from parley.errors import ReplayError
 from parley.match.record import RecordedCall
 from parley.memory.experiences import Experience, MemoryOwner, Recalled, memory_version
 from parley.participants._demonstrations import digest_shown
+from parley.plans import MatchSpec
+from parley.plans.evolve import EvolvePlan
 from parley.plans.evolve_settings import PROBE
 from parley.rules.pool import Seat, SeatHistory, View
 from parley.runs.experience_builder import ExperienceBuilder
@@ -21,7 +23,8 @@ class RecallCheck:
 
     def __init__(self, prepared: Prepared, reader: RunReader) -> None:
         assert prepared.config.evolve is not None
-        self._settings = prepared.config.evolve
+        assert isinstance(prepared.plan, EvolvePlan)
+        self._settings, self._stages = prepared.config.evolve, prepared.plan.stages
         self._builder = ExperienceBuilder(prepared, prepared.config.evolve.arms)
         self._builder.load(reader, reader.scores_by_match())
         self._roles = {role for rules in self._builder.rules.values() for role in rules}
@@ -32,6 +35,20 @@ class RecallCheck:
             (match.stage, match.arm) for match in reader.matches() if match.number in self._rows
         }
         self._memories: dict[tuple[MemoryOwner, int], tuple[str, set[tuple[int, str]]]] = {}
+
+    def find_vote_faults(self, reader: RunReader) -> Iterator[tuple[int, str]]:
+        """Verdicts of people that cannot be, and matches that lacked one when the next round began,
+        each with the match."""
+        matches = {match.number: match for match in reader.matches()}
+        planned = arms_by_stage(spec for stage in self._stages for spec in stage)
+        for said in reader.people_verdicts():
+            match = matches.get(said.match)
+            arms = self._builder.judged_by_people.get((said.match, said.seat), set())
+            if match is None or not arms & planned.get(match.stage + 1, set()):
+                yield said.match, f"people were asked about {said.seat.key}, which is in no memory"
+        for stage, begun in arms_by_stage(match.spec for match in matches.values()).items():
+            for number, seat in self._builder.places_to_judge(stage - 1, begun):
+                yield number, f"round {stage} began, but people have not voted on {seat.key}"
 
     def find_faults(
         self,
@@ -145,3 +162,12 @@ class RecallCheck:
                     f"round {call.round}, {seat.key}: the demonstrations that were sent differ "
                     f"from the record"
                 )
+
+
+def arms_by_stage(specs: Iterable[MatchSpec]) -> dict[int, set[str]]:
+    """The arms that play in each stage after the standard one."""
+    found: dict[int, set[str]] = {}
+    for spec in specs:
+        if spec.stage > 0:
+            found.setdefault(spec.stage, set()).add(spec.arm.removesuffix(PROBE))
+    return found

@@ -19,13 +19,15 @@ from parley.annotation.study import (
     prepare_study,
     summarise_votes,
 )
+from parley.annotation.verdict_ballots import asks_people
 from parley.cli.annotate_terminal import take_votes
+from parley.cli.annotate_verdicts import print_verdicts, take_verdicts
 from parley.cli.invocation import command_name
 from parley.cli.progress_line import say
 from parley.cli.shared_options import as_json, in_format, in_store
 from parley.cli.shell_completion import complete_runs
 from parley.errors import UsageError
-from parley.store import Study, VoteStore, open_store, open_votes
+from parley.store import RunRef, Study, VoteStore, open_store, open_votes, read_run
 from parley.tables import Table, format_interval, format_number, plural, terminal_width
 
 ORDER = (
@@ -62,8 +64,8 @@ ALONE = (
     "--change",
     type=click.IntRange(1),
     multiple=True,
-    metavar="PAIR",
-    help="Change your vote on a pair (repeatable).",
+    metavar="N",
+    help="Change your vote on pair or match N (repeatable).",
 )
 @click.option("--results", "wants_results", is_flag=True, help="Print the results of the votes.")
 @in_store
@@ -89,6 +91,9 @@ def command(
     differ. Every pair gets two votes. If they differ, a third person votes. Votes are stored beside
     the runs.
 
+    If RUN waits for votes (plan evolve, feedback=people), people say of each conversation whether
+    it is a success, and --change takes the number of a match.
+
     \b
     parley annotate last --pairs 50                           draw pairs, print the progress
     parley annotate last --terminal --annotator NAME          vote here; stop with q, continue later
@@ -107,6 +112,13 @@ def command(
         )
     place = open_store(store)
     refs = list(dict.fromkeys(place.find(run) for run in runs))
+    if pairs is None and seed is None and not ties and invite is None and takes_verdicts(refs):
+        if terminal:
+            assert annotator is not None
+            take_verdicts(refs[0], annotator, change)
+        else:
+            print_verdicts(refs[0], form, as_json)
+        return
     if wants_results:
         with open_votes(refs, read_only=True) as votes:
             data = summarise_votes(votes, find_study(votes, refs))
@@ -137,6 +149,23 @@ def command(
             state = summarise_votes(votes, study)
             print_data(state, [pair_table(votes, study)], form, as_json)
             say_progress(state, votes.location)
+
+
+def takes_verdicts(refs: Sequence[RunRef]) -> bool:
+    """Whether people vote on single conversations: of a run that waits for this, and of one that is
+    done and has no pairs to compare."""
+    if len(refs) != 1:
+        return False
+    with read_run(refs[0]) as reader:
+        if not asks_people(reader):
+            return False
+        if reader.info.state != "done":
+            return True
+        try:
+            with open_votes(refs, read_only=True) as votes:
+                return votes.find_study([reader.info.id]) is None
+        except UsageError:  # there is no file of votes
+            return True
 
 
 def print_data(data: dict[str, Any], tables: Sequence[Table], form: str, as_json: bool) -> None:

@@ -56,6 +56,7 @@ def format_match(reader: RunReader, match: MatchRow, width: int | None = None) -
         title = f"round {number}" if number else "before the first round"
         parts.append("\n".join([page.draw_heading(title), *lines]))
     parts.append(page.draw_heading("scores") + "\n" + format_scores(reader, match, width))
+    parts += page.format_people(reader)
     if page.left_out:
         left_out = f"{LEFT_OUT}: text that these seats have read before; --seat NAME prints all"
         parts.append(break_lines(left_out, width))
@@ -181,6 +182,18 @@ class Page:
         if not lines:
             return []
         return ["\n".join([self.draw_heading("recalled"), *map(self.quote, lines)])]
+
+    def format_people(self, reader: RunReader) -> list[str]:
+        """What people said of the match."""
+        words = {True: "a success", False: "a failure", None: "undecided"}
+        lines = [
+            f"{self.name(said.seat)}: people have not voted yet"
+            if said.is_open
+            else f"{self.name(said.seat)}: {words[said.success]} ({said.yes} yes, {said.no} no, "
+            f"{said.unsure} cannot tell)"
+            for said in reader.people_verdicts(self.match.number)
+        ]
+        return ["\n".join([self.draw_heading("votes"), *map(self.quote, lines)])] if lines else []
 
     @property
     def room(self) -> int:

@@ -23,7 +23,7 @@ from parley.runs.event_loop import run_sync
 from parley.runs.progress import Progress, StopSignal
 from parley.runs.progress_display import show_progress
 from parley.runs.run_outcome import RunOutcome, raised_by_code
-from parley.store import find_run, read_run
+from parley.store import WAITING, find_run, read_run
 from parley.tables import terminal_width
 
 CODES = {"done": 0, "stopped": 3, "failed": 1}
@@ -118,8 +118,10 @@ def print_ending(ending: RunOutcome) -> None:
             least = f" (N: {ending.minimum_to_resume} or more)" if ending.minimum_to_resume else ""
             say(f"stopped ({ending.reason}); resume with: {go_on} {ending.flag} N{least}")
         case "stopped":
-            how = ending.advice.replace("{resume}", go_on) or f"resume with: {go_on}"
-            say(f"stopped ({ending.reason}); {how}")
+            annotate = f"{command_name()} annotate {shlex.quote(place)}"
+            how = ending.advice.replace("{resume}", go_on).replace("{annotate}", annotate)
+            stopped = "waiting for votes" if ending.status == WAITING else "stopped"
+            say(f"{stopped} ({ending.reason}); {how or f'resume with: {go_on}'}")
         case "failed":
             say(f"failed: {ending.reason}; the matches played so far are in {place}")
 

@@ -251,6 +251,7 @@ def describe_match(reader: RunReader, match: MatchRow) -> dict[str, Any]:
             }
             for row in reader.recalled(number)
         ],
+        "people_verdicts": [each.to_dict() for each in reader.people_verdicts(number)],
         "seats": {seat.key: alias for seat, alias in match.seats.items()},
         "rounds": [
             {"round": round, "replies": replies} for round, replies in sorted(rounds.items())

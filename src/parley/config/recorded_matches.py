@@ -65,9 +65,9 @@ def copied_matches(ref: RunRef, config: Config, plan: Plan) -> Iterator[CopiedMa
         for spec in specs:
             record = recorded_match(reader, spec.number, config)
             scores = reader.scores_of(spec.number)
-            yield CopiedMatch(
-                spec, list(record.calls.values()), record.effects, scores, config.rejudged.run
-            )
+            people = [each for each in reader.people_verdicts(spec.number) if not each.is_open]
+            calls, judge = list(record.calls.values()), config.rejudged.run
+            yield CopiedMatch(spec, calls, record.effects, scores, judge, people)
 
 
 def recorded_match(reader: RunReader, number: int, config: Config) -> MemoryRecord:

@@ -37,7 +37,8 @@ class EvolveArm:
     mask       leave out a question's own earlier answer
     probe      play the last round once more with the question's own answer left out
     keep       which experiences to remember: only successes (positive), or all with their outcome
-    feedback   who decides what is a success: the task's score (truth), the player (self), a critic
+    feedback   who decides what is a success: the task's score (truth), the player (self), a critic,
+               or people
     refresh    whether new successes are added (merge), or replace those of earlier rounds
     scope      where to search: in all, in the same subject, or in other subjects
     order      how to order what is shown: nearest_last or nearest_first
@@ -56,7 +57,7 @@ class EvolveArm:
     mask: bool = False
     probe: bool = True
     keep: Literal["positive", "all"] = "positive"
-    feedback: Literal["truth", "self", "critic"] = "truth"
+    feedback: Literal["truth", "self", "critic", "people"] = "truth"
     refresh: Literal["merge", "replace"] = "merge"
     scope: Literal["all", "subject", "other"] = "all"
     order: Literal["nearest_last", "nearest_first"] = "nearest_last"
@@ -73,11 +74,22 @@ class EvolveArm:
             raise ValueError(f"success must be METRIC>=X or METRIC<=X, not {self.success!r}")
         if self.held_out == 1:
             raise ValueError("held_out must be less than 1, so that there are items to learn from")
+        if self.feedback == "people" and self.memory == "insights":
+            raise ValueError(
+                "memory=insights shows players the outcome right after a match, but with "
+                "feedback=people it is not known until people have voted: choose another feedback, "
+                "or memory=demonstrations"
+            )
 
     @property
     def searches(self) -> bool:
         """Whether experiences are retrieved at all."""
         return self.retriever not in OWN_EXAMPLES
+
+    @property
+    def asks_people(self) -> bool:
+        """Whether people decide what is remembered."""
+        return self.feedback == "people" and self.searches
 
     @property
     def has_probe(self) -> bool:
@@ -157,12 +169,6 @@ def parse_arm(given: Mapping[str, Any], owner: str) -> EvolveArm:
     for key in given:
         if key not in known:
             raise unknown_name(f"key of {owner}:", str(key), [*known, "arms", "controls"])
-    if given.get("feedback") == "people":
-        raise UsageError(
-            f"{owner}.feedback: people who compare two conversations (`parley annotate`) do not "
-            "say whether one of them is a success; to be asked after each match, be the critic "
-            "yourself: feedback=critic, and --role critic=human/terminal"
-        )
     named = {KEYS.get(key, key): value for key, value in given.items()}
     arm = build_dataclass(EvolveArm, named, "key of", owner)
     if arm.window is not None and "rounds" in given:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from parley.errors import UsageError
 from parley.memory.feedback import CRITIC, CRITICS, LESSON_WRITER, SELF_CRITIC
@@ -26,7 +25,7 @@ class FeedbackWanted:
     critic: bool = False
     self_critic: bool = False
     # the feedback shown to players before they write lessons; empty without lessons
-    lessons: Literal["", "truth", "critic", "self"] = ""
+    lessons: str = ""
     lesson_success: str = ""  # the `success` of arms with lessons
     # the `success` of every arm that asks something
     success: tuple[str, ...] = ()

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from parley.memory.feedback import CRITICS, LESSON_WORDS, LESSON_WRITER, Lesson
+from parley.memory.feedback import LESSON_WORDS, LESSON_WRITER, Lesson
 from parley.money import stage_cost_rows
 from parley.plans.evolve import is_poisoned
 from parley.plans.evolve_settings import (
@@ -357,10 +357,10 @@ def is_control(settings: EvolveSettings, name: str) -> bool:
 def collect_feedback(run: RunScores, found: EvolvePlays) -> Iterator[FeedbackRow]:
     """The quality of the feedback, in all rounds that a later round could use."""
     matches = {match.number: match for match in run.every_match}
-    critics = any(arm.feedback in CRITICS for arm in found.settings.arms.values())
+    judged = any(arm.feedback != "truth" for arm in found.settings.arms.values())
     verdicts = {
         (each.arm, each.match, each.seat): each.verdict
-        for each in (list_judged_matches(run.reader) if critics else ())
+        for each in (list_judged_matches(run.reader) if judged else ())
     }
     for owner, own in found.owners.items():
         for name, arm in found.settings.arms.items():
@@ -371,7 +371,7 @@ def collect_feedback(run: RunScores, found: EvolvePlays) -> Iterator[FeedbackRow
             for place, item, truth in kept_from(own, name, rule, rounds):
                 if item in found.held_out[name]:
                     continue
-                said = verdicts.get((name, *place)) if arm.feedback in CRITICS else truth
+                said = truth if arm.feedback == "truth" else verdicts.get((name, *place))
                 if said is not None:
                     spec = matches[place.match].spec
                     said = said != is_poisoned(name, arm.poison, run.config.seed, spec, place.seat)

@@ -495,11 +495,12 @@ def feedback_table(found: EvolveResult) -> Table | None:
         if row.feedback != "truth"
     ]
     names = [*owner_headers(found), "arm", "feedback"]
-    header = [*names, "precision", "recall", "kept", "right", "unreadable", "verdicts"]
+    header = [*names, "precision", "recall", "kept", "right", "no verdict", "cases"]
     note = (
         "precision: share of kept plays that succeed by the task's own score; recall: share of "
         "successful plays that were kept; both are means over items with 95% intervals, the other "
-        "columns count verdicts, so their ratios can differ"
+        "columns count cases, so their ratios can differ; no verdict: the critic's reply could not "
+        "be read, or people did not agree"
     )
     return Table(header, rows, left=len(names), note=note, title="Feedback")
 

@@ -1,11 +1,10 @@
-"""Verdicts of critics on the matches of an `evolve` run, with the task's own score."""
+"""Verdicts of critics and people on the matches of an `evolve` run, with the task's own score."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from parley.memory.feedback import CRITICS
 from parley.plans.evolve_settings import PROBE, find_success_rules
 from parley.results.scores import parse_metric
 from parley.rules.pool import Seat
@@ -15,12 +14,12 @@ from parley.store.feedback_notes import read_feedback
 
 @dataclass(frozen=True)
 class JudgedMatch:
-    """The verdict of a critic on one seat of a match, and the task's own score."""
+    """The verdict of a critic or of people on one seat of a match, and the task's own score."""
 
     arm: str
     match: int
     seat: Seat
-    verdict: bool | None  # None: it could not be read
+    verdict: bool | None  # None: it could not be read, or people disagree
     truth: bool
 
 
@@ -35,7 +34,7 @@ def list_judged_matches(reader: RunReader) -> Iterator[JudgedMatch]:
     verdicts, scores = read_feedback(reader).verdicts, reader.scores_by_match()
     arms = {match.number: match.arm.removesuffix(PROBE) for match in reader.matches()}
     for name, arm in config.evolve.arms.items():
-        if arm.feedback not in CRITICS:
+        if arm.feedback == "truth":
             continue
         rules = find_success_rules(metrics, roles, arm, identity["task"])
         for (match, seat, by), verdict in verdicts.items():

@@ -49,7 +49,7 @@ from parley.results.types import (
 from parley.rules.notes import decode
 from parley.rules.task import Task
 from parley.statistics.intervals import ALPHA
-from parley.store import RunReader, RunRef, StoredPart, find_run, read_run
+from parley.store import WAITING, RunReader, RunRef, StoredPart, find_run, read_run
 from parley.tables import Table, break_lines, plural, terminal_width
 
 T = TypeVar("T")
@@ -233,12 +233,16 @@ class Result:
         """Every match with its seats, scores, violations and transcript."""
         with read_run(self.ref) as reader:
             scores = reader.scores_by_match()
+            people: dict[int, list[dict[str, Any]]] = {}
+            for said in reader.people_verdicts():
+                people.setdefault(said.match, []).append(said.to_dict())
             return [
                 {
                     **match.to_dict(),
                     "scores": {seat.key: by for seat, by in scores.get(match.number, {}).items()},
                     "violations": [each.to_dict() for each in reader.violations(match.number)],
                     "notes": [note.to_dict() for note in reader.notes_of(match.number)],
+                    "people_verdicts": people.get(match.number, []),
                     "transcript": reader.messages(match.number),
                 }
                 for match in reader.matches()
@@ -438,6 +442,8 @@ class Result:
         if not self.style.sequential and planned is not None:
             count = f"{done:,} of {plural(planned, 'match', 'matches')}"
         why = f"; {stop.reason}" if stop.reason and self._reasoned else ""
+        if why and stop.status == WAITING:
+            why += f"; vote with `parley annotate {run.id}`, then `parley resume {run.id}`"
         # an `evolve` run plans a round when the one before has ended
         far = " planned so far" if self.head.shown and not self.style.sequential else ""
         line = f"{run.state}: {count}{far}{why}"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
+from typing import NamedTuple
 
 from parley.config.prepare import Prepared, block_names
 from parley.memory.experiences import (
@@ -14,6 +15,7 @@ from parley.memory.experiences import (
     choose_held_out,
     select_experiences,
 )
+from parley.memory.feedback import PEOPLE
 from parley.memory.interactions import Interaction, RecordedMatch, collect_interactions
 from parley.memory.same_items import ItemNumbers
 from parley.participants._recalling import Recollection, make_recollection
@@ -29,6 +31,16 @@ from parley.store.feedback_notes import FeedbackOnRecord, read_feedback
 TURN_TOKENS = 8  # of a turn besides its words
 FOREIGN = "\0"  # ends the name of an item that this run does not have
 Place = tuple[str, int, str, str]  # item, series, seat, alias
+
+
+class AwaitingPeople(NamedTuple):
+    """An interaction that is remembered once people have said what they think of it."""
+
+    arm: str
+    spec: MatchSpec
+    seat: Seat
+    interaction: Interaction
+    right: bool
 
 
 class ExperienceBuilder:
@@ -49,6 +61,9 @@ class ExperienceBuilder:
         self.by_key: dict[str, dict[tuple[int, str], Experience]] = {}
         self.sizes: dict[Place, float] = {}  # tokens of whole conversations
         self._by_owner: dict[tuple[str, str, str], list[Experience]] = {}
+        self._awaiting: list[AwaitingPeople] = []  # without a verdict on record
+        # what people may be asked about, by match and seat, and for which arms
+        self.judged_by_people: dict[tuple[int, Seat], set[str]] = {}
         self._questions: dict[Place, str] = {}
         self._cues: dict[str, str] = {}
         self._item_numbers, self._names_by_number = ItemNumbers(), dict[int, str]()
@@ -108,10 +123,38 @@ class ExperienceBuilder:
         if not all(number in self._specs for number in scores):
             self._specs = {match.number: match.spec for match in reader.matches()}
         self._feedback = read_feedback(reader)
+        waiting, self._awaiting = self._awaiting, []
+        for one in waiting:  # people may have voted since
+            self._remember(*one)
         for match in reader.recorded_matches(self._last_read):
             self._last_read = match.number
             if match.number in scores:
                 self._load_match(match, self._specs[match.number], scores[match.number])
+
+    def places_to_judge(self, stage: int, arms: Collection[str]) -> list[tuple[int, Seat]]:
+        """The seats of one stage that people judge before the next stage of these arms begins, as
+        far as they have no verdict on record, by match and seat."""
+        found = {
+            (each.spec.number, each.seat)
+            for each in self._awaiting
+            if each.spec.stage == stage
+            and each.arm in arms
+            and self.is_judged_by_people(each.spec, each.seat, each.arm)
+        }
+        return sorted(found, key=lambda place: (place[0], place[1].key))
+
+    def is_judged_by_people(self, spec: MatchSpec, seat: Seat, arm: str) -> bool:
+        """Whether people judge a seat of a match for an arm, if the arm goes on after it: its
+        memory could hold the match."""
+        settings = self._arms[arm]
+        return (
+            settings.asks_people
+            and spec.arm in ("", arm)
+            and (spec.stage > 0 or settings.window is None)
+            and seat.role in self.rules[arm]
+            and seat not in spec.unscored
+            and spec.block not in self._held_out[arm]
+        )
 
     def _with_twins(self, held_out: frozenset[str]) -> frozenset[str]:
         """Add all items with the same question: otherwise a held-out item would be remembered under
@@ -158,11 +201,20 @@ class ExperienceBuilder:
                 rule = self.rules[arm].get(seat.role)
                 if rule is not None:
                     right = rule.holds(marks.get(seat, {}).get(rule.metric))
-                    said = self._feedback.verdict(
-                        spec.number, seat, self._arms[arm].feedback, right
-                    )
-                    if said is not None:  # without a readable verdict, nothing is remembered
-                        self._add(self._experience(spec, seat, interaction, arm, right, said), arm)
+                    self._remember(arm, spec, seat, interaction, right)
+
+    def _remember(
+        self, arm: str, spec: MatchSpec, seat: Seat, interaction: Interaction, right: bool
+    ) -> None:
+        """Add an interaction, if there is a verdict on it by the feedback of an arm."""
+        by = self._arms[arm].feedback
+        if by == PEOPLE and self.is_judged_by_people(spec, seat, arm):
+            self.judged_by_people.setdefault((spec.number, seat), set()).add(arm)
+        said = self._feedback.verdict(spec.number, seat, by, right)
+        if said is not None:
+            self._add(self._experience(spec, seat, interaction, arm, right, said), arm)
+        elif by == PEOPLE and (spec.number, seat, by) not in self._feedback.verdicts:
+            self._awaiting.append(AwaitingPeople(arm, spec, seat, interaction, right))
 
     def _experience(
         self,

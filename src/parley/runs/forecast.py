@@ -35,6 +35,7 @@ from parley.runs.forecast_time import (
     describe_time,
     estimate_time,
 )
+from parley.runs.people_votes import count_wanted_votes, describe_wanted_votes
 from parley.runs.stand_ins import (
     CACHE,
     HIGH,
@@ -69,6 +70,8 @@ class Forecast:
     growth: list[dict[str, Any]] = field(default_factory=list)
     # from fast endpoints to slow ones
     time: tuple[RunTime, RunTime] = (RunTime(0.0, ""), RunTime(0.0, ""))
+    # votes that people will be asked for, at the most, by round
+    people_votes: dict[int, int] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -100,6 +103,9 @@ class Forecast:
             "growth": self.growth,
             "seconds": {"low": self.time[0].seconds, "high": self.time[1].seconds},
             "limited_by": self.time[1].limited_by or None,
+            "people_votes": [
+                {"round": stage, "votes": count} for stage, count in self.people_votes.items()
+            ],
             "notes": self.notes,
         }
 
@@ -192,8 +198,18 @@ def forecast_run(prepared: Prepared) -> Forecast:
     time = times[LOW], times[HIGH]
     if time[1].seconds:
         notes.append(describe_time(*time))
+    votes = count_wanted_votes(prepared)
+    if votes:
+        notes.append(describe_wanted_votes(votes))
     return Forecast(
-        rows, len(plans[USUAL][0]), sequential, grown, growth=growth, time=time, notes=notes
+        rows,
+        len(plans[USUAL][0]),
+        sequential,
+        grown,
+        growth=growth,
+        time=time,
+        people_votes=votes,
+        notes=notes,
     )
 
 

@@ -52,6 +52,7 @@ from parley.runs.progress import SANDBOX, Progress, StopSignal
 from parley.runs.recall import Recaller, prepare_retrievers
 from parley.runs.repeat_notice import RepeatNotice, WatchedRecord
 from parley.runs.run_outcome import (
+    VOTE_FIRST,
     RunOutcome,
     find_advice,
     find_minimum_to_resume,
@@ -63,6 +64,7 @@ from parley.runs.seats import LimitedParticipant
 from parley.runs.spending import SpendingRecorder
 from parley.runs.transfer import load_brought
 from parley.store import (
+    WAITING,
     Journal,
     NewRun,
     RunInfo,
@@ -252,7 +254,9 @@ async def play_run(
         reason,
         flag,
         find_minimum_to_resume(stop_signal.limit, stop_signal.needed, player.budget),
-        find_advice(
+        VOTE_FIRST
+        if status == WAITING
+        else find_advice(
             player.faults.values(),
             prepared.config.task if is_task_path(prepared.config.task) else "",
         ),
@@ -361,6 +365,10 @@ class Player:
                 left = [spec for spec in batch if spec.number not in self.scores]
                 self.progress.calls_per_match = await estimate_calls(self.prepared, left)
             try:
+                if self.recaller is not None and (
+                    missing := await self.recaller.collect_votes(batch, self.scores)
+                ):
+                    return "stopped", WAITING, missing
                 await self.journal.add_matches(batch)
                 if self.recaller is not None:
                     await self.recaller.begin_stage(batch, self.scores)

@@ -28,8 +28,9 @@ from parley.rules.pool import Seat
 from parley.runs.experience_builder import ExperienceBuilder, estimate_tokens, seat_place
 from parley.runs.forecast import make_match
 from parley.runs.forecast_recall import Rehearsal
+from parley.runs.people_votes import arms_that_ask, count_verdict, describe_missing_votes
 from parley.runs.stand_ins import USUAL, StandIn, estimate_text_tokens
-from parley.store import Journal, read_run
+from parley.store import Journal, VerdictVotes, read_run, read_verdict_votes
 from parley.tables import plural
 
 TOKEN_MARGIN = 1.3  # tokens are estimated from characters, so some room is left
@@ -81,6 +82,32 @@ class Recaller:
         if rows := await asyncio.to_thread(self._search_stage, batch):
             await self._journal.add_recalled(rows)
             self._recalled.update({(row.match, row.seat): row for row in rows})
+
+    async def collect_votes(self, batch: Sequence[MatchSpec], scores: Mapping[int, Marks]) -> str:
+        """Ask people about the stage before this one, and record what they said once every match
+        has a vote. Returns what is missing; empty if the stage can begin."""
+        arms = arms_that_ask(self._prepared, batch)
+        if not arms:
+            return ""
+        stage = batch[0].stage - 1
+        places, votes = await asyncio.to_thread(self._read_votes, stage, arms, scores)
+        if not places:
+            return ""
+        await self._journal.ask_people(places)
+        if missing := describe_missing_votes(places, votes, stage):
+            return missing
+        verdicts = [count_verdict(*place, votes[place]) for place in places]
+        await self._journal.set_people_verdicts(verdicts)
+        return ""
+
+    def _read_votes(
+        self, stage: int, arms: set[str], scores: Mapping[int, Marks]
+    ) -> tuple[list[tuple[int, Seat]], VerdictVotes]:
+        """The seats of a stage without a verdict on record, and the votes of people so far."""
+        with read_run(self._journal.ref) as reader:
+            self._builder.load(reader, scores)
+            places = self._builder.places_to_judge(stage, arms)
+            return places, read_verdict_votes(reader) if places else {}
 
     def cautions(self) -> Iterator[str]:
         """Warnings about settings that make gains hard to interpret, once a stage has begun."""

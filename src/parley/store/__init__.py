@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, TypeAlias
 
 from parley.match.record import Record, RecordedCall
 from parley.memory.experiences import Experience, Recalled
@@ -19,10 +19,12 @@ from parley.store.config import Config, Identity
 
 if TYPE_CHECKING:
     from parley.match.match import Outcome
+    from parley.memory.feedback import PeopleVerdict, VerdictChoice
     from parley.statistics.preferences import ConversationPair, Preference
 
 FOLDER = "folder:"  # optional prefix of a folder store
 ENDED = ("done", "aborted")  # states of matches whose scores count
+WAITING = "waiting_for_votes"  # the status of a run that stopped until people have voted
 
 
 @dataclass(frozen=True)
@@ -317,6 +319,9 @@ class RunReader(Protocol):
     def recalled(self, number: int | None = None) -> Iterator[Recalled]:
         """The experiences that seats were shown, in one match or in all, by match."""
 
+    def people_verdicts(self, number: int | None = None) -> list[PeopleVerdict]:
+        """The seats that people were asked about, in one match or in all, with their votes."""
+
     def brought(self) -> list[Experience]:
         """The experiences that the run copied from another run."""
 
@@ -388,6 +393,12 @@ class Journal(Protocol):
     async def add_recalled(self, rows: Sequence[Recalled]) -> None:
         """Store the experiences that seats will be shown."""
 
+    async def ask_people(self, places: Sequence[tuple[int, Seat]]) -> None:
+        """Store which seats people are asked about, by match; known ones are not changed."""
+
+    async def set_people_verdicts(self, verdicts: Sequence[PeopleVerdict]) -> None:
+        """Store the votes on these seats, all at once; those on record are not changed."""
+
     def claim(self, number: int) -> Record:
         """Claim a match to play it; returns what is already on record for it."""
 
@@ -425,6 +436,7 @@ class CopiedMatch:
     effects: Mapping[tuple[int, int], tuple[bytes, Any]]  # by round and number
     scores: Marks
     judge: str  # the run that these scores come from
+    people: Sequence[PeopleVerdict] = ()  # the votes of people on its seats
 
 
 @dataclass(frozen=True)
@@ -531,6 +543,40 @@ class VoteStore(Protocol):
         """Release the pair that a person holds, or only if it is this one."""
 
 
+# votes that stand, by match and seat, each by the name of the person
+VerdictVotes: TypeAlias = "dict[tuple[int, Seat], dict[str, VerdictChoice]]"
+
+
+class VerdictVoteStore(Protocol):
+    """The votes of people on whether conversations are successes. Many people vote at the same
+    time, and no vote is ever deleted. Use it as a context manager."""
+
+    location: str  # where the votes are, for a user to read
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        wrong: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None: ...
+
+    def transaction(self) -> AbstractContextManager[object]:
+        """All changes inside it are made together. Nobody else writes meanwhile, and they are
+        durable when it is over."""
+
+    def votes(self, run: str) -> VerdictVotes:
+        """The votes on a run that stand, by match and seat, each by the name of the person. Names
+        that differ only in case are one person."""
+
+    def record(
+        self, run: str, match: int, seat: Seat, annotator: str, choice: VerdictChoice
+    ) -> None:
+        """Record a vote. An earlier vote of this person on this seat stays on record as
+        replaced."""
+
+
 class Store(Protocol):
     """Where runs are kept, and the votes of people on them."""
 
@@ -556,6 +602,13 @@ class Store(Protocol):
     def open_votes(self, refs: Sequence[RunRef], read_only: bool = False) -> VoteStore:
         """The votes on these runs of this store."""
 
+    def open_verdict_votes(self, ref: RunRef) -> VerdictVoteStore:
+        """The votes on single conversations of a run of this store, to vote."""
+
+    def read_verdict_votes(self, ref: RunRef, run: str) -> VerdictVotes:
+        """The votes on single conversations of the run with this id; none where nobody has
+        voted."""
+
     def check(self) -> StoreFacts:
         """Whether runs can be written here."""
 
@@ -580,3 +633,14 @@ def read_run(ref: RunRef) -> RunReader:
 def open_votes(refs: Sequence[RunRef], read_only: bool = False) -> VoteStore:
     """The votes on these runs, in the store of the runs."""
     return open_store(refs[0].store).open_votes(refs, read_only)
+
+
+def open_verdict_votes(ref: RunRef) -> VerdictVoteStore:
+    """The votes on single conversations of a run, in the store of the run, to add votes."""
+    return open_store(ref.store).open_verdict_votes(ref)
+
+
+def read_verdict_votes(reader: RunReader) -> VerdictVotes:
+    """The votes on single conversations of a run; none where nobody has voted."""
+    ref = reader.info.ref
+    return open_store(ref.store).read_verdict_votes(ref, reader.info.id)

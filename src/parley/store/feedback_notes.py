@@ -1,10 +1,10 @@
-"""Verdicts of critics and lessons of players, read from a run file."""
+"""Verdicts of critics and of people, and lessons of players, read from a run file."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from parley.memory.feedback import CRITICS, CriticVerdict, Lesson
+from parley.memory.feedback import PEOPLE, CriticVerdict, Lesson
 from parley.rules.pool import Seat
 from parley.store import RunReader
 
@@ -17,8 +17,9 @@ class FeedbackOnRecord:
     lessons: dict[tuple[int, Seat], Lesson] = field(default_factory=dict)
 
     def verdict(self, match: int, seat: Seat, feedback: str, right: bool) -> bool | None:
-        """Whether a match is a success by this feedback; None if the verdict could not be read."""
-        if feedback not in CRITICS:
+        """Whether a match is a success by this feedback; None if there is no verdict: a critic's
+        reply could not be read, people disagree, or they have not voted."""
+        if feedback == "truth":
             return right
         return self.verdicts.get((match, seat, feedback))
 
@@ -34,6 +35,9 @@ def read_feedback(reader: RunReader) -> FeedbackOnRecord:
     for row in reader.notes(CriticVerdict.kind):
         verdict = CriticVerdict.from_facts(row.facts)
         found.verdicts[row.match, verdict.seat, verdict.by] = verdict.success
+    for said in reader.people_verdicts():
+        if not said.is_open:
+            found.verdicts[said.match, said.seat, PEOPLE] = said.success
     for row in reader.notes(Lesson.kind):
         lesson = Lesson.from_facts(row.facts)
         found.lessons[row.match, lesson.seat] = lesson

@@ -16,6 +16,7 @@ from parley.store.sqlite.rows import (
     BROUGHT,
     CALL,
     COPIED_SCORE,
+    COPIED_VERDICT,
     EFFECT,
     MATCH,
     call_row,
@@ -88,3 +89,5 @@ def copy_match(connection: sqlite3.Connection, match: CopiedMatch) -> None:
         for metric, value in by.items()
     ]
     insert_rows(connection, COPIED_SCORE, scores)
+    said = [(number, each.seat.key, each.yes, each.no, each.unsure) for each in match.people]
+    insert_rows(connection, COPIED_VERDICT, said)

@@ -3,8 +3,9 @@
 Calls, effects and rounds of a match each form a chain: a row's digest covers the row and the digest
 before it. A match that has ended has a digest over the ends of its three chains, its state, scores,
 violations and notes. The digest of the run covers what it began with (its identity, its items and
-what it copied), its configuration, prices, spending and end, every match in plan order, and the
-experiences that seats were shown. Results of analyses are left out: they can be recomputed.
+what it copied), its configuration, prices, spending and end, every match in plan order, the
+experiences that seats were shown, and the votes of people that the run used. Results of analyses
+are left out: they can be recomputed.
 
 A row is digested by SHA-256 as canonical JSON, with the digest before it in front, floats as
 Python writes them, and bytes in hexadecimal, or by their own SHA-256 if they are long.
@@ -62,12 +63,22 @@ MATCHES = (
     "digest, stage, arm FROM matches ORDER BY number"
 )
 RECALLED = "SELECT match, seat, version, shown FROM recalled ORDER BY match, seat"
+PEOPLE = "SELECT match, seat, yes, no, unsure FROM people_verdicts ORDER BY match, seat"
 BROUGHT = "SELECT number, experience FROM brought ORDER BY number"
 BEGINNING = "SELECT id, created, identity FROM runs"
 END = (
     "SELECT origin, config, planned, state, stop_status, stop_reason, prices, spent, lost FROM runs"
 )
-TABLES = ("calls", "effects", "rounds", "scores", "violations", "notes", "recalled")
+TABLES = (
+    "calls",
+    "effects",
+    "rounds",
+    "scores",
+    "violations",
+    "notes",
+    "recalled",
+    "people_verdicts",
+)
 
 
 class ChainEnds(NamedTuple):
@@ -135,8 +146,9 @@ def digest_run(connection: sqlite3.Connection) -> str:
     for *row, stage, arm in connection.execute(MATCHES):
         evolved = (stage, arm) if stage or arm else ()
         digest = digest_row((*row, *evolved, *ends.get(row[0], ())), digest)
-    for shown in connection.execute(RECALLED):
-        digest = digest_row(shown, digest)
+    for query in (RECALLED, PEOPLE):
+        for row in connection.execute(query):
+            digest = digest_row(row, digest)
     return digest
 
 

@@ -17,8 +17,11 @@ from parley.store.sqlite.writer import SqliteJournal
 from parley.tables import shorten
 
 if TYPE_CHECKING:
+    from parley.store import VerdictVotes
+    from parley.store.sqlite.verdict_votes import SqliteVerdictVotes
     from parley.store.sqlite.votes import SqliteVotes
 
+VOTES_FILE = "annotations.sqlite"
 SHOWN = 10  # runs that an error lists
 
 
@@ -119,7 +122,7 @@ class FolderStore:
 
     def open_votes(self, refs: Sequence[RunRef], read_only: bool = False) -> SqliteVotes:
         """The votes on these runs, in a file in the same folder."""
-        from parley.store.sqlite.votes import VOTES_FILE, SqliteVotes  # late: few commands need it
+        from parley.store.sqlite.votes import SqliteVotes  # late: few commands need it
 
         folders = sorted({Path(ref.location).absolute().parent for ref in refs})
         if len(folders) > 1:
@@ -127,12 +130,27 @@ class FolderStore:
                 f"votes are stored in the folder of the runs, so all runs must be in one folder, "
                 f"not in {len(folders)}: copy them into one folder"
             )
-        path = folders[0] / VOTES_FILE
+        path = votes_path(refs[0])
         if read_only and not path.is_file():
             raise UsageError(
                 f"there are no votes yet: {path.name} does not exist in the folder of these runs"
             )
         return SqliteVotes(path, read_only)
+
+    def open_verdict_votes(self, ref: RunRef) -> SqliteVerdictVotes:
+        """The votes on single conversations of a run, in the same file."""
+        from parley.store.sqlite.verdict_votes import SqliteVerdictVotes
+
+        return SqliteVerdictVotes(votes_path(ref))
+
+    def read_verdict_votes(self, ref: RunRef, run: str) -> VerdictVotes:
+        from parley.store.sqlite.verdict_votes import SqliteVerdictVotes
+
+        path = votes_path(ref)
+        if not path.exists():
+            return {}
+        with SqliteVerdictVotes(path, read_only=True) as votes:
+            return votes.votes(run)
 
     def check(self) -> StoreFacts:
         place = self.folder
@@ -140,6 +158,11 @@ class FolderStore:
         if not os.access(place if place.exists() else place.absolute().parent, os.W_OK):
             state = "cannot be written"
         return StoreFacts(str(place), filesystem_type(place), state, sqlite3.sqlite_version)
+
+
+def votes_path(ref: RunRef) -> Path:
+    """The file of votes beside a run."""
+    return Path(ref.location).absolute().parent / VOTES_FILE
 
 
 def expand_home(path: str) -> Path:

@@ -11,7 +11,7 @@ from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
 from types import NoneType, TracebackType
-from typing import Any, NoReturn, Self, TypedDict
+from typing import TYPE_CHECKING, Any, NoReturn, Self, TypedDict
 from urllib.parse import quote
 
 import orjson
@@ -52,6 +52,9 @@ from parley.store.sqlite.schema import (
     version_of,
 )
 from parley.tables import shorten
+
+if TYPE_CHECKING:
+    from parley.memory.feedback import PeopleVerdict
 
 TEXT, WHOLE, NUMBER = (str,), (int,), (int, float)
 TEXT_OR_NULL, WHOLE_OR_NULL, NUMBER_OR_NULL = (
@@ -573,6 +576,28 @@ class SqliteReader:
             yield Recalled(
                 match, seat, version, shown, facts["k"], facts["dropped"], facts["shuffle"]
             )
+
+    def people_verdicts(self, number: int | None = None) -> list[PeopleVerdict]:
+        rows = self._rows(
+            "SELECT match, seat, yes, no, unsure FROM people_verdicts "
+            + ("" if number is None else "WHERE match = ? ")
+            + "ORDER BY match, seat",
+            *(() if number is None else (number,)),
+        )
+        from parley.memory.feedback import PeopleVerdict  # late: few runs need it
+
+        found = []
+        for row in rows:
+            what = f"what people said of match {row[0]}"
+            self._check(row, (WHOLE, TEXT, *[WHOLE_OR_NULL] * 3), what)
+            match, seat, *counts = row
+            given = [count for count in counts if count is not None]
+            if len(given) not in (0, 3) or any(count < 0 for count in given):
+                self._damaged(f"{what}: {shorten(counts)} are no counts of votes")
+            if given and not sum(given):
+                self._damaged(f"{what}: there is a verdict without votes")
+            found.append(PeopleVerdict(match, self._seat(seat, what), *counts))
+        return found
 
     def brought(self) -> list[Experience]:
         found = []

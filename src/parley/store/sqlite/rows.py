@@ -36,6 +36,11 @@ MATCH = (
     "VALUES "
 )
 RECALLED = "INSERT INTO recalled (match, seat, version, shown) VALUES "
+ASKED = "INSERT OR IGNORE INTO people_verdicts (match, seat) VALUES "
+VERDICT = (
+    "UPDATE people_verdicts SET yes = ?, no = ?, unsure = ? "
+    "WHERE match = ? AND seat = ? AND yes IS NULL"
+)
 BROUGHT = "INSERT INTO brought (number, experience) VALUES "
 SCORE = "INSERT INTO scores (match, seat, metric, value) VALUES "
 VIOLATION = (
@@ -44,6 +49,7 @@ VIOLATION = (
 NOTE = "INSERT INTO notes (match, number, round, facts, kind) VALUES "
 PART = "INSERT INTO part_results (name, version, schema, data, figures) VALUES (?, ?, ?, ?, ?)"
 COPIED_SCORE = "INSERT INTO scores (match, seat, metric, value, judge) VALUES "
+COPIED_VERDICT = "INSERT INTO people_verdicts (match, seat, yes, no, unsure) VALUES "
 EFFECT = "INSERT INTO effects (match, round, number, saw, result, digest) VALUES "
 CLAIM = (
     "UPDATE matches SET state = 'running', began = COALESCE(began, ?) "

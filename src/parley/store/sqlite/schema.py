@@ -131,6 +131,13 @@ MIGRATIONS = [
         PRIMARY KEY (match, seat)) WITHOUT ROWID;
     CREATE TABLE brought (number INTEGER PRIMARY KEY, experience TEXT NOT NULL);
     """,
+    # Matches that people were asked about between two rounds, and how many votes each answer got
+    # when the next round began. NULL: the votes have not been used yet.
+    """
+    CREATE TABLE people_verdicts (
+        match INTEGER NOT NULL, seat TEXT NOT NULL, yes INTEGER, no INTEGER, unsure INTEGER,
+        PRIMARY KEY (match, seat)) WITHOUT ROWID;
+    """,
 ]
 VERSION = len(MIGRATIONS)
 NOTES_WITH_KINDS = 1 + next(

@@ -36,6 +36,7 @@ from parley.store.sqlite.digests import (
 from parley.store.sqlite.owner import STALE, Owner, is_running, process_id
 from parley.store.sqlite.reader import ref_of
 from parley.store.sqlite.rows import (
+    ASKED,
     CALL,
     EFFECT,
     FIELDS,
@@ -45,6 +46,7 @@ from parley.store.sqlite.rows import (
     RECALLED,
     ROUND,
     SCORE,
+    VERDICT,
     VIOLATION,
     Batch,
     call_from,
@@ -63,6 +65,7 @@ from parley.store.sqlite.schema import migrate, version_of
 
 if TYPE_CHECKING:
     from parley.match.match import Outcome
+    from parley.memory.feedback import PeopleVerdict
 
 WATCH = 1.0  # seconds between two checks of another machine's heartbeats
 CROWD, LINGER = 16, 0.003  # how many callers make it worth waiting, and how many seconds
@@ -203,6 +206,17 @@ class SqliteJournal:
 
     async def add_recalled(self, rows: Sequence[Recalled]) -> None:
         self._batch.inserts[RECALLED] += map(recalled_row, rows)
+        await self.acknowledged()
+
+    async def ask_people(self, places: Sequence[tuple[int, Seat]]) -> None:
+        self._batch.inserts[ASKED] += [(match, seat.key) for match, seat in places]
+        await self.acknowledged()
+
+    async def set_people_verdicts(self, verdicts: Sequence[PeopleVerdict]) -> None:
+        self._batch.changes += [
+            (VERDICT, (each.yes, each.no, each.unsure, each.match, each.seat.key))
+            for each in verdicts
+        ]
         await self.acknowledged()
 
     def claim(self, number: int) -> Record:

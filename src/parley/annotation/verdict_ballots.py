@@ -1,0 +1,179 @@
+"""People say whether a conversation is a success: what they see, which one comes next, which votes
+count. Runs that evolve with `feedback=people` wait for these votes between two rounds."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any
+
+from parley.annotation.ballots import VoteOutcome, normalise_name
+from parley.annotation.sheets import make_annotator_mask
+from parley.errors import StoreError, UsageError
+from parley.memory.feedback import VERDICT_CHOICES, PeopleVerdict, VerdictChoice
+from parley.memory.interactions import collect_interactions
+from parley.rules.pool import Example, Seat
+from parley.runs.people_votes import count_verdict
+from parley.store import RunReader, VerdictVotes, VerdictVoteStore
+
+Place = tuple[int, Seat]  # a match, and a seat of it
+
+
+@dataclass(frozen=True)
+class JudgedConversation:
+    """What a person sees of one seat's conversation: no names, no scores, no right answer."""
+
+    match: int
+    seat: Seat
+    told: str  # before the first question
+    turns: tuple[Example, ...]
+
+
+def asks_people(reader: RunReader) -> bool:
+    """Whether people decide what the models of a run remember."""
+    evolve, rejudged = reader.info.config.evolve, reader.info.config.rejudged
+    if evolve is None or rejudged is not None:
+        return False
+    return any(arm.asks_people for arm in evolve.arms.values())
+
+
+def list_open_places(reader: RunReader) -> list[Place]:
+    """The conversations that a run waits for, or may be voted on again, until it goes on."""
+    return [(each.match, each.seat) for each in reader.people_verdicts() if each.is_open]
+
+
+def read_conversation(reader: RunReader, place: Place) -> JudgedConversation:
+    """One seat's conversation as people judge it: as it would be shown as an experience, with what
+    the seat says of itself masked."""
+    number, seat = place
+    match = reader.match(number)
+    recorded = next(reader.recorded_matches(number - 1, number), None)
+    found = None if recorded is None else collect_interactions(recorded).get(seat.key)
+    if match is None or found is None:
+        raise StoreError(
+            f"{reader.info.ref.location} asks for votes on {seat} of match {number}, which holds "
+            "no such conversation"
+        )
+    item = next((each for each in reader.items() if str(each["id"]) == match.item), {})
+    mask = make_annotator_mask(reader, item)
+    turns = tuple(
+        turn._replace(answer=claims.masked)
+        if (claims := mask.find_claims(turn.answer)).hidden
+        else turn
+        for turn in found.turns
+    )
+    return JudgedConversation(number, seat, found.told, turns)
+
+
+def choose_place(
+    places: Sequence[Place], votes: VerdictVotes, name: str, skipped: Collection[Place] = ()
+) -> Place | None:
+    """The conversation that somebody should look at next: none on which they have voted, and those
+    without any vote first. Everybody has an order of their own, so that people who vote at the same
+    time seldom meet. None if nothing is left for them."""
+
+    def rank(place: Place) -> tuple[bool, bytes]:
+        words = f"{name.casefold()}|{place[0]}|{place[1].key}"
+        return bool(votes.get(place)), blake2b(words.encode(), digest_size=8).digest()
+
+    free = [each for each in places if each not in skipped and not has_voted(votes, each, name)]
+    return min(free, key=rank, default=None)
+
+
+def has_voted(votes: VerdictVotes, place: Place, name: str) -> bool:
+    """Whether somebody has voted on a conversation."""
+    return any(each.casefold() == name.casefold() for each in votes.get(place, {}))
+
+
+def cast_verdict(
+    votes: VerdictVoteStore,
+    reader: RunReader,
+    place: Place,
+    name: str,
+    choice: VerdictChoice,
+    change: bool = False,
+) -> VoteOutcome:
+    """Record a vote. The same vote again changes nothing. A different one is refused, unless
+    `change` asks for it; then both stay on record, and the newer counts. A vote on a conversation
+    that a later round has used is refused."""
+    if choice not in VERDICT_CHOICES:
+        raise UsageError(f"a vote is {', '.join(VERDICT_CHOICES[:-1])} or unsure, not {choice!r}")
+    who, (match, seat) = normalise_name(name), place
+    check_is_open(reader.people_verdicts(match), place, reader.info.id)
+    with votes.transaction():
+        by = votes.votes(reader.info.id).get(place, {})
+        before = next(
+            (said for each, said in by.items() if each.casefold() == who.casefold()), None
+        )
+        if before == choice:
+            return "same"
+        if before is not None and not change:
+            raise UsageError(
+                f"{who} has voted {before} on match {match}, {seat}: ask for a change to vote "
+                "otherwise"
+            )
+        if before is None and change:
+            raise UsageError(
+                f"{who} has not voted on match {match}, {seat}, so there is no vote to change"
+            )
+        votes.record(reader.info.id, match, seat, who, choice)
+    return "recorded" if before is None else "changed"
+
+
+def check_is_open(asked: Sequence[PeopleVerdict], place: Place, run: str) -> None:
+    """Refuse a vote on a conversation that nobody asks about, or that has been used."""
+    match, seat = place
+    found = next((each for each in asked if each.seat == seat), None)
+    if found is None:
+        raise UsageError(
+            f"{run} does not ask for votes on match {match}, {seat}: `parley annotate RUN` shows "
+            "what it asks for"
+        )
+    if not found.is_open:
+        raise UsageError(
+            f"the votes on match {match}, {seat} have been used: a later round of {run} has begun, "
+            "so they can no longer change"
+        )
+
+
+def summarise_verdicts(reader: RunReader, votes: VerdictVotes) -> dict[str, Any]:
+    """How the votes on a run stand, as data (schema parley.verdicts/1). Votes that a round has used
+    are counted as the run recorded them."""
+    stages = {match.number: match.stage for match in reader.matches()}
+    rounds: dict[int, list[PeopleVerdict]] = {}
+    waiting, several, unanimous = 0, 0, 0
+    for asked in reader.people_verdicts():
+        place = asked.match, asked.seat
+        given = votes.get(place, {})
+        said = count_verdict(*place, given) if asked.is_open and given else asked
+        rounds.setdefault(stages.get(asked.match, 0), []).append(said)
+        waiting += said.is_open
+        several += len(given) > 1
+        unanimous += len(given) > 1 and len(set(given.values())) == 1
+    people = Counter(name for by in votes.values() for name in by)
+    return {
+        "schema": "parley.verdicts/1",
+        "run": reader.info.id,
+        "missing": waiting,
+        "rounds": [
+            {"round": stage, **count_outcomes(said)} for stage, said in sorted(rounds.items())
+        ],
+        "annotators": [{"name": name, "votes": count} for name, count in sorted(people.items())],
+        "several_votes": several,
+        "unanimous": unanimous,
+    }
+
+
+def count_outcomes(verdicts: Sequence[PeopleVerdict]) -> Mapping[str, int]:
+    """How many conversations of a round are successes, failures and undecided, and how many lack a
+    vote."""
+    given = [each for each in verdicts if not each.is_open]
+    return {
+        "asked": len(verdicts),
+        "success": sum(each.success is True for each in given),
+        "failure": sum(each.success is False for each in given),
+        "undecided": sum(each.success is None for each in given),
+        "missing": len(verdicts) - len(given),
+    }

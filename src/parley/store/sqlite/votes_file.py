@@ -1,0 +1,157 @@
+"""The file of people's votes beside the runs: its tables, and how it is opened."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NoReturn, Self
+
+from parley.errors import StoreError
+from parley.store.sqlite.reader import connect_to_read
+from parley.store.sqlite.rows import set_durability
+
+APPLICATION = 0x50524C56  # "PRLV" in the file's header
+PATIENCE = 30.0  # seconds to wait while others write
+# the tables, and the steps that bring an older file up to date
+MIGRATIONS = [
+    # Pairs of conversations, and votes on which of the two is better.
+    """
+    CREATE TABLE studies (
+        id INTEGER PRIMARY KEY, runs TEXT NOT NULL UNIQUE, seed INTEGER NOT NULL, ties INTEGER NOT NULL, created REAL NOT NULL);
+    CREATE TABLE pairs (
+        study INTEGER NOT NULL, number INTEGER NOT NULL, dataset TEXT NOT NULL, item TEXT NOT NULL,
+        a_run TEXT NOT NULL, a_match INTEGER NOT NULL, a_model TEXT NOT NULL, a_score REAL NOT NULL,
+        b_run TEXT NOT NULL, b_match INTEGER NOT NULL, b_model TEXT NOT NULL, b_score REAL NOT NULL,
+        PRIMARY KEY (study, number)) WITHOUT ROWID;
+    CREATE TABLE annotators (
+        id INTEGER PRIMARY KEY, study INTEGER NOT NULL, name TEXT NOT NULL, folded TEXT NOT NULL, token BLOB UNIQUE,
+        created REAL NOT NULL, UNIQUE (study, folded));
+    CREATE TABLE votes (
+        id INTEGER PRIMARY KEY, study INTEGER NOT NULL, pair INTEGER NOT NULL, annotator INTEGER NOT NULL, choice TEXT NOT NULL,
+        at REAL NOT NULL, replaced REAL);
+    CREATE UNIQUE INDEX votes_once ON votes (study, pair, annotator) WHERE replaced IS NULL;
+    CREATE TABLE held (
+        study INTEGER NOT NULL, pair INTEGER NOT NULL, annotator INTEGER NOT NULL, until REAL NOT NULL,
+        PRIMARY KEY (study, pair, annotator)) WITHOUT ROWID;
+    """,  # noqa: E501
+    # Votes on whether one conversation is a success, for runs that wait for them.
+    """
+    CREATE TABLE verdict_votes (
+        id INTEGER PRIMARY KEY, run TEXT NOT NULL, match INTEGER NOT NULL, seat TEXT NOT NULL, annotator TEXT NOT NULL,
+        folded TEXT NOT NULL, choice TEXT NOT NULL, at REAL NOT NULL, replaced REAL);
+    CREATE UNIQUE INDEX verdict_votes_once ON verdict_votes (run, match, seat, folded) WHERE replaced IS NULL;
+    """,  # noqa: E501
+]
+VERSION = len(MIGRATIONS)
+
+
+class VotesFile:
+    """A file of votes; with `read_only` nothing in it is changed."""
+
+    def __init__(self, path: Path, read_only: bool = False) -> None:
+        self.path, self.location = path, str(path)
+        try:
+            self._connection = (
+                connect_to_read(path)
+                if read_only
+                else sqlite3.connect(path, isolation_level=None, timeout=PATIENCE)
+            )
+            try:
+                if read_only or has_tables(self._connection):
+                    check_is_votes(self._connection, path)
+                if not read_only:
+                    prepare_file(self._connection, path)
+            except BaseException:
+                self._connection.close()
+                raise
+        except (OSError, sqlite3.Error) as wrong:
+            raise StoreError(
+                f"{path} cannot be {'read' if read_only else 'written'} as a vote file: {wrong}"
+            ) from None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        wrong: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        # The last process to close it turns it into a single file, which can be copied. While
+        # others use it, or if it is read-only, this fails.
+        with suppress(sqlite3.Error):
+            self._connection.execute("PRAGMA busy_timeout = 0")
+            self._connection.execute("PRAGMA journal_mode = DELETE")
+        self._connection.close()
+
+    @contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        if self._connection.in_transaction:  # part of one that has begun
+            yield self._connection
+            return
+        try:
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._connection
+                self._connection.execute("COMMIT")
+            except BaseException:
+                with suppress(sqlite3.Error):
+                    self._connection.execute("ROLLBACK")
+                raise
+        except sqlite3.Error as wrong:
+            raise StoreError(f"{self.path} could not be written: {wrong}") from None
+
+    def _rows(self, query: str, *values: Any) -> list[Any]:
+        try:
+            return self._connection.execute(query, values).fetchall()
+        except sqlite3.Error as wrong:
+            raise StoreError(f"{self.path} cannot be read: {wrong}") from None
+
+    def _damaged(self, what: str) -> NoReturn:
+        raise StoreError(f"{self.path} is damaged: {what}")
+
+
+def has_tables(connection: sqlite3.Connection) -> bool:
+    """Whether a file has any tables."""
+    return bool(connection.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()[0])
+
+
+def prepare_file(connection: sqlite3.Connection, path: Path) -> None:
+    """Make commits durable, and create the tables that a new or older file lacks."""
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        try:
+            set_durability(connection, path)
+            break
+        # Two processes may start at once: SQLite does not wait for a change of the journal mode.
+        except sqlite3.OperationalError as wrong:
+            if "locked" not in str(wrong) or time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)
+    connection.execute("BEGIN IMMEDIATE")
+    for step in MIGRATIONS[version_of_votes(connection) :]:
+        for statement in step.split(";\n"):
+            connection.execute(statement)
+    connection.execute(f"PRAGMA application_id = {APPLICATION}")
+    connection.execute(f"PRAGMA user_version = {VERSION}")
+    connection.execute("COMMIT")
+
+
+def check_is_votes(connection: sqlite3.Connection, path: Path) -> None:
+    """Refuse a file that is not a vote file, or was written by a newer Parley."""
+    (application,) = connection.execute("PRAGMA application_id").fetchone()
+    if application != APPLICATION:
+        raise StoreError(f"{path} is not a vote file of Parley: move it to another folder")
+    if version_of_votes(connection) > VERSION:
+        raise StoreError(f"{path} was written by a newer version of Parley: update Parley")
+
+
+def version_of_votes(connection: sqlite3.Connection) -> int:
+    """How many of the migrations a file has seen; a new file has seen none."""
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    return int(version)
