@@ -27,7 +27,7 @@ class JudgedConversation:
 
     match: int
     seat: Seat
-    told: str  # before the first question
+    opening: str  # what the seat was told before the first question
     turns: tuple[Example, ...]
 
 
@@ -64,7 +64,7 @@ def read_conversation(reader: RunReader, place: Place) -> JudgedConversation:
         else turn
         for turn in found.turns
     )
-    return JudgedConversation(number, seat, found.told, turns)
+    return JudgedConversation(number, seat, found.opening, turns)
 
 
 def choose_place(

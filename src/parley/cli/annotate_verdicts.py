@@ -196,8 +196,8 @@ def render_conversation(shown: JudgedConversation, width: int) -> str:
     """A conversation as text. What was said stands behind a line at the left, so that it cannot
     pass for anything else."""
     parts = [f"\n{draw_rule(f'match {shown.match}, {shown.seat}', '═', width)}"]
-    if shown.told:
-        parts += ["told:", wrap_text(shown.told, width, "  │ ")]
+    if shown.opening:
+        parts += ["told:", wrap_text(shown.opening, width, "  │ ")]
     for turn in shown.turns:
         parts += ["asked:", wrap_text(turn.question, width, "  │ ")]
         parts += ["replied:", wrap_text(turn.answer, width, "  │ ")]
