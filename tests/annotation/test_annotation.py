@@ -443,7 +443,7 @@ def test_other_files_are_left_alone(tmp_path):
     path = tmp_path / VOTES_FILE
     path.write_bytes(b"no database at all, just words" * 50)
     for reads in (True, False):
-        with pytest.raises(StoreError, match="votes"):
+        with pytest.raises(StoreError, match="vote"):
             SqliteVotes(path, reads)
     assert path.read_bytes().startswith(b"no database")
     path.unlink()

@@ -76,7 +76,7 @@ def describe_leaders(
         which = names if len(leaders) <= FEW else f"{len(leaders)} of {len(scored)} models"
         return [f"{which} lead and cannot be told apart after {describe_sample(scored)}."]
     if not leaders:  # pairs contradict each other
-        return ["No model is certain to be first."]
+        return ["The data do not show which model is first."]
     leader = leaders[0]
     others = [row for row in order_rows(scored, style) if row.alias != leader.alias]
     step = describe_lead(leader, others[0], pairs, style)

@@ -60,9 +60,9 @@ def find_notable(result: Result, reader: RunReader) -> tuple[list[NotableMatch],
             farthest = away, score.match, describe_departure(row, score.value, style)
     chosen: dict[int, str] = {}
     if total:
-        chosen[min(total, key=lambda number: (total[number], number))] = "the most ordinary match"
+        chosen[min(total, key=lambda number: (total[number], number))] = "the most typical match"
     if farthest is not None and len(total) > 1:
-        chosen.setdefault(farthest[1], f"the largest departure: {farthest[2]}")
+        chosen.setdefault(farthest[1], f"farthest from a mean: {farthest[2]}")
     aborted = [match for match in reader.matches() if match.state in ("aborted", "failed")]
     for match in aborted[:MOST_ABORTED]:
         chosen[match.number] = f"{match.state}: {match.reason or 'no reason on record'}"

@@ -48,7 +48,7 @@ def draw_run(result: Result, at: int, clean: Clean, whole: bool, level: int) -> 
     ]
     if whole:
         parts += [draw_part(result, part, at, looks, clean) for part in ordered_parts(result)]
-        parts += [draw_stored(result, name, at, clean) for name in result.stored]
+        parts += [draw_stored(result, name, at, looks, clean) for name in result.stored]
         parts.append(draw_matches(notable, left_out, info, looks, clean))
     else:
         more = f"Other parts of this run are left out here: parley show {info.id} --part NAME"
@@ -231,7 +231,7 @@ def draw_matrix(
             step = found.difference if pair else -found.difference
             sure = step != 0 if style.exact else found.p is not None and found.p <= ALPHA
             kind, mark, word = (
-                ("even", "≈", "cannot be told apart")
+                ("even", "≈", "no significant difference")
                 if not sure
                 else ("up", "▲", "better")
                 if step * sign > 0
@@ -245,7 +245,7 @@ def draw_matrix(
         name = name_model(row, row, clean, looks)
         body.append(f'<tr><th scope="row">{name}</th>{"".join(cells)}</tr>')
     title = f"{name_task(role)}, {metric}: row minus column"
-    words = f"{title}. ▲ surely better, ▼ surely worse, ≈ not told apart with these matches."
+    words = f"{title}. ▲ significantly better, ▼ significantly worse, ≈ no significant difference."
     table = (
         f'<table class="wide"><caption>{escape(clean(words))}</caption><thead><tr><td></td>{head}'
         f"</tr></thead><tbody>{''.join(body)}</tbody></table>"
@@ -285,12 +285,13 @@ def fold(summary: str, parts: Sequence[str]) -> str:
     return body if parts else ""
 
 
-def draw_stored(result: Result, name: str, at: int, clean: Clean) -> str:
+def draw_stored(result: Result, name: str, at: int, looks: Looks, clean: Clean) -> str:
     """A part of a task that is not installed, as the file has it."""
+    figures = draw_each_figure(result.figures(name), clean, looks)
     tables = "".join(draw_table(table, name, clean) for table in result.tables(name) if table.rows)
     title = escape(clean(f"{name} (as stored in the file)"))
-    body = f'<section class="card" id="s{at}-{escape(name)}"><h2>{title}</h2>{tables}</section>'
-    return body if tables else ""
+    head = f'<section class="card" id="s{at}-{escape(name)}"><h2>{title}</h2>'
+    return f"{head}{figures}{tables}</section>" if figures or tables else ""
 
 
 # Matches.
