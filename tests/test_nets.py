@@ -161,6 +161,12 @@ REWORDED = {
     r"is not complete: ": "is incomplete: ",
     r"still played": "still being played",
     r"accuracies do not all come from the same source": "accuracies come from different sources",
+    r"no verdict: (\d+) (models(?: of the reference set)?) with accuracy and score, at .* needed": (
+        r"no verdict: at least 4 \2 with accuracy and score are needed, found \1"
+    ),
+    r"p by drawing honest models": "p-values by simulating honest models",
+    r"combined by Cauchy's distribution": "combined with the Cauchy combination test",
+    r"(worth a look: p ≤ [\d.]+) before it": r"\1 before the correction",
 }
 
 

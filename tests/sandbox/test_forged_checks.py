@@ -168,7 +168,7 @@ def test_a_check_during_which_somebody_moved_is_repeated_with_nobody_there(monke
             return wrong["status"], after["output"], after["restarted"], right["status"]
 
     status, output, restarted, right = asyncio.run(act())
-    assert restarted == ("" if held else "a process of the model moved during a check")
+    assert restarted == ("" if held else "a background process of the model ran during a check")
     assert (status, output, right) == (1, "1\n" if held else "0\n", 0)
 
 

@@ -279,7 +279,7 @@ def test_a_range_of_users_is_one_that_nobody_is():
     for _ in range(100):
         assert (1 << 30) <= private_range("0 0 4294967295") <= (1 << 31) - 65536
     assert private_range("0 100000 200000") >= 65536
-    with pytest.raises(SandboxError, match="users of its own"):
+    with pytest.raises(SandboxError, match="unused user IDs"):
         private_range("0 100000 65536")
 
 

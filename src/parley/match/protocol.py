@@ -18,7 +18,7 @@ TAG = re.compile(r"<(/?)think(?:ing)?>", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one call as the endpoint counted them; None where it did not say."""
+    """Tokens of one call as counted by the endpoint; None if it did not report them."""
 
     tokens_in: int | None = None
     tokens_cached: int | None = None
@@ -32,7 +32,7 @@ NO_USAGE = Usage()
 
 @dataclass(slots=True)
 class Reply:
-    """What came back: the words, and how they came about."""
+    """A reply: its text, and facts about the call."""
 
     content: Content
     reasoning: str = ""
@@ -63,23 +63,24 @@ class Call:
         """Wait until the rate limit of the model allows one more request."""
 
     async def before_request(self) -> None:
-        """Count a request, retries too, and reserve its money; raises Halted where none may
-        leave."""
+        """Count a request (also a retry) and reserve its cost. Raises Halted if no request may be
+        sent."""
 
     def check_running(self) -> None:
         """Raise Halted once the run is stopping."""
 
     def refused(self, fault: str) -> None:
-        """The request was not taken: nothing is paid for it."""
+        """Report that the request was rejected, so nothing is paid for it."""
 
     def lost(self, fault: str) -> None:
-        """The request broke off after it had left: it may be paid although no answer came."""
+        """Report that the request failed after it was sent: it may be billed without an answer."""
 
     def waiting(self, endpoint_down: bool) -> None:
-        """The call begins to wait for an endpoint that is down, or stops; may be repeated."""
+        """Report that the call starts or stops waiting for an endpoint that is down; may be
+        repeated."""
 
     def notice(self, text: str) -> None:
-        """Show the user a text, once however often it is given."""
+        """Show the user a text; repeated texts are shown only once."""
 
 
 UNLIMITED = Call()
@@ -87,7 +88,7 @@ UNLIMITED = Call()
 
 @dataclass(slots=True)
 class Request:
-    """What a model is asked: the conversation, and the form of answer where there is one."""
+    """A request to a model: the conversation, and the schema of the answer if there is one."""
 
     turns: list[Turn]
     schema: Mapping[str, Any] | None = None
@@ -128,7 +129,7 @@ def split_thinking(text: str) -> tuple[str, str]:
 
 
 class Participant(Protocol):
-    """Answers a view. A bot has `sees_item`: it also sees the item and the seed."""
+    """Answers a view. A bot has `sees_item` and can also see the item and the random seed."""
 
     sees_item: bool
 

@@ -1,4 +1,4 @@
-"""What a match records: every reply, with a digest of the view that its seat was shown."""
+"""The record of a match: every reply, with a digest of the view that its seat was shown."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from parley.rules.pool import Message, Seat
 
 
 class RecordedCall(NamedTuple):
-    """One reply as the record keeps it, with a digest of the view that it answers."""
+    """One recorded reply, with a digest of the view that it answers."""
 
     round: int
     seat: Seat
@@ -21,7 +21,7 @@ class RecordedCall(NamedTuple):
 
 
 class Record(Protocol):
-    """Where a match keeps its replies. Once `append` has returned, the reply is never lost."""
+    """Stores the replies of a match. Once `append` has returned, the reply is never lost."""
 
     def call(self, round: int, seat: Seat, attempt: int) -> RecordedCall | None: ...
 
@@ -32,8 +32,8 @@ class Record(Protocol):
     async def append_effect(self, round: int, number: int, digest: bytes, result: Any) -> None: ...
 
     def circulate(self, messages: list[Message], first: int) -> None:
-        """A round has closed: these messages, numbered from `first` on, are now the record's; the
-        match forgets them."""
+        """Take over the messages of a closed round, numbered from `first` on; the match no longer
+        keeps them."""
 
 
 class MemoryRecord:

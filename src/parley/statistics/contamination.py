@@ -212,18 +212,18 @@ def describe_method(reference: Collection[str], alpha: float) -> str:
     how = (
         (
             f"line of {len(set(reference))} declared reference models, leave-one-out studentised "
-            f"residuals, Student's t"
+            "residuals, Student's t"
         )
         if reference
         else (
             "no reference set: repeated median line, groups of up to a third of the models "
-            "trimmed, p by drawing honest models"
+            "trimmed, p-values by simulating honest models"
         )
     )
     return (
-        f"{how}; one-sided; datasets combined by Cauchy's distribution; "
+        f"{how}; one-sided; datasets combined with the Cauchy combination test; "
         f"{SUSPECTED}: p ≤ {alpha:g} after Holm's correction over models; {LOOK}: "
-        f"p ≤ {alpha:g} before it"
+        f"p ≤ {alpha:g} before the correction"
     )
 
 

@@ -1,5 +1,4 @@
-"""A table for tests: a rule fed by hand, seats that say what a function returns, transcripts to
-keep."""
+"""Tools for tests: a rule driven by hand, participants made of functions, and transcripts."""
 
 from __future__ import annotations
 
@@ -17,13 +16,13 @@ from parley.rules.referee import Ask, AskTogether, Effect, LookUp, Referee
 from parley.rules.references import DrawOrder, look_up
 from parley.rules.task import Task
 
-MOST_REPLIES = 10_000  # a match that wants more has no end
+MOST_REPLIES = 10_000  # a match with more replies of a seat is taken to be endless
 Speak = Callable[[View], str]
 
 
 class ByHand:
-    """A rule driven without any event loop: look at what is asked, feed values, read the scores.
-    Works answer by themselves."""
+    """Drives a rule without an event loop: inspect what is asked, feed values, read the scores.
+    Works of reference answer on their own."""
 
     def __init__(
         self,
@@ -47,7 +46,7 @@ class ByHand:
         self._advance(lambda: self._script.send(None))
 
     def answer(self, values: Any) -> None:
-        """Close the round with these values by seat (or a value for all), or give a program's
+        """Close the round with these values by seat (or one value for all), or supply a program's
         result."""
         asks = (
             (self.asked,)
@@ -62,12 +61,12 @@ class ByHand:
         self._advance(lambda: self._script.send(values))
 
     def forfeit(self) -> None:
-        """Close the round with a seat that gave no readable reply."""
+        """Close the round as if a seat had given no readable reply."""
         self.referee.round += 1
         self._advance(lambda: self._script.throw(Forfeit("no readable reply")))
 
     def told(self, seat: Seat) -> list[str]:
-        """What the referee has said to a seat since it was asked last."""
+        """The referee's messages to a seat since its last question."""
         return list(self.pool.conversations[seat].waiting)
 
     def _advance(self, step: Callable[[], Effect]) -> None:

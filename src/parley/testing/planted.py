@@ -1,5 +1,5 @@
-"""Planted abilities: bots whose true order is known play a task, and its results must show that
-order and no other."""
+"""Planted abilities: bots with a known true order play a task, and its results must show that
+order."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from parley.statistics.intervals import ALPHA
 from parley.statistics.student_t import incomplete_beta
 from parley.tables import Table, format_number, plural
 
-FLUKE = 0.001  # what a sound statistic does more rarely than this is an error
+FLUKE = 0.001  # an outcome that is rarer than this under a sound statistic is an error
 Named = str | Mapping[str, Any]
 Rows = list[estimates.Observation]
 Execute = Callable[[Mapping[str, Any]], Awaitable[Any]]
@@ -47,14 +47,18 @@ def check_planted(
     seed: int = 0,
     execute: Execute | None = None,
 ) -> Table:
-    """Hold a task to a planted order of bots, from best to worst; raises AssertionError with a
-    table of what it found.
+    """Check that a task's results show a known order of bots, from best to worst. Raises
+    AssertionError with a table of what it found.
 
-    A bot is "bot/NAME", "bot/NAME:option=value,…" or {"model": "bot/NAME", option: value}; a list
-    of bots in the order stands for equals. Many small runs are played in memory and compared as
-    results are. An error is: a pair declared the wrong way round, or equals declared different, in
-    more than 5 % of runs (by more than chance explains); a planted difference that all runs
-    together do not show. `roles` seats instruments, `only` looks at one role, `execute` runs code.
+    A bot is "bot/NAME", "bot/NAME:option=value,…" or {"model": "bot/NAME", option: value}. A list
+    of bots inside the order means that they are equal. Many small runs are played in memory and
+    compared with Parley's own statistics. It is an error if
+
+    - more than 5% of runs find the opposite of a planted difference, or a difference between equal
+      bots (by more than chance explains);
+    - all runs pooled do not show a planted difference.
+
+    `roles` seats instruments, `only` restricts the check to one role, `execute` runs code.
     """
     bots: dict[str, Bot] = {}
     places = [

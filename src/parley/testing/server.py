@@ -1,5 +1,5 @@
-"""A real HTTP server on loopback that answers as it is told, misbehaves on purpose, and remembers
-what it was asked.
+"""A real HTTP server on loopback that gives prepared answers, misbehaves on purpose, and records
+its requests.
 
 async with Server(sent(b"later", 429, Retry_After="1"), reset, says("hello")) as server:
     ...  # ask a model with base_url=server.url; server.asked holds the requests
@@ -32,7 +32,7 @@ Act = Callable[[Asked, asyncio.StreamWriter], Awaitable[None]]
 
 class Server:
     """Gives these answers in order and repeats the last one. An answer is an object, the bytes of a
-    body, or an act."""
+    body, or a function that writes the response."""
 
     def __init__(self, *answers: Any, pause: float = 0) -> None:
         self.answers, self.pause = list(answers), pause

@@ -45,7 +45,7 @@ MORE = ("libexec", "libx32", "share", "include", "src", "games")
 SKIPPED = {"/proc", "/dev", "/sys", *(f"/{n}" for n in FOLDERS)} | {
     f"/usr/{name}" for name in (*FOLDERS, *MORE)
 }
-MOVED = "a process of the model moved during a check"
+MOVED = "a background process of the model ran during a check"
 # A script and its arguments come through a descriptor: everybody may read a command line.
 SCRIPTS = {
     "bash": ["/usr/bin/bash", "--noprofile", "--norc", "-c", f". /dev/fd/{SCRIPT}"],
