@@ -191,7 +191,7 @@ def list_features(text: Words, number: int, kind: str) -> Iterator[str]:
         yield f"{sort}A{tag}"
     for word in set(words[far]):
         yield f"c{word}"
-    yield f"n{min(tags.count('X'), 4)}"
+    yield f"n{min(tags[far].count('X'), 4)}"
 
 
 @cache
@@ -207,6 +207,5 @@ def load_weights() -> dict[str, float]:
 def score_name(text: Words, number: int, kind: str) -> float:
     """How likely the name of this number is the speaker's, as log odds."""
     weights = load_weights()
-    return weights["bias"] + sum(
-        weights.get(feature, 0.0) for feature in set(list_features(text, number, kind))
-    )
+    features = set(list_features(text, number, kind))
+    return weights["bias"] + sum([weights[each] for each in features if each in weights])

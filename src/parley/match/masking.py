@@ -28,6 +28,7 @@ from parley.match.claims import (
     JOINS,
     LABEL,
     MAKER_SIGNS,
+    NEITHER,
     OF_A_MODEL,
     PEOPLE,
     QUOTATION,
@@ -57,6 +58,7 @@ BEFORE, AFTER = 320, 200  # how far from a name its claim can reach
 # Log odds by the words around a name: above the first, they make a claim; below the second, a claim
 # that a rule has found is none.
 CLAIMED, UNCLAIMED = 3.0, -1.5
+CLAIMED_IN_QUOTES = 4.5  # the first one for a name that is quoted, denied or somebody else's
 SHOWN_BEFORE, SHOWN_AFTER = 3, 2  # words of a claim that is on record for its context
 NEAR = 300  # how far from a masked name others of its family are masked, too
 UNSEEN = (
@@ -235,13 +237,22 @@ class NamesInText:
                 place = self._places[number]
                 at = bisect_left(words.starts, place)
                 score = score_name(words, at, KIND_OF_SIGN[self._signed[place]])
-                if score > CLAIMED and number not in self.hidden:
+                if (
+                    score > CLAIMED
+                    and number not in self.hidden
+                    and (score > CLAIMED_IN_QUOTES or not self._is_another(place))
+                ):
                     begin = words.starts[max(0, at - SHOWN_BEFORE)]
                     after = min(at + SHOWN_AFTER, len(words.starts) - 1)
                     finish = words.starts[after] + len(words.words[after])
                     self.hidden[number] = begin, max(place + 1, min(finish, end))
                 elif score < UNCLAIMED and self._only is None:
                     self.hidden.pop(number, None)
+
+    def _is_another(self, place: int) -> bool:
+        """Whether a name is quoted, denied or somebody else's by its neighbours."""
+        before = self._signed[max(0, place - 16) : place]
+        return NEITHER.search(before) is not None or self._is_denied(place, place)
 
     def _is_denied(self, start: int, place: int) -> bool:
         """Whether a claim is quoted, denied or about somebody else."""
