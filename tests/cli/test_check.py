@@ -85,4 +85,4 @@ def test_counts_of_one_are_said_as_one(tmp_path):
     done = parley("run", "coin.py", "-m", "bot/null", "--dry-run", "--repeats", 1, cwd=tmp_path)
     assert "1 match, 1 call (about 1 by bots or people)" in done.out
     done = parley("run", "public_goods", "-m", "bot/null", cwd=tmp_path, code=2)
-    assert "but there is 1 model (you can name a model twice" in done.err
+    assert "but you named 1 model (you can name a model twice" in done.err

@@ -153,8 +153,8 @@ def test_an_open_table_seats_everybody_if_it_can():
 @pytest.mark.parametrize(
     ("name", "task", "options", "match"),
     [
-        ("cycles", Meeting(), {"size": 2}, "one contestant role, of variable size"),
-        ("together", PublicGoods(), {"size": 2}, "the plans cycles"),
+        ("cycles", Meeting(), {"size": 2}, "single contestant role of variable size"),
+        ("together", PublicGoods(), {"size": 2}, "the plan cycles, race"),
         ("cycles", PublicGoods(), {"size": 11}, "2 to 10 seats for players"),
         ("race", Meeting(), {"stop": StopTarget(top=7)}, "only 6 models"),
         (

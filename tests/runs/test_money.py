@@ -529,7 +529,7 @@ def test_no_cent_more_than_allowed_is_spent_with_many_in_flight(here, bound):
     )
     run = result.data["run"]
     assert (run["state"], run["stop"]["status"]) == ("stopped", "budget")
-    assert "USD spent; the next call of a may cost up to" in run["stop"]["reason"]
+    assert "USD spent; the next call to a may cost up to" in run["stop"]["reason"]
     usd = next(row["usd"] for row in result.data["cost"] if row["alias"] == "a")
     assert usd == pytest.approx(spent(server))
     assert bound - 0.02 < usd <= bound  # what is set aside for a single call stays
@@ -594,7 +594,7 @@ def test_what_is_set_aside_goes_by_what_was_counted_of_this_conversation():
 def test_where_a_single_call_could_pass_the_bound_none_leaves(here):
     result, server = played(repeats=3, budget_usd=0.002, max_tokens=40)
     assert result.data["run"]["stop"]["status"] == "budget"
-    assert "the next call of a may cost up to" in result.data["run"]["stop"]["reason"]
+    assert "the next call to a may cost up to" in result.data["run"]["stop"]["reason"]
     assert server.asked == []
 
 

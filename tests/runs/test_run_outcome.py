@@ -248,7 +248,7 @@ def test_the_smallest_bound_in_usd_is_what_was_spent_and_what_the_next_request_t
 def test_who_is_waited_for_is_named_with_how_long():
     tally = Progress()
     tally.waiting["x"] = {1: time.monotonic() - 12.2}
-    assert describe_wait(tally) == "waiting for x for 12 s"
+    assert describe_wait(tally) == "waiting 12 s for x"
 
 
 def test_usd_are_rounded_so_that_they_are_enough():

@@ -390,7 +390,7 @@ def test_a_number_of_players_that_a_task_does_not_seat_is_refused(tmp_path):
     options = {"models": dict.fromkeys("abc", "bot/guesser"), "items": [PAIR], "store": tmp_path}
     with pytest.raises(
         UsageError,
-        match="has 2, 4, 6, 8 or 10 seats for players, but there are 3 models: `--plan cycles`",
+        match="has 2, 4, 6, 8 or 10 seats for players, but you named 3 models: `--plan cycles`",
     ):
         parley.run(InEvenNumbers(), **options)
     with pytest.raises(

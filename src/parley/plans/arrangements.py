@@ -56,14 +56,14 @@ def seat_all_together(table: SeatingProblem, turn: int, rng: Random) -> Iterator
     task, contestants, name = table.task, table.contestants, table.open_role
     if name is None:
         raise UsageError(
-            "the plan together needs a task with exactly one contestant role, of variable size; "
-            f"{task.name} is not such a task: use --plan round_robin"
+            "the plan together needs a task with a single contestant role of variable size, but "
+            f"{task.name} has none: use --plan round_robin"
         )
     role = task.roles[name]
     if len(contestants) not in role.sizes:
         raise UsageError(
-            f"a match of {task.name} has {role.size_text} seats for {name}, but there "
-            f"{'is' if len(contestants) == 1 else 'are'} {plural(len(contestants), 'model')}"
+            f"a match of {task.name} has {role.size_text} seats for {name}, but you named "
+            f"{plural(len(contestants), 'model')}"
             + (
                 " (you can name a model twice, under two aliases)"
                 if len(contestants) < role.min_seats

@@ -161,7 +161,7 @@ class Budget:
     def _too_expensive(self, call: Reservation) -> Halted:
         spent = f"{format_usd(self.usd)} of {format_usd(self.most_usd or 0)} USD spent"
         return self._stop_at_limit(
-            f"{spent}; the next call of {call.alias} may cost up to {format_usd(call.usd)} USD",
+            f"{spent}; the next call to {call.alias} may cost up to {format_usd(call.usd)} USD",
             "--budget-usd",
             call.usd,
         )

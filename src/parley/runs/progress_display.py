@@ -53,9 +53,7 @@ def print_notices(progress: Progress, say: Say) -> None:
 def describe_wait(progress: Progress) -> str:
     """The model with the slowest call, if it takes long."""
     slowest = progress.slowest()
-    return (
-        f"waiting for {slowest[0]} for {slowest[1]:.0f} s" if slowest and slowest[1] > LONG else ""
-    )
+    return f"waiting {slowest[1]:.0f} s for {slowest[0]}" if slowest and slowest[1] > LONG else ""
 
 
 def describe_calls(progress: Progress) -> str:

@@ -228,7 +228,7 @@ def rejudge_cautions(reader: RunReader, prepared: Prepared, matches: int) -> lis
         found.append(f"{plural(left, 'match', 'matches')} had not finished and cannot be judged")
     if reader.info.config.stop is not None:
         found.append(
-            f"{reader.info.id} stopped depending on its scores, but the intervals here assume a "
+            f"{reader.info.id} stopped by a stopping rule, but the intervals here assume a "
             "fixed number of matches, so they may be too narrow"
         )
     found += seed_cautions(reader.info.config, prepared.config)
