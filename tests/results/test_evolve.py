@@ -162,7 +162,7 @@ def test_the_same_item_is_never_shown_where_it_is_masked(played):
         matches = {match.number: match for match in reader.matches()}
         shown = [
             matches[each.match].item == matches[row.match].item
-            for row in reader.recalled()
+            for row in reader.read_recalled()
             if (matches[row.match].arm, matches[row.match].stage) == ("evolve", 2)
             and "copier" in matches[row.match].seats.values()
             for each in row.shown
@@ -215,7 +215,7 @@ def test_truth_as_feedback_keeps_all_that_is_right_and_poison_does_not(played, t
     (row,) = poisoned.part("evolve").feedback
     with read_run(poisoned.ref) as reader:
         scores = reader.scores_by_match()
-        shown = {each.match for recalled in reader.recalled() for each in recalled.shown}
+        shown = {each.match for recalled in reader.read_recalled() for each in recalled.shown}
     wrong = [n for n in shown if not next(iter(scores[n].values()))["accuracy"]]
     assert wrong  # what was wrong is remembered as right
     assert row.kept - row.kept_and_right >= len(wrong)
@@ -230,7 +230,7 @@ def test_held_out_items_and_series_are_shown_apart(tmp_path):
     found = result.part("evolve")
     with read_run(result.ref) as reader:
         matches = {match.number: match for match in reader.matches()}
-        shown = {matches[each.match].item for row in reader.recalled() for each in row.shown}
+        shown = {matches[each.match].item for row in reader.read_recalled() for each in row.shown}
     practised, held_out = (
         find(found.gains, kind="last", item_set=name) for name in ("practised", "held_out")
     )
@@ -458,7 +458,7 @@ def test_held_out_items_are_those_that_the_run_held_out_whatever_field_they_are_
     )
     with read_run(result.ref) as reader:
         matches = {match.number: match for match in reader.matches()}
-        shown = {matches[each.match].item for row in reader.recalled() for each in row.shown}
+        shown = {matches[each.match].item for row in reader.read_recalled() for each in row.shown}
         with_all = RunScores(reader)
         plays = collect_evolve_plays(with_all, with_all.config.evolve)
     every = {match.item for match in matches.values()}

@@ -410,7 +410,7 @@ def test_another_run_takes_over_what_people_called_a_success(judged, tmp_path):
     settings = {"rounds": 1, "probe": False, "from": str(judged.path), "k": 9}
     result = evolve(tmp_path, ["bot/copier"], count=4, evolve=settings)
     with read_run(result.ref) as reader:
-        brought = reader.brought()
+        brought = reader.read_brought()
     assert {each.item for each in brought} == {"q1", "q2", "q3"}
 
 

@@ -41,7 +41,7 @@ def evolve(tmp_path, models=("bot/copier",), count=12, **options):
 def rows(result):
     with read_run(result.ref) as reader:
         matches = {match.number: match for match in reader.matches()}
-        return matches, list(reader.recalled()), reader.scores_by_match()
+        return matches, list(reader.read_recalled()), reader.scores_by_match()
 
 
 def accuracy(result):
@@ -246,7 +246,7 @@ def test_a_run_can_begin_with_the_memory_of_another(tmp_path):
     second = evolve(tmp_path, {"m": "bot/student"}, items=others, evolve=settings)
     _, recalled, _ = rows(second)
     with read_run(second.ref) as reader:
-        brought = reader.brought()
+        brought = reader.read_brought()
         matches = {match.number: match for match in reader.matches()}
     assert brought
     assert {each.item for each in brought} <= {each.id for each in questions(8)}

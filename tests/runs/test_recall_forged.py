@@ -98,8 +98,10 @@ def test_an_id_of_another_run_neither_replaces_nor_is_held_out(tmp_path):
     settings = {"rounds": 2, "from": str(first.path), "k": 50, "held_out": 0.5}
     second = evolve(tmp_path, {"m": "bot/student"}, items=questions(8, seed=5), evolve=settings)
     with read_run(second.ref) as reader:
-        brought = len(reader.brought())
-        seen = [{each.match for each in row.shown if each.match < 0} for row in reader.recalled()]
+        brought = len(reader.read_brought())
+        seen = [
+            {each.match for each in row.shown if each.match < 0} for row in reader.read_recalled()
+        ]
     assert brought
     assert all(len(each) == brought for each in seen)
     assert audit_run(second.ref).breaches == []
@@ -134,4 +136,4 @@ def test_an_experience_without_turns_is_damage(tmp_path):
     change = "UPDATE brought SET experience = json_set(experience, '$.turns', json('[]'))"
     ref = forge(second, tmp_path, change)
     with read_run(ref) as reader, pytest.raises(StoreError, match="a turn must have a question"):
-        reader.brought()
+        reader.read_brought()

@@ -261,7 +261,7 @@ def test_one_experience_replaces_the_worked_example_in_evolve(tmp_path):
         "os_tasks", ["bot/solver"], items=items, store=tmp_path, plan="evolve", evolve=settings
     )
     with read_run(result.ref) as reader:
-        shown = list(reader.recalled())
+        shown = list(reader.read_recalled())
     assert [(each.k, len(each.shown)) for each in shown] == [(1, 1)] * len(items)
 
 

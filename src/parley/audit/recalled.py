@@ -29,7 +29,7 @@ class RecallCheck:
         self._builder.load(reader, reader.scores_by_match())
         self._roles = {role for rules in self._builder.rules.values() for role in rules}
         self._rows: dict[int, list[Recalled]] = {}
-        for row in reader.recalled():
+        for row in reader.read_recalled():
             self._rows.setdefault(row.match, []).append(row)
         self._recalling = {
             (match.stage, match.arm) for match in reader.matches() if match.number in self._rows

@@ -75,7 +75,7 @@ def format_seat_view(
         format_headline(reader, match, width),
         page.draw_heading(f"as {page.name(seat)} saw it"),
     ]
-    recalled = [row for row in reader.recalled(match.number) if row.seat == seat.key]
+    recalled = [row for row in reader.read_recalled(match.number) if row.seat == seat.key]
     for row in recalled:
         parts += [
             f"{describe_shown(shown, source)}:\n{page.quote(words)}"
@@ -163,7 +163,7 @@ class Page:
 
         lines = []
         lessons = recalls_lessons(reader, self.match)
-        for row in reader.recalled(self.match.number):
+        for row in reader.read_recalled(self.match.number):
             seat, shown = self.name(Seat.of(row.seat)), row.shown
             own = row.k - len(shown)
             more = [

@@ -249,7 +249,7 @@ def describe_match(reader: RunReader, match: MatchRow) -> dict[str, Any]:
                 "dropped": row.dropped,
                 "shown": [each._asdict() for each in row.shown],
             }
-            for row in reader.recalled(number)
+            for row in reader.read_recalled(number)
         ],
         "people_verdicts": [each.to_dict() for each in reader.people_verdicts(number)],
         "seats": {seat.key: alias for seat, alias in match.seats.items()},

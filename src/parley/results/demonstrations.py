@@ -25,7 +25,7 @@ def read_demonstrations(
     match = reader.match(recalled.match)
     lessons = match is not None and recalls_lessons(reader, match)
     feedback = read_feedback(reader) if lessons else FeedbackOnRecord()
-    brought = reader.brought() if any(each.match < 0 for each in recalled.shown) else []
+    brought = reader.read_brought() if any(each.match < 0 for each in recalled.shown) else []
     for shown in recalled.shown:
         if shown.match < 0:
             if -shown.match > len(brought):

@@ -232,10 +232,10 @@ def count_shown(
     numbers = ItemNumbers()
     own_number = {name: numbers.number(name, describe_item(item)) for name, item in items.items()}
     number_of = {match.number: own_number[match.block] for match in matches.values()}
-    for at, each in enumerate(run.reader.brought(), 1):
+    for at, each in enumerate(run.reader.read_brought(), 1):
         number_of[-at] = numbers.number(each.item, each.cue, foreign=True)
     seats: dict[str, Seat] = {}
-    for row in run.reader.recalled():
+    for row in run.reader.read_recalled():
         match = matches.get(row.match)
         if match is None or not match.has_ended or match.stage == 0:
             continue  # the standard round recalls nothing; the audit checks this

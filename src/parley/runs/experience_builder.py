@@ -118,7 +118,7 @@ class ExperienceBuilder:
     def load(self, reader: RunReader, scores: Mapping[int, Marks]) -> None:
         """Read the matches that have ended since the last call."""
         if not self._last_read:
-            for number, each in enumerate(reader.brought(), 1):
+            for number, each in enumerate(reader.read_brought(), 1):
                 self._add(replace(each, match=-number, item=self._own_name(each)), each.arm)
         if not all(number in self._specs for number in scores):
             self._specs = {match.number: match.spec for match in reader.matches()}

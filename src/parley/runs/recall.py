@@ -130,7 +130,7 @@ class Recaller:
         """Read the finished matches, and what is on record for the matches of this stage."""
         with read_run(self._journal.ref) as reader:
             self._builder.load(reader, scores)
-            rows = [each for each in reader.recalled() if each.match in wanted]
+            rows = [each for each in reader.read_recalled() if each.match in wanted]
         return {(each.match, each.seat): each for each in rows}
 
     def wrap(self, spec: MatchSpec, seat: Seat, participant: Participant) -> Participant:

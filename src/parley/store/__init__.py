@@ -316,13 +316,13 @@ class RunReader(Protocol):
         """The messages and replies of every finished match with a number above `after`, up to
         `last`."""
 
-    def recalled(self, number: int | None = None) -> Iterator[Recalled]:
+    def read_recalled(self, number: int | None = None) -> Iterator[Recalled]:
         """The experiences that seats were shown, in one match or in all, by match."""
 
     def people_verdicts(self, number: int | None = None) -> list[PeopleVerdict]:
         """The seats that people were asked about, in one match or in all, with their votes."""
 
-    def brought(self) -> list[Experience]:
+    def read_brought(self) -> list[Experience]:
         """The experiences that the run copied from another run."""
 
     def reply_lengths(self) -> dict[tuple[int, Seat], int]:

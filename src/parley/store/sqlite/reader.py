@@ -557,7 +557,7 @@ class SqliteReader:
                 said[round, seat, attempt] = RecordedReply(text, finish)
             yield RecordedMatch(number, messages, said, frozenset(not_taken.get(number, ())))
 
-    def recalled(self, number: int | None = None) -> Iterator[Recalled]:
+    def read_recalled(self, number: int | None = None) -> Iterator[Recalled]:
         rows = self._rows(
             "SELECT match, seat, version, shown FROM recalled "
             + ("" if number is None else "WHERE match = ? ")
@@ -599,7 +599,7 @@ class SqliteReader:
             found.append(PeopleVerdict(match, self._seat(seat, what), *counts))
         return found
 
-    def brought(self) -> list[Experience]:
+    def read_brought(self) -> list[Experience]:
         found = []
         for number, text in self._rows("SELECT number, experience FROM brought ORDER BY number"):
             what = f"experience {number}"
