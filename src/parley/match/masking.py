@@ -59,6 +59,10 @@ BEFORE, AFTER = 320, 200  # how far from a name its claim can reach
 # that a rule has found is none.
 CLAIMED, UNCLAIMED = 3.0, -1.5
 CLAIMED_IN_QUOTES = 4.5  # the first one for a name that is quoted, denied or somebody else's
+# A plain statement right before a name: no word around it, like those of code, speaks against it.
+STATED = re.compile(
+    r"(?:\b(?:i am|i['’]m|my name is|ich bin|je suis|yo soy|eu sou)\s+|我是|我叫)$", re.IGNORECASE
+)
 SHOWN_BEFORE, SHOWN_AFTER = 3, 2  # words of a claim that is on record for its context
 NEAR = 300  # how far from a masked name others of its family are masked, too
 UNSEEN = (
@@ -246,8 +250,11 @@ class NamesInText:
                     after = min(at + SHOWN_AFTER, len(words.starts) - 1)
                     finish = words.starts[after] + len(words.words[after])
                     self.hidden[number] = begin, max(place + 1, min(finish, end))
-                elif score < UNCLAIMED and self._only is None:
+                elif score < UNCLAIMED and self._only is None and not self._is_stated(place):
                     self.hidden.pop(number, None)
+
+    def _is_stated(self, place: int) -> bool:
+        return STATED.search(self._signed[max(0, place - 16) : place]) is not None
 
     def _is_another(self, place: int) -> bool:
         """Whether a name is quoted, denied or somebody else's by its neighbours."""
