@@ -1239,7 +1239,7 @@ def test_a_placeholder_of_a_key_does_not_blacken_replies(monkeypatch):
 
 def test_a_key_that_no_header_can_carry_is_refused(monkeypatch):
     monkeypatch.setenv("VLLM_API_KEY", "abc\r\nX-Evil: 1")
-    with pytest.raises(UsageError, match="no header") as refused:
+    with pytest.raises(UsageError, match="an HTTP header cannot have") as refused:
         providers.make_provider("vllm", "m", {})
     assert "Evil" not in str(refused.value)
 

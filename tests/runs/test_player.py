@@ -94,7 +94,7 @@ def test_a_plan_is_done_when_all_its_blocks_are():
         ("together", PublicGoods(), [f"m{n}" for n in range(11)], {}, "2 to 10"),
         ("together", games.Duel(), ["a", "b"], {}, "round_robin"),
         ("round_robin", games.Duel(), ["a"], {}, "2 contestant seats"),
-        ("each", games.Duel(), ["a", "b"], {}, "more than one"),
+        ("each", games.Duel(), ["a", "b"], {}, "one contestant seat, but duel has 2"),
         ("each", games.Judged(), ["a"], {"judge": ["j"] * 4}, "0 to 3"),
         ("each", games.Judged(), ["a"], {"jugde": ["j"]}, "did you mean 'judge'"),
         ("roundrobin", games.Duel(), ["a", "b"], {}, "did you mean 'round_robin'"),
