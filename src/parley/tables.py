@@ -206,13 +206,17 @@ class Table:
         def escaped(text: str) -> str:
             return html.escape(show_hidden(text))
 
-        def line(cells: Sequence[str], tag: str) -> str:
-            return "<tr>" + "".join(f"<{tag}>{escaped(cell)}</{tag}>" for cell in cells) + "</tr>"
+        def line(cells: Sequence[str]) -> str:
+            return "<tr>" + "".join(f"<td>{escaped(cell)}</td>" for cell in cells) + "</tr>"
+
+        def heading(text: str) -> str:
+            return f'<th scope="col">{escaped(text)}</th>' if text.strip() else "<td></td>"
 
         notes = "".join(f"<p>{escaped(line)}</p>" for line in self.note.splitlines())
         title = f"<caption>{escaped(self.title)}</caption>" if self.title else ""
-        rows = "".join(line(row, "td") for row in self.rows)
-        return f"<table>{title}{line(self.header, 'th')}{rows}</table>{notes}"
+        rows = "".join(line(row) for row in self.rows)
+        header = f"<thead><tr>{''.join(map(heading, self.header))}</tr></thead>"
+        return f"<table>{title}{header}<tbody>{rows}</tbody></table>{notes}"
 
 
 def terminal_width() -> int | None:

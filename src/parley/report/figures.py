@@ -98,11 +98,12 @@ def draw_interval_row(
 def draw_scale(across: tuple[float, float]) -> str:
     """The numbers of an axis, above the rows that share it."""
     low, high = across
-    parts = [
-        f'<text x="{100 * (tick - low) / (high - low):.2f}%" y="12" text-anchor="middle">'
-        f"{minus(f'{tick:g}')}</text>"
-        for tick in choose_ticks(low, high)
-    ]
+    ticks = choose_ticks(low, high)
+    parts = []
+    for tick in ticks:
+        kind = "" if tick in (ticks[0], ticks[-1]) else ' class="between"'  # hidden on a phone
+        place = f'x="{100 * (tick - low) / (high - low):.2f}%" y="12" text-anchor="middle"'
+        parts.append(f"<text{kind} {place}>{minus(f'{tick:g}')}</text>")
     svg = '<svg width="100%" height="16" overflow="visible" aria-hidden="true">'
     return f"{svg}{''.join(parts)}</svg>"
 
@@ -360,10 +361,11 @@ def name_model(alias: str, label: str, clean: Clean, looks: Looks) -> str:
 
 
 def scrollable(body: str, name: str) -> str:
-    """What may be wider than the page: it scrolls by itself, and the keyboard reaches it."""
-    return (
-        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(name)}">{body}</div>'
-    )
+    """What may be wider than the page: it scrolls by itself, and the keyboard reaches it.
+
+    A group, not a region: landmarks need unique names, and tables of one part share theirs.
+    """
+    return f'<div class="scroll" tabindex="0" role="group" aria-label="{escape(name)}">{body}</div>'
 
 
 def minus(number: str) -> str:

@@ -52,11 +52,11 @@ def find_notable(result: Result, reader: RunReader) -> tuple[list[NotableMatch],
         if row is None or score.metric != row.metric or score.idle:
             continue
         shown.setdefault(score.match, {})[score.alias] = score.value
-        if score.value is None or row.mean is None or not row.sd:
+        if score.value is None or row.mean is None:
             continue
-        away = (score.value - row.mean) / row.sd
+        away = (score.value - row.mean) / row.sd if row.sd else 0.0  # all scores are equal
         total[score.match] = total.get(score.match, 0.0) + abs(away)
-        if farthest is None or abs(away) > abs(farthest[0]):
+        if away and (farthest is None or abs(away) > abs(farthest[0])):
             farthest = away, score.match, describe_departure(row, score.value, style)
     chosen: dict[int, str] = {}
     if total:

@@ -31,6 +31,7 @@ from parley.store import RunInfo, read_run
 from parley.store.config import Config
 from parley.tables import format_interval, format_number, format_signed, plural
 
+SPELLINGS = {"kieval": "KIEval", "os": "OS", "qa": "QA"}  # names that are not plain words
 MOST_COMPARED = 12  # models in the table of who beats whom
 
 
@@ -64,7 +65,7 @@ def draw_header(result: Result, info: RunInfo, clean: Clean, level: int) -> str:
     """The task, what was found in a sentence or two, and facts about the run."""
     title = f"{name_task(info.config.task)}{f': {info.config.name}' if info.config.name else ''}"
     lead = " ".join(write_headline(result))
-    facts = "".join(f"<li>{fact}</li>" for fact in list_facts(result, clean))
+    facts = "".join(f"<li>{fact}</li>" for fact in list_facts(result, info, clean))
     return (
         f'<header><p class="eyebrow"><bdi>{escape(clean(info.id))}</bdi></p>'
         f"<h{level}><bdi>{escape(clean(title))}</bdi></h{level}>"
@@ -74,10 +75,12 @@ def draw_header(result: Result, info: RunInfo, clean: Clean, level: int) -> str:
 
 
 def name_task(task: str) -> str:
-    return task.replace("_", " ").capitalize()
+    """The name of a task or a role at the start of a heading."""
+    first, *others = task.split("_")
+    return " ".join([SPELLINGS.get(first, first.capitalize()), *others])
 
 
-def list_facts(result: Result, clean: Clean) -> Iterable[str]:
+def list_facts(result: Result, info: RunInfo, clean: Clean) -> Iterable[str]:
     """Chips and counts."""
     head = result.head
     run, counts = head.run, head.run.matches
@@ -89,16 +92,22 @@ def list_facts(result: Result, clean: Clean) -> Iterable[str]:
     broken = sum(each.count for each in head.violations)
     kind = "warn" if broken else "good"
     yield f'<span class="chip {kind}">{plural(broken, "violation")}</span>'
-    yield f"<strong>{len({row.alias for row in result.part('results') or ()})}</strong> models"
-    yield f"<strong>{counts.done:,}</strong> matches"
+    yield count_things(len(info.config.contestants), "model")
+    yield count_things(counts.done, "match", "matches")
     cost = result.part("cost").cost
-    yield f"<strong>{sum(row.calls for row in cost):,}</strong> calls"
+    yield count_things(sum(row.calls for row in cost), "call")
     known = [row.usd for row in cost]
     if known and None not in known:
         yield f"<strong>{sum(usd or 0.0 for usd in known):,.2f}</strong> USD"
     else:
         yield "cost not fully known"
     yield escape(clean(run.created[:10]))
+
+
+def count_things(number: int, one: str, many: str = "") -> str:
+    """A count with its number set off."""
+    digits, word = plural(number, one, many).split(" ", 1)
+    return f"<strong>{digits}</strong> {word}"
 
 
 def draw_cautions(result: Result, clean: Clean) -> str:
@@ -247,10 +256,11 @@ def draw_matrix(
     title = f"{name_task(role)}, {metric}: row minus column"
     words = f"{title}. ▲ significantly better, ▼ significantly worse, ≈ no significant difference."
     table = (
-        f'<table class="wide"><caption>{escape(clean(words))}</caption><thead><tr><td></td>{head}'
-        f"</tr></thead><tbody>{''.join(body)}</tbody></table>"
+        f'<table class="wide"><caption class="vh">{escape(clean(title))}</caption>'
+        f"<thead><tr><td></td>{head}</tr></thead><tbody>{''.join(body)}</tbody></table>"
     )
-    return scrollable(table, clean(title))
+    # outside of what scrolls, so that a phone shows all of it
+    return f'<p class="why">{escape(clean(words))}</p>{scrollable(table, clean(title))}'
 
 
 # Parts.

@@ -127,7 +127,12 @@ def draw_table(table: Table, name: str, clean: Clean) -> str:
     """A table that scrolls by itself where it is wider than the page."""
     found = clean_table(table, clean)
     rows = [[NEGATIVE.sub("−", cell) for cell in row] for row in found.rows]
-    body = scrollable(replace(found, rows=rows).render("html"), found.title or clean(name))
+    text = replace(found, rows=rows).render("html")
+    if not found.title:
+        text = text.replace(
+            "<table>", f'<table><caption class="vh">{escape(clean(name))}</caption>', 1
+        )
+    body = scrollable(text, found.title or clean(name))
     return f'<div class="table left{table.left}">{body}</div>'
 
 

@@ -26,7 +26,7 @@ article>header{margin-top:2.2rem}article>header h2{font-size:1.8rem}
 section{margin:1.6rem 0 0}.why,.note{color:var(--soft);margin:.1rem 0 .7rem;max-width:48rem;font-size:.92rem}.note{font-size:.84rem}
 .card{background:var(--card);border:1px solid var(--rule);border-radius:10px;padding:1.1rem 1.2rem;min-width:0}
 .caution{background:var(--warnt);border-color:var(--warn)}.caution h2{font-size:1.1rem;color:var(--warn)}.caution ul{margin:.4rem 0 0;padding-left:1.2rem}
-.scroll{overflow-x:auto}nav ul{columns:2;padding-left:1.2rem;font-size:.92rem}
+.scroll{overflow-x:auto;position:relative}nav ul{columns:2;padding-left:1.2rem;font-size:.92rem}
 table{border-collapse:collapse;font-size:.92rem;font-variant-numeric:tabular-nums}.chart,.heat,.wide{width:100%}
 caption{text-align:left;color:var(--soft);font-size:.86rem;padding:0 0 .5rem}
 th{font-weight:600;color:var(--soft);font-size:.82rem;text-align:right;padding:.35rem .6rem;vertical-align:bottom}
@@ -64,7 +64,7 @@ pre{background:var(--tint);border-radius:8px;padding:.8rem 1rem;font:.84rem/1.5 
 .say .by{font-size:.86rem;color:var(--soft);overflow-wrap:anywhere}.say .tx{white-space:pre-wrap;overflow-wrap:anywhere}
 dl{display:grid;grid-template-columns:8rem minmax(0,1fr);gap:.35rem 1rem;margin:0}dt{color:var(--soft);font-size:.9rem}dd{margin:0;overflow-wrap:anywhere}
 footer{color:var(--soft);font-size:.86rem;padding-top:2rem;padding-bottom:3rem;overflow-wrap:anywhere}
-@media(max-width:640px){.hide{display:none}.plot{min-width:5rem;width:50%}table{font-size:.88rem}.card{padding:.8rem .7rem}
+@media(max-width:640px){.hide,.between{display:none}.plot{min-width:5rem;width:50%}table{font-size:.88rem}.card{padding:.8rem .7rem}
 th,td{padding-left:.35rem;padding-right:.35rem}main,footer{padding:0 .9rem}.say,dl{grid-template-columns:minmax(0,1fr)}nav ul{columns:1}}
 @media print{:root{--paper:#fff}nav{display:none}.card{border:0;padding:0;break-inside:avoid}}
 """  # noqa: E501

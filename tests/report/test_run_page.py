@@ -1,0 +1,87 @@
+"""The page of one run: readable on a phone and by a screen reader, whatever a model says."""
+
+import re
+
+import pytest
+
+from parley import Question, run
+from parley.report.figures import draw_scale, scrollable
+from parley.report.run_page import count_things, name_task
+from parley.report.sections import draw_table
+from parley.report.style import STYLE
+from parley.tables import Table
+
+ITEMS = [Question(f"q{n}", "What makes leaves green?", "B", ("Iron", "Chlorophyll")) for n in "ab"]
+HOSTILE = "</style></bdi><script>alert(1)</script><svg onload=alert(1)>\u202eabc"
+
+
+def page_of(folder, models, **more):
+    found = run("qa", shots=0, models=models, items=ITEMS, store=folder, **more)
+    return found.report(folder / "page.html").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def single(tmp_path_factory):
+    """A run of one model with hostile replies, one of them a very long word."""
+
+    def reply(view):
+        return HOSTILE + "x" * 200_000
+
+    return page_of(tmp_path_factory.mktemp("single"), {"only": reply})
+
+
+def test_what_a_model_says_stays_text(single):
+    assert single.count("<script") == 0
+    assert single.count("</style>") == 1
+    assert "<svg onload" not in single
+    assert "\u202e" not in single
+    assert "&lt;U+202E&gt;abc" in single
+    assert len(single) < 100_000  # long replies are cut, and the page says so
+    assert "characters left out]" in single
+
+
+def test_one_model_is_counted_as_one_and_beats_nobody(single):
+    assert "<strong>1</strong> model</li>" in single
+    assert "is first" not in single
+    assert "Who beats whom" not in single
+
+
+def test_counts_agree_with_their_nouns():
+    assert count_things(1, "match", "matches") == "<strong>1</strong> match"
+    assert count_things(1200, "match", "matches") == "<strong>1,200</strong> matches"
+
+
+@pytest.mark.parametrize(
+    ("task", "heading"),
+    [
+        ("qa", "QA"),
+        ("kieval", "KIEval"),
+        ("os_tasks", "OS tasks"),
+        ("public_goods", "Public goods"),
+    ],
+)
+def test_headings_spell_tasks_as_people_do(task, heading):
+    assert name_task(task) == heading
+
+
+def test_tables_have_a_caption_and_scoped_headings_but_no_empty_ones():
+    drawn = draw_table(Table(["", "calls"], [["a", "-1"]]), "Cost <b>", str)
+    assert '<caption class="vh">Cost &lt;b&gt;</caption>' in drawn
+    assert '<th scope="col">calls</th>' in drawn
+    assert "<th></th>" not in drawn
+    assert "<td>−1</td>" in drawn
+    titled = draw_table(Table(["model"], [["a"]], title="By role"), "Cost", str)
+    assert re.findall("<caption.*?</caption>", titled) == ["<caption>By role</caption>"]
+
+
+def test_what_scrolls_keeps_its_hidden_words_inside_and_is_no_landmark():
+    # hidden words are placed absolutely: without a positioned parent they widen the page
+    assert re.search(r"\.scroll\{[^}]*position:relative", STYLE)
+    assert 'role="group" aria-label="a &amp; b"' in scrollable("", "a & b")
+
+
+def test_a_phone_shows_the_first_and_the_last_number_of_a_scale():
+    labels = re.findall(r"<text( class=\"between\")?", draw_scale((0.0, 100.0)))
+    assert labels[0] == labels[-1] == ""
+    assert all(labels[1:-1])
+    assert re.search(r"max-width:640px\)\{[^}]*\.between\{display:none", STYLE)
