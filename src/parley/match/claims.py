@@ -796,10 +796,6 @@ WORD_OUTSIDE = re.compile(r"[^\W\d_]{2}[^\w\n]+[^\W\d_]|[\u3040-\u9fff]{3}")
 ARTICLE = re.compile(
     r"(?<!\w)(?<!sou )(?:the|an?|your|der|die|das|eine?|le|la|el|il|une?|una|o|um) $", re.I
 )
-NEITHER = re.compile(
-    r"(?:(?<!\w)(?:neither|nor|ni|weder|noch|nem|né|ни)(?: \w{1,3}[\x20'’])?|既不是|也不是) ?$",
-    re.IGNORECASE,
-)
 EITHER = re.compile(r"(?<!\w)(?:or|oder|ou|или) $", re.IGNORECASE)
 OF_A_MODEL = re.compile(
     r" (?:AI|models?|assistant|language|chatbot|LLM|family|series)(?![a-z])", re.I

@@ -28,7 +28,6 @@ from parley.match.claims import (
     JOINS,
     LABEL,
     MAKER_SIGNS,
-    NEITHER,
     OF_A_MODEL,
     PEOPLE,
     QUOTATION,
@@ -57,8 +56,7 @@ MASK = "[name withheld]"
 BEFORE, AFTER = 320, 200  # how far from a name its claim can reach
 # Log odds by the words around a name: above the first, they make a claim; below the second, a claim
 # that a rule has found is none.
-CLAIMED, UNCLAIMED = 3.0, -1.5
-CLAIMED_IN_QUOTES = 4.5  # the first one for a name that is quoted, denied or somebody else's
+CLAIMED, UNCLAIMED = 4.5, -1.5
 # A plain statement right before a name: no word around it, like those of code, speaks against it.
 STATED = re.compile(
     r"(?:\b(?:i am|i['’]m|my name is|ich bin|je suis|yo soy|eu sou)\s+|我是|我叫)$", re.IGNORECASE
@@ -241,11 +239,7 @@ class NamesInText:
                 place = self._places[number]
                 at = bisect_left(words.starts, place)
                 score = score_name(words, at, KIND_OF_SIGN[self._signed[place]])
-                if (
-                    score > CLAIMED
-                    and number not in self.hidden
-                    and (score > CLAIMED_IN_QUOTES or not self._is_another(place))
-                ):
+                if score > CLAIMED and number not in self.hidden:
                     begin = words.starts[max(0, at - SHOWN_BEFORE)]
                     after = min(at + SHOWN_AFTER, len(words.starts) - 1)
                     finish = words.starts[after] + len(words.words[after])
@@ -255,11 +249,6 @@ class NamesInText:
 
     def _is_stated(self, place: int) -> bool:
         return STATED.search(self._signed[max(0, place - 16) : place]) is not None
-
-    def _is_another(self, place: int) -> bool:
-        """Whether a name is quoted, denied or somebody else's by its neighbours."""
-        before = self._signed[max(0, place - 16) : place]
-        return NEITHER.search(before) is not None or self._is_denied(place, place)
 
     def _is_denied(self, start: int, place: int) -> bool:
         """Whether a claim is quoted, denied or about somebody else."""
