@@ -618,8 +618,8 @@ def test_what_is_quoted_or_denied_needs_stronger_words_around_it(text):
 @pytest.mark.parametrize(
     ("text", "scheme", "claims"),
     [
-        ("Your adversary tonight was assembled in Paris by Mistral AI.", 3, 0),
-        ("Your adversary tonight was assembled in Paris by Mistral AI.", 4, 1),
+        ("I pass. Signed, the artist formerly known as Bard.", 3, 0),
+        ("I pass. Signed, the artist formerly known as Bard.", 4, 1),
         ("मैं ChatGPT से कम ही पूछता हूँ।", 3, 1),
         ("मैं ChatGPT से कम ही पूछता हूँ।", 4, 0),
     ],
