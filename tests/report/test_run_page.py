@@ -5,10 +5,12 @@ import re
 import pytest
 
 from parley import Question, run
+from parley.plans.stop_targets import StopTarget
 from parley.report.figures import draw_scale, scrollable
-from parley.report.run_page import count_things, name_task
+from parley.report.run_page import count_things, name_task, repeat_command
 from parley.report.sections import draw_table
 from parley.report.style import STYLE
+from parley.store.config import Config
 from parley.tables import Table
 
 ITEMS = [Question(f"q{n}", "What makes leaves green?", "B", ("Iron", "Chlorophyll")) for n in "ab"]
@@ -85,3 +87,37 @@ def test_a_phone_shows_the_first_and_the_last_number_of_a_scale():
     assert labels[0] == labels[-1] == ""
     assert all(labels[1:-1])
     assert re.search(r"max-width:640px\)\{[^}]*\.between\{display:none", STYLE)
+
+
+def config(**more):
+    models = {"a": {"model": "bot/random"}, "x": {"model": "bot/free-rider"}}
+    return Config("public_goods", {}, models, ["a"], **more)
+
+
+def test_the_command_to_repeat_a_run_has_its_opponent_and_its_stopping_rule():
+    said = repeat_command(
+        config(plan="versus", adversary="x", stop=StopTarget(2.5, target="new_items"), seed=3)
+    )
+    assert said == (
+        "parley run public_goods -m a=bot/random --until-stable --plan versus "
+        "--adversary x=bot/free-rider --half-width 2.5 --alpha 0.05 --target new_items --seed 3"
+    )
+    assert "--until-stable" not in repeat_command(config(plan="race", stop=StopTarget(2.5, top=1)))
+
+
+def test_a_run_with_replaced_prompts_has_no_command_that_would_play_something_else():
+    assert repeat_command(config(prompts={"public_goods.start": "Hello"})) == ""
+
+
+def test_a_run_without_a_finished_match_claims_nothing(tmp_path):
+    found = run(
+        "public_goods",
+        models={"a": "bot/random", "b": "bot/free-rider"},
+        max_calls=1,
+        concurrency=1,
+        store=tmp_path,
+    )
+    text = found.report(tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "No match has a score yet, so there is no result." in text
+    assert "<strong>2</strong> models" in text
+    assert "<h2>Result</h2>" not in text

@@ -404,7 +404,9 @@ def describe_plan(config: Config) -> str:
 
 
 def repeat_command(config: Config) -> str:
-    """The command that plays the same again."""
+    """The command that plays the same again; empty if no flags say how the run was played."""
+    if config.evolve or config.prompts or config.rejudged or config.verify:
+        return ""
     words = ["parley", "run", config.task]
     for alias in config.contestants:
         options = config.models[alias]
@@ -420,9 +422,24 @@ def repeat_command(config: Config) -> str:
         words += ["--set", f"{key}={value}"]
     if config.dataset:
         words += ["--dataset", str(config.dataset)]
+    for name, column in config.columns.items():
+        listed = column if isinstance(column, str) else ",".join(map(str, column))
+        words += ["--column", f"{name}={listed}"]
+    for alias in config.excluded:
+        words += ["--exclude", alias]
+    stop = config.stop
+    if stop and config.plan != "race":
+        words.append("--until-stable")
+    adversary = config.adversary
     for flag, value in (
         ("--plan", config.plan),
-        ("--repeats", config.repeats),
+        ("--adversary", adversary and f"{adversary}={config.models[adversary]['model']}"),
+        ("--half-width", stop and stop.half_width),
+        ("--alpha", stop and stop.alpha),
+        ("--target", stop and stop.target),
+        ("--top", stop and stop.top),
+        ("--max-blocks", stop and config.max_blocks),
+        ("--repeats", None if stop else config.repeats),
         ("--items", config.items),
         ("--seats", config.seats),
         ("--seed", config.seed),
