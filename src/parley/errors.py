@@ -152,6 +152,21 @@ def unknown_name(what: str, found: str, known: Iterable[str], wanted: str = "") 
     return UnknownName(f"unknown {what} {found!r}; {hint}{wanted}")
 
 
+def describe_type(value: object) -> str:
+    """The type of a value in a file, in the words of JSON: `a list`, `text`."""
+    words: dict[type, str] = {
+        type(None): "no value",
+        bool: "true or false",
+        int: "a number",
+        float: "a number",
+        str: "text",
+        list: "a list",
+        tuple: "a list",
+        dict: "an object",
+    }
+    return words.get(type(value), type(value).__name__)
+
+
 def describe_exception(wrong: BaseException, home: str | None = None) -> str:
     """An exception with the line that raised it: `KeyError: 'coins' (game.py, line 12)`."""
     try:  # str() of a SyntaxError would repeat the line

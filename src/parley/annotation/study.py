@@ -73,7 +73,8 @@ def prepare_study(
         possible = list_pairs(collect_conversations(runs, format_of_runs(runs).metric))
         if not possible:
             raise UsageError(
-                "no two models have finished conversations on the same item with different scores"
+                "there are no pairs to sample: no two models have finished conversations on the "
+                "same item with different scores"
             )
         study = study or votes.create_study(ids, seed or 0, bool(ties))
         wanted = (pairs or DEFAULT_PAIRS) - len(known)
@@ -86,11 +87,13 @@ def check_same_rules(study: Study, seed: int | None, ties: bool | None) -> None:
     combined."""
     if seed is not None and seed != study.seed:
         raise UsageError(
-            f"the pairs of these runs were sampled with random seed {study.seed}, not {seed}"
+            f"the pairs of these runs were sampled with random seed {study.seed}, not {seed}: "
+            "leave out --seed"
         )
     if ties and not study.ties:
         raise UsageError(
-            "this study does not allow ties, and the rules cannot change after voting has begun"
+            "the pairs of these runs were sampled without ties, and this cannot change "
+            "afterwards: leave out --ties"
         )
 
 

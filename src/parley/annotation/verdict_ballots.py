@@ -99,7 +99,9 @@ def cast_verdict(
     `change` asks for it; then both stay on record, and the newer counts. A vote on a conversation
     that a later round has used is refused."""
     if choice not in VERDICT_CHOICES:
-        raise UsageError(f"a vote is {', '.join(VERDICT_CHOICES[:-1])} or unsure, not {choice!r}")
+        raise UsageError(
+            f"a vote must be {', '.join(VERDICT_CHOICES[:-1])} or unsure, not {choice!r}"
+        )
     who, (match, seat) = normalise_name(name), place
     check_is_open(reader.people_verdicts(match), place, reader.info.id)
     with votes.transaction():
@@ -111,8 +113,8 @@ def cast_verdict(
             return "same"
         if before is not None and not change:
             raise UsageError(
-                f"{who} has voted {before} on match {match}, {seat}: ask for a change to vote "
-                "otherwise"
+                f"{who} has already voted {before} on match {match}, {seat}: to replace this "
+                "vote, ask for a change"
             )
         if before is None and change:
             raise UsageError(
@@ -128,8 +130,8 @@ def check_is_open(asked: Sequence[PeopleVerdict], place: Place, run: str) -> Non
     found = next((each for each in asked if each.seat == seat), None)
     if found is None:
         raise UsageError(
-            f"{run} does not ask for votes on match {match}, {seat}: `parley annotate RUN` shows "
-            "what it asks for"
+            f"{run} does not ask for votes on match {match}, {seat}: `parley annotate {run}` "
+            "shows the conversations that need votes"
         )
     if not found.is_open:
         raise UsageError(

@@ -171,8 +171,8 @@ class AuditRun:
             if now["prompts"] == then["prompts"] and (not known or is_same_rule(then, now)):
                 if not known:
                     self.cautions.append(
-                        "the rule digest has an older format, so Parley cannot tell whether the "
-                        "rule has changed"
+                        "the digest of the task's rule has an older format, so Parley cannot "
+                        "tell whether the rule has changed since the run"
                     )
                 return prepared
         except ParleyError as wrong:
@@ -187,7 +187,9 @@ class AuditRun:
         if config.evolve is None or config.rejudged is not None:
             return None
         if self.prepared is None:
-            self.unchecked["recalled"] = "memories cannot be rebuilt without the task"
+            self.unchecked["recalled"] = (
+                "the memories of the run cannot be rebuilt without the task"
+            )
             return None
         return RecallCheck(self.prepared, self.reader)
 
@@ -196,7 +198,7 @@ class AuditRun:
         wanted = self.reader.info.identity.get("works", {})
         if not wanted:
             return {}
-        why = "reference works cannot be opened without the task"
+        why = "reference works, such as dictionaries, cannot be opened without the task"
         try:
             played = (
                 (self.prepared.config.dataset, list(self.prepared.items.values()))
@@ -209,13 +211,15 @@ class AuditRun:
                 return works
             if works:
                 why = (
-                    f"a different version is installed, "
+                    "a different version is installed now: "
                     f"{', '.join(f'{name} {facts}' for name, facts in now.items())}"
                 )
         except ParleyError as wrong:
             why = str(wrong)
         self.unchecked["works"] = why
-        self.cautions.append(f"answers of the {', '.join(wanted)} were not verified: {why}")
+        self.cautions.append(
+            f"answers from the reference work {', '.join(wanted)} were not verified: {why}"
+        )
         return {}
 
     def add_breach(self, kind: str, match: int | None, detail: str) -> None:
@@ -251,8 +255,9 @@ class AuditRun:
             )
         elif given is None:
             self.cautions.append(
-                f"digest {info.digest}: compare it with the one that the run printed (--digest D); "
-                "only this detects a record whose digests were all recomputed"
+                f"digest {info.digest}: compare it with the digest that the run printed at its "
+                "end (`--digest D`). Without this comparison, a record that was replaced as a "
+                "whole goes undetected"
             )
 
     def check_match(self, match: MatchRow, runner: asyncio.Runner) -> None:
@@ -393,10 +398,13 @@ def wrong_stop_status(reader: RunReader, status: str | None) -> Iterator[str]:
     """Where the stop status of a run is not the one that its plan ends with."""
     config, marked = reader.info.config, reader.info.status
     if reader.info.state == "done" and marked not in ENDS:
-        yield f"the run is done, but no plan ends with the status {marked or 'none'}"
+        yield (
+            f"the run is marked as done with the status `{marked or 'none'}`, but no plan "
+            "ends with this status"
+        )
     elif marked in ENDS and marked != status:
-        does = f"ends with {status}" if status else "has not ended"
-        yield f"the run is marked as {marked}, but its plan {does}"
+        does = f"ends with the status `{status}`" if status else "has not ended"
+        yield f"the run has the status `{marked}`, but its plan {does}"
     elif (
         marked == "budget"
         and status is None
@@ -404,13 +412,13 @@ def wrong_stop_status(reader: RunReader, status: str | None) -> Iterator[str]:
         and config.max_calls is None
     ):
         yield (
-            "the run is marked as budget, but it has no budget for calls or cost, and its plan has "
-            "not ended"
+            "the run has the status `budget`, but it has no budget for calls or cost, and its "
+            "plan has not ended"
         )
     elif marked == WAITING and not any(each.is_open for each in reader.people_verdicts()):
-        yield "the run is marked as waiting for votes, but no match waits for one"
+        yield "the run is marked as waiting for votes, but no match waits for a vote"
     elif marked == "budget" and status not in ("budget", None):
-        yield f"the run is marked as budget, but its plan ends with {status}"
+        yield f"the run has the status `budget`, but its plan ends with the status `{status}`"
 
 
 # recorded facts that may differ from today's: the recorded value counts
@@ -430,11 +438,13 @@ def find_unplanned(prepared: Prepared, reader: RunReader, matches: list[MatchRow
         return
     for fact, value in orjson.loads(orjson.dumps(prepared.identity)).items():
         if fact not in NOT_OF_THE_TASK and reader.info.identity.get(fact) != value:
-            yield f"the recorded description of the task differs in {fact}"
+            yield (
+                f"the recorded description of the task differs from the installed task in `{fact}`"
+            )
     yield from wrong_stop_status(reader, end.status if end else None)
     for match in matches:
         if wanted.pop(match.number, None) != match.spec:
-            yield f"match {match.number} differs from the one that the configuration plans"
+            yield f"match {match.number} differs from the match that the configuration plans"
         ended = match.has_ended
         if not ended and reader.scores_of(match.number):
             yield f"match {match.number} has scores, but has not ended"

@@ -64,9 +64,8 @@ class OpeningWords:
         role = self._different_roles[unlike[0]]
         return (
             f"in {plural(len(unlike), 'match', 'matches')} the seats of {role} had different "
-            f"opening "
-            f"prompts, because the rule assigns them by position; this is fair if every model held "
-            f"every position equally often (see the check `balance`)"
+            "opening prompts, because the rule of the task assigns prompts by position; this is "
+            "fair if every model held every position equally often (see the check `balance`)"
         )
 
 

@@ -116,7 +116,10 @@ def find_leaked_names(messages: Messages, names: Sequence[str]) -> Iterator[str]
         word = word_pattern(name)
         for message in messages:
             if message["kind"] != "reply" and word.search(message["content"] or ""):
-                yield f"round {message['round']}: the referee wrote the name {name!r}"
+                yield (
+                    f"round {message['round']}: a message of the referee contains the model "
+                    f"name {name!r}"
+                )
                 break
 
 

@@ -45,7 +45,10 @@ class RecallCheck:
             match = matches.get(said.match)
             arms = self._builder.judged_by_people.get((said.match, said.seat), set())
             if match is None or not arms & planned.get(match.stage + 1, set()):
-                yield said.match, f"people were asked about {said.seat.key}, which is in no memory"
+                yield (
+                    said.match,
+                    (f"people were asked to vote on {said.seat.key}, which is in no memory"),
+                )
         for stage, begun in arms_by_stage(match.spec for match in matches.values()).items():
             for number, seat in self._builder.places_to_judge(stage - 1, begun):
                 yield number, f"round {stage} began, but people have not voted on {seat.key}"
@@ -129,7 +132,8 @@ class RecallCheck:
         if found is None:
             return "this arm has no such experience"
         return (
-            f"it is from {found.alias} as {found.role}, round {found.stage}, series {found.series}"
+            f"that experience is from {found.alias} as {found.role}, round {found.stage}, series "
+            f"{found.series}"
         )
 
     def _find_other_demonstrations(

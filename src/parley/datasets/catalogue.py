@@ -28,7 +28,7 @@ from parley.datasets.formats import (
     rename_columns,
 )
 from parley.datasets.item_rows import item_fields, misspelt_columns
-from parley.errors import UsageError, unknown_name
+from parley.errors import UsageError, describe_type, unknown_name
 from parley.tables import format_item_count
 
 NAMED = "dataset:"  # prefix of a name that is also a file in the working directory
@@ -44,8 +44,8 @@ def load_dataset(dataset: Dataset) -> list[Any]:
     if len(found) != dataset.count:
         has = format_item_count(dataset.count)
         raise UsageError(
-            f"dataset {dataset.name} should have {has}, but its source has {len(found)}: this is "
-            "another edition"
+            f"dataset {dataset.name} should have {has}, but the source has {len(found)}: the "
+            "source is a different edition of the dataset"
         )
     return found
 
@@ -189,7 +189,7 @@ def item_type_of_dataset(reference: str, columns: Columns | None = None) -> type
         if not isinstance(first.row, Mapping):
             raise UsageError(
                 f"{first.where}: expected an object with named fields, "
-                f"found {type(first.row).__name__}; add --task TASK to say which task the items "
+                f"found {describe_type(first.row)}; add --task TASK to say which task the items "
                 "are for"
             )
         row = rename_columns(first.row, columns, first.where) if columns else first.row

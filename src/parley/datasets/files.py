@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from parley.datasets.os_folders import find_os_files, is_os_entry, name_os_entry
 from parley.datasets.xml_segments import aligned_segments, is_translation_of_another
-from parley.errors import UsageError
+from parley.errors import UsageError, describe_type
 
 ENDINGS = (".jsonl", ".json", ".csv", ".parquet", ".xml")
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs"}
@@ -116,7 +116,7 @@ def parse_rows(text: str, file: Path) -> Iterator[Any]:
             found = [found]
         if not isinstance(found, list):
             raise UsageError(
-                f"dataset {file}: expected a list of items, found {type(found).__name__}"
+                f"dataset {file}: expected a list of items, found {describe_type(found)}"
             )
         yield from found
     else:

@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from types import NoneType, UnionType
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
-from parley.errors import UsageError, unknown_name
+from parley.errors import UsageError, describe_type, unknown_name
 from parley.rules.parameters import parse_value
 from parley.rules.task import Task
 from parley.tables import plural
@@ -23,7 +23,7 @@ def item_from_row(row: Any, kind: type, where: str, number: int | str) -> Any:
     wanted = item_fields(kind)
     if not isinstance(row, Mapping):
         raise UsageError(
-            f"{where}: expected an object with {', '.join(wanted)}, found {type(row).__name__}"
+            f"{where}: expected an object with {', '.join(wanted)}, found {describe_type(row)}"
         )
     row = {"id": str(number), **{str(name): value for name, value in row.items()}}
     needed = [
@@ -229,7 +229,8 @@ def misspelt_columns(columns: Iterable[Any], known: Iterable[str]) -> list[str]:
         for column in found
     }
     return [
-        f"column {column!r} is not read; did you mean {names[0]!r}?"
+        f"column {column!r} has no meaning for this task and is not read; did you mean "
+        f"{names[0]!r}?"
         for column, names in near.items()
         if names and column not in known
     ]
@@ -237,5 +238,7 @@ def misspelt_columns(columns: Iterable[Any], known: Iterable[str]) -> list[str]:
 
 def item_type_of_task(task: type[Task]) -> type:
     if task.items is None:
-        raise UsageError(f"task {task.name} has no items, so it takes no dataset")
+        raise UsageError(
+            f"task {task.name} has no items, so it takes no dataset: leave out --dataset"
+        )
     return task.items.type

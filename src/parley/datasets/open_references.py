@@ -107,7 +107,7 @@ class ExampleCollection:
     @property
     def told(self) -> str:
         rest = (
-            f"; {self.left_out} left out because the run asks the same question"
+            f"; {self.left_out} left out, because this run asks the same question"
             if self.left_out
             else ""
         )

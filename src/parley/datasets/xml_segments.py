@@ -138,7 +138,8 @@ def parse_segments(text: str, file: Path) -> Segments:
         raise wrong(begun, f"segment {segment} is not closed by </seg>")
     if not found:
         raise UsageError(
-            f'dataset {file}: found no segments; wanted <doc docid="…"> with <seg id="…"> inside'
+            f'dataset {file}: no segments were found; expected <doc docid="…"> with <seg id="…"> '
+            "inside"
         )
     return found
 

@@ -59,8 +59,8 @@ class Effects:
         if kept is not None:
             if kept[0] != digest:
                 raise ReplayError(
-                    f"after round {round}: the script asks for another {what} than on record; "
-                    "the rule, a prompt or the random seed has changed"
+                    f"after round {round}: the task asks for a different {what} than the record "
+                    "has; the rule of the task, a prompt or the random seed has changed"
                 )
             if isinstance(effect, RunProgram) and asked.get("kind") == "shell":
                 self._behind.append((asked, kept[1]))
@@ -84,7 +84,7 @@ class Effects:
             found = await self._execute(asked)
             if any(found.get(key) != result.get(key) for key in SAME):
                 raise ShellDiffers(
-                    f"request {number} of {len(behind)} to the shell gave another result when it "
+                    f"shell command {number} of {len(behind)} gave a different result when it "
                     "was repeated in a new shell"
                 )
 
@@ -92,13 +92,13 @@ class Effects:
         """Run a program in the sandbox; a failure of the sandbox is an error, not a result."""
         if not self._runs_code:
             raise TaskError(
-                f"{self._task} runs a program but does not declare it: write `runs_code = True` "
-                "in the task"
+                f"{self._task} runs a program, but does not declare that it runs code: write "
+                "`runs_code = True` in the task"
             )
         if self._execute is None:
             raise SandboxError(
-                f"{self._task} runs model-written code, which runs in a sandbox or not at all: "
-                "pass `execute=Sandbox().execute`"
+                f"{self._task} runs model-written code, but no sandbox was given: pass "
+                "`execute=Sandbox().execute`"
             )
         return await self._execute(run.program)
 

@@ -135,7 +135,7 @@ class Match:
                 except BaseException as wrong:
                     where = f"{self.task.name}, after round {self.referee.round}"
                     fault = describe_exception(wrong, file_of_task(self.task))
-                    raise TaskError(f"{where}: the script failed: {fault}") from wrong
+                    raise TaskError(f"{where}: `play` failed: {fault}") from wrong
                 try:
                     step = partial(script.send, await self._perform(effect))
                 except Forfeit as forfeit:
@@ -155,7 +155,7 @@ class Match:
             return self._effects.perform(effect, self.referee.round)
         found = type(effect).__name__
         raise TaskError(
-            f"{self.task.name} awaited {found}: a script may only await methods of its referee"
+            f"{self.task.name} awaited {found}: `play` may only await methods of its referee"
         )
 
     async def conduct(self, asks: tuple[Ask[Any], ...]) -> dict[Seat, Any]:
@@ -259,8 +259,8 @@ class Match:
         if kept is not None:
             if kept.view_digest != conversation.digest:
                 raise ReplayError(
-                    f"round {round}, {seat}: this seat would be shown another text than on "
-                    "record; the rule, a prompt or the random seed has changed"
+                    f"round {round}, {seat}: the prompt differs from the recorded prompt; the "
+                    "rule of the task, a prompt or the random seed has changed"
                 )
             return kept.reply
         self._call.check_running()

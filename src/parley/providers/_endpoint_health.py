@@ -242,8 +242,8 @@ class EndpointHealth:
         if self._until - self._limited >= NOTED and not self._notified:
             self._notified = True
             call.notice(
-                f"{self.name} is rate limited ({str(problem)[:100]}): "
-                f"Parley sends fewer requests at a time"
+                f"{self.name} is rate limited ({str(problem)[:100]}): Parley now sends fewer "
+                "requests at a time"
             )
 
 

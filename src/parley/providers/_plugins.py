@@ -38,7 +38,12 @@ def load_plugin(family: str, taken: bool) -> Any:
             "rename the provider in the package",
         )
     if len({entry.value for entry in entries}) > 1:
-        raise plugin_error(family, packages, "several packages provide it", "uninstall all but one")
+        raise plugin_error(
+            family,
+            packages,
+            "several packages provide a provider of that name",
+            "uninstall all but one",
+        )
     try:
         found = entries[0].load()
     except Exception as wrong:  # a module of others may raise anything on import

@@ -354,7 +354,7 @@ class Transport:
         if location:
             kind, advice = (
                 "address",
-                f"it redirects to {shorten(redact(location.partition('?')[0]), 200)}",
+                f"the endpoint redirects to {shorten(redact(location.partition('?')[0]), 200)}",
             )
         elif status in FINAL:
             kind, advice = FINAL[status]

@@ -30,8 +30,8 @@ def read_demonstrations(
         if shown.match < 0:
             if -shown.match > len(brought):
                 raise StoreError(
-                    f"match {recalled.match} recalls experience {-shown.match:,} of another run, "
-                    f"but the run has only {len(brought):,} of them"
+                    f"match {recalled.match} recalls experience {-shown.match:,} that was taken "
+                    f"from another run, but only {len(brought):,} such experiences are on record"
                 )
             other = brought[-shown.match - 1]
             yield shown, None, other.lesson if lessons else format_turns(other.turns)

@@ -79,7 +79,8 @@ def list_matches(reader: RunReader, wanted: MatchFilter) -> list[ListedMatch]:
     if wanted.item is not None and wanted.item not in items:
         if not items:
             raise UsageError(
-                f"{reader.info.id} has no items, so its matches cannot be filtered by item"
+                f"{reader.info.id} has no items, so its matches cannot be filtered by item: "
+                "leave out --item"
             )
         raise unknown_name("item", wanted.item, items)
     scores = reader.scores_by_match()

@@ -54,7 +54,10 @@ class Style:
     def fixed_blocks_note(self) -> str:
         """A caution for intervals that assume a fixed number of blocks, in a run with sequential
         stopping."""
-        said = "; these intervals do not account for the sequential stopping of this run"
+        said = (
+            "; these intervals do not account for the sequential stopping of this run, so "
+            "they may be too narrow"
+        )
         return said if self.sequential else ""
 
 
@@ -90,7 +93,7 @@ class Part(Generic[D]):
     rows: Callable[[D], Rows] = dataclass_rows
     figures: Callable[[D, Style], Sequence[Figure]] = no_figures
     applies: Callable[[RunInfo], bool] = applies_always  # from configuration and identity alone
-    absent: str = "this run has no data for this part"
+    absent: str = "this run has no data for this part of the result"
     section: SectionName = "task"
     key: str = ""  # in the JSON of a result, if it differs from the name
     spread: bool = False  # its fields are keys of the result themselves
@@ -98,7 +101,7 @@ class Part(Generic[D]):
     def __post_init__(self) -> None:
         if not self.name.replace("_", "").isalnum():
             raise TaskError(
-                f"the name of a part may contain only letters, digits and _, not {self.name!r}"
+                f"the name of a `Part` may contain only letters, digits and _, not {self.name!r}"
             )
         json_schema(self.result)  # a type that cannot be published fails here
 
@@ -138,12 +141,14 @@ def check_parts(task: type[Task]) -> None:
         raise TaskError(f"{task.name}: {wrong}") from wrong
     except Exception as wrong:
         raise TaskError(
-            f"{task.name}: the parts of the task cannot be loaded: {describe_exception(wrong)}"
+            f"{task.name}: the result parts of the task cannot be loaded: "
+            f"{describe_exception(wrong)}"
         ) from wrong
     for part in own:
         if part.name in {each.name for each in general_parts()}:
             raise TaskError(
-                f"{task.name}: the part {part.name!r} has the name of a built-in part: rename it"
+                f"{task.name}: the part `{part.name}` has the same name as a built-in part of "
+                "the result: rename the part of the task"
             )
 
 
@@ -185,7 +190,7 @@ def check_unique_names(parts: Any) -> tuple[Part[Any], ...]:
     found: dict[str, Part[Any]] = {}
     for part in parts:
         if found.setdefault(part.name, part) is not part:
-            raise TaskError(f"two parts are named {part.name!r}: rename one of them")
+            raise TaskError(f"two parts of the task are named `{part.name}`: rename one of them")
     return tuple(found.values())
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from importlib import import_module
+from math import floor, log10
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
@@ -50,7 +51,7 @@ from parley.rules.notes import decode
 from parley.rules.task import Task
 from parley.statistics.intervals import ALPHA
 from parley.store import WAITING, RunReader, RunRef, StoredPart, find_run, read_run
-from parley.tables import Table, break_lines, plural, terminal_width
+from parley.tables import Table, break_lines, plural, round_half_up, terminal_width
 
 T = TypeVar("T")
 UNSAFE = (
@@ -96,7 +97,8 @@ class Result:
         for part in own:
             if part.name in {each.name for each in general_parts()}:
                 raise ParleyError(
-                    f"the task's part {part.name!r} has the name of a built-in part: rename it"
+                    f"the part `{part.name}` of the task has the same name as a built-in part of "
+                    "the result: rename the part of the task"
                 )
         return {part.name: part for part in (*general_parts(), *own)}
 
@@ -188,7 +190,9 @@ class Result:
 
     def _refuse_failed(self, name: str) -> None:
         if name in self.failures:
-            raise ParleyError(f"the part {name!r} could not be computed: {self.failures[name]}")
+            raise ParleyError(
+                f"part `{name}` of the result could not be computed: {self.failures[name]}"
+            )
 
     # Output.
 
@@ -335,7 +339,7 @@ class Result:
         tables = self.tables(part)
         self._refuse_failed(part)
         if not tables:
-            nothing = f"{part}: the stored result is empty"
+            nothing = f"part `{part}`: the stored result is empty"
             return self.parts[part].absent if part in self.parts else nothing
         *first, last = tables
         standing = [] if self.state == "done" else self._standing()
@@ -344,7 +348,7 @@ class Result:
         try:
             return "\n\n".join(table.render(form, width) for table in [*first, last])
         except (TypeError, ValueError, IndexError, AttributeError) as wrong:
-            raise ParleyError(f"the table of part {part!r} cannot be printed: {wrong}") from wrong
+            raise ParleyError(f"the table of part `{part}` cannot be printed: {wrong}") from wrong
 
     def _csv(self, part: str) -> str:
         """The rows of a part, unrounded."""
@@ -498,11 +502,11 @@ def checked_list(given: Any, kinds: type[T] | tuple[type[T], ...]) -> list[T]:
     """What a part returned, as a list; a TypeError if it has values of other types."""
     names = " or ".join(kind.__name__ for kind in (kinds if isinstance(kinds, tuple) else (kinds,)))
     if isinstance(given, kinds):
-        raise TypeError(f"wanted a list of {names}, found a single {type(given).__name__}")
+        raise TypeError(f"expected a list of {names}, found a single {type(given).__name__}")
     found = list(given)
     for each in found:
         if not isinstance(each, kinds):
-            raise TypeError(f"wanted a list of {names}, found {each!r:.80} in the list")
+            raise TypeError(f"expected a list of {names}, found {each!r:.80} in the list")
     return found
 
 
@@ -514,13 +518,13 @@ def parts_to_store(run: RunRef, task: type[Task]) -> tuple[list[StoredPart], lis
         result = Result(run, task=task)
         found = result.to_stored()
     except Exception as wrong:
-        return [], [f"the parts of {task.name} could not be computed: {wrong}"]
+        return [], [f"the result parts of the task `{task.name}` could not be computed: {wrong}"]
     return found, [describe_failure(*each) for each in result.failures.items()]
 
 
 def describe_failure(name: str, why: str) -> str:
     """A line on a part that could not be computed."""
-    return f"part {name} could not be computed: {why}"
+    return f"part `{name}` of the result could not be computed: {why}"
 
 
 def result_schema() -> dict[str, Any]:
@@ -562,8 +566,8 @@ def describe_programs(found: Programs | None) -> list[str]:
         return []
     were = "was" if found.inside == 1 else "were"
     return [
-        f"{found.inside} of {plural(found.run, 'program')} {were} judged inside their own process, "
-        "where a program can forge its verdict"
+        f"{found.inside} of {plural(found.run, 'program')} {were} judged inside the process of "
+        "the program itself, where the program can forge its verdict"
     ]
 
 
@@ -608,18 +612,29 @@ def stored_tables(stored: StoredPart) -> list[Table]:
     """The stored result of a part, as plain tables."""
     task, _, name = stored.name.rpartition(".")
     note = (
-        f"{name}: stored in the file by {task} (Parley {stored.version}); not recomputed here and "
-        f"not covered by a digest, so trust it only as far as you trust the file"
+        f"part `{name}`: stored in the run's file by the task `{task}` (Parley "
+        f"{stored.version}). These numbers were not recomputed, and no digest covers them: trust "
+        "them only as far as you trust the file"
     )
     tables = []
     for rows in stored_rows(stored):
-        header = list(dict.fromkeys(column for row in rows for column in row))
-        cells = [
-            ["–" if row.get(column) is None else str(row[column]) for column in header]
-            for row in rows
-        ]
+        columns = dict.fromkeys(column for row in rows for column in row)
+        header = [name for name in columns if any(row.get(name) is not None for row in rows)]
+        header = header or list(columns)
+        cells = [[format_stored(row.get(column)) for column in header] for row in rows]
         tables.append(Table(header, cells, note=note))
     return tables
+
+
+def format_stored(value: Any) -> str:
+    """A stored value for a table; fractions are rounded to three significant digits."""
+    if value is None:
+        return "–"
+    if not isinstance(value, float) or value == 0:
+        return str(value)
+    if abs(value) < 0.0001:
+        return f"{value:.3g}"
+    return round_half_up(value, max(0, 2 - floor(log10(abs(value)))))
 
 
 def stored_figures(stored: StoredPart) -> list[Figure]:

@@ -81,9 +81,8 @@ class RunScores:
         if self.config.stop is not None:
             if method != "block":
                 raise UsageError(
-                    f"this run used sequential stopping, so it needs anytime-valid intervals: "
-                    f"leave "
-                    f"out the interval method {method!r}"
+                    "this run used sequential stopping, so only anytime-valid intervals are "
+                    f"valid: leave out the interval method {method!r}"
                 )
             whole = find_whole_blocks(reader)
             scores = [score for score in scores if score.block in whole]
@@ -184,7 +183,9 @@ class RunScores:
                 try:
                     note = kind.from_facts(row.facts)
                 except ValueError as wrong:
-                    raise StoreError(f"match {row.match} has a damaged note: {wrong}") from None
+                    raise StoreError(
+                        f"match {row.match} has a damaged note in the record: {wrong}"
+                    ) from None
                 yield by_number[row.match], note
 
     def contestants_of(self, match: MatchRow) -> Iterator[tuple[Seat, str]]:

@@ -334,7 +334,10 @@ def json_schema(kind: Any) -> dict[str, Any]:
             "properties": {each.name: json_schema(hints[each.name]) for each in fields(kind)},
             "required": needed,
         }
-    raise TaskError(f"a result cannot hold {kind}: use dataclasses of plain values")
+    raise TaskError(
+        f"the result of a part cannot hold {kind}: use dataclasses of text, numbers, true or "
+        "false, lists and mappings"
+    )
 
 
 def as_json(value: Any) -> Any:

@@ -42,8 +42,9 @@ class Prompt:
             near = get_close_matches(name, values, n=1)
             hint = f"did you mean {{{near[0]}}}? " if near else ""
             raise TaskError(
-                f"prompt {self.name!r} uses {{{name}}}, but the script gives no such value; "
-                f"{hint}it gives: {', '.join(f'{{{each}}}' for each in sorted(values)) or 'none'}"
+                f"prompt {self.name!r} uses {{{name}}}, but `play` gives no such value; "
+                f"{hint}available: "
+                f"{', '.join(f'{{{each}}}' for each in sorted(values)) or 'none'}"
             ) from None
         return "".join(filled)
 

@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar, overload
 
 import orjson
 
-from parley.errors import TaskError
+from parley.errors import TaskError, describe_type
 from parley.rules.notes import Note, WrittenNote, facts_of
 from parley.rules.pool import Example, Pool, Seat, text_of, to_plain_data
 from parley.rules.prompts import Prompt, round_numbers
@@ -339,6 +339,6 @@ class Referee:
 
     def _words(self, text: Any) -> str:
         if not isinstance(text, str):
-            raise TaskError(f"the referee can only send text, not {type(text).__name__}")
+            raise TaskError(f"the referee can only send text, not {describe_type(text)}")
         # no record holds lone surrogates
         return text if text.isascii() else text.encode("utf-8", "replace").decode()

@@ -71,7 +71,7 @@ def look_up(
 ) -> Any:
     """Ask a work of reference. Raises TaskError for an unknown work or question."""
     if name not in works:
-        raise TaskError(f"{task}: {unknown_name('work of reference', name, works)}")
+        raise TaskError(f"{task}: {unknown_name('reference work', name, works)}")
     if question not in works[name].questions:
         raise TaskError(
             f"{task}: {unknown_name(f'question to {name}:', question, works[name].questions)}"

@@ -214,8 +214,8 @@ class Task:
             )
         if not any(not role.instrument for role in cls.roles.values()):
             raise TaskError(
-                f"{cls.__name__} has no role for contestants: add one to `roles` that is not an "
-                "instrument"
+                f"{cls.__name__} has no role for contestants: add a role with `instrument=False` "
+                "to `roles`"
             )
         if not callable(cls.metrics):
             raise TaskError(
@@ -251,7 +251,10 @@ class Task:
                 continue
             former = FORMER_METHODS if isroutine(value) else FORMER_ATTRIBUTES
             if name in former:
-                raise TaskError(f"{cls.__name__}.{name} is an old name: write {former[name]}")
+                raise TaskError(
+                    f"{cls.__name__}.{name} is an old name that Parley no longer reads: write "
+                    f"{former[name]}"
+                )
             known = METHODS if isroutine(value) else get_annotations(Task)
             if near := get_close_matches(name, known, n=1, cutoff=0.85):
                 raise TaskError(
@@ -353,7 +356,9 @@ def refuse_same_names(cls: type[Task]) -> None:
     ):
         name = getattr(part, "name", None)
         if isinstance(name, str) and found.setdefault(name, part) is not part:
-            raise TaskError(f"{cls.__name__}: two parts are called {name!r}: rename one of them")
+            raise TaskError(
+                f"{cls.__name__}: two parts of the result are called {name!r}: rename one of them"
+            )
 
 
 def has_own_fields(cls: type) -> bool:

@@ -183,9 +183,13 @@ class Sandbox:
 
     def _refuse_no_shell(self) -> None:
         if self.choice != "bubblewrap":
+            said = (
+                "no sandbox: leave out --unsafe-run-code-without-isolation"
+                if self.choice == "none"
+                else f"`--sandbox {self.choice}`: leave that option out"
+            )
             raise SandboxError(
-                "a shell for models needs the sandbox bubblewrap, but this run uses "
-                f"{self.choice!r}: leave that option out"
+                f"the shell for models needs `--sandbox bubblewrap`, but this run uses {said}"
             )
 
     async def close_shells(self, name: str | None = None) -> None:

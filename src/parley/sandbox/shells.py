@@ -62,17 +62,19 @@ def asked_in(program: Mapping[str, Any]) -> dict[str, Any]:
     """Check a request of a task to a shell."""
     if unknown := set(program) - KEYS:
         raise TaskError(
-            f"unknown key in a request to a shell: {', '.join(sorted(unknown))}; there are: "
+            f"unknown key in a shell request: {', '.join(sorted(unknown))}; valid keys: "
             f"{', '.join(sorted(KEYS))}"
         )
     if program.get("do") not in DOES or not isinstance(program.get("shell"), str):
         raise TaskError(
-            f"a request to a shell needs its name in `shell`, and in `do` one of {', '.join(DOES)}"
+            "a shell request needs the name of the shell in `shell`, and in `do` one of "
+            f"{', '.join(DOES)}"
         )
     if program["do"] != "close" and not isinstance(program.get("command"), str):
-        raise TaskError("a request to a shell needs a text in `command`")
+        raise TaskError("a shell request needs a text in `command`")
     if program["do"] == "run" and set(program) & {"arguments", "language"}:
         raise TaskError(
-            "`arguments` and `language` are only for scripts (do: prepare or check), not for run"
+            "`arguments` and `language` are only for scripts (`do` is prepare or check), not "
+            "for `run`"
         )
     return dict(program)

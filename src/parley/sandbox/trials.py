@@ -63,8 +63,8 @@ def trial_of(program: Mapping[str, Any]) -> Trial:
     """Make a trial of a task's request to run a program."""
     if unknown := set(program) - KEYS:
         raise TaskError(
-            f"unknown key in a program to run: {', '.join(sorted(unknown))}; there are: "
-            f"{', '.join(sorted(KEYS))}"
+            f"unknown key in a request to run a program: {', '.join(sorted(unknown))}; valid "
+            f"keys: {', '.join(sorted(KEYS))}"
         )
     code, tests, cases = (
         program.get("code"),
@@ -73,8 +73,8 @@ def trial_of(program: Mapping[str, Any]) -> Trial:
     )
     if not isinstance(code, str) or bool(tests) == bool(cases):
         raise TaskError(
-            "a program to run needs `code` as text and either `tests` or `cases` (not both, and "
-            "not empty)"
+            "a request to run a program needs `code` as text and either `tests` or `cases` (not "
+            "both, and not empty)"
         )
     setup, prelude = str(program.get("setup", "")), str(program.get("prelude", ""))
     found = read(tests, setup, prelude)

@@ -113,7 +113,9 @@ def check_points(points: Sequence[ModelPoint], reference: Collection[str], alpha
                 f"found {point.errors.x} and {point.errors.y}"
             )
         if (point.model, point.dataset) in seen:
-            raise UsageError(f"{where} appears twice; give one mean over all its questions")
+            raise UsageError(
+                f"{where} appears twice; give one mean over all questions of the dataset"
+            )
         seen.add((point.model, point.dataset))
 
 

@@ -46,9 +46,9 @@ SAMPLE = 4  # number of items of a dataset that a task is checked on
 CHECKS = {
     "repeatable": "the same random seed and replies give the same record",
     "resumable": "a match resumed at any point ends the same way",
-    "growing": "views only grow",
-    "patient": "views do not depend on who answers first",
-    "anonymous": "no view names a model",
+    "growing": "a prompt never changes what a seat was shown before",
+    "patient": "prompts do not depend on which seat answers first",
+    "anonymous": "no prompt contains the name of a model",
     "enduring": "the match ends even if replies are nonsense",
     "elsewhere": "another process makes the same record",
     "scored": "every contestant is scored, within the range of the metric",
@@ -259,8 +259,8 @@ class Check:
         again, _ = self.play_match(tape)
         if again != self.outcome or tape.messages != self.tape.messages:
             raise TaskError(
-                f"{self.task.name}: the same random seed and replies gave another record; draw "
-                "random numbers from `referee.rng` only"
+                f"{self.task.name}: the same random seed and replies gave a different record; "
+                "draw random numbers from `referee.rng` only"
             )
 
     def check_resumable(self) -> None:
@@ -273,7 +273,7 @@ class Check:
             except ReplayError as wrong:
                 raise TaskError(
                     f"{self.task.name}: a match that is resumed after "
-                    f"{plural(cut, 'reply', 'replies')} shows other texts: {wrong}"
+                    f"{plural(cut, 'reply', 'replies')} shows different prompts: {wrong}"
                 ) from wrong
             asked = sum(len(speaker.views) for speaker in cast.values())
             if (
@@ -283,8 +283,8 @@ class Check:
             ):
                 raise TaskError(
                     f"{self.task.name}: a match that is resumed after {cut} of "
-                    f"{plural(total, 'reply', 'replies')} ends in another way; the script must "
-                    "depend on replies and `referee.rng` only"
+                    f"{plural(total, 'reply', 'replies')} ends in a different way; `play` must "
+                    "depend only on replies and `referee.rng`"
                 )
 
     def check_growing(self) -> None:
@@ -292,8 +292,8 @@ class Check:
             for earlier, later in zip(speaker.views, speaker.views[1:], strict=False):
                 if list(later)[: len(earlier)] != list(earlier):
                     raise TaskError(
-                        f"{self.task.name}: the view of {later.seat} in round {later.round} "
-                        "changes what it saw before"
+                        f"{self.task.name}: the prompt of {later.seat} in round {later.round} "
+                        "changes what this seat was shown before"
                     )
 
     def check_patient(self) -> None:
@@ -309,7 +309,9 @@ class Check:
         if again != self.outcome or seen != {
             seat: [v.digest for v in s.views] for seat, s in self.cast.items()
         }:
-            raise TaskError(f"{self.task.name}: views depend on which seat answers first")
+            raise TaskError(
+                f"{self.task.name}: prompts depend on which seat of a round answers first"
+            )
 
     def check_anonymous(self) -> None:
         """Check that the name of a model that a seat gives away reaches no other seat."""
@@ -449,8 +451,8 @@ def check_elsewhere(task: Task, seed: int, item: Any, works: Mapping[str, Refere
             )
         if other.stdout.split() != here:
             raise TaskError(
-                f"{task.name}: another process made another record; the order of a set is not "
-                "stable, so use a list or sort it"
+                f"{task.name}: another process made a different record; the order of a set is "
+                "not stable, so use a list or sort it"
             )
 
 

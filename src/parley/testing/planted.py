@@ -118,7 +118,12 @@ def check_planted(
     if found.errors:
         raise AssertionError(
             "\n".join(
-                [f"{task.name} does not show the planted order:", *found.errors, "", str(table)]
+                [
+                    f"{task.name} does not rank the bots in the expected order:",
+                    *found.errors,
+                    "",
+                    str(table),
+                ]
             )
         )
     return table
@@ -173,7 +178,8 @@ class Findings:
             )
             if more_than_chance(wrong[key], self.runs):
                 self.errors.append(
-                    f"{truth} ({role}): {self.share(wrong[key])} of runs find the opposite"
+                    f"{truth} ({role}): {self.share(wrong[key])} of the runs find the opposite "
+                    "order"
                 )
             if p is None or p > ALPHA or gap <= 0:
                 self.errors.append(

@@ -13,7 +13,7 @@ from typing import Any
 
 from parley.datasets.files import LocatedRow
 from parley.datasets.item_rows import item_fields, item_from_row, misspelt_columns
-from parley.errors import UsageError
+from parley.errors import UsageError, describe_type
 
 Row = Mapping[str, Any]
 Columns = Mapping[str, str | list[str]]  # field: the column or columns that it is read from
@@ -121,7 +121,7 @@ def make_item(found: LocatedRow, kind: type) -> Any:
     if not isinstance(row, Mapping):
         raise UsageError(
             f"{found.where}: expected an object with {describe_columns(kind)}; "
-            f"found {type(row).__name__}"
+            f"found {describe_type(row)}"
         )
     form = find_form(row, kind)
     if form is not None:

@@ -10,6 +10,7 @@ from typing import Any
 from parley.datasets.files import LocatedRow
 from parley.datasets.formats import Form, Row
 from parley.datasets.os_folders import script_folders
+from parley.errors import describe_type
 from parley.rules.items import OSEntry
 from parley.tables import shorten
 
@@ -48,7 +49,7 @@ def inline_scripts(value: Any, folders: list[Path]) -> Any:
 
 def os_entry_fields(row: Row) -> dict[str, Any]:
     if not isinstance(row["description"], str):
-        raise ValueError(f"description must be text, not {type(row['description']).__name__}")
+        raise ValueError(f"description must be text, not {describe_type(row['description'])}")
     evaluation = row["evaluation"]
     if not isinstance(evaluation, Mapping):
         raise ValueError(f"evaluation must be an object, not {shorten(repr(evaluation))}")

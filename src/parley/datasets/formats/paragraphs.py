@@ -9,7 +9,7 @@ from typing import Any
 
 from parley.datasets.files import LocatedRow
 from parley.datasets.formats import Form, Row
-from parley.errors import UsageError
+from parley.errors import UsageError, describe_type
 from parley.rules.items import Paragraph
 from parley.rules.languages import parse_language
 
@@ -92,7 +92,7 @@ def text_of_column(found: Any, column: str) -> str:
         raise ValueError(
             f"{column} is empty"
             if isinstance(found, str)
-            else f"{column} must be text, not {type(found).__name__}"
+            else f"{column} must be text, not {describe_type(found)}"
         )
     return "\n".join(found.splitlines()).strip()
 

@@ -19,6 +19,7 @@ from parley.datasets.reference_programs import (
     signature_of,
     with_unix_newlines,
 )
+from parley.errors import describe_type
 from parley.rules.items import Problem
 from parley.tables import shorten
 
@@ -27,7 +28,7 @@ def optional_text(row: Row, column: str) -> str:
     """The text of a column; empty if it is missing."""
     found = row.get(column)
     if found is not None and not isinstance(found, str):
-        raise ValueError(f"{column} must be text, not {type(found).__name__}")
+        raise ValueError(f"{column} must be text, not {describe_type(found)}")
     return with_unix_newlines(found or "")
 
 

@@ -11,7 +11,7 @@ from parley.datasets.files import LETTERED, LocatedRow
 from parley.datasets.formats import ColumnValues, Form, Row
 from parley.datasets.formats.problems import unpack_list
 from parley.datasets.reference_programs import with_unix_newlines
-from parley.errors import UsageError
+from parley.errors import UsageError, describe_type
 from parley.rules.items import LETTERS, Question
 from parley.rules.numerals import normalise_numeral, parse_number
 from parley.tables import plural, shorten
@@ -429,7 +429,7 @@ def choice_texts(found: Any, column: str) -> list[Any]:
 def text_or_number(found: Any, column: str) -> str:
     """A text, or a number as text."""
     if isinstance(found, bool) or not isinstance(found, str | int | float):
-        raise ValueError(f"{column} must be text, not {type(found).__name__}")
+        raise ValueError(f"{column} must be text, not {describe_type(found)}")
     return with_unix_newlines(str(found)).strip()
 
 

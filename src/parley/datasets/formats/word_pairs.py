@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from parley.datasets.formats import Form, Row
+from parley.errors import describe_type
 from parley.rules.items import WordPair
 from parley.tasks._common.word_matching import find_confusable, fold_phrase
 
@@ -37,7 +38,7 @@ def word_pair_fields_from_aliases(row: Row) -> dict[str, Any]:
 def read_word(found: Any, column: str) -> str:
     """A word, or a name of a few words."""
     if not isinstance(found, str) or not fold_phrase(found):
-        said = "nothing" if isinstance(found, str) or found is None else type(found).__name__
+        said = "nothing" if isinstance(found, str) or found is None else describe_type(found)
         raise ValueError(f"{column} must be a word, found {said}")
     return " ".join(found.split())
 
@@ -54,7 +55,7 @@ def read_word_list(found: Any, column: str) -> tuple[str, ...]:
     elif isinstance(found, str):
         found = [each for each in found.replace(";", ",").split(",") if each.strip()]
     if isinstance(found, Mapping) or not isinstance(found, list | tuple):
-        raise ValueError(f"{column} must be a list of words, not {type(found).__name__}")
+        raise ValueError(f"{column} must be a list of words, not {describe_type(found)}")
     return tuple(read_word(each, column) for each in found)
 
 

@@ -131,7 +131,9 @@ def find_checkpoint(name: str, revision: str | None, download: bool) -> Path | N
         if offline
         else "downloads are off: to allow this one, set -M ALIAS.download=true"
     )
-    raise ValueError(f"it is not in the local cache, and {how} (to name a folder, write ./{name})")
+    raise ValueError(
+        f"the model is not in the local cache, and {how} (to name a folder, write ./{name})"
+    )
 
 
 def is_checkpoint(folder: Path) -> bool:

@@ -97,7 +97,7 @@ class Checkpoint:
         try:
             self._load()
         except Exception as wrong:
-            self.fault = f"it cannot be loaded: {describe_error(wrong)}"
+            self.fault = f"the model cannot be loaded: {describe_error(wrong)}"
         self.loaded.set_result(None)
         while not self.closing:
             waited = [call for call in self._gathered() if not call.answer.cancelled()]
@@ -139,8 +139,8 @@ class Checkpoint:
             )
         if missing := sorted(found["missing_keys"]):
             raise ValueError(
-                f"its files lack {plural(len(missing), 'weight')}, which would be random: "
-                f"{', '.join(missing)}"
+                f"the files of the model lack {plural(len(missing), 'weight')}, which would be "
+                f"random: {', '.join(missing)}"
             )
         self.model.to(self.device).eval()
         own = self.model.generation_config.eos_token_id
@@ -190,7 +190,7 @@ class Checkpoint:
                 ]
             except Exception as wrong:  # a template may refuse the roles, a system text most often
                 fault = (
-                    f"hf/{options.name}: its chat template cannot format the "
+                    f"hf/{options.name}: the chat template of the model cannot format the "
                     f"conversation: {describe_error(wrong)}"
                 )
                 system = call.turns[0].role == "system"

@@ -24,7 +24,8 @@ def difference_tables(found: Differences, style: Style) -> list[Table]:
         if style.sequential
         else ("interval, uncorrected", "p, Holm-corrected")
     )
-    header = ["role", "metric", "a", "b", "a − b", f"{style.level} {interval}", p_value, "blocks"]
+    header = ["role", "metric", "better", "other", "difference"]
+    header += [f"{style.level} {interval}", p_value, "blocks"]
     sure = (
         "intervals and p-values are anytime-valid and corrected for all pairs; no p: the blocks of "
         "a model contradict each other (drift)"
@@ -46,8 +47,8 @@ def difference_tables(found: Differences, style: Style) -> list[Table]:
 
 
 BETTER = (
-    "a − b: paired difference on the blocks that both models played; a is the model that scored "
-    "better"
+    "difference: score of the better model minus score of the other one, paired on the blocks "
+    "that both played (block: all matches on one item, or of one repeat)"
 )
 
 
@@ -73,7 +74,7 @@ PARTS = (
         Differences,
         compute_differences,
         tables=difference_tables,
-        absent="there are fewer than two models to compare",
+        absent="not applicable: the run has fewer than two models to compare",
         section="result",
     ),
 )

@@ -265,7 +265,7 @@ PARTS = (
         rows=evolve_rows,
         figures=evolve_figures,
         applies=is_evolving,
-        absent="this run does not use `--plan evolve`, which plays the items in several rounds",
+        absent="not applicable: only runs with `--plan evolve` play the items in several rounds",
         section="result",
     ),
 )

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from parley.datasets.files import LocatedRow, read_file_rows
-from parley.errors import UsageError
+from parley.errors import UsageError, describe_type
 from parley.results.part import Part, Style
 from parley.results.scores import RunScores
 from parley.statistics.correlation import spearman
@@ -62,14 +62,17 @@ def read_scores(file: str | Path, models: Mapping[str, str]) -> dict[str, dict[s
         who, columns = split_row(each)
         for alias in [alias for alias, model in models.items() if who in (alias, model)]:
             if (before := first.setdefault(alias, each.where)) is not each.where:
-                raise UsageError(f"{each.where}: {alias} already has scores, in {before}")
+                raise UsageError(
+                    f"{each.where}: the model {alias} already has scores in {before}: remove one "
+                    "of the two rows"
+                )
             for column, value in columns.items():
                 found.setdefault(column, {})[alias] = parse_score(value, column, each.where)
     if not found:
-        known = ", ".join(models) or "no model has a result"
+        known = ", ".join(models) or "none has a result"
         raise UsageError(
-            f"{file}: no row names a model of this run ({known}): "
-            f"put their aliases in a column `alias`"
+            f"{file}: no row names a model of this run (models: {known}); put their aliases in a "
+            "column `alias`"
         )
     return found
 
@@ -80,9 +83,10 @@ def split_row(each: LocatedRow) -> tuple[str, dict[str, Any]]:
     name = next((name for name in NAMES if name in row), None)
     columns = {column: value for column, value in row.items() if column not in NAMES}
     if name is None or not columns:
-        said = ", ".join(map(str, row)) or type(each.row).__name__
+        said = ", ".join(map(str, row)) or describe_type(each.row)
         raise UsageError(
-            f"{each.where}: wanted a column `alias` and at least one column of scores, found {said}"
+            f"{each.where}: expected a column `alias` and at least one column of scores, found "
+            f"{said}"
         )
     return str(row[name]).strip(), columns
 
@@ -96,7 +100,7 @@ def parse_score(value: Any, column: str, where: str) -> float | None:
     except ValueError:
         found = float("nan")
     if not abs(found) < float("inf"):
-        raise UsageError(f"{where}: {column} must be a number, not {value!r}")
+        raise UsageError(f"{where}: column `{column}` must be a number, not {value!r}")
     return found
 
 
@@ -113,7 +117,7 @@ def external_tables(found: Sequence[ExternalCorrelation], style: Style) -> list[
         for row in found
     ]
     header = ["score", "metric", "role", "rho", "95% interval", "p", "models", "without a score"]
-    note = "Spearman's rank correlation over models; with few models it says little"
+    note = "Spearman's rank correlation over models; with few models the correlation is uncertain"
     return [Table(header, rows, left=3, note=note)]
 
 

@@ -22,7 +22,7 @@ from parley.statistics.correlation import (
 )
 from parley.statistics.intervals import compute_interval
 from parley.statistics.judge_bias import Judgement, self_preference
-from parley.store import RunInfo
+from parley.store import MatchRow, RunInfo
 from parley.tables import Table, format_interval, format_number, format_signed, plural
 
 
@@ -142,10 +142,14 @@ def compute_judges(run: RunScores) -> JudgeReport | None:
 def collect_votes(run: RunScores) -> Iterator[JudgeVote]:
     """Every requested vote on a scored seat, in matches that count."""
     numbers: dict[int, int] = {}
-    for match, note in run.notes(Votes):
+    notes = list(run.notes(Votes))
+    rated = find_rated_roles(run, notes)
+    for match, note in notes:
         number = numbers[match.number] = numbers.get(match.number, -1) + 1
         for judge, given in note.votes.items():
             for seat, alias in run.contestants_of(match):
+                if seat.role not in rated[judge.key, match.seats[judge]]:
+                    continue
                 vote = (given or {}).get(seat)
                 score = vote.score if vote else None
                 mark = score if vote is None or vote.mark is None else vote.mark
@@ -163,6 +167,21 @@ def collect_votes(run: RunScores) -> Iterator[JudgeVote]:
                 )
 
 
+def find_rated_roles(
+    run: RunScores, notes: Sequence[tuple[MatchRow, Votes]]
+) -> dict[tuple[str, str], set[str]]:
+    """The roles that each judge rates, by its seat and alias: a task may ask a judge about one of
+    several roles. A judge without any readable reply was asked about the roles that the other
+    judges rate, or about all roles if there are no votes."""
+    found: dict[tuple[str, str], set[str]] = {}
+    for match, note in notes:
+        for judge, given in note.votes.items():
+            roles = found.setdefault((judge.key, match.seats[judge]), set())
+            roles.update(seat.role for seat in given or ())
+    every = set().union(*found.values()) or set(run.roles)
+    return {judge: roles or every for judge, roles in found.items()}
+
+
 def panel_rows(
     votes: Sequence[JudgeVote], bounds: tuple[float, float], same: estimates.Same
 ) -> Iterator[PanelRow]:
@@ -174,6 +193,8 @@ def panel_rows(
             mine = [
                 vote for vote in votes if (vote.judge, vote.name, vote.role) == (judge, name, role)
             ]
+            if not mine:
+                continue
             blocks: dict[str, list[float]] = {}
             for vote in mine:
                 if vote.score is not None:
@@ -326,7 +347,10 @@ def judge_tables(found: JudgeReport, style: Style) -> list[Table]:
             + [str(each.n)]
             for each in found.agreement
         ]
-        note = "Krippendorff's alpha for ordinal marks, over what at least two judges have marked"
+        note = (
+            "Krippendorff's alpha for ordinal marks, over the seats that at least two "
+            "judges have marked"
+        )
         if any(each.one_model_twice for each in found.agreement):
             note += "; one model holds several judge seats, so part of the agreement is with itself"
         header = ["judged role", "judges", "alpha", "95% interval", "judged"]
@@ -385,7 +409,7 @@ PARTS = (
         tables=judge_tables,
         rows=judge_rows,
         applies=is_judged,
-        absent="this run has no votes from judges",
+        absent="not applicable: this run has no votes from judges",
         section="judges",
     ),
 )

@@ -230,7 +230,9 @@ def list_notes(found: Scores, shown: Scores, header: Row, style: Style) -> list[
     notes = [places] if "rank" in header else []
     single = blocks_are_matches(shown)
     if not style.exact and not any(row.low is not None for row in shown):
-        notes.append(f"no interval: it needs at least two {'matches' if single else 'blocks'}")
+        notes.append(
+            f"no interval: an interval needs at least two {'matches' if single else 'blocks'}"
+        )
     explained = [*header, *([] if single else ["blocks"])]
     if "sd" in header:
         notes.append(describe_sd(shown))

@@ -83,7 +83,7 @@ def outcome_tables(found: Sequence[Outcomes], style: Style) -> list[Table]:
         for row in found
     ]
     header = ["model", "seat", "matches", *KINDS, *(f"by {end}" for end in ends)]
-    note = "counts of matches; for win rates with intervals see --part roles"
+    note = "counts of matches; for win rates with intervals, see `--part roles`"
     return [Table(header, lines, left=2, note=note)]
 
 
@@ -127,6 +127,6 @@ PARTS = (
         tables=outcome_tables,
         rows=outcome_rows,
         figures=outcome_figures,
-        absent="outcomes need matches between two seats in which one side can win",
+        absent="not applicable: outcomes need matches between two seats in which one side can win",
     ),
 )

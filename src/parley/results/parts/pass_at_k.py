@@ -128,7 +128,8 @@ PARTS = (
         tables=pass_tables,
         applies=has_success,
         absent=(
-            "Pass@K needs items, a metric with a success threshold, and at least one finished match"
+            "not applicable: Pass@K needs items, a metric with a success threshold, and at "
+            "least one finished match"
         ),
     ),
 )

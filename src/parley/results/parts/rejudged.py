@@ -208,7 +208,7 @@ PARTS = (
         tables=rejudged_tables,
         rows=rejudged_rows,
         applies=is_rejudged,
-        absent="this run does not rejudge another one (see `parley rejudge`)",
+        absent="not applicable: this run does not rejudge another run (see `parley rejudge`)",
         section="judges",
     ),
 )

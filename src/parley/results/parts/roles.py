@@ -131,7 +131,7 @@ def compute_role_tables(run: RunScores) -> tuple[RoleTableResult, ...]:
 def format_role_tables(found: Sequence[RoleTableResult], style: Style) -> list[Table]:
     """First seats down, second seats across, both scores and n in a cell."""
     apart = (
-        " that count for each seat; those of models that had left the race do not"
+        " that count for each seat; matches of models that had already left the race do not count"
         if style.race
         else ""
     )
@@ -324,7 +324,7 @@ PARTS = (
         compute_role_tables,
         tables=format_role_tables,
         rows=role_table_rows,
-        absent="role tables need matches between two seats",
+        absent="not applicable: role tables need matches between two seats",
         section="result",
         key="tables",
     ),
@@ -334,7 +334,7 @@ PARTS = (
         tuple[PositionEffect, ...],
         compute_positions,
         tables=position_tables,
-        absent="no role has more than one position",
+        absent="not applicable: no role of this task has more than one position",
         section="fairness",
     ),
 )

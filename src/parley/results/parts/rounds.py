@@ -159,6 +159,7 @@ PARTS = (
         compute_partners,
         tables=partner_tables,
         applies=has_rounds,
-        absent="this task has no metric that is scored after each round of two seats",
+        absent="not applicable: this task has no metric that is scored after each round of a match "
+        "between two seats",
     ),
 )

@@ -196,8 +196,8 @@ PARTS = (
         figures=stability_figures,
         applies=stops_by_itself,
         absent=(
-            "this run had a fixed number of matches; `--until-stable` and `--plan race` use "
-            "sequential stopping"
+            "not applicable: this run had a fixed number of matches. Sequential stopping is "
+            "used only with `--until-stable` or `--plan race`."
         ),
         section="fairness",
     ),

@@ -136,9 +136,8 @@ def collect_record(refs: Sequence[RunRef]) -> ReportRecord:
             }
             if config.verify is not None:
                 found.cautions.append(
-                    f"{reader.info.id} only verified questions with its instruments, so it "
-                    f"measures no "
-                    f"model"
+                    f"{reader.info.id} only verified questions with its instruments (the "
+                    "unranked models), so it has no scores and is left out"
                 )
                 continue
             run = RunScores(reader)
@@ -161,8 +160,9 @@ def collect_record(refs: Sequence[RunRef]) -> ReportRecord:
                 )
             if reader.info.state != "done":
                 found.cautions.append(
-                    f"{reader.info.id} is incomplete: {reader.info.state}, "
-                    f"{reader.info.reason or 'still being played'}"
+                    f"{reader.info.id} is not finished ({reader.info.state}, "
+                    f"{reader.info.reason or 'still being played'}), so its scores may still "
+                    "change"
                 )
             if place["task"] == "kieval":
                 found.spent += spending_by_role(run)
@@ -229,10 +229,13 @@ def compare_controls(found: ModelTable, suspect: str, control: str) -> list[Matc
         if len(set(asked.values())) > 1:
             said = ", ".join(f"{model} from {source}" for model, source in asked.items())
             raise UsageError(
-                f"--control {suspect}={control}: accuracies on {dataset} are not comparable "
-                f"({said}): run qa for both models"
+                f"--control {suspect}={control}: the accuracies of the two models on {dataset} "
+                f"are not comparable ({said}); run the task `qa` on {dataset} for both models"
             )
         both.append(compare_with_control(sides[0], sides[1]))
     if not both:
-        raise UsageError(f"--control {suspect}={control}: no dataset has results for both models")
+        raise UsageError(
+            f"--control {suspect}={control}: no dataset has results for both models; add runs of "
+            "both models on the same dataset"
+        )
     return both

@@ -121,7 +121,7 @@ def merge_entries(found: Iterable[Entry], newest: bool = False) -> list[Entry]:
             kept[key] = entry
             continue
         if set(entry.runs) & set(before.runs):
-            raise UsageError(f"run {entry.runs[0]} is given twice")
+            raise UsageError(f"run {entry.runs[0]} is given twice: name each run only once")
         if (
             comparable_facts(entry.signature) == comparable_facts(before.signature)
             and entry.fixed
@@ -134,10 +134,9 @@ def merge_entries(found: Iterable[Entry], newest: bool = False) -> list[Entry]:
             apart = describe_differences([before.signature, entry.signature])
             there = f"{' and '.join(before.runs)} and {' and '.join(entry.runs)}"
             raise UsageError(
-                f"{there} both measure {entry.model} on {entry.dataset} "
-                f"({entry.task}), with different settings: "
-                f"{apart or 'one used sequential stopping'}. "
-                "Leave one out, or use --newest to keep only the newest run"
+                f"{there} both measure {entry.model} on {entry.dataset} ({entry.task}), with "
+                f"different settings: {apart or 'one used sequential stopping'}. Leave one of "
+                "the runs out, or use --newest to keep only the newest run"
             )
     return list(kept.values())
 

@@ -157,8 +157,9 @@ def make_model_cell(
         name = "kieval_played" if measure == "kieval" else measure
         if name in figures:
             raise UsageError(
-                f"{scores.source} gives {measure}@{dataset} of {model}, but "
-                f"{entries[0].runs[0]} has measured it: remove it from the file"
+                f"{scores.source} has a value of {measure}@{dataset} for {model}, but run "
+                f"{entries[0].runs[0]} already measured this: remove that value from "
+                f"{scores.source}"
             )
         figures[name] = MeasuredMean(value)
     right = (
@@ -198,8 +199,8 @@ def find_cautions(entries: Sequence[Entry], cells: Sequence[ModelCell]) -> list[
         ]
         if apart := describe_differences(signatures):
             said.append(
-                f"{task} on {dataset}: models were measured with different settings, compare them "
-                f"with care: {apart}"
+                f"`{task}` on {dataset}: models were measured with different settings, so their "
+                f"scores may not be comparable ({apart})"
             )
     for dataset in dict.fromkeys(cell.dataset for cell in cells):
         sources = sorted(
@@ -210,9 +211,15 @@ def find_cautions(entries: Sequence[Entry], cells: Sequence[ModelCell]) -> list[
             for name in sources:
                 here = [each for each in cells if (each.dataset, each.source) == (dataset, name)]
                 by.append(f"{name} ({', '.join(each.model for each in here)})")
-            said.append(f"{dataset}: accuracies come from different sources: {', '.join(by)}")
+            said.append(
+                f"the accuracies on {dataset} come from different sources, so they may not be "
+                f"comparable: {', '.join(by)}"
+            )
     for model in dict.fromkeys(entry.model for entry in entries):
         names = sorted({entry.requested for entry in entries if entry.model == model})
         if len(names) > 1 and not all(name.startswith("bot/") for name in names):
-            said.append(f"{model} stands for different models in these runs: {', '.join(names)}")
+            said.append(
+                f"the alias {model} stands for different models in these runs "
+                f"({', '.join(names)}), but their scores are combined"
+            )
     return said

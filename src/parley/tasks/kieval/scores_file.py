@@ -54,14 +54,17 @@ def read_scores_file(path: str | Path) -> ScoresFile:
         )
     (_, header), *body = rows
     if "model" not in header:
-        raise UsageError(f"{path}, row 1: wanted a column `model`, found {', '.join(header)}")
+        raise UsageError(f"{path}, row 1: expected a column `model`, found {', '.join(header)}")
     if twice := sorted({name for name in header if header.count(name) > 1}):
-        raise UsageError(f"{path}, row 1: the column {twice[0]!r} appears twice")
+        raise UsageError(
+            f"{path}, row 1: the column {twice[0]!r} appears twice: remove one of them"
+        )
     found = ScoresFile(str(path))
     for at, row in body:
         if len(row) != len(header):
             raise UsageError(
-                f"{path}, row {at}: {plural(len(row), 'cell')}, but the header has {len(header)}"
+                f"{path}, row {at}: the row has {plural(len(row), 'cell')}, but the header has "
+                f"{len(header)}"
             )
         for model, column, value in parse_row(
             dict(zip(header, row, strict=True)), f"{path}, row {at}"
@@ -87,7 +90,8 @@ def parse_row(row: dict[str, str], where: str) -> Iterator[tuple[str, str, float
             value = math.nan
         if not math.isfinite(value):
             raise UsageError(
-                f"{where}: {column} must be a number, or empty if it is missing, not {text!r}"
+                f"{where}: column `{column}` must be a number, or empty if there is no value, "
+                f"not {text!r}"
             )
         yield model, column, value
 
@@ -103,12 +107,12 @@ def add_figure(found: ScoresFile, model: str, column: str, value: float, where: 
         return
     if measure not in MEASURES or not dataset:
         raise UsageError(
-            f"{where}: {column!r} is not a measure of a dataset: use accuracy@NAME, "
-            f"kieval@NAME or rounds@NAME"
+            f"{where}: the column {column!r} does not name a measure of a dataset: use "
+            "accuracy@NAME, kieval@NAME or rounds@NAME"
         )
     if not 0 <= value <= MEASURES[measure]:
         raise UsageError(
-            f"{where}: {column} of {model} must be "
+            f"{where}: `{column}` of {model} must be "
             f"{'0 to 100' if measure != 'rounds' else '0 or more'}, not {value:g}"
         )
     if (model, dataset, measure) in found.given:
