@@ -137,9 +137,9 @@ REWORDED = {
         r"verdicts on \1 were not verified: the audit does not run programs again"
     ),
     r"the seats of (\w+) began with different words: .* sat in each": (
-        r"the seats of \1 had different opening prompts, because the rule assigns them by "
-        "position; this is fair if every model held every position equally often (see the check "
-        "`balance`)"
+        r"the seats of \1 had different opening prompts, because the rule of the task assigns "
+        "prompts by position; this is fair if every model held every position equally often (see "
+        "the check `balance`)"
     ),
     r"who plays in a race is decided by its plan, which was checked": (
         "in a race the plan decides which models play; the plan was checked"
@@ -151,16 +151,19 @@ REWORDED = {
         "model-written code ran without a sandbox; a program could have changed this record"
     ),
     r"looked for questions that instruments are sure of: no model is measured by it": (
-        "only verified questions with its instruments, so it measures no model"
+        "only verified questions with its instruments (the unranked models), so it has no scores "
+        "and is left out"
     ),
     r"stopped by what it saw: its intervals hold at every look \((.*)\), and are wider": (
         r"used sequential stopping: its intervals are anytime-valid (\1) and wider than those of a "
         "fixed plan"
     ),
     r"the process ended without a word": "the process was killed or crashed",
-    r"is not complete: ": "is incomplete: ",
+    r"is not complete: (.*)$": r"is not finished (\1), so its scores may still change",
     r"still played": "still being played",
-    r"accuracies do not all come from the same source": "accuracies come from different sources",
+    r"^(.*): accuracies do not all come from the same source": (
+        r"the accuracies on \1 come from different sources, so they may not be comparable"
+    ),
     r"no verdict: (\d+) (models(?: of the reference set)?) with accuracy and score, at .* needed": (
         r"no verdict: at least 4 \2 with accuracy and score are needed, found \1"
     ),

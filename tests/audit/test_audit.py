@@ -404,7 +404,8 @@ def test_a_dictionary_that_is_not_there_or_another_one_is_told(chained, tmp_path
         assert found.breaches == []
         assert "works" in found.unchecked
         assert any(
-            "answers of the dictionary were not verified" in caution for caution in found.cautions
+            "answers from the reference work dictionary were not verified" in caution
+            for caution in found.cautions
         )
         own.write_text("海阔天空\n空前绝后")
         assert "a different version is installed" in audit_run(find_run(chained)).unchecked["works"]

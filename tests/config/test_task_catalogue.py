@@ -163,5 +163,5 @@ def test_two_parts_of_one_name_are_found_before_anything_is_played(game, tmp_pat
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(tmp_path)
         said = parley("run", path, "-m", "bot/null", cwd=tmp_path, env=env, code=1).err
-    assert "coin: two parts are named 'one'" in said
+    assert "coin: two parts of the task are named `one`" in said
     assert not (tmp_path / "runs").exists()

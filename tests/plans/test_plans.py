@@ -608,7 +608,7 @@ def test_every_part_of_a_result_has_its_table(tmp_path):
         cwd=tmp_path,
     )
     for part, said in {
-        "pairs": "a − b", "roles": "mean players 1", "positions": "mean over all positions",
+        "pairs": "difference", "roles": "mean players 1", "positions": "mean over all positions",
         "ratings": "one side can win",
         "stability": "target", "results": "widest half-width",
     }.items():  # fmt: skip

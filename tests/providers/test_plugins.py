@@ -104,7 +104,7 @@ def test_a_provider_named_like_one_of_parleys_own_is_refused_and_so_are_two_of_o
     installed(WHOLE)
     assert providers.make_provider("mine", "m", {}).name == "m"
     installed(WHOLE)
-    with pytest.raises(UsageError, match="several packages provide it"):
+    with pytest.raises(UsageError, match="several packages provide a provider of that name"):
         providers.make_provider("mine", "m", {})
 
 

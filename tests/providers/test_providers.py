@@ -905,7 +905,7 @@ def test_being_told_to_wait_for_more_than_a_moment_is_told_once(monkeypatch, wai
             now[0] += max(seconds, 2)
 
     asyncio.run(whole())
-    said = "m-1 is rate limited (HTTP 429: slow down): Parley sends fewer requests at a time"
+    said = "m-1 is rate limited (HTTP 429: slow down): Parley now sends fewer requests at a time"
     assert listening.told == [said] * times
 
 
@@ -1114,7 +1114,7 @@ def test_a_provider_may_be_asked_from_one_event_loop_after_another():
         (sent({"error": {"code": "insufficient_quota"}}, 429), "check the account's credit"),
         (
             sent(b"", 307, Location="http://elsewhere/v1"),
-            "it redirects to http://elsewhere/v1",
+            "the endpoint redirects to http://elsewhere/v1",
         ),
         ({"error": {"message": "no such model", "code": 404}}, "no such model"),
     ],

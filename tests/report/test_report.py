@@ -117,7 +117,7 @@ def test_table_5_comes_out_of_table_2(tmp_path):
         ("model,x\na,1,2\n", "row 2: 3 cells, but the header has 2"),
         (
             "model,x\n\na,one\n",
-            "row 3: x must be a number, or empty if it is missing, not 'one'",
+            "row 3: column `x` must be a number, or empty if there is no value, not 'one'",
         ),
         ("model,x\na,nan\n", "row 2: x must be a number"),
         ("model,x\n,1\n", "row 2: the name of the model is empty"),
@@ -477,7 +477,7 @@ def test_every_task_has_a_page(tmp_path):
         checked(found.report(tmp_path / "page.html").read_text(encoding="utf-8")).words
     )
     assert found.data["results"][0]["signature"] in words
-    assert "a − b" in words
+    assert "difference" in words
     with pytest.raises(UsageError, match=r"need runs of kieval and qa, found runs of public_goods"):
         build_report([found.ref], ReportOptions(reference=["a"]))
     with pytest.raises(UsageError, match="given twice"):

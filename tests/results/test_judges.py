@@ -3,13 +3,14 @@ models, ends of games."""
 
 import csv
 import re
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
 import orjson
 import pytest
 
-from parley import Paragraph, run
+from parley import Amount, Metric, Paragraph, Role, Task, Vote, Votes, run
 from parley.statistics.correlation import blocked_correlation
 from parley.tasks._common.writer_editor import is_ending
 from parley.tasks.translation import Translation
@@ -72,6 +73,48 @@ def test_every_judge_that_was_seated_is_shown_with_what_it_was_asked_for(tmp_pat
         for row in found.data["judges"]["panel"]
         if row["votes"]
     )
+
+
+@dataclass(frozen=True)
+class Haggle(Task):
+    """Each judge rates only the roles that `rated` has at the judge's number."""
+
+    rated: tuple[str, ...] = ("seller",)
+    roles = {"seller": Role(), "buyer": Role(), "judge": Role(1, 2, instrument=True)}
+
+    async def play(self, referee, seller, buyer, judge):
+        sides = {"seller": seller, "buyer": buyer}
+        said = await referee.ask(judge, "Rate.", expect=Amount("score", 1, 10), default=None)
+        votes = {
+            each: None if said[each] is None else {sides[role]: Vote(said[each])}
+            for each, role in zip(judge, self.rated, strict=True)
+        }
+        referee.note(Votes(votes))
+        return {seat: {"judge": 5.0} for seat in (seller, buyer)}
+
+    def metrics(self, seats):
+        return [Metric("judge", 1, 10, epsilon=0.25, judged=True)]
+
+
+@pytest.mark.parametrize(
+    ("judges", "rated", "missing", "panel"),
+    [
+        ({"x": "7"}, ("seller",), 0, {("x", "seller")}),
+        ({"x": "7", "y": "3"}, ("seller", "buyer"), 0, {("x", "seller"), ("y", "buyer")}),
+        ({"x": "7", "y": "?"}, ("seller", "seller"), 2, {("x", "seller"), ("y", "seller")}),
+        ({"x": "?"}, ("seller",), 2, {("x", "seller"), ("x", "buyer")}),
+    ],
+)
+def test_a_role_that_a_judge_does_not_rate_is_not_missing(tmp_path, judges, rated, missing, panel):
+    found = run(
+        Haggle(rated=rated),
+        models={"a": saying("1"), "b": saying("2")},
+        roles={"judge": {name: saying(text) for name, text in judges.items()}},
+        store=tmp_path,
+    )
+    assert found.data["judges"]["incomplete"] == {"matches": missing, "of": 2}
+    assert {(row["judge"], row["role"]) for row in found.data["judges"]["panel"]} == panel
+    assert ("votes are missing" in found.render()) == bool(missing)
 
 
 def test_one_model_in_two_seats_is_told_from_agreement(tmp_path):

@@ -58,8 +58,8 @@ def test_a_game_in_one_file_brings_a_part_a_table_and_a_figure(tmp_path):
 def test_what_a_part_computed_is_shown_where_its_task_is_not_installed(hunt):
     shown = command("show", "hunt", "--part", "trust", cwd=hunt).out
     assert "stag_share" in shown
-    assert "stored in the file by stag_hunt" in shown
-    assert "not covered by a digest" in shown
+    assert "stored in the run's file by the task `stag_hunt`" in shown
+    assert "no digest covers them" in shown
     rows = command("show", "hunt", "--part", "trust", "--format", "csv", cwd=hunt).out
     assert rows.startswith("alias,round,stag_count")
     data = command("show", "hunt", "--json", cwd=hunt).json
@@ -146,9 +146,13 @@ class Broken(Scribe):
 def test_a_part_that_fails_is_named_and_leaves_the_result(tmp_path):
     result = parley.run(Broken(), {"a": lambda view: "x", "b": lambda view: "xy"}, store=tmp_path)
     assert [row["mean"] for row in result.data["results"][:2]] == [1, 2]
-    assert "part broken could not be computed: ZeroDivisionError" in "\n".join(result.remarks())
+    assert "part `broken` of the result could not be computed: ZeroDivisionError" in "\n".join(
+        result.remarks()
+    )
     for form in ("text", "csv"):
-        with pytest.raises(parley.ParleyError, match="'broken' could not be computed"):
+        with pytest.raises(
+            parley.ParleyError, match="part `broken` of the result could not be computed"
+        ):
             result.render(form, "broken")
 
 
@@ -185,7 +189,9 @@ def test_a_part_that_cannot_be_shown_does_not_cost_the_result(tmp_path):
     assert result.data["run"]["state"] == "done"
     result.report(tmp_path / "page.html")
     for name, form in (("bad_tables", "text"), ("bad_rows", "csv")):
-        with pytest.raises(parley.ParleyError, match=f"'{name}' could not be computed"):
+        with pytest.raises(
+            parley.ParleyError, match=f"part `{name}` of the result could not be computed"
+        ):
             Result(result.path, task=BadlyDrawn).render(form, name)
 
 
@@ -224,9 +230,11 @@ def test_a_part_that_returns_something_else_is_named(tmp_path):
         result = Result(played.path, task=Mistaken)
         if "figures" in wrong:
             assert result.figures(name) == []
-            assert "wanted a list of" in result.failures[name]
+            assert "expected a list of" in result.failures[name]
         else:
-            with pytest.raises(parley.ParleyError, match=f"'{name}' could not be computed"):
+            with pytest.raises(
+                parley.ParleyError, match=f"part `{name}` of the result could not be computed"
+            ):
                 result.render("csv" if "rows" in wrong else "text", name)
 
 
@@ -268,7 +276,7 @@ def test_parts_with_one_name_are_refused():
         return Part(name, "x", tuple[Vote, ...], lambda run: (), tables=lambda f, s: [])
 
     kind = type("Twice", (Scribe,), {"parts": (part("a"), part("a"))})
-    with pytest.raises(TaskError, match="two parts are named 'a'"):
+    with pytest.raises(TaskError, match="two parts of the task are named `a`"):
         parts_of_task(kind)
     assert declared_parts(Task) == ()
     with pytest.raises(TaskError, match="must contain parley"):
@@ -276,7 +284,7 @@ def test_parts_with_one_name_are_refused():
 
 
 def test_a_type_that_cannot_be_published_is_refused_when_the_part_is_declared():
-    with pytest.raises(TaskError, match="a result cannot hold"):
+    with pytest.raises(TaskError, match="the result of a part cannot hold"):
         Part("sets", "x", tuple[set, ...], lambda run: (), tables=lambda f, s: [Table([], [])])
 
 
@@ -362,7 +370,7 @@ class Count(Note, kind="scribe.count"):
 @pytest.mark.parametrize("number", ["three", 3.5, None, float("nan")])
 def test_a_note_that_does_not_hold_what_its_class_declares_fails_where_it_is_written(number):
     hand = ByHand(Scribe())
-    with pytest.raises(TaskError, match="number: wanted int"):
+    with pytest.raises(TaskError, match="number: expected a whole number"):
         hand.referee.note(Count(number))
 
 
@@ -388,6 +396,22 @@ def test_a_stored_part_of_several_lists_keeps_them_apart_in_csv(hunt):
         connection.execute("UPDATE part_results SET data = ?", (data,))
         connection.commit()
     assert Result(path).render("csv", "trust").splitlines() == ["n,list,alias", "7,,", "1,rows,a"]
+
+
+def test_a_stored_table_is_rounded_and_leaves_out_empty_columns(hunt):
+    (path,) = (hunt / "runs").glob("*.parley")
+    rows = [
+        {"alias": "a", "share": 0.3206246938899742, "high": 1234.56, "low": None, "p": 1e-200},
+        {"alias": "b", "share": None, "high": 0.0, "low": None, "p": -0.00316},
+    ]
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("UPDATE part_results SET data = ?", (json.dumps(rows),))
+        connection.commit()
+    result = Result(path)
+    (table,) = result.tables("trust")
+    assert table.header == ["alias", "share", "high", "p"]
+    assert table.rows == [["a", "0.321", "1235", "1e-200"], ["b", "–", "0.0", "-0.00316"]]
+    assert "0.3206246938899742" in result.render("csv", "trust")
 
 
 STEERING = "\x1b[2J\x1b]0;owned\x07\u202eevil\nline"

@@ -78,7 +78,7 @@ def test_a_record_of_another_question_is_refused():
     other.effects = tape.effects
     with pytest.raises(
         ReplayError,
-        match="after round 1: the script asks for another question to dictionary",
+        match="after round 1: the task asks for a different question to dictionary",
     ):
         play(Naming(), says("cow", "dog"), record=other, works=WORKS)
 

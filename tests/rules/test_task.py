@@ -319,7 +319,7 @@ def test_two_parts_of_one_name_are_found_when_the_class_is_made():
     class Part:
         name = "trust"
 
-    with pytest.raises(TaskError, match="Made: two parts are called 'trust'"):
+    with pytest.raises(TaskError, match="Made: two parts of the result are called 'trust'"):
         define(parts=(Part(), Part()))
 
 

@@ -296,8 +296,8 @@ def test_verdicts_that_could_be_forged_are_counted(tmp_path):
     result = run(CodeReview(rounds=1), bots, items=[ADD, handed], store=tmp_path)
     assert result.data["programs"] == {"run": 4, "inside": 2}
     assert (
-        "2 of 4 programs were judged inside their own process, where a program can forge "
-        "its verdict" in result.remarks()
+        "2 of 4 programs were judged inside the process of the program itself, where the program "
+        "can forge its verdict" in result.remarks()
     )
     assert (
         "inside" not in run("public_goods", ["bot/random", "bot/altruist"], store=tmp_path).render()

@@ -117,7 +117,9 @@ def test_a_role_can_be_looked_at_alone():
 
 
 def test_the_wrong_order_is_refused_with_a_table():
-    with pytest.raises(AssertionError, match=r"100\.0% of runs find the opposite") as wrong:
+    with pytest.raises(
+        AssertionError, match=r"100\.0% of the runs find the opposite order"
+    ) as wrong:
         check_planted(
             PublicGoods(rounds=1), ["bot/altruist", "bot/random", "bot/free-rider"], runs=50
         )

@@ -15,7 +15,13 @@ from typing import Any, ClassVar, Literal, Self, Union, get_args, get_origin, ge
 from parley.errors import TaskError
 from parley.rules.pool import Seat
 
-PLAIN = (str, int, float, bool, NoneType)
+PLAIN = {
+    str: "text",
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+    NoneType: "null",
+}
 
 
 class Note:
@@ -132,18 +138,20 @@ def decode(value: Any, kind: Any, where: str) -> Any:
         return value
     if kind in PLAIN:
         if type(value) is not kind:
-            raise ValueError(f"{where}: expected {kind.__name__}, found {value!r:.80}")
+            raise ValueError(f"{where}: expected {PLAIN[kind]}, found {value!r:.80}")
         return value
     origin, inner = get_origin(kind), get_args(kind)
     if origin in (Union, UnionType):
         return decode_union(value, inner, where)
     if origin is Literal:
         if value not in inner:
-            raise ValueError(f"{where}: expected one of {inner}, found {value!r:.80}")
+            raise ValueError(
+                f"{where}: expected one of {', '.join(map(repr, inner))}, found {value!r:.80}"
+            )
         return value
     if is_dataclass(kind) and isinstance(kind, type):
         if not isinstance(value, Mapping):
-            raise ValueError(f"{where}: expected {kind.__name__}, found {value!r:.80}")
+            raise ValueError(f"{where}: expected an object ({kind.__name__}), found {value!r:.80}")
         missing = [
             each.name
             for each in fields(kind)
