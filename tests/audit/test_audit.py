@@ -349,7 +349,7 @@ def test_a_bound_that_was_never_set_is_a_breach(tmp_path):
     (wrong,) = audit_run(
         find_run(planted(result.path, tmp_path, "UPDATE runs SET stop_status = 'plan_complete'"))
     ).breaches
-    assert "marked as plan_complete, but its plan has not ended" in wrong.detail
+    assert "has the status `plan_complete`, but its plan has not ended" in wrong.detail
 
 
 def test_masked_claims_are_listed_and_no_breach(paid, tmp_path):

@@ -112,7 +112,7 @@ def test_table_5_comes_out_of_table_2(tmp_path):
     ("text", "said"),
     [
         ("", "is empty"),
-        ("name,x\na,1\n", "row 1: wanted a column `model`, found name, x"),
+        ("name,x\na,1\n", "row 1: expected a column `model`, found name, x"),
         ("model,x,x\na,1,2\n", "row 1: the column 'x' appears twice"),
         ("model,x\na,1,2\n", "row 2: 3 cells, but the header has 2"),
         (
@@ -151,7 +151,9 @@ def test_a_file_neither_contradicts_a_run_nor_names_strangers(tmp_path):
     with pytest.raises(UsageError, match=r"'unknwn'; did you mean 'known'"):
         build_model_table([entry("known")], read_scores_file(tmp_path / "s.csv"))
     (tmp_path / "s.csv").write_text("model,kieval@mmlu\na,50\n")
-    with pytest.raises(UsageError, match="gives kieval@mmlu of a, but r1 has measured it"):
+    with pytest.raises(
+        UsageError, match="has a value of kieval@mmlu for a, but run r1 already measured this"
+    ):
         build_model_table([entry()], read_scores_file(tmp_path / "s.csv"))
     (tmp_path / "s.csv").write_text("model,accuracy@mmlu\na,50\n")
     (cell,) = build_model_table([entry()], read_scores_file(tmp_path / "s.csv")).cells
@@ -239,7 +241,7 @@ def test_where_an_accuracy_comes_from_is_said():
     found = build_model_table([entry(), entry(run="r2", task="qa"), entry("b", run="r3")])
     assert {cell.model: cell.source for cell in found.cells} == {"a": BENCHMARK, "b": FIRST}
     assert (
-        "accuracies come from different sources: benchmark (a), first answers (b)"
+        "different sources, so they may not be comparable: benchmark (a), first answers (b)"
         in found.cautions[-1]
     )
 
@@ -259,7 +261,7 @@ def test_a_report_on_benchmarks_alone_has_no_columns_for_interviews():
 def test_models_that_were_not_measured_alike_come_with_a_caution():
     found = build_model_table([entry(), entry("b", signature="s|matches:2|x:2")])
     assert (
-        "models were measured with different settings, compare them with care: x:1 versus x:2"
+        "with different settings, so their scores may not be comparable (x:1 versus x:2)"
         in found.cautions[0]
     )
 
@@ -277,7 +279,7 @@ def test_a_control_is_measured_as_its_suspect_is():
     found = build_model_table([entry(), entry(run="r2", task="qa"), entry("b", run="r3")])
     with pytest.raises(
         UsageError,
-        match=r"are not comparable \(a from a benchmark, b from first answers\): run qa for both",
+        match=r"are not comparable \(a from a benchmark, b from first answers\); run the task `qa`",
     ):
         compare_controls(found, "a", "b")
     given = build_model_table([entry(), replace(entry("b"), dataset="arc")])
@@ -659,7 +661,10 @@ def test_faults_of_the_command_are_told(fleet):
     looked = next(
         path.name for path in (fleet / "runs").glob("qa-*") if path.name not in answers(fleet)
     )
-    assert "it measures no model" in command("report", "talks", f"runs/{looked}", cwd=fleet).out
+    assert (
+        "it has no scores and is left out"
+        in command("report", "talks", f"runs/{looked}", cwd=fleet).out
+    )
     for wish, said in (
         (("--control", "c7=nobody"), "unknown model 'nobody'"),
         (("--control", "c7"), "--control needs KEY=VALUE"),

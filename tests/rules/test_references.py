@@ -85,7 +85,7 @@ def test_a_record_of_another_question_is_refused():
 
 def test_questions_that_nothing_answers_are_the_tasks_fault():
     with pytest.raises(
-        TaskError, match=r"naming: unknown work of reference 'atlas'; available: dictionary"
+        TaskError, match=r"naming: unknown reference work 'atlas'; available: dictionary"
     ):
         play(Naming(work="atlas"), says("cat"), works=WORKS)
     with pytest.raises(

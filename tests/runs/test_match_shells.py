@@ -122,7 +122,7 @@ def test_a_match_begins_anew_where_its_commands_give_something_else(task, tmp_pa
 def test_shells_want_bubblewrap():
     sandbox = Sandbox("docker")
     try:
-        with pytest.raises(SandboxError, match="needs the sandbox bubblewrap"):
+        with pytest.raises(SandboxError, match="needs `--sandbox bubblewrap`"):
             asyncio.run(sandbox.execute({"kind": "shell", "shell": "x", "do": "close"}))
     finally:
         sandbox.close()

@@ -189,7 +189,7 @@ def test_votes_that_come_or_change_later_change_nothing(tmp_path):
     with read_run(result.ref) as reader, open_verdict_votes(result.ref) as votes:
         place = list_open_places(reader)[0]
         cast_verdict(votes, reader, place, "ann", "no")
-        with pytest.raises(UsageError, match="Ann has voted no on match 1"):
+        with pytest.raises(UsageError, match="Ann has already voted no on match 1"):
             cast_verdict(votes, reader, place, "Ann", "yes")
         assert cast_verdict(votes, reader, place, "ANN", "yes", change=True) == "changed"
         assert cast_verdict(votes, reader, place, "ann", "yes") == "same"

@@ -225,7 +225,7 @@ def test_where_a_rule_cannot_end_the_score_is_missing(tmp_path):
 
 def test_an_instrument_that_contestants_hear_cannot_be_replaced(tmp_path):
     first = essay(tmp_path, editor={"editor": lambda view: "Shorter."})
-    with pytest.raises(ParleyError, match="another text than on record"):
+    with pytest.raises(ParleyError, match="differs from the recorded prompt"):
         rejudge(
             first.path, {"editor": {"other": lambda view: "Longer."}}, task=Essay(), store=tmp_path
         )
@@ -237,7 +237,7 @@ def test_a_reply_that_was_tampered_with_is_not_judged(tmp_path):
         connection.execute(
             "UPDATE calls SET content = 'Better.' WHERE seat = 'editor' AND match = 2"
         )
-    with pytest.raises(ParleyError, match="another text than on record"):
+    with pytest.raises(ParleyError, match="differs from the recorded prompt"):
         rejudge(first.path, {"judge": {"j": marking(3)}}, task=Essay(), store=tmp_path)
 
 
@@ -438,7 +438,7 @@ def test_prompts_of_judges_may_change_and_others_may_not(translated, tmp_path):
         "--prompt",
         f"translation.review={mine}",
     )
-    assert "another text than on record" in command(*wish, cwd=translated, code=1).err
+    assert "differs from the recorded prompt" in command(*wish, cwd=translated, code=1).err
 
 
 def test_what_was_taken_over_and_changed_afterwards_is_a_breach(translated):

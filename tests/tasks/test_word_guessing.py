@@ -761,7 +761,7 @@ def test_scores_from_elsewhere_are_correlated_by_rank(tmp_path):
         ("alias,mmlu\na,high\n", "row 1: mmlu must be a number, not 'high'"),
         ("alias,mmlu\na,nan\n", "row 1: mmlu must be a number"),
         ("alias,mmlu\na,1\na,2\n", "row 2: the model a already has scores in .*row 1"),
-        ("who,mmlu\na,1\n", "row 1: wanted a column `alias`"),
+        ("who,mmlu\na,1\n", "row 1: expected a column `alias`"),
         ("alias\na\n", "at least one column of scores"),
     ],
 )
