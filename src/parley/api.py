@@ -218,7 +218,8 @@ async def watch(progress: bool | OnEvent, play: Play) -> RunOutcome:
     if watched.failure is not None:
         reason = f" ({ending.reason})" if ending.reason else ""
         watched.failure.add_note(
-            f"the progress callback raised this; the run is {ending.state}{reason} and is stored "
+            f"the function given as `progress` raised this error; the run is "
+            f"{ending.state}{reason} and is stored "
             f"in {ending.ref.location}"
         )
         raise watched.failure
@@ -246,7 +247,8 @@ def result_of(ending: RunOutcome) -> Result:
         assert isinstance(ending.fault, ParticipantError)
         raise ending.fault.with_message(
             f"{ending.fault}; the matches played so far are in {ending.ref.location}: fix the "
-            "code, then continue with parley.resume (with task=… for a bot in the task's file)"
+            "code, then continue with parley.resume (pass task=… if the code is a bot in the "
+            "task's file)"
         ) from find_root_cause(ending.fault) or ending.fault
     return Result(ending.ref, look_up=PriceList().find, task=ending.task)
 

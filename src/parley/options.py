@@ -64,15 +64,15 @@ class StoredOptions:
     )
     adversary: str | None = option(
         None,
-        "Set an unranked opponent for every model to play against (plan versus).",
+        "Set an unranked opponent for every model to play against (only `--plan versus`).",
         group="plan",
         metavar="[ALIAS=]PROVIDER/NAME",
         wanted="an alias",
     )
     seats: int | None = option(
         None,
-        "Set the number of seats per match, if the task leaves it open (plans cycles, race, "
-        "round_robin).",
+        "Set the number of seats per match, if the task allows several numbers (only `--plan "
+        "cycles`, `race` and `round_robin`).",
         group="plan",
         minimum=1,
     )
@@ -85,7 +85,8 @@ class StoredOptions:
     )
     max_blocks: int | None = option(
         None,
-        "Play at most N blocks in a run with a stopping rule.",
+        "Play at most N blocks (a block: all matches on one item or repeat) in a run with a "
+        "stopping rule.",
         group="limits",
         yaml=("stop", "max_blocks"),
         minimum=1,
@@ -143,11 +144,12 @@ class RunOptions(StoredOptions):
         False,
         "Play until every confidence interval is narrow enough.",
         group="stopping",
-        not_in_file="the key `stop` means this",
+        not_in_file="use the key `stop` instead",
     )
     half_width: float | None = option(
         None,
-        "Set the half-width that intervals must reach, in the metric's units; in a race, the "
+        "Set the half-width that confidence intervals must reach, in the metric's units; in a "
+        "race, the "
         "smallest difference to decide.",
         group="stopping",
         yaml=("stop", "half_width"),
@@ -172,7 +174,7 @@ class RunOptions(StoredOptions):
     )
     top: int | None = option(
         None,
-        "Decide only the first K places (plan race).",
+        "Decide only the first K places (only `--plan race`).",
         group="stopping",
         yaml=("stop", "top"),
         minimum=1,

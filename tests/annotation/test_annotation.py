@@ -643,7 +643,7 @@ def test_results_count_everything(place):
     for what, count in (
         ("conflicts", 3),
         ("conflicts settled for the higher score", 1),
-        ("conflicts settled against it", 1),
+        ("conflicts settled for the lower score", 1),
         ("conflicts not settled yet", 1),
     ):
         assert re.search(rf"^{what} +{count}$", shown.out, re.MULTILINE)
@@ -673,7 +673,7 @@ def test_the_terminal_takes_votes_skips_stops_and_goes_on(place):
     assert "t (tie)" not in first.stderr
     second = terminal(place, "Ann", "B\nt\nA\nA\n")
     assert "3 left" in second.stderr.splitlines()[0]
-    assert "no pairs are left for you" in second.stderr
+    assert "You have voted on all your pairs" in second.stderr
     assert {number: by["ann"] for number, by in given_votes(place).items()} == {
         1: "A",
         2: "B",

@@ -264,7 +264,7 @@ def test_without_the_task_what_needs_no_rule_is_still_found_and_the_rest_is_told
     assert any("scores were not verified" in caution for caution in found.cautions)
     out = command("audit", tmp_path / "planted.parley", cwd=tmp_path).out
     assert re.search(r"plan +not checked +–", out)
-    assert out.splitlines()[-1].startswith("verdict: no breach found in ")
+    assert out.splitlines()[-1].startswith("verdict: no breach found (")
     assert "; 2 checks could not run: replay, plan (the task or its" in out.splitlines()[-1]
     for change, kind in (
         ("DELETE FROM violations WHERE match = 2 AND kind = 'identity'", "anonymity"),

@@ -265,7 +265,7 @@ def test_the_command_prints_the_digest_and_compares_it(tmp_path):
     played = command("run", "public_goods", *models, cwd=tmp_path)
     digest = played.err.split("digest ")[1].partition(":")[0]
     assert len(digest) == 64
-    printed = shlex.split(played.err.split("the record is unchanged: ")[1].splitlines()[0])
+    printed = shlex.split(played.err.split("the record is unchanged with: ")[1].splitlines()[0])
     at = printed.index("audit")  # before it: how this program was called
     command(*printed[at:], cwd=tmp_path)
     other = command("audit", "last", "--digest", "0" * 64, cwd=tmp_path, code=5)

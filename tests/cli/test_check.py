@@ -63,7 +63,7 @@ def test_a_run_goes_on_after_its_bot_was_mended_and_not_under_another_rule(tmp_p
     assert "--task ./coin.py" in done.err
     game.write_text(source.replace("HALF", "'5'").replace("players, 1)", "players, 0)"))
     assert (
-        "if its rule has changed, start a new run"
+        "if the rule of the task has changed, start a new run"
         in parley("resume", "first", cwd=tmp_path, code=2).err
     )
     done = parley("resume", "first", "--task", "./coin.py", cwd=tmp_path, code=None)

@@ -119,7 +119,7 @@ def test_a_match_that_was_broken_off_is_listed_with_its_reason(tmp_path):
         (("--seat", "Player 1"), "--seat needs a match number"),
         (("1", "--seat", "Playr 1"), "did you mean 'Player 1'"),
         (("1", "--format", "csv"), "a match is printed as text, or as JSON by --json"),
-        (("1", "--part", "pairs"), "--part prints a part of the results"),
+        (("1", "--part", "pairs"), "--part prints one part of the results"),
         (("--matches", "--metrics", "all"), "--metrics only works for the main table"),
     ],
 )

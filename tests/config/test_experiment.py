@@ -369,7 +369,7 @@ models:
             "kind: suite\n",
             ["line 1", "kind", "does not support suites of experiments"],
         ),
-        ("kind: [a]\n", ["line 1", "expected kind: experiment or kind: task, found a list"]),
+        ("kind: [a]\n", ["line 1", "expected `kind: experiment` or `kind: task`, found a list"]),
         (
             f"{HEAD}stop: {{half_width: -3}}\n",
             ["line 3", "stop", "half_width", "expected a number above 0", "found -3"],

@@ -103,7 +103,9 @@ def test_a_default_that_no_model_takes_is_refused_with_its_line(here):
     with pytest.raises(UsageError, match=r"line 1: defaults.temprature: .*did you mean 'temperat"):
         default_options()
     (here / "models.yaml").write_text("defaults: 3\na: {model: bot/null}\n")
-    with pytest.raises(UsageError, match="expected OPTION: VALUE for all models, found 3"):
+    with pytest.raises(
+        UsageError, match="expected `OPTION: VALUE` with options for all models, found 3"
+    ):
         default_options()
     (here / "models.yaml").write_text("models: {a: {model: bot/null}}\ndefaults: {rpm: 3}\n")
     assert default_options() == {"rpm": 3}
@@ -155,7 +157,7 @@ def test_files_of_another_kind_say_what_they_are(here):
     with pytest.raises(UsageError, match="this is an experiment, not a task: run it with"):
         library.run(Experiment("e.yaml").configured_task())
     (here / "t.yaml").write_text("kind: task\nname: poem\nmodels: [a]\n")
-    with pytest.raises(UsageError, match=r"line 3: models: only an experiment has this key"):
+    with pytest.raises(UsageError, match=r"line 3: models: this key belongs in an experiment"):
         read_experiment("t.yaml")
     (here / "models.yaml").write_text("kind: experiment\ntask: public_goods\n")
     with pytest.raises(UsageError, match="kind: experiment and is not a list of models"):

@@ -136,7 +136,7 @@ def test_an_installed_task_is_found_and_never_replaces_one_of_ours(installed):
     _, faults = installed_tasks()
     assert faults == [
         "the task public_goods of package pack-public_goods is ignored, because Parley has a task "
-        "of that name: rename it in the package"
+        "of that name: rename the task in the package"
     ]
 
 

@@ -311,7 +311,7 @@ def test_a_task_file_without_its_kind_is_told_what_to_say(file, kind):
         ),
         (
             TEXT + ITEMS + "metric: bleu\n",
-            "line 14: metric: bleu needs items with a field reference, and the key language",
+            "line 14: metric: bleu needs items with a field `reference`, and the key `language`",
         ),
         (
             TEXT + ITEMS + "metric: nowhere:to\n",
@@ -320,7 +320,7 @@ def test_a_task_file_without_its_kind_is_told_what_to_say(file, kind):
         (TEXT + ITEMS + "  - {id: fog, subject: fog}\n", r"line 14: items\[2\]: .*no reference"),
         (
             TEXT + ITEMS + "  - {id: a, subject: b, reference: c, extra: d}\n",
-            r"line 14: items\[2\]: the earlier items have no field extra",
+            r"line 14: items\[2\]: the earlier items have no field `extra`",
         ),
         (
             TEXT + "items:\n  - {said: x}\n",
@@ -341,7 +341,10 @@ def test_a_task_file_without_its_kind_is_told_what_to_say(file, kind):
             r"line 12: items\[0\]\.subject: expected a string or a number, found a list",
         ),
         (TEXT + "items:\n  - {subject: }\n", r"line 12: items\[0\]: item 1: no subject"),
-        (TEXT.replace("kind: task", "kind: tsk"), "line 1: kind: expected kind: task, found 'tsk'"),
+        (
+            TEXT.replace("kind: task", "kind: tsk"),
+            "line 1: kind: expected `kind: task`, found 'tsk'",
+        ),
         (TEXT.replace("kind: task\n", ""), "line 1: kind is missing: expected kind: task"),
         (
             TEXT.replace("  review:", "  reviev:"),
@@ -351,7 +354,7 @@ def test_a_task_file_without_its_kind_is_told_what_to_say(file, kind):
             TEXT + ITEMS.replace("id: snow", "id: rain"),
             r"line 13: items\[1\]: .*line 12 .*id 'rain'",
         ),
-        (TEXT, r"line 6: prompts\.write: .*subject.*add items or fields"),
+        (TEXT, r"line 6: prompts\.write: .*subject.*add `items` or `fields`"),
         (TEXT + "vote: most\n", "line 11: vote: expected mean or median, found 'most'"),
         (
             TEXT.replace("  critic: was it true?", "  critic: true in {number}?") + ITEMS,

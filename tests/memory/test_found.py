@@ -21,9 +21,9 @@ WANTED = {
         ([(0, 0.0), (1, 0.0), (2, 0.0)], "3 texts for one query, more than k=2", {}),
         ([(0, float("nan"))], "a distance of nan", {}),
         ([(0, 0.2), (1, 0.1)], "not sorted by distance", {}),
-        ([(0, 0.0)], "that mask or scope excludes", {"mask": True}),
-        ([(1, 0.0)], "that mask or scope excludes", {"scope": "subject"}),
-        ([(0, 0.0)], "that mask or scope excludes", {"scope": "other"}),
+        ([(0, 0.0)], "that `mask` or `scope` excludes", {"mask": True}),
+        ([(1, 0.0)], "that `mask` or `scope` excludes", {"scope": "subject"}),
+        ([(0, 0.0)], "that `mask` or `scope` excludes", {"scope": "other"}),
     ],
 )
 def test_what_cannot_have_been_found_is_refused(near, said, more):

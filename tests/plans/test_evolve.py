@@ -44,13 +44,16 @@ def shape(plan):
         ({"rounds": "many"}, "evolve.rounds must be a whole number"),
         ({"scope": "subjects"}, "did you mean 'subject'"),
         ({"window": 4, "rounds": 2}, "leave one of them out"),
-        ({"success": "accuracy=1"}, "success must be METRIC>=X"),
-        ({"held_out": 1}, "held_out must be less than 1"),
+        ({"success": "accuracy=1"}, "`success` must be METRIC>=X"),
+        ({"held_out": 1}, "`held_out` must be less than 1"),
         ({"controls": "perhaps"}, "evolve.controls must be true or false"),
         ({"arms": {"a/b": {}}}, "the name of an arm may contain only letters"),
         ({"arms": ["a"]}, "must give the settings of each arm under its name"),
         ({"arms": {"near": {"scop": "subject"}}}, "key of evolve.arms.near: 'scop'"),
-        ({"arms": {"masked": {}}, "controls": True}, "controls=true adds an arm 'masked' itself"),
+        (
+            {"arms": {"masked": {}}, "controls": True},
+            "controls=true already adds an arm called 'masked'",
+        ),
     ],
 )
 def test_what_cannot_be_meant_is_refused_with_the_nearest_name(given, said):

@@ -532,7 +532,7 @@ def test_resume_raises_bounds_only_where_there_are_some(tmp_path):
         (["--half-width", "1"], "add --until-stable or --plan race"),
         (["--max-blocks", "5"], "add --until-stable or --plan race"),
         (["--until-stable", "--top", "2"], "add --plan race"),
-        (["--until-stable", "--plan", "race"], "cannot be combined with a race"),
+        (["--until-stable", "--plan", "race"], "cannot be combined with `--plan race`"),
         (["--until-stable", "--repeats", "5"], "use --max-blocks N"),
         (["--until-stable", "--target", "these_items"], "has no items"),
         (["--until-stable", "--half-width", "-1"], "above 0"),
@@ -761,7 +761,7 @@ def test_drift_is_said_wherever_the_run_is_shown(tmp_path):
         rounds=1,
     )
     assert result.data["run"]["stop"]["status"] == "drift"
-    assert "drift: blocks of" in result.render()
+    assert "drift: the scores of" in result.render()
     assert "blocks of a model contradict each other (drift)" in result.render()
 
 

@@ -253,7 +253,7 @@ def test_an_excluded_model_keeps_its_place_in_tables_and_is_never_called(tmp_pat
         "--exclude",
         "j",
     )
-    assert "is excluded and also used as an instrument" in command(*both, cwd=tmp_path, code=2).err
+    assert "is in --exclude, but also plays the role" in command(*both, cwd=tmp_path, code=2).err
 
 
 def test_ends_of_games_are_counted_by_seat(tmp_path):

@@ -42,8 +42,8 @@ def prepared(task, prompts, **params):
 def test_a_variable_that_is_left_out_is_told_and_no_error():
     ready = prepared("public_goods", {"public_goods.turn": "Round {number}: how many?"})
     assert (
-        "the replacement of prompt public_goods.turn does not use {endowment}, {rounds}"
-        in ready.cautions
+        "the replacement of prompt public_goods.turn does not use {endowment}, {rounds}, "
+        "which the original prompt uses" in ready.cautions
     )
     assert not [caution for caution in prepared("public_goods", {}).cautions if "prompt" in caution]
 
@@ -76,7 +76,7 @@ def test_parameters_may_be_used_anywhere():
 def test_a_prompt_that_nobody_hears_is_told_and_changes_nothing(task, address, params):
     plain, other = prepared(task, {}, **params), prepared(task, {address: "Other words."}, **params)
     told = (
-        f"prompt {address} is replaced, but this configuration never uses it: "
+        f"prompt {address} is replaced, but this configuration never uses that prompt, so "
         f"the replacement has no effect"
     )
     assert told in other.cautions

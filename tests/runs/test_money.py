@@ -881,7 +881,7 @@ def test_what_an_endpoint_does_not_count_is_taken_at_its_most(here):
 
 def test_a_past_that_was_not_counted_cannot_be_bounded_in_usd(here):
     result, _ = played(answering(total=1), repeats=4, max_calls=10)
-    with pytest.raises(UsageError, match=r"its endpoint did not count.*--max-calls"):
+    with pytest.raises(UsageError, match=r"an endpoint did not count.*--max-calls"):
         prepare_resume(result.ref, from_keywords(budget_usd=1.0))
 
 
@@ -1145,7 +1145,7 @@ def test_the_blocks_of_a_plan_that_looks_are_a_forecast_too(here):
     stable = command("run", "public_goods", *pair, "--until-stable", cwd=here).json
     assert stable["blocks_are_forecast"]
     assert stable["range"]["calls"]["low"] < stable["calls"] < stable["range"]["calls"]["high"]
-    assert any("the number of blocks is an estimate" in note for note in stable["notes"])
+    assert any("the number of blocks is also an estimate" in note for note in stable["notes"])
     race = command(
         "run", "public_goods", *pair, "--plan", "race", "--max-blocks", 50, cwd=here
     ).json

@@ -241,7 +241,7 @@ def test_a_damaged_file_of_votes_is_named_and_the_run_stays_as_it_is(tmp_path):
     file.write_bytes(good)
     with closing(sqlite3.connect(file)) as connection, connection:
         connection.execute("UPDATE verdict_votes SET choice = 'perhaps' WHERE match = 2")
-    assert "a vote 'perhaps' on 'student' of match 2" in stop_of(parley.resume(result)).reason
+    assert "the vote 'perhaps' on 'student' of match 2" in stop_of(parley.resume(result)).reason
     assert not rows(result)[1]
     file.write_bytes(good)
     assert parley.resume(result).state == "done"
@@ -469,7 +469,7 @@ def test_the_command_waits_takes_votes_and_goes_on(tmp_path):
         own = {choice: place[0] for place, by in read_verdict_votes(reader).items()
                for choice in by.values()}  # fmt: skip
     changed = command(*sitting, "--change", str(own["unsure"]), cwd=tmp_path, typed="y\n")
-    assert "both votes stay on record" in changed.err
+    assert "the record keeps both votes" in changed.err
     done = command("resume", "talk", "--json", cwd=tmp_path)
     assert done.json["run"]["state"] == "done"
     late = command(*sitting, "--change", str(own["no"]), cwd=tmp_path, typed="y\n", code=2)

@@ -689,7 +689,9 @@ def test_a_run_of_the_first_version_is_shown_audited_and_resumed(tmp_path):
     connection.close()
     ref = find_run(path)
     prepared = prepare_resume(ref)
-    with pytest.raises(ReplayError, match="recorded the rule of public_goods in another way"):
+    with pytest.raises(
+        ReplayError, match="the rule of the task `public_goods` in a different format"
+    ):
         asyncio.run(player.resume_run(prepared, ref))
     with sqlite3.connect(path) as connection:  # the rule is known to be the same
         connection.execute(

@@ -31,11 +31,13 @@ from parley.store import RunRef, Study, VoteStore, open_store, open_votes, read_
 from parley.tables import Table, format_interval, format_number, plural, terminal_width
 
 ORDER = (
-    "with order: share of settled pairs in which most annotators prefer the conversation with the "
+    "`with order`: share of settled pairs in which most annotators prefer the conversation with "
+    "the "
     "higher score"
 )
 ALONE = (
-    "only one annotator has voted: each vote counts alone, no pair is settled, and agreement is "
+    "only one annotator has voted: this table counts each of these votes; no pair is settled, and "
+    "agreement is "
     "unknown until a second person votes"
 )
 
@@ -52,11 +54,15 @@ ALONE = (
     type=click.IntRange(0, 2**62),
     help="Set the random seed for drawing pairs and sides (default: 0).",
 )
-@click.option("--ties", is_flag=True, help="Allow votes that both conversations are equally good.")
+@click.option(
+    "--ties",
+    is_flag=True,
+    help="Allow ties: annotators may say that both conversations are equally good.",
+)
 @click.option(
     "--invite",
     metavar="NAME",
-    help="Print a new secret token for an annotator; an earlier token stops working.",
+    help="Print a new secret token for this annotator; an earlier token stops working.",
 )
 @click.option("--terminal", is_flag=True, help="Vote in this terminal.")
 @click.option("--annotator", metavar="NAME", help="Set the name of the person who votes.")
@@ -91,8 +97,8 @@ def command(
     differ. Every pair gets two votes. If they differ, a third person votes. Votes are stored beside
     the runs.
 
-    If RUN waits for votes (plan evolve, feedback=people), people say of each conversation whether
-    it is a success, and --change takes the number of a match.
+    If RUN waits for votes (`--plan evolve` with `feedback=people`), people vote on
+    whether each conversation was a success, and --change takes the number of a match.
 
     \b
     parley annotate last --pairs 50                           draw pairs, print the progress
@@ -108,7 +114,7 @@ def command(
         raise UsageError("--terminal needs --annotator NAME, the person who votes")
     if wants_results and (pairs is not None or seed is not None or ties):
         raise UsageError(
-            "--results cannot be combined with --pairs, --seed or --ties, which draw pairs"
+            "--results prints votes; remove --pairs, --seed and --ties, which are for drawing pairs"
         )
     place = open_store(store)
     refs = list(dict.fromkeys(place.find(run) for run in runs))
@@ -263,7 +269,7 @@ def count_table(data: dict[str, Any]) -> Table:
         ("votes missing", votes["wanted"]),
         ("conflicts", found["found"]),
         ("conflicts settled for the higher score", found["for_the_order"]),
-        ("conflicts settled against it", found["against_it"]),
+        ("conflicts settled for the lower score", found["against_it"]),
         *(
             [
                 ("conflicts settled as a tie", found["tie"]),
@@ -277,7 +283,7 @@ def count_table(data: dict[str, Any]) -> Table:
     return Table(
         ["what", "n"],
         [[what, str(count)] for what, count in rows],
-        note="conflict: two votes differ; a third vote settles it",
+        note="conflict: the first two votes on a pair differ; a third vote settles the pair",
     )
 
 

@@ -29,8 +29,8 @@ KEYS: dict[str, Preference] = {"a": "A", "b": "B", "t": "tie"}
 ANSWERS: dict[VoteOutcome, str] = {
     "recorded": "recorded",
     "same": "unchanged",
-    "changed": "changed; both votes stay on record",
-    "not needed": "not counted, because others completed this pair in the meantime",
+    "changed": "vote changed; the record keeps both votes",
+    "not needed": "not counted, because other annotators completed this pair in the meantime",
 }
 
 
@@ -65,8 +65,8 @@ def take_new_votes(
     while (found := offer_pair(votes, study, me, skipped)) is not None:
         own = sum(me.id in by for by in votes.votes(study).values())
         say(
-            f"pair {found}; you have given {plural(own, 'vote')}, at most "
-            f"{count_open_pairs(votes, study, me)} left"
+            f"pair {found}; you have given {plural(own, 'vote')}, and at most "
+            f"{plural(count_open_pairs(votes, study, me), 'pair')} left to vote on"
         )
         answer = ask_choice(make_sheet(found, pairs[found], refs, sheet), sheet, study.ties)
         if answer == "stop":
@@ -77,7 +77,7 @@ def take_new_votes(
             continue
         count += record_choice(votes, study, found, me, answer)
     left = f" except {plural(len(skipped), 'pair')} that you skipped" if skipped else ""
-    say(f"no pairs are left for you{left}: thank you")
+    say(f"You have voted on all your pairs{left}. Thank you!")
 
 
 def change_votes(

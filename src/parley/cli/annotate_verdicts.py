@@ -42,8 +42,8 @@ from parley.tables import Table, plural, terminal_width
 KEYS: dict[str, VerdictChoice] = {"y": "yes", "n": "no", "u": "unsure"}
 CHOICES = "y (yes), n (no), u (cannot tell), s (skip) or q (quit)"
 CRITERION = (
-    "It succeeded if what it gave in the end is what the task wanted. Work the task out yourself "
-    "as far as you can. Neither confidence nor manners count."
+    "The participant succeeded if its final answer is what the task asked for. Solve the task "
+    "yourself as far as you can. Confidence and politeness do not count."
 )
 
 
@@ -66,7 +66,7 @@ def print_verdicts(ref: RunRef, form: str, as_json: bool) -> None:
     elif waits:
         say(f"every match has a vote; resume with: {command_name()} resume {place}")
     elif not data["rounds"]:
-        say("this run has not asked for votes yet: it asks when a round has ended")
+        say("this run has not asked for votes yet; it asks for them when a round has ended")
 
 
 def verdict_tables(data: dict[str, Any]) -> list[Table]:
@@ -77,9 +77,15 @@ def verdict_tables(data: dict[str, Any]) -> list[Table]:
         for each in data["rounds"]
     ]
     several = data["several_votes"]
-    note = "undecided: as many say yes as no, or nobody can tell; such a match is not remembered"
+    note = (
+        "undecided: as many people voted yes as no, or nobody could tell; the memory does not "
+        "keep such a match"
+    )
     if several:
-        note += f"\n{plural(several, 'conversation')} with several votes, {data['unanimous']} alike"
+        note += (
+            f"\n{plural(several, 'conversation')} with several votes, {data['unanimous']} of them "
+            f"unanimous"
+        )
     tables = [Table(["round", *keys], rows, note=note)]
     people = [[each["name"], str(each["votes"])] for each in data["annotators"]]
     return [*tables, Table(["annotator", "votes"], people)] if people else tables
@@ -114,7 +120,7 @@ def take_new_verdicts(votes: VerdictVoteStore, ref: RunRef, name: str) -> None:
             break
         missing = sum(not given.get(place) for place in places)
         if was_missing and not missing:
-            say("every match has a vote; further votes count too, and q quits")
+            say("every match has a vote; you can add further votes, or quit with q")
         was_missing = missing > 0
         say(f"you have given {plural(count, 'vote')}; {missing} missing")
         answer = ask_verdict(shown)
@@ -128,8 +134,8 @@ def take_new_verdicts(votes: VerdictVoteStore, ref: RunRef, name: str) -> None:
     if not places:
         say(f"{run} is not waiting for votes")
         return
-    left = f" except what you skipped ({len(skipped)})" if skipped else ""
-    say(f"no conversations are left for you{left}: thank you")
+    left = f" except {plural(len(skipped), 'conversation')} that you skipped" if skipped else ""
+    say(f"You have voted on all conversations{left}. Thank you!")
 
 
 def change_verdicts(votes: VerdictVoteStore, ref: RunRef, name: str, change: Sequence[int]) -> None:
@@ -177,7 +183,7 @@ def ask_verdict(shown: JudgedConversation) -> VerdictChoice | Literal["skip", "s
     width = min(WIDEST, shutil.get_terminal_size().columns)
     click.echo(render_conversation(shown, width))
     while True:
-        print(f"Did it succeed? {CHOICES}: ", end="", file=sys.stderr, flush=True)
+        print(f"Did the participant succeed? {CHOICES}: ", end="", file=sys.stderr, flush=True)
         try:
             line = sys.stdin.readline()
         except (AttributeError, OSError, ValueError) as wrong:

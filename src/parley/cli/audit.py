@@ -20,8 +20,8 @@ from parley.tables import Table, plural, shorten, terminal_width
 @click.option(
     "--digest",
     metavar="D",
-    help="Compare with the digest that the run printed; this is the only way to detect a record "
-    "that was rewritten completely.",
+    help="Check the record against the digest that the run printed at its end. Without it, a "
+    "record that was replaced as a whole goes undetected.",
 )
 @with_task
 @in_store
@@ -29,9 +29,10 @@ from parley.tables import Table, plural, shorten, terminal_width
 def command(
     run: str, digest: str | None, task: str | None, store: str | None, as_json: bool
 ) -> int:
-    """Check the record of RUN for changes, synchrony, anonymity, balance and equal information.
+    """Check that the record of RUN is unchanged and that its matches were fair.
 
-    The exit code is 5 if there is a breach.
+    A match is fair if replies of a round are simultaneous, seats are anonymous, seats are balanced
+    between models, and all seats get equal information. The exit code is 5 if there is a breach.
     """
     found = audit_run(find_run(run, store), task, digest)
     if as_json:
@@ -52,8 +53,8 @@ def command(
             )
         if found.masked:
             click.echo(
-                "\nmasked for the other seats because a seat revealed who it is (not a breach; "
-                "check for false positives):"
+                "\nmasked for the other seats, because these words reveal the model in a seat "
+                "(not a breach; check for false positives):"
             )
             header = ["alias", "masked", "match", "round"]
             rows = [
@@ -86,7 +87,7 @@ def count_breaches(found: Audit, check: str) -> str:
 def summarise_audit(found: Audit) -> str:
     """The result of an audit in one line: what it found, and what it could not check."""
     said = plural(len(found.breaches), "breach", "breaches") if found.breaches else "no breach"
-    verdict = f"verdict: {said} found in {plural(len(found.checked), 'check')}"
+    verdict = f"verdict: {said} found ({plural(len(found.checked), 'check')} made)"
     if not found.unchecked:
         return verdict
     reasons: dict[str, list[str]] = {}

@@ -36,8 +36,9 @@ def command(
 ) -> None:
     """Check a task that you have written (./my_game.py, ./my_task.yaml or a name).
 
-    This plays many matches with valid replies and with nonsense, and resumes them from every point
-    of the record. No model is called. The first failure ends it with exit code 1.
+    It plays many matches, with both valid and nonsense replies, and tests that each match can be
+    resumed from any point. No model is called. The check stops at the first failure with exit
+    code 1.
     """
     kind = task_class(task)
     made = kind.from_params(parse_assignments(params, "--set"))

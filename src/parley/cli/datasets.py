@@ -53,7 +53,8 @@ def command(context: click.Context, as_json: bool) -> None:
 @click.argument("dataset", metavar="NAME|PATH")
 @click.option(
     "--task",
-    help="Read the items as this task does (default: detected from the name or the columns).",
+    help="Read the items in the format of this task (default: detected from the name or the "
+    "columns).",
 )
 @with_columns
 @as_json
@@ -87,7 +88,7 @@ def check_dataset(dataset: str, task: str | None, columns: tuple[str, ...], as_j
         came = (
             f"{found['checked']} checked, {len(found['failed'])} failed"
             if found["checked"]
-            else "only their format was checked"
+            else "only the format of the items was checked"
         )
         click.echo(
             f"{dataset}: {format_item_count(len(items))} of type {kind.__name__} read; {came}"

@@ -31,7 +31,11 @@ AT_ONCE = 4  # matches at a time, as many as the model can answer
 
 
 @click.command()
-@click.option("--bots-only", is_flag=True, help="Leave out the language model; takes a second.")
+@click.option(
+    "--bots-only",
+    is_flag=True,
+    help="Play with bots only, without the small language model; this takes about a second.",
+)
 @in_store
 @as_json
 def command(bots_only: bool, store: str | None, as_json: bool) -> int:

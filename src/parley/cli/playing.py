@@ -49,7 +49,7 @@ def play_and_print(play: Play, *, as_json: bool, form: str, quiet: bool = False)
     if result.digest:
         check = f"{command_name()} audit {shlex.quote(ending.ref.location)}"
         say(
-            f"digest {result.digest}: keep it to check later that the record is unchanged: "
+            f"digest {result.digest}; keep it, and check later that the record is unchanged with: "
             f"{check} --digest {result.digest}"
         )
     return {"budget": BUDGET, "drift": DRIFT}.get(ending.status or "", CODES[ending.state])

@@ -53,7 +53,7 @@ from parley.store import open_store
     "prompts",
     multiple=True,
     metavar="ADDRESS=FILE",
-    help="Replace a prompt of the judges with the text of a file (repeatable).",
+    help="Replace one of the judge prompts with the contents of a file (repeatable).",
 )
 @click.option(
     "--seed", type=int, help="Set the random seed, to draw new samples from the same judges."

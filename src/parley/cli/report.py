@@ -25,31 +25,33 @@ from parley.tables import FORMATS, terminal_width
 @click.option(
     "--scores",
     metavar="FILE.csv",
-    help="Add columns by model, and accuracies that no run has measured, from a CSV file.",
+    help="Read further numbers about the models from a CSV file: columns for the tables, and "
+    "accuracies that no run measured.",
 )
 @click.option(
     "--reference",
     multiple=True,
     metavar="ALIAS",
-    help="Use this model as a clean reference for the contamination line (repeatable).",
+    help="Use this model, known to be uncontaminated, to fit the contamination line (repeatable).",
 )
 @click.option(
     "--without",
     multiple=True,
     metavar="ALIAS",
-    help="Add correlations without this model (repeatable).",
+    help="Also compute the correlations without this model (repeatable).",
 )
 @click.option(
     "--control",
     "controls",
     multiple=True,
     metavar="SUSPECT=CONTROL",
-    help="Match a suspect model with a control from the same base model (repeatable).",
+    help="Pair a model suspected of contamination with a control from the same base model "
+    "(repeatable).",
 )
 @click.option(
     "--newest",
     is_flag=True,
-    help="Use the newest run where several runs measure a model differently.",
+    help="Use the newest run if several runs have different values for a model.",
 )
 @with_task
 @in_store

@@ -68,7 +68,7 @@ ASK_FROM = 1.0  # USD
     "roles",
     multiple=True,
     metavar="ROLE=[ALIAS=]PROVIDER/NAME",
-    help="Add an instrument, such as a judge (repeat for a panel).",
+    help="Add an unranked model for a role, such as a judge (repeat for a panel).",
     shell_complete=complete_models,
 )
 @click.option(
@@ -88,14 +88,14 @@ ASK_FROM = 1.0  # USD
     "--evolve",
     multiple=True,
     metavar="KEY=VALUE",
-    help='Configure the plan evolve (see the docs page "Learning from earlier rounds").',
+    help='Set an option of `--plan evolve` (see the docs page "Learning from earlier rounds").',
 )
 @click.option(
     "--prompt",
     "prompts",
     multiple=True,
     metavar="ADDRESS=FILE",
-    help="Replace a prompt with the text of a file; `parley tasks NAME` lists the addresses.",
+    help="Replace a prompt with the contents of a file; `parley tasks NAME` lists the prompts.",
 )
 @click.option(
     "--dataset",
@@ -106,7 +106,7 @@ ASK_FROM = 1.0  # USD
 @click.option(
     "--fresh",
     is_flag=True,
-    help="Screen the questions again, even if the store has an earlier screening of them.",
+    help="Screen again which questions the models can answer, even if the store has a screening.",
 )
 @run_options()
 @without_isolation

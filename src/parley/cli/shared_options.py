@@ -25,7 +25,8 @@ in_format = click.option(
 with_task = click.option(
     "--task",
     metavar="FILE",
-    help="Load the task from this file; Parley never loads code only because a run names it.",
+    help="Load the task from this file. Parley does not run a task file just because a run refers "
+    "to it.",
 )
 
 

@@ -58,18 +58,19 @@ class PartName(click.ParamType[str]):
     "--metrics",
     default="",
     metavar="all|NAME,…",
-    help="Show these metrics (default: the metric that ranks each role).",
+    help="Show these metrics (default: the metric by which each role is ranked).",
 )
 @click.option(
     "--interval",
     type=click.Choice(METHODS),
     default="block",
-    help="Choose how to compute intervals: Student's t over blocks, or a bootstrap.",
+    help="Choose how to compute confidence intervals: Student's t or a bootstrap, both over blocks "
+    "(a block: all matches on one item or repeat).",
 )
 @click.option(
     "--scores",
     metavar="FILE.csv",
-    help="Read scores from elsewhere, by alias, for --part external.",
+    help="Read a file with other scores of the models, by alias, for --part external.",
 )
 @click.option("--matches", "listed", is_flag=True, help="List the matches with their scores.")
 @click.option("--model", metavar="ALIAS", help="List only matches of this model.")
@@ -139,7 +140,10 @@ def command(
 NEEDED = {  # by option: what it can be combined with
     "--scores": "--scores only works with --part external or --json",
     "--metrics": "--metrics only works for the main table; JSON and CSV contain all metrics",
-    "--part": "--part prints a part of the results; remove the match number or --matches",
+    "--part": (
+        "--part prints one part of the results of the whole run; remove the match number or "
+        "--matches"
+    ),
     "--matches": "--matches and its filters list matches; remove the match number",
     "--seat": "--seat needs a match number: parley show RUN N --seat NAME",
     "--format": "--format only works for tables; a match is printed as text, or as JSON by --json",
@@ -171,7 +175,9 @@ def print_part(
     if part in result.parts or part in result.stored or as_json:
         print_result(result, as_json, form, part, metrics)
     elif part in part_names():
-        click.echo("" if form == "csv" else f"this run of {played} has no part {part!r}")
+        click.echo(
+            "" if form == "csv" else f"the results of this run of `{played}` have no part `{part}`"
+        )
     else:
         raise unknown_name("part", part, [*result.parts, *result.stored])
 

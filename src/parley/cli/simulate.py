@@ -47,7 +47,8 @@ class Aim(NamedTuple):
     "--half-width",
     type=float,
     metavar="X",
-    help="Set the target half-width, in the units of the scores (with RUN: set by its task).",
+    help="Set the target half-width of confidence intervals, in units of the score (default with "
+    "RUN: set by its task).",
 )
 @click.option(
     "--abilities",
@@ -67,7 +68,7 @@ class Aim(NamedTuple):
     "--top",
     type=click.IntRange(1),
     metavar="K",
-    help="Simulate how many matches it takes to identify the top K models, too.",
+    help="Also simulate how many matches it takes to identify the top K models.",
 )
 @click.option(
     "--range", "bounds", metavar="LOW,HIGH", help="Set the range of scores (default: 1,10)."
@@ -116,7 +117,7 @@ class Aim(NamedTuple):
     type=click.IntRange(1, 10**6),
     default=FAR,
     show_default=True,
-    help="Stop a simulated run after this many blocks.",
+    help="Stop a simulated run after this many blocks (block: all matches on one item or repeat).",
 )
 @click.option(
     "--usd-per-match", type=float, metavar="X", help="Set the cost of a match (default: unknown)."

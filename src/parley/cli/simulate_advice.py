@@ -143,8 +143,8 @@ def list_remarks(data: dict[str, Any]) -> list[str]:
     said = [
         f"median and 90% quantile over {plural(data['results'][0]['runs'], 'simulated run')}, for "
         f"new items, alpha {assumed['alpha']:g}",
-        f"decided: share of runs that reached the aim; wrong: share of runs with a false "
-        f"conclusion; ratio: mean matches relative to {first}",
+        f"`decided`: share of runs that reached the aim; `wrong`: share of runs with a false "
+        f"conclusion; `ratio`: mean matches relative to {first}",
         f"ranking: every pair of models is separated, or known to differ by less than "
         f"{assumed['half_width']:g}; only a race stops when the ranking is decided, other plans "
         "are shown for comparison",

@@ -184,8 +184,8 @@ def add_questions(kind: type[Task], wanted: FeedbackWanted) -> type[Task]:
     for role in wanted.roles:
         if role in kind.roles:
             raise UsageError(
-                f"{kind.name} has its own role called {role}, a name that the plan evolve needs: "
-                f"rename that role, or use other feedback"
+                f"{kind.name} has its own role called {role}, a name that `--plan evolve` needs: "
+                f"rename that role, or set another `feedback`"
             )
     added = {role: feedback_role(kind) for role in wanted.roles}
     facts = {

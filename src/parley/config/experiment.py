@@ -150,8 +150,10 @@ class Experiment:
             if alias not in self.models:
                 raise unknown_name("model to exclude:", alias, self.models)
             if alias in serving:
+                roles = [role for role, panel in self.instruments.items() if alias in panel]
+                used = f"plays the role {roles[0]}" if roles else "is the --adversary"
                 raise UsageError(
-                    f"{alias!r} is excluded and also used as an instrument: remove one of the two"
+                    f"{alias!r} is in --exclude, but also {used}: remove it from one of the two"
                 )
         chosen = [alias for alias in chosen if alias not in self.exclude]
         for alias in chosen:
@@ -172,12 +174,12 @@ class Experiment:
         plan = options.plan or self.usual_plan(made)
         if self.evolve and plan != "evolve":
             raise UsageError(
-                f"there are settings for evolve, but the plan is {plan}: use --plan evolve"
+                f"there are settings for `--plan evolve`, but the plan is {plan}: use --plan evolve"
             )
         stop = self.stop(options, plan, on_items=made.items is not None)
         if stop is not None and plan == "evolve":
             raise UsageError(
-                "the plan evolve plays a fixed number of rounds: remove --until-stable or `stop`"
+                "`--plan evolve` plays a fixed number of rounds: remove --until-stable or `stop`"
             )
         repeats = options.repeats
         if repeats is None:
@@ -219,8 +221,8 @@ class Experiment:
         if plan == "race":
             if "until_stable" in self.given:
                 raise UsageError(
-                    f"{self.given['until_stable'].said} cannot be combined with a race, which "
-                    "stops when its ranking is decided: remove one of the two"
+                    f"{self.given['until_stable'].said} cannot be combined with `--plan race`, "
+                    f"which stops when its ranking is decided: remove one of the two"
                 )
         elif "top" in self.given:
             raise UsageError(f"{self.given['top'].said} only works in a race: add --plan race")
@@ -287,7 +289,7 @@ def sandbox_choice(sandbox: str | None, unsafe: bool = False) -> str | None:
     if unsafe:
         if sandbox is not None:
             raise UsageError(
-                f"sandbox {sandbox} and unsafe-run-code-without-isolation contradict each other: "
+                f"sandbox {sandbox} and `unsafe-run-code-without-isolation` contradict each other: "
                 f"use one of the two"
             )
         return "none"

@@ -76,7 +76,8 @@ def refuse_mixed_forms(old: Mapping[str, Any], new: Mapping[str, Any], run: str)
     """Refuse to resume a run whose first replies had a schema with replies that have none."""
     if "free_first" in new and "free_first" not in old:
         raise ReplayError(
-            f"{run} was started by an older version, which sent the schema with the first request "
+            f"{run} was started by an older version of Parley, which sent the schema with the "
+            f"first request "
             "even for standardise=always; new replies would not be comparable with the recorded "
             "ones: start a new run"
         )
@@ -105,7 +106,8 @@ def changed_bots(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     if not old["rule"] or old["rule"] == new["rule"] or not is_same_rule(old, new):
         return []
     return [
-        f"the bots of {old['task']} have changed since this run started (its rule has not): "
+        f"the bots of {old['task']} have changed since this run started (the rule of the task has "
+        f"not): "
         "recorded replies stay as they are, and new replies come from the changed bots"
     ]
 
@@ -131,9 +133,9 @@ def refuse_changes(old: Mapping[str, Any], new: Mapping[str, Any], run: str) -> 
     ]
     if not changed and old["rule"] and not is_comparable(old["rule"], new["rule"]):
         raise ReplayError(
-            f"{run} was started by Parley {old['parley']}, which recorded the rule of "
-            f"{old['task']} in another way, so Parley cannot check that the rule is the same: "
-            "finish the run with that version, or start a new run"
+            f"{run} was started with Parley {old['parley']}, which stored the rule of the task "
+            f"`{old['task']}` in a different format, so this version cannot check that the rule "
+            f"is unchanged: finish the run with Parley {old['parley']}, or start a new run"
         )
     if not changed and old["rule"] and not is_same_rule(old, new):
         changed = [f"rule of {old['task']}"]
@@ -147,7 +149,7 @@ def refuse_changes(old: Mapping[str, Any], new: Mapping[str, Any], run: str) -> 
     if changed:
         raise ReplayError(
             f"{run} was started with another {', '.join(changed)}: undo the change, "
-            "or start a new run (matches already played stay in the file)"
+            "or start a new run (the file of this run keeps the matches already played)"
         )
 
 
@@ -162,7 +164,10 @@ def refuse_other(old: Config, new: Config, run: str) -> None:
     changed = [key for key in before if before[key] != after[key] and key not in MAY_CHANGE]
     if changed:
         said = "; ".join(f"{key} was {before[key]!r}, is now {after[key]!r}" for key in changed)
-        raise ReplayError(f"{run} was started with another configuration: {said}")
+        raise ReplayError(
+            f"{run} was started with another configuration ({said}): resume it with the old one, "
+            f"or start a new run"
+        )
 
 
 def refuse_secrets(config: Config) -> None:

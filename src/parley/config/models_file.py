@@ -119,7 +119,8 @@ def read_defaults(file: YamlFile, trusted: bool) -> Entry:
     defaults = file.data.pop("defaults")
     if not isinstance(defaults, dict):
         raise file.error(
-            ("defaults",), f"expected OPTION: VALUE for all models, found {short_value(defaults)}"
+            ("defaults",),
+            f"expected `OPTION: VALUE` with options for all models, found {short_value(defaults)}",
         )
     for name in defaults:
         if name not in known_options():

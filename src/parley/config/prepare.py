@@ -546,8 +546,8 @@ def refuse_unknown_past(reader: RunReader, prices: Prices) -> None:
     """Refuse a budget in USD if the cost so far is unknown."""
     if reader.spent_at_most()[1] is None and total_cost(cost_rows(reader, prices)).usd is None:
         raise UsageError(
-            f"the cost of {reader.info.id} so far is unknown, because its endpoint did not count "
-            "all tokens or may have billed requests that got no reply: "
+            f"the cost of {reader.info.id} so far is unknown, because an endpoint did not count "
+            f"all tokens or may have billed requests that got no reply: "
             "remove --budget-usd, or limit the calls instead: --max-calls N"
         )
 

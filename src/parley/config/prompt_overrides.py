@@ -43,8 +43,11 @@ def about_prompts(
         address = prompt_address(task.name, name)
         if address in replaced and name in unused:
             yield (
-                f"prompt {address} is replaced, but this configuration never uses it: the "
-                f"replacement has no effect"
+                f"prompt {address} is replaced, but this configuration never uses that prompt, so "
+                f"the replacement has no effect"
             )
         elif address in replaced and (missing := own.without(Prompt(name, replaced[address]))):
-            yield f"the replacement of prompt {address} does not use {missing}"
+            yield (
+                f"the replacement of prompt {address} does not use {missing}, which the original "
+                f"prompt uses"
+            )

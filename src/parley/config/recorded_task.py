@@ -67,8 +67,8 @@ def task_to_read(reference: str, task_file: str | None = None) -> type[Task]:
     """The task class that checks a record: installed, or in the file that the user names."""
     if task_file is None and is_task_path(reference):
         raise UsageError(
-            f"the task of this run is in a file ({reference}), and Parley never loads code only "
-            f"because a run names it: add --task {reference}"
+            f"the task of this run is in a file ({reference}), and Parley does not run a task "
+            f"file just because a run refers to it: if you trust the file, add --task {reference}"
         )
     return task_class(task_file or reference)
 
@@ -87,8 +87,8 @@ def task_to_resume(
     if task_file is None and changed:
         raise UsageError(
             f"{reference} has changed since this run started: if only its bots or analyses have "
-            f"changed and you trust the file, add --task {reference}; if its rule has changed, "
-            f"start a new run (matches already played stay in the run's file)"
+            f"changed and you trust the file, add --task {reference}; if the rule of the task has "
+            f"changed, start a new run (matches already played stay in the run's file)"
         )
     return task_class(task_file or reference)
 

@@ -76,7 +76,7 @@ def as_items(items: Sequence[Any], task: type[Task]) -> list[Any]:
     if isinstance(items, str | bytes | Mapping):
         raise UsageError(
             "items must be a list of the task's items, or of rows with their fields; "
-            "to read items from a file, use dataset"
+            "to read items from a file, use `dataset`"
         )
     if not items:
         return []

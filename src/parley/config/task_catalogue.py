@@ -55,7 +55,7 @@ def installed_tasks() -> tuple[dict[str, type[Task]], list[str]]:
         if name in own and (others := packages_with(name)):
             faults.append(
                 f"the task {name} of package {others} is ignored, because Parley has a task of "
-                f"that name: rename it in the package"
+                f"that name: rename the task in the package"
             )
     return found, faults
 

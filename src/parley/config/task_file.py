@@ -76,7 +76,9 @@ def task_in(path: str) -> type[Task]:
             f"{path}`; its task is {short_value(file.data.get('task', 'not named'))}",
         )
     if "kind" in file.data and file.data["kind"] != "task":
-        raise file.error(("kind",), f"expected kind: task, found {short_value(file.data['kind'])}")
+        raise file.error(
+            ("kind",), f"expected `kind: task`, found {short_value(file.data['kind'])}"
+        )
     file.check(task_schema())
     data, place = file.data, file.path.resolve()
     writer, editor = roles_in(file)
@@ -168,13 +170,15 @@ def read_wording(
     section, key = place
     text = file.data[section].get(key, USUAL.get(name))
     if text is None:
-        raise file.error((section,), f"{key} is missing: expected {key}: the text of this prompt")
+        raise file.error(
+            (section,), f"`{key}` is missing: expected `{key}: TEXT` with the text of this prompt"
+        )
     words, also = text.strip("\n"), "number" if name in PROMPTS else "asked"
     with file.errors_at(*place):
         try:
             return CheckedPrompt(name, words, NEEDED.get(name, ()), (*fields, *TOLD, also))
         except UnknownName as wrong:
-            hint = "" if fields else "; this task has no items: add items or fields"
+            hint = "" if fields else "; this task has no items: add `items` or `fields`"
             raise UsageError(f"{wrong}{hint}") from None
 
 
@@ -210,9 +214,7 @@ def bundled_items(file: YamlFile, kind: type | None) -> tuple[Any, ...]:
         for name, value in row.items():
             if isinstance(value, dict | list | bytes | bool):
                 hint = (
-                    "; put a text in quotes if YAML reads it as something else"
-                    if isinstance(value, bool)
-                    else ""
+                    "; if you mean text, put the value in quotes" if isinstance(value, bool) else ""
                 )
                 raise file.error(
                     ("items", number - 1, name),
@@ -221,7 +223,10 @@ def bundled_items(file: YamlFile, kind: type | None) -> tuple[Any, ...]:
         with file.errors_at("items", number - 1):
             item = make_item(LocatedRow(f"item {number}", number, row), kind)
             if extra := row.keys() - {"id", *item_fields(kind)}:
-                raise UsageError(f"the earlier items have no field {sorted(extra)[0]}")
+                raise UsageError(
+                    f"the earlier items have no field `{sorted(extra)[0]}`, but all items need "
+                    f"the same fields"
+                )
             if item.id in found:
                 first = file.line("items", list(found).index(item.id))
                 raise UsageError(

@@ -34,7 +34,7 @@ def read_measure(file: YamlFile, fields: Sequence[str]) -> Measure | None:
         if name in MEASURES:
             if "reference" not in fields or "language" not in file.data:
                 raise UsageError(
-                    f"{name} needs items with a field reference, and the key language with the "
+                    f"{name} needs items with a field `reference`, and the key `language` with the "
                     f"language code of the texts"
                 )
             language = file.data["language"]
@@ -53,7 +53,9 @@ def read_measure(file: YamlFile, fields: Sequence[str]) -> Measure | None:
         function = function_beside(file.path.resolve().parent, name)
         refuse_bad_form(function, name)
         source = source_digest(function, name) or "no-source"
-        caution = f"metric {name} has no Python source, so Parley cannot notice when it changes"
+        caution = (
+            f"metric {name} has no Python source, so Parley cannot notice when the metric changes"
+        )
         of = partial(call_metric, function, str(file.error(("metric",), name)))
         return Measure(
             own,

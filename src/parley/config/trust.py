@@ -127,8 +127,8 @@ def check_reference(file: YamlFile, place: Place, text: str, allowed: Allowed) -
         if not address and name not in allowed.variables:
             raise file.error(
                 place,
-                f"${{{name}}} would use a variable of your environment; if you trust this file "
-                f"with it, add --allow-env {name}",
+                f"${{{name}}} would use a variable of your environment; if you trust this file, "
+                f"add --allow-env {name}",
             )
 
 
@@ -151,7 +151,7 @@ def check_path(file: YamlFile, place: Place, path: str, allowed: Allowed) -> Non
     if not all(each.is_relative_to(folder) or allowed.has_path(each) for each in places):
         raise file.error(
             place,
-            f"{path} is outside the folder of this file; if you trust this file with it, add "
+            f"{path} is outside the folder of this file; if you trust this file, add "
             f"--allow-path {path}",
         )
 
@@ -182,7 +182,7 @@ def check_run_name(file: YamlFile, place: Place, text: str, allowed: Allowed) ->
         raise file.error(
             place,
             f"{text} is a run in {folder}, which is outside the folder of this file; if you trust "
-            f"this file with it, add --allow-path {text}",
+            f"this file, add --allow-path {text}",
         )
 
 
@@ -207,7 +207,7 @@ def check_code(file: YamlFile, place: Place, module: str, allowed: Allowed) -> N
     raise file.error(
         place,
         f"Python module {module} is outside the folder of this file and would run with your "
-        f"permissions; if you trust this file with it, add --allow-path {module}",
+        f"permissions; if you trust this file, add --allow-path {module}",
     )
 
 
@@ -255,7 +255,7 @@ def check_model(options: Mapping[str, Any], allowed: Allowed) -> None:
         raise variable.file.error(
             variable.place,
             f"{variable} is not the key of a known provider, but would be sent as one; if you "
-            f"trust this file with it, add --allow-env {variable}",
+            f"trust this file, add --allow-env {variable}",
         )
     if providers.is_provider(family):
         check_model_address(options, providers.provider_traits(family), allowed)
@@ -312,7 +312,7 @@ def check_host(origin: Written, address: str, variable: str, family: str, allowe
         raise origin.file.error(
             origin.place, f"{sent} would be sent to an address without a readable host"
         )
-    advice = f"if you trust this host with it, add --allow-host {host}"
+    advice = f"if you trust this host, add --allow-host {host}"
     if any(is_own_host(host, owner) for owner in owners or {family}):
         if full.lower().startswith("https:"):
             return

@@ -74,17 +74,21 @@ class YamlFile:
         self._read_so_far += 1  # merged values count as well
         if len(place) > DEEPEST:
             raise self.error(
-                place[:1], f"nested more than {DEEPEST} levels deep, or it refers to itself"
+                place[:1],
+                f"the file is nested more than {DEEPEST} levels deep, or a YAML alias (*name) "
+                f"refers to itself",
             )
         if self._read_so_far > MOST:
             raise self.error(
                 place[:1],
-                f"too large for a configuration: more than {MOST:,} values with aliases expanded",
+                f"the file is too large: it has more than {MOST:,} values after YAML aliases "
+                f"(*name) are expanded; shorten it or use fewer aliases",
             )
         if not isinstance(node, yaml.ScalarNode) and node.tag not in PLAIN:
             tag = node.tag.replace("tag:yaml.org,2002:", "!!")
             raise self.error(
-                place, f"expected plain keys, lists and values, found {tag}: remove the tag"
+                place,
+                f"expected plain keys, lists and values, found the YAML tag `{tag}`: remove it",
             )
         if isinstance(node, yaml.MappingNode):
             return self._mapping(node, place, loader)
@@ -95,7 +99,9 @@ class YamlFile:
         found = loader.construct_object(node)
         if isinstance(found, str) and HALVES.search(found):
             raise self.error(
-                place, f"half of a surrogate pair, which cannot be stored, in {short_value(found)}"
+                place,
+                f"invalid Unicode (half of a surrogate pair), which cannot be stored, in "
+                f"{short_value(found)}",
             )
         return found
 
@@ -123,7 +129,10 @@ class YamlFile:
                 for each in value.value if value.id == "sequence" else [value]:
                     merged = self._value(each, place, loader)
                     if not isinstance(merged, dict):
-                        raise self.error(place, f"<< needs a mapping, found {short_value(merged)}")
+                        raise self.error(
+                            place,
+                            f"the YAML merge key `<<` needs a mapping, found {short_value(merged)}",
+                        )
                     found = {**merged, **found}
         return found
 

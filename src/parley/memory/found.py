@@ -31,7 +31,7 @@ def check_found(name: str, wanted: Search, found: Sequence[Sequence[Neighbour]])
             if not math.isfinite(each.distance):
                 refuse(name, f"a distance of {each.distance}")
             if is_barred(wanted, query, each.stored):
-                refuse(name, "a text that mask or scope excludes")
+                refuse(name, "a text that `mask` or `scope` excludes")
         distances = [each.distance for each in near]
         if distances != sorted(distances):
             refuse(name, "texts that are not sorted by distance")

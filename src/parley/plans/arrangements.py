@@ -56,7 +56,7 @@ def seat_all_together(table: SeatingProblem, turn: int, rng: Random) -> Iterator
     task, contestants, name = table.task, table.contestants, table.open_role
     if name is None:
         raise UsageError(
-            "the plan together needs a task with a single contestant role of variable size, but "
+            "`--plan together` needs a task with a single contestant role of variable size, but "
             f"{task.name} has none: use --plan round_robin"
         )
     role = task.roles[name]
@@ -98,7 +98,7 @@ def seat_each_alone(table: SeatingProblem, turn: int, rng: Random) -> Iterator[S
     """Every contestant alone, for tasks with one contestant seat."""
     if len(table.seats()) != 1:
         raise UsageError(
-            f"the plan each needs a task with one contestant seat, but {table.task.name} has "
+            f"`--plan each` needs a task with one contestant seat, but {table.task.name} has "
             f"{len(table.seats())}: use --plan round_robin, cycles or together"
         )
     return seat_round_robin(table, turn, rng)
@@ -132,12 +132,12 @@ def seat_against_adversary(table: SeatingProblem, turn: int, rng: Random) -> Ite
     seats = table.seats(table.size)
     if len(seats) != 2:
         raise UsageError(
-            "the plan versus needs a task with 2 contestant seats, but "
-            f"{table.task.name} has {len(seats)}"
+            f"`--plan versus` needs a task with 2 contestant seats, but `{table.task.name}` has "
+            f"{len(seats)}: choose another plan or task"
         )
     if not table.adversary:
         raise UsageError(
-            "the plan versus needs an opponent for all models: set --adversary "
+            "`--plan versus` needs an opponent for all models: set --adversary "
             "[ALIAS=]PROVIDER/NAME"
         )
     for alias in table.contestants:
@@ -184,7 +184,7 @@ def seat_instruments(task: Task, given: Mapping[str, Sequence[str]]) -> dict[Sea
     for name in given:
         if name not in known and name == "critic":
             raise UsageError(
-                f"{task.name} has no role critic; to let a critic decide what models remember, "
+                f"{task.name} has no role `critic`; to let a critic decide what models remember, "
                 "set --evolve feedback=critic"
             )
         if name not in known:

@@ -81,8 +81,8 @@ def refuse_size(table: SeatingProblem, plan: str, size: int) -> None:
     name = table.open_role
     if name is None or plan not in ("cycles", "round_robin"):
         raise UsageError(
-            "--seats needs a task with a single contestant role of variable size, and the plan "
-            "cycles, race or round_robin"
+            "--seats needs a task with a single contestant role of variable size, and `--plan "
+            "cycles`, `race` or `round_robin`"
         )
     role = table.roles[name]
     if size not in role.sizes:

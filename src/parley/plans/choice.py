@@ -75,7 +75,8 @@ def choose_plan(
         )
     if stop.target == "these_items" and name == "race":
         raise UsageError(
-            "a race does not take --target these_items, as it ranks models for new items: leave "
+            "`--plan race` cannot be combined with --target these_items, because a race ranks "
+            "models for new items: leave "
             "--target out, or use --until-stable with another plan"
         )
     if name == "race" and len(contestants) < 2:

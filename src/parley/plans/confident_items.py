@@ -7,6 +7,7 @@ from statistics import fmean
 
 from parley.plans import Block, Done, MatchSpec
 from parley.plans.blocks import BlockMaker
+from parley.tables import plural
 
 
 class ScreeningPlan:
@@ -45,13 +46,16 @@ class ScreeningPlan:
                 all_confident(known[name], self._items[name], self._metric, self._theta)
                 for name in names[:asked]
             )
-            self.status_line = f"{sure} of {self._wanted} items found, {asked} screened"
+            self.status_line = (
+                f"{sure} of the {self._wanted} requested items found; {asked} screened so far"
+            )
             if sure >= self._wanted:
                 return Done("plan_complete", self.status_line)
             if asked == len(names):
                 return Done(
                     "items_exhausted",
-                    f"only {sure} of {self._wanted} items found, all {asked} screened",
+                    f"only {plural(sure, 'item')} passed the screening, but {self._wanted} were "
+                    f"requested; all {asked} available items were screened",
                 )
             batch = names[asked : asked + self._wanted - sure]
             if missing := [name for name in batch if name not in known]:

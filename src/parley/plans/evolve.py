@@ -37,7 +37,8 @@ class EvolvePlan:
     ) -> None:
         if len(items) < 2:
             raise UsageError(
-                f"evolve needs at least two {'items' if has_items else 'games per round'}, so that "
+                f"`--plan evolve` needs at least two "
+                f"{'items' if has_items else 'games per round'}, so that "
                 "models can apply to one what they learned from another: set --items N"
             )
         for name, arm in settings.arms.items():
@@ -82,7 +83,8 @@ class EvolvePlan:
     def cautions(self) -> Sequence[str]:
         arms = plural(len(self.settings.arms), "arm")
         return [
-            f"evolve plays {plural(len(self.stages[0]), 'match', 'matches')} in the standard round "
+            f"`--plan evolve` plays {plural(len(self.stages[0]), 'match', 'matches')} in the "
+            f"standard round "
             f"and {self.matches:,} in total ({arms})",
             *(
                 f"evolve: window={arm.window} covers all {len(self._items)} "

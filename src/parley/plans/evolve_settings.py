@@ -71,14 +71,16 @@ class EvolveArm:
 
     def __post_init__(self) -> None:
         if self.success and not SUCCESS.fullmatch(self.success):
-            raise ValueError(f"success must be METRIC>=X or METRIC<=X, not {self.success!r}")
+            raise ValueError(f"`success` must be METRIC>=X or METRIC<=X, not {self.success!r}")
         if self.held_out == 1:
-            raise ValueError("held_out must be less than 1, so that there are items to learn from")
+            raise ValueError(
+                "`held_out` must be less than 1, so that there are items to learn from"
+            )
         if self.feedback == "people" and self.memory == "insights":
             raise ValueError(
                 "memory=insights shows players the outcome right after a match, but with "
-                "feedback=people it is not known until people have voted: choose another feedback, "
-                "or memory=demonstrations"
+                "feedback=people the outcome is not known until people have voted: choose another "
+                "`feedback`, or `memory=demonstrations`"
             )
 
     @property
@@ -192,7 +194,7 @@ def with_controls(settings: EvolveSettings) -> EvolveSettings:
         arm = replace(own, probe=False, **changes)
         if name in settings.arms:
             raise UsageError(
-                f"evolve.arms: controls=true adds an arm {name!r} itself: rename yours"
+                f"evolve.arms: controls=true already adds an arm called {name!r}: rename your arm"
             )
         if arm != replace(own, probe=False):
             added[name] = arm

@@ -55,8 +55,8 @@ def find_wanted_feedback(settings: EvolveSettings) -> FeedbackWanted:
     for arm in writing:
         if arm.poison:
             raise UsageError(
-                "evolve: poison has no effect with memory=insights, which keeps every lesson "
-                "whatever the verdict: leave poison out"
+                "evolve: `poison` has no effect with `memory=insights`, which keeps the lessons "
+                "of successes and failures alike: remove `poison`"
             )
     return FeedbackWanted(
         any(arm.feedback == "critic" for arm in asking),

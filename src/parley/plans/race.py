@@ -138,7 +138,7 @@ class RaceRule:
             return Done(
                 "drift",
                 f"{self._aliases[a]} and {self._aliases[b]} as {self._roles[role]} each proved "
-                f"better than the other",
+                f"better than the other, so scores drifted during the run",
             )
         undecided = self._undecided()
         self._wanted = np.asarray(undecided.any(axis=2))

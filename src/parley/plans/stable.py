@@ -145,8 +145,8 @@ class StableRule:
                 )
                 return Done(
                     "drift",
-                    f"blocks of {cell.alias} as {cell.role} contradict each other (drift): no "
-                    "common mean is consistent with them",
+                    f"the scores of {cell.alias} as {cell.role} drifted: no single mean is "
+                    f"consistent with all blocks",
                 )
             case "converged":
                 return Done("converged", self.status_line)

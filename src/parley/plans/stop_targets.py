@@ -54,12 +54,13 @@ def leading_metrics(
         epsilon = stop.epsilon(metric, metrics[0])
         if not metric.low < metric.high or not epsilon > 0:
             raise TaskError(
-                f"metric {metric.name!r} needs a range and an epsilon above 0 for a stopping rule"
+                f"metric {metric.name!r} needs a range and an `epsilon` above 0 for a stopping rule"
             )
         found[role] = replace(metric, epsilon=epsilon)
     if not found:
         raise TaskError(
-            "no contestant role has a metric, so a stopping rule has nothing to work with"
+            "no contestant role has a metric, so a stopping rule (--until-stable, --plan race) "
+            "cannot be used"
         )
     return found
 
@@ -91,8 +92,8 @@ def refuse_unscored(role: str, alias: str, metric: str, blocks: int) -> None:
     """Raise TaskError for a model without any score, before more money is spent."""
     raise TaskError(
         f"{alias} as {role} has no {metric} in any of {blocks} blocks, "
-        f"so nothing can be decided about it: "
-        "is a judge missing, or was every match aborted?"
+        f"so nothing can be decided about this model: check whether a judge is missing or every "
+        f"match was aborted"
     )
 
 

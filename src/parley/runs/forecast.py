@@ -173,7 +173,7 @@ def forecast_run(prepared: Prepared) -> Forecast:
     if sequential:
         least, most = (plans[assumed][1] for assumed in (LOW, HIGH))
         notes.append(
-            f"the number of blocks is an estimate, too ({least:,} to {most:,}): "
+            f"the number of blocks is also an estimate ({least:,} to {most:,}): "
             "the run stops when its stopping rule is met"
         )
     if unpriced := [

@@ -214,7 +214,7 @@ def refuse_lessons(reader: RunReader, panels: Mapping[str, Sequence[str]]) -> No
             )
     if wanted.critic and len(panels.get(CRITIC, "1")) != 1:
         raise UsageError(
-            f"--role {CRITIC}: the plan evolve needs exactly one critic, not {len(panels[CRITIC])}"
+            f"--role {CRITIC}: `--plan evolve` needs exactly one critic, not {len(panels[CRITIC])}"
         )
 
 
@@ -228,8 +228,8 @@ def rejudge_cautions(reader: RunReader, prepared: Prepared, matches: int) -> lis
         found.append(f"{plural(left, 'match', 'matches')} had not finished and cannot be judged")
     if reader.info.config.stop is not None:
         found.append(
-            f"{reader.info.id} stopped by a stopping rule, but the intervals here assume a "
-            "fixed number of matches, so they may be too narrow"
+            f"{reader.info.id} was stopped by a stopping rule, but the confidence intervals here "
+            "assume a fixed number of matches, so they may be too narrow"
         )
     found += seed_cautions(reader.info.config, prepared.config)
     now = prepared.identity["prompts"]

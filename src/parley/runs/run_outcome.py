@@ -79,7 +79,7 @@ def find_advice(faults: Collection[ParticipantError], task_file: str = "") -> st
             "ALIAS.base_url=URL"
         )
     if all(fault.kind != "address" for fault in lasting):
-        return "a retry cannot help: fix this first, then resume with: {resume}"
+        return "retrying does not help: fix the cause first, then resume with: {resume}"
     hint = next((f" ({fault.hint})" for fault in lasting if fault.hint), "")
     return (
         f"a run cannot change the name of a model: start a new run with the right name{hint}; if "

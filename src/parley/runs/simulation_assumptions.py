@@ -309,7 +309,14 @@ def collect_scores(reader: RunReader, metrics: Mapping[str, Mapping[str, Any]]) 
 
 def describe_caveats(found: Components | None, lower: bool) -> list[str]:
     """Warnings about an estimate."""
-    said = ["lower scores are better in this run: they are mirrored here"] if lower else []
+    said = (
+        [
+            "lower scores are better in this run, so the simulation mirrors them: here higher is "
+            "better"
+        ]
+        if lower
+        else []
+    )
     if found is None:
         return said
     if not found.separable:

@@ -68,7 +68,9 @@ class FolderStore:
             raise UsageError(f"{text!r} matches several runs: {', '.join(sorted(found))}")
         listed = [f"{id} ({names[id]})" if id in names else id for id in refs]
         more = len(listed) - SHOWN
-        wanted = f"the newest are: {', '.join(listed[:SHOWN])}" if listed else "there are none"
+        wanted = (
+            f"the newest are: {', '.join(listed[:SHOWN])}" if listed else "the store has no runs"
+        )
         wanted += f"; {more} more are listed by `parley ls`" if more > 0 else ""
         raise unknown_name(f"run (store {self.folder}):", text, [*refs, *names.values()], wanted)
 

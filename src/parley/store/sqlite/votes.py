@@ -102,7 +102,10 @@ class SqliteVotes(VotesFile):
         known = {id for id, *_ in rows}
         voting = self._rows("SELECT DISTINCT annotator FROM votes WHERE study = ?", study.id)
         if strangers := [id for (id,) in voting if id not in known]:
-            self._damaged(f"annotator {strangers[0]!r:.40} has voted, but is not registered")
+            self._damaged(
+                f"it has votes of annotator {strangers[0]!r:.40}, who is missing from its list of "
+                f"annotators; restore the file from a backup"
+            )
         return [Annotator(*row) for row in rows]
 
     def set_token(self, who: Annotator, digest: bytes) -> None:
