@@ -672,7 +672,7 @@ def test_the_terminal_takes_votes_skips_stops_and_goes_on(place):
     assert "stopped after 2 votes" in first.stderr
     assert "t (tie)" not in first.stderr
     second = terminal(place, "Ann", "B\nt\nA\nA\n")
-    assert "3 left" in second.stderr.splitlines()[0]
+    assert "3 pairs left to vote on" in second.stderr.splitlines()[0]
     assert "You have voted on all your pairs" in second.stderr
     assert {number: by["ann"] for number, by in given_votes(place).items()} == {
         1: "A",
@@ -812,7 +812,7 @@ def test_people_see_as_much_as_was_judged(tmp_path):
         (["--annotator", "x"], "only work with --terminal"),
         (["--terminal", "--annotator", "x", "--results"], "cannot be combined"),
         (["--results"], "there are no votes yet"),
-        (["--results", "--pairs", "3"], "which draw pairs"),
+        (["--results", "--pairs", "3"], "which are for drawing pairs"),
         (["--terminal", "--annotator", "\x1b"], "annotator's name"),
         (["nothing-like-it"], "unknown run"),
     ],

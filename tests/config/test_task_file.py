@@ -300,7 +300,10 @@ def test_a_task_file_without_its_kind_is_told_what_to_say(file, kind):
             r"line 6: prompts\.write: .*variable.*'subject'",
         ),
         (TEXT.replace("{said} ", "") + ITEMS, r"line 7: prompts\.review: .* must contain {said}"),
-        (TEXT.replace("  critic: was it true?\n", "") + ITEMS, "line 8: rubric: critic is missing"),
+        (
+            TEXT.replace("  critic: was it true?\n", "") + ITEMS,
+            "line 8: rubric: `critic` is missing",
+        ),
         (
             TEXT.replace("  critic:", "  critics:") + ITEMS,
             "line 10: rubric.critics: unknown role 'critics'; did you mean 'critic'",
@@ -317,7 +320,10 @@ def test_a_task_file_without_its_kind_is_told_what_to_say(file, kind):
             TEXT + ITEMS + "metric: nowhere:to\n",
             "line 14: metric: nowhere:to: the function must be in the folder",
         ),
-        (TEXT + ITEMS + "  - {id: fog, subject: fog}\n", r"line 14: items\[2\]: .*no reference"),
+        (
+            TEXT + ITEMS + "  - {id: fog, subject: fog}\n",
+            r"line 14: items\[2\]: .*missing reference",
+        ),
         (
             TEXT + ITEMS + "  - {id: a, subject: b, reference: c, extra: d}\n",
             r"line 14: items\[2\]: the earlier items have no field `extra`",
@@ -340,7 +346,7 @@ def test_a_task_file_without_its_kind_is_told_what_to_say(file, kind):
             TEXT + "items:\n  - {subject: [a, b]}\n",
             r"line 12: items\[0\]\.subject: expected a string or a number, found a list",
         ),
-        (TEXT + "items:\n  - {subject: }\n", r"line 12: items\[0\]: item 1: no subject"),
+        (TEXT + "items:\n  - {subject: }\n", r"line 12: items\[0\]: item 1: missing subject"),
         (
             TEXT.replace("kind: task", "kind: tsk"),
             "line 1: kind: expected `kind: task`, found 'tsk'",

@@ -154,7 +154,7 @@ def test_an_open_table_seats_everybody_if_it_can():
     ("name", "task", "options", "match"),
     [
         ("cycles", Meeting(), {"size": 2}, "single contestant role of variable size"),
-        ("together", PublicGoods(), {"size": 2}, "the plan cycles, race"),
+        ("together", PublicGoods(), {"size": 2}, "`--plan cycles`, `race`"),
         ("cycles", PublicGoods(), {"size": 11}, "2 to 10 seats for players"),
         ("race", Meeting(), {"stop": StopTarget(top=7)}, "only 6 models"),
         (

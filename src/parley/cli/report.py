@@ -38,14 +38,14 @@ from parley.tables import FORMATS, terminal_width
     "--without",
     multiple=True,
     metavar="ALIAS",
-    help="Also compute the correlations without this model (repeatable).",
+    help="Add correlations that are computed without this model (repeatable).",
 )
 @click.option(
     "--control",
     "controls",
     multiple=True,
     metavar="SUSPECT=CONTROL",
-    help="Pair a model suspected of contamination with a control from the same base model "
+    help="Match a model suspected of contamination with a control from the same base model "
     "(repeatable).",
 )
 @click.option(

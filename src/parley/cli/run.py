@@ -88,7 +88,7 @@ ASK_FROM = 1.0  # USD
     "--evolve",
     multiple=True,
     metavar="KEY=VALUE",
-    help='Set an option of `--plan evolve` (see the docs page "Learning from earlier rounds").',
+    help='Configure `--plan evolve` (see the docs page "Learning from earlier rounds").',
 )
 @click.option(
     "--prompt",

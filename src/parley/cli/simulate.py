@@ -68,7 +68,7 @@ class Aim(NamedTuple):
     "--top",
     type=click.IntRange(1),
     metavar="K",
-    help="Also simulate how many matches it takes to identify the top K models.",
+    help="Simulate also how many matches it takes to identify the top K models.",
 )
 @click.option(
     "--range", "bounds", metavar="LOW,HIGH", help="Set the range of scores (default: 1,10)."
