@@ -437,5 +437,5 @@ def test_an_old_run_goes_on_where_it_stopped(name, words, calls, folder, tmp_pat
 def test_an_old_run_whose_rule_cannot_be_compared_is_not_resumed(tmp_path):
     """Its digest was made in another way, so that nobody can say whether the rule is the same."""
     shutil.copy(FOLDER / "killed.parley", tmp_path)
-    with pytest.raises(ReplayError, match="recorded the rule of public_goods in another way"):
+    with pytest.raises(ReplayError, match="the rule of the task `public_goods` in a different"):
         resume(tmp_path / "killed.parley")

@@ -263,7 +263,7 @@ def test_a_run_that_began_without_digests_goes_on_without_them(tmp_path):
 def test_the_command_prints_the_digest_and_compares_it(tmp_path):
     models = [word for name in ("altruist", "random") for word in ("-m", f"bot/{name}")]
     played = command("run", "public_goods", *models, cwd=tmp_path)
-    digest = played.err.split("digest ")[1].partition(":")[0]
+    digest = played.err.split("digest ")[1].partition(";")[0]
     assert len(digest) == 64
     printed = shlex.split(played.err.split("the record is unchanged with: ")[1].splitlines()[0])
     at = printed.index("audit")  # before it: how this program was called

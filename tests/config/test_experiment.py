@@ -321,7 +321,7 @@ models: {a: {model: vllm/x, base_url: "${SERVED}"}}
     assert (prepared.config.seed, prepared.config.params) == (12, {"size": 12})
     assert prepared.config.models["a"]["base_url"] == "${SERVED}"
     monkeypatch.delenv("SEED")
-    with pytest.raises(UsageError, match=r"line 4: seed: .{SEED} wants SEED from the environment"):
+    with pytest.raises(UsageError, match=r"line 4: seed: .{SEED}: the variable SEED is not set"):
         read_experiment(wrote(text), allowed)
 
 

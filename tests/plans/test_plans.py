@@ -635,7 +635,7 @@ def test_every_part_of_a_result_has_its_table(tmp_path):
 
 
 def test_a_judge_that_is_missing_ends_a_stable_run_with_a_reason(tmp_path):
-    with pytest.raises(parley.ParleyError, match="is a judge missing"):
+    with pytest.raises(parley.ParleyError, match="check whether a judge is missing"):
         parley.run(games.Judged(), models=["bot/null"], until_stable=True, store=tmp_path)
 
 

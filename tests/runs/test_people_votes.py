@@ -204,7 +204,7 @@ def test_votes_that_come_or_change_later_change_nothing(tmp_path):
             cast_verdict(votes, reader, place, "bob", "no")
         with pytest.raises(UsageError, match="does not ask for votes on match 1, Other"):
             cast_verdict(votes, reader, (1, Seat("other")), "bob", "no")
-        with pytest.raises(UsageError, match="a vote is yes, no or unsure"):
+        with pytest.raises(UsageError, match="a vote must be yes, no or unsure"):
             cast_verdict(votes, reader, list_open_places(reader)[0], "bob", "maybe")
     flip_votes(tmp_path)  # somebody writes into the file of votes
     result = parley.resume(result)
