@@ -155,7 +155,7 @@ def unknown_name(what: str, found: str, known: Iterable[str], wanted: str = "") 
 def describe_type(value: object) -> str:
     """The type of a value in a file, in the words of JSON: `a list`, `text`."""
     words: dict[type, str] = {
-        type(None): "no value",
+        type(None): "null",
         bool: "true or false",
         int: "a number",
         float: "a number",

@@ -281,7 +281,7 @@ WRONG = {
         {"text": "x", "solution": "y"},
         r"row 2: .*nearest.* text, (tests|cases) .*; found text, solution; .*--column",
     ),
-    "no object": ([1], r"row 2: expected an object with .*; found list"),
+    "no object": ([1], r"row 2: expected an object with .*; found a list"),
     "no tests": (
         PLAIN | {"tests": []},
         (
@@ -290,7 +290,7 @@ WRONG = {
         ),
     ),
     "both": (PLAIN | {"cases": [["", ""]]}, "tests or cases, but not both"),
-    "no text": (PLAIN | {"text": 3}, "text must be text, not int"),
+    "no text": (PLAIN | {"text": 3}, "text must be text, not a number"),
     "no list": (PLAIN | {"tests": [1]}, "tests must be a list of texts"),
     "no pair": (CASES | {"cases": [["", "", ""]]}, r"row 2.cases must be a list of 2"),
     "no reference": (
@@ -374,7 +374,7 @@ def test_a_name_is_looked_up_among_the_datasets_of_the_task(tmp_path):
         match=r"unknown dataset .human_eval.; did you mean .humaneval.*for a file or folder write",
     ):
         load_items("human_eval", Problem)
-    with pytest.raises(UsageError, match="unknown dataset 'samples'; there are: none"):
+    with pytest.raises(UsageError, match="unknown dataset 'samples'; available: none"):
         load_items("samples", Word)
     assert load_items(written(tmp_path / "w.csv", [{"word": "tea"}]), Word) == [Word("1", "tea")]
 
@@ -401,7 +401,7 @@ def test_other_packages_add_datasets(monkeypatch):
         holding(teas, Dataset("samples", Word, 3, "here", "MIT", lambda: [{"word": "one"}]))
         assert load_items("teas", Word) == [Word("1", "oolong"), Word("x", "mate")]
         assert item_type_of_dataset("teas") is Word
-        with pytest.raises(UsageError, match="samples should have 3 items, but its source has 1"):
+        with pytest.raises(UsageError, match="samples should have 3 items, but the source has 1"):
             load_items(default_dataset(Word), Word)
         with pytest.raises(
             UsageError,

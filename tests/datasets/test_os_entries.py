@@ -88,9 +88,9 @@ def test_the_named_dataset_says_where_its_files_come_from(repository, monkeypatc
     with pytest.raises(UsageError, match="PARLEY_AGENTBENCH"):
         load_items("agentbench-os", OSEntry)
     monkeypatch.setenv("PARLEY_AGENTBENCH", str(repository))
-    with pytest.raises(UsageError, match="should have 144 items, but its source has 4"):
+    with pytest.raises(UsageError, match="should have 144 items, but the source has 4"):
         load_items("agentbench-os", OSEntry)
-    with pytest.raises(UsageError, match="should have 26 items, but its source has 1"):
+    with pytest.raises(UsageError, match="should have 26 items, but the source has 1"):
         load_items("agentbench-os-dev", OSEntry)
 
 

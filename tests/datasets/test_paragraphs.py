@@ -116,7 +116,7 @@ def test_what_is_wrong_with_two_files_is_said(folder):
     reference.write_text(good.replace("猫狗1。", "", 1), encoding="utf-8")
     wrong("zh.xml, line 7: document 922: segment 1 is empty")
     reference.write_text("<mteval></mteval>")
-    wrong("found no segments; wanted <doc docid")
+    wrong("no segments were found; expected <doc docid")
     reference.unlink()
     wrong("but IWSLT17.TED.tst2015.en-zh.zh.xml is not in the same folder")
     other = folder / "talks.xml"
@@ -228,7 +228,7 @@ def test_rows_of_the_hub_are_segments_too(tmp_path):
         ),
         ({"translation": {"de": "a", "en": "b", "fr": "c"}}, "found de, en, fr"),
         ({"translation": "a"}, "found str"),
-        ({"translation": {"de": "a", "en": None}}, "reference must be text, not NoneType"),
+        ({"translation": {"de": "a", "en": None}}, "reference must be text, not null"),
         (
             {"text": "a"},
             "row 2: expected a column `translation`, as in the rows before; found text",

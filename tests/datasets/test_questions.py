@@ -447,7 +447,7 @@ WRONG = {
                        r"row 2 \(.*\): answer 'E' is not a choice: expected a letter from A to D"),
     "a number too high": (PLAIN | {"answer": 4}, "answer '4' is not a choice"),
     "no answer": (PLAIN | {"answer": ""}, "answer is empty"),
-    "null": (PLAIN | {"answer": None}, "answer must be text, not NoneType"),
+    "null": (PLAIN | {"answer": None}, "answer must be text, not null"),
     "double": (PLAIN | {"choices": ["a", "b", "a "]}, "two choices are the same: 'a'"),
     "empty choice": (PLAIN | {"choices": ["a", "b", " "]}, "row 2: choice C is empty"),
     "one choice": (PLAIN | {"choices": ["a"]}, "choices must be a list of two or more texts"),
@@ -543,7 +543,7 @@ def test_a_dataset_of_the_hub_is_asked_for_by_split_and_edition(monkeypatch):
     assert wanted.pop() == ("allenai/ai2_arc", "ARC-Challenge", "test")
     with pytest.raises(
         UsageError,
-        match="mmlu should have 14042 items, but its source has 1172: this is another edition",
+        match="mmlu should have 14042 items, but the source has 1172: the source is a different",
     ):
         datasets_named("mmlu")[0].items()
     examples = list(datasets_named("ceval")[0].examples())
@@ -592,7 +592,7 @@ def test_no_example_is_itself_asked(tmp_path):
     asked = Question("other", "LAW  1?", "B", ("no", "yes"))
     shots = shots_of(tmp_path, some("law", 4), [asked])
     assert [each["id"] for each in shots.before("law")] == ["law0", "law2", "law3"]
-    assert "1 left out because the run asks the same question" in shots.told
+    assert "1 left out, because this run asks the same question" in shots.told
     others = [
         Question("o", "Ｌａｗ 1", "A", ("Yes.", "No.")),
         Question("p", "“Law 2”？", "A", ("Perhaps", "never")),

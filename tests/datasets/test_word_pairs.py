@@ -335,10 +335,10 @@ def test_what_is_wrong_with_a_list_is_said_with_its_row(tmp_path, text, said):
 @pytest.mark.parametrize(
     ("row", "said"),
     [
-        ({"a": "cake", "b": 3}, "row 1 .*b must be a word, found int"),
+        ({"a": "cake", "b": 3}, "row 1 .*b must be a word, found a number"),
         (
             {"a": "cake", "b": "bread", "synonyms_a": {"x": 1}},
-            "row 1 .*synonyms_a must be a list of words, not dict",
+            "row 1 .*synonyms_a must be a list of words, not an object",
         ),
         (["cake"], "row 1: expected an object"),
         (["cake", "bread", "food", "more"], "row 1: expected an object"),

@@ -758,8 +758,8 @@ def test_scores_from_elsewhere_are_correlated_by_rank(tmp_path):
     ("text", "said"),
     [
         ("alias,mmlu\nnobody,1\n", "no row names a model of this run"),
-        ("alias,mmlu\na,high\n", "row 1: mmlu must be a number, not 'high'"),
-        ("alias,mmlu\na,nan\n", "row 1: mmlu must be a number"),
+        ("alias,mmlu\na,high\n", "row 1: column `mmlu` must be a number, not 'high'"),
+        ("alias,mmlu\na,nan\n", "row 1: column `mmlu` must be a number"),
         ("alias,mmlu\na,1\na,2\n", "row 2: the model a already has scores in .*row 1"),
         ("who,mmlu\na,1\n", "row 1: expected a column `alias`"),
         ("alias\na\n", "at least one column of scores"),

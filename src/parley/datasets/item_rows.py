@@ -229,8 +229,7 @@ def misspelt_columns(columns: Iterable[Any], known: Iterable[str]) -> list[str]:
         for column in found
     }
     return [
-        f"column {column!r} has no meaning for this task and is not read; did you mean "
-        f"{names[0]!r}?"
+        f"column {column!r} is not read; did you mean {names[0]!r}?"
         for column, names in near.items()
         if names and column not in known
     ]
