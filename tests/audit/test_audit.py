@@ -343,7 +343,7 @@ def test_a_bound_that_was_never_set_is_a_breach(tmp_path):
     )
     unbounded = "UPDATE runs SET config = json_set(config, '$.max_calls', NULL)"
     assert (
-        "has no budget for calls"
+        "no limit on calls or cost was set"
         in audit_run(find_run(planted(result.path, tmp_path, unbounded))).breaches[0].detail
     )
     (wrong,) = audit_run(
@@ -404,8 +404,7 @@ def test_a_dictionary_that_is_not_there_or_another_one_is_told(chained, tmp_path
         assert found.breaches == []
         assert "works" in found.unchecked
         assert any(
-            "answers from the reference work dictionary were not verified" in caution
-            for caution in found.cautions
+            "lookups in dictionary were not checked again" in caution for caution in found.cautions
         )
         own.write_text("海阔天空\n空前绝后")
         assert "a different version is installed" in audit_run(find_run(chained)).unchecked["works"]

@@ -480,7 +480,7 @@ WRONG = {
                     "wrong_answer_1, wrong_answer_2 may hold choices, but would not be read"),
     "odd letters": ({"question": "x", "B": "a", "D": "b", "answer": "A"}, "B, D may hold choices"),
     "not from 1": ({"question": "x", "choice1": "a", "choice2": "b", "answer": 0},
-                   "answer '0' is not a choice: the columns are numbered from 1 to 2"),
+                   "answer '0' is not a choice: the columns of the choices are numbered"),
     "1 or 2": ({"question": "x", "choice1": "2", "choice2": "1", "answer": 1},
                "it is the text of one choice and the letter or number of another"),
     "no text": ({"question": "x", "choice0": "a", "choice1": "b", "answer": "c"},

@@ -92,8 +92,8 @@ def check_same_rules(study: Study, seed: int | None, ties: bool | None) -> None:
         )
     if ties and not study.ties:
         raise UsageError(
-            "the pairs of these runs were sampled without ties, and this cannot change "
-            "afterwards: leave out --ties"
+            "these runs already have pairs for which annotators cannot vote for a tie, and this "
+            "cannot be changed: leave out --ties"
         )
 
 

@@ -217,9 +217,7 @@ class AuditRun:
         except ParleyError as wrong:
             why = str(wrong)
         self.unchecked["works"] = why
-        self.cautions.append(
-            f"answers from the reference work {', '.join(wanted)} were not verified: {why}"
-        )
+        self.cautions.append(f"lookups in {', '.join(wanted)} were not checked again: {why}")
         return {}
 
     def add_breach(self, kind: str, match: int | None, detail: str) -> None:
@@ -412,8 +410,8 @@ def wrong_stop_status(reader: RunReader, status: str | None) -> Iterator[str]:
         and config.max_calls is None
     ):
         yield (
-            "the run has the status `budget`, but it has no budget for calls or cost, and its "
-            "plan has not ended"
+            "the run has the status `budget` (stopped by a limit), but no limit on calls or cost "
+            "was set, and its plan is not finished"
         )
     elif marked == WAITING and not any(each.is_open for each in reader.people_verdicts()):
         yield "the run is marked as waiting for votes, but no match waits for a vote"

@@ -31,9 +31,8 @@ from parley.store import RunRef, Study, VoteStore, open_store, open_votes, read_
 from parley.tables import Table, format_interval, format_number, plural, terminal_width
 
 ORDER = (
-    "`with order`: share of settled pairs in which most annotators prefer the conversation with "
-    "the "
-    "higher score"
+    "`with order`: of the pairs with a majority of votes, the share in which the majority prefers "
+    "the conversation with the higher score"
 )
 ALONE = (
     "only one annotator has voted: this table counts each of these votes; no pair is settled, and "

@@ -39,7 +39,7 @@ ABILITIES = {
 @click.argument("names", nargs=-1, metavar="[MODEL]...", shell_complete=complete_models)
 @as_json
 def command(names: tuple[str, ...], as_json: bool) -> None:
-    """List providers with their keys and features, other participants, bots and your own aliases.
+    """List providers, which API keys are set, other participants such as bots, and your aliases.
 
     With MODEL (PROVIDER/NAME or an alias), print its price in USD per million tokens.
     """

@@ -106,7 +106,7 @@ ASK_FROM = 1.0  # USD
 @click.option(
     "--fresh",
     is_flag=True,
-    help="Screen again which questions the models can answer, even if the store has a screening.",
+    help="Repeat the screening of questions, even if the store already has its results.",
 )
 @run_options()
 @without_isolation

@@ -110,10 +110,10 @@ def command(
     """Print the results of RUN, or with MATCH the transcript of a match, round by round.
 
     \b
-    parley show last --matches --worst 3         the three lowest scores of any model
+    parley show last --matches --worst 3         the three matches with the lowest scores
     parley show last --matches --model a         the matches of model a
     parley show last 7                           who said what in match 7
-    parley show last 7 --seat "Player 2"         the same as one seat saw it
+    parley show last 7 --seat "Player 2"         match 7 as Player 2 saw it
     """
     ref = find_run(run, store)
     wanted = MatchFilter(model, item, worst, violations, aborted)

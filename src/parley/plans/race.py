@@ -159,6 +159,6 @@ class RaceRule:
             ]
             found.append(f"top {self._stop.top} as {role}: {', '.join(leading)}")
         return (
-            f"{'; '.join(found)}; no other model is ahead by {self._metrics[0].epsilon:g} or more, "
-            f"after {self.blocks} blocks"
+            f"{'; '.join(found)}; after {self.blocks} blocks, no other model can be better "
+            f"than one of these by {self._metrics[0].epsilon:g} or more"
         )

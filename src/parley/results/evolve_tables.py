@@ -230,7 +230,8 @@ def summarise_gains(found: EvolveResult) -> str:
     if not said:
         return more
     named = [*said[:NAMED], *(["and others"] if len(said) > NAMED else [])]
-    return f"gain over the standard round, with 95% interval: {', '.join(named)}; {more}"
+    gains = ", ".join(named)
+    return f"gain over the standard round (without memory), with 95% interval: {gains}; {more}"
 
 
 def describe_gain(row: EvolveGain, stream: bool) -> str:
@@ -413,8 +414,9 @@ def counting_table(found: EvolveResult) -> Table | None:
         "gain of any",
     ]
     note = (
-        "round N: share of successes in that round, with its 95% interval; any to N: solved in at "
-        "least one round up to N, including the standard round (more tries alone increase it)"
+        "`round N`: share of items solved in round N, with its 95% interval; `any to N`: share "
+        "solved in at least one round up to N, including the standard round (the first one, "
+        "without memory); it rises with more tries even if the model does not improve"
     )
     title = "Success by round, and solved so far"
     return Table(header, rows, left=len(names), note=note, title=title)
@@ -682,7 +684,7 @@ def draw_figures(found: EvolveResult) -> list[Figure]:
     figures: list[Figure] = list(learning_curves(found))
     if points := tuple(gain_points(found)):
         title = "Gain of the last round over the standard round"
-        alt = f"{title} with paired intervals, with the same item shown and masked"
+        alt = f"{title}, with paired intervals, once with the same item in memory and once without"
         figures.append(Intervals(title, alt, "gain", points))
     if series := tuple(regret_series(found)):
         title = "Regret of streams"

@@ -216,8 +216,8 @@ def estimate_from_run(name: str, store: str | None, seats: int | None) -> Assump
             )
         if len(aliases) < 2:
             raise UsageError(
-                f"{reader.info.id} has one model ({aliases[0]}), but a simulation needs at least "
-                "two"
+                f"{reader.info.id} has only one model ({aliases[0]}), but a simulation needs "
+                "at least two"
             )
         metrics = find_ranked_metrics(identity, reader.info.id)
         scores = collect_scores(reader, metrics)

@@ -289,8 +289,8 @@ def letter_from_1(word: str, texts: Sequence[str]) -> str:
     """The letter of the choice with this number, if columns are numbered from 1."""
     if not 1 <= int(word) <= len(texts):
         raise ValueError(
-            f"answer {shorten(word)!r} is not a choice: the columns are numbered from 1 to "
-            f"{len(texts)}; if answers count from 0, number the columns from 0 too"
+            f"answer {shorten(word)!r} is not a choice: the columns of the choices are numbered "
+            f"from 1 to {len(texts)}; if your answers start at 0, rename these columns to match"
         )
     if word in texts and texts.index(word) != int(word) - 1:
         raise ValueError(TWO_MEANINGS.format(shorten(word)))

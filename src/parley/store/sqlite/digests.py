@@ -265,8 +265,8 @@ def find_changes_in(connection: sqlite3.Connection, number: int) -> Iterator[str
     rows = (connection.execute(query, (number,)) for query in (SCORES, VIOLATIONS, NOTES))
     if digest != digest_match(number, (state, reason, rounds), ChainEnds(*ends), *rows):
         yield (
-            "its calls, effects, messages, scores, violations, notes or end have changed since it "
-            "was played"
+            "its record (calls, messages, lookups, scores, violations, notes or outcome) was "
+            "changed after it was played"
         )
 
 

@@ -146,7 +146,7 @@ def check_is_votes(connection: sqlite3.Connection, path: Path) -> None:
     """Refuse a file that is not a vote file, or was written by a newer Parley."""
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     if application != APPLICATION:
-        raise StoreError(f"{path} is not a vote file of Parley: move it to another folder")
+        raise StoreError(f"{path} is not a Parley vote file: move it to another folder")
     if version_of_votes(connection) > VERSION:
         raise StoreError(f"{path} was written by a newer version of Parley: update Parley")
 
