@@ -11,7 +11,7 @@ from parley.cli import COMMANDS, Lazy, command
 VERBS = {
     "Add", "Allow", "Assume", "Change", "Check", "Choose", "Compare", "Configure", "Decide",
     "Delete", "Do", "Estimate", "Evaluate", "Give", "Judge", "Let", "List", "Load", "Map",
-    "Match", "Play", "Print", "Read", "Repeat", "Replace", "Resume", "Round", "Run", "Score",
+    "Play", "Print", "Read", "Repeat", "Replace", "Resume", "Round", "Run", "Score",
     "Send", "Set", "Show", "Simulate", "Skip", "Spend", "Stop", "Use", "Vote", "Write",
 }  # fmt: skip
 # Turns of phrase that sound foreign in English, or leave open who acts.

@@ -939,7 +939,7 @@ def test_what_a_run_cannot_tell_is_said(store):
 def test_less_may_be_better(store):
     data = command_line("simulate", "golf", "--runs", 1, "--json", cwd=store).json
     assert data["assumed"]["means"][0][0] > data["assumed"]["means"][0][1]
-    assert "mirrored" in data["assumed"]["remarks"][0]
+    assert "mirrors them" in data["assumed"]["remarks"][0]
     assert data["assumed"]["seats"] == 1
 
 

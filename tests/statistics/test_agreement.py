@@ -148,7 +148,7 @@ def test_alpha_knows_a_single_constant_rater():
 
 
 def test_mistakes_are_explained():
-    with pytest.raises(UsageError, match=r"found 11; give"):
+    with pytest.raises(UsageError, match=r"not 11; use None"):
         cohen_kappa([11], [1], TEN)
     with pytest.raises(UsageError, match="did you mean 'linear'"):
         cohen_kappa([1], [1], TEN, "lineal")

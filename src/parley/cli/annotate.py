@@ -31,8 +31,8 @@ from parley.store import RunRef, Study, VoteStore, open_store, open_votes, read_
 from parley.tables import Table, format_interval, format_number, plural, terminal_width
 
 ORDER = (
-    "`with order`: of the pairs with a majority of votes, the share in which the majority prefers "
-    "the conversation with the higher score"
+    "`with order`: among the pairs whose votes have a majority, the share in which the majority "
+    "prefers the conversation with the higher score"
 )
 ALONE = (
     "only one annotator has voted: this table counts each of these votes; no pair is settled, and "
@@ -92,12 +92,13 @@ def command(
 ) -> None:
     """Let people compare conversations of RUN… (ids, starts of ids, names or paths in one folder).
 
-    The first call draws pairs of conversations about the same question, by models whose scores
-    differ. Every pair gets two votes. If they differ, a third person votes. Votes are stored beside
-    the runs.
+    The first time, this command draws pairs of conversations about the same question, by models
+    whose scores differ. Two people vote on each pair. If they disagree, a third one votes.
+    Votes are stored beside the runs.
 
     If RUN waits for votes (`--plan evolve` with `feedback=people`), people vote on
-    whether each conversation was a success, and --change takes the number of a match.
+    whether each conversation was a success, and --change takes the number of a match, not of
+    a pair.
 
     \b
     parley annotate last --pairs 50                           draw pairs, print the progress

@@ -31,8 +31,8 @@ def command(
 ) -> int:
     """Check that the record of RUN is unchanged and that its matches were fair.
 
-    A match is fair if replies of a round are simultaneous, seats are anonymous, seats are balanced
-    between models, and all seats get equal information. The exit code is 5 if there is a breach.
+    A match is fair if the replies within a round are simultaneous, seats are anonymous and balanced
+    between models, and all seats get equal information. The exit code is 5 if any check fails.
     """
     found = audit_run(find_run(run, store), task, digest)
     if as_json:

@@ -61,7 +61,7 @@ def command(context: click.Context, as_json: bool) -> None:
 def check_dataset(dataset: str, task: str | None, columns: tuple[str, ...], as_json: bool) -> int:
     """Read a whole dataset and check every item; exit with 5 if an item fails.
 
-    A row that cannot be read is an error that names the row. For programming problems, the
+    If a row cannot be read, the error names it. For programming problems, the
     reference solution runs in the sandbox and must pass its own tests. For command-line tasks, the
     example solution must pass, and doing nothing must fail. For questions, no two questions and no
     two choices of a question may be the same.

@@ -56,7 +56,9 @@ from parley.store import open_store
     help="Replace one of the judge prompts with the contents of a file (repeatable).",
 )
 @click.option(
-    "--seed", type=int, help="Set the random seed, to draw new samples from the same judges."
+    "--seed",
+    type=int,
+    help="Set the random seed; another seed gets new replies from the same judges.",
 )
 @run_options("budget_usd", "max_calls", "concurrency", "name")
 @allow_options

@@ -45,7 +45,7 @@ from parley.tables import FORMATS, terminal_width
     "controls",
     multiple=True,
     metavar="SUSPECT=CONTROL",
-    help="Match a model suspected of contamination with a control from the same base model "
+    help="Set a control for a model suspected of contamination, trained from the same base model "
     "(repeatable).",
 )
 @click.option(

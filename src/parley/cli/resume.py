@@ -55,10 +55,10 @@ def command(
     as_json: bool,
     **options: Any,
 ) -> int:
-    """Resume RUN (an id, the start of one, a name or a path); recorded replies are not paid again.
+    """Resume RUN (an id, the start of one, a name or a path).
 
-    Limits count the whole run, including calls before it stopped. Limits that you do not give
-    stay as they are.
+    Recorded replies are reused and not paid for again. Limits apply to the whole run, including
+    calls made before it stopped. Limits that you do not give keep their values.
     """
     for fault in find_env_faults():
         say(fault)

@@ -19,9 +19,9 @@ from parley.tables import plural
 @in_store
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 def command(runs: tuple[str, ...], store: str | None, yes: bool) -> None:
-    """Delete RUN… (ids, starts of ids, names or paths) and everything that they recorded.
+    """Delete RUN… (ids, starts of ids, names or paths) and everything in them.
 
-    A run that is still being played is not deleted. Votes on its conversations are kept.
+    People's votes on their conversations are kept. A run that is still being played is not deleted.
     """
     place = open_store(store)
     refs = list(dict.fromkeys(place.find(run) for run in runs))

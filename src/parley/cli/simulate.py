@@ -62,8 +62,15 @@ class Aim(NamedTuple):
     metavar="N",
     help="Assume N models with evenly spaced abilities, instead of --abilities.",
 )
-@click.option("--best", type=float, metavar="X", help="Set the highest ability (with --models).")
-@click.option("--worst", type=float, metavar="X", help="Set the lowest ability (with --models).")
+@click.option(
+    "--best", type=float, metavar="X", help="Set the mean score of the best model (with --models)."
+)
+@click.option(
+    "--worst",
+    type=float,
+    metavar="X",
+    help="Set the mean score of the worst model (with --models).",
+)
 @click.option(
     "--top",
     type=click.IntRange(1),
@@ -76,8 +83,8 @@ class Aim(NamedTuple):
 @click.option(
     "--noise",
     metavar="ITEM,MODEL_ITEM,MATCH",
-    help="Set the noise as standard deviations by item, by model and item, and by match (default: "
-    "0.5,0.4,1 for range 1,10; 8,8,18 for 0,100).",
+    help="Set three standard deviations of the noise: between items, of a model on an item, and "
+    "between matches (default: 0.5,0.4,1 for range 1,10; 8,8,18 for 0,100).",
 )
 @click.option(
     "--step",

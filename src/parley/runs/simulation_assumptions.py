@@ -326,8 +326,8 @@ def describe_caveats(found: Components | None, lower: bool) -> list[str]:
         )
     if found.opposed > 1:
         said.append(
-            "in this run one model's gain is another's loss, which is not simulated: rankings may "
-            f"take {found.opposed:.1f} times as many matches"
+            "in this run one model's gain is another's loss (zero-sum), and the simulation ignores "
+            f"this: a ranking may take {found.opposed:.1f} times as many matches as shown here"
         )
     if found.blocks < ROUGH:
         said.append(f"noise is a rough estimate: the run has only {plural(found.blocks, 'block')}")

@@ -67,8 +67,8 @@ def asked_in(program: Mapping[str, Any]) -> dict[str, Any]:
         )
     if program.get("do") not in DOES or not isinstance(program.get("shell"), str):
         raise TaskError(
-            "a shell request needs the name of the shell in `shell`, and in `do` one of "
-            f"{', '.join(DOES)}"
+            "a shell request needs two fields: `shell`, the name of the shell session, and `do`, "
+            f"one of {', '.join(DOES)}"
         )
     if program["do"] != "close" and not isinstance(program.get("command"), str):
         raise TaskError("a shell request needs a text in `command`")
