@@ -140,7 +140,7 @@ def test_whatever_a_program_sends_is_plain_data_or_an_error(sized):
     ],
 )
 def test_a_number_that_takes_more_than_it_was_sent_with_is_refused(name, held):
-    with pytest.raises(ValueError, match="no number"):
+    with pytest.raises(ValueError, match=r"not a fraction|at most 10000 characters"):
         unpacked({"x": name, "v": held}, no_data)
 
 

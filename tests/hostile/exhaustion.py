@@ -6,8 +6,8 @@ from tests.hostile import Attack
 MEMORY = ""  # ended for it, or refused it: both are bounds
 
 ATTACKS = {
-    "processor": Attack("def attack():\n    while time.process_time() < 8: pass\n    return True", "more than", "timeout"),
-    "processor_while_defined": Attack("while time.process_time() < 8: pass\ndef attack(): return True", "more than", "timeout", slow=True),
+    "processor": Attack("def attack():\n    while time.process_time() < 8: pass\n    return True", "used more than", "timeout"),
+    "processor_while_defined": Attack("while time.process_time() < 8: pass\ndef attack(): return True", "used more than", "timeout", slow=True),
     "processor_in_threads": Attack(
         """
 import threading
@@ -19,11 +19,11 @@ def attack():
     for each in several: each.join()
     return True
 """,
-        "more than", "timeout", slow=True,
+        "used more than", "timeout", slow=True,
     ),
     "memory": Attack(
         "def attack():\n    held = [bytearray(b'x') * (8 << 20) for _ in range(90)]\n    time.sleep(0.5)\n    return len(held) == 90",
-        "more than", "memory",
+        "used more than", "memory",
     ),
     "memory_at_once": Attack("def attack():\n    held = bytearray(b'x') * (2 << 30)\n    return True", "MemoryError"),
     "memory_that_is_shared": Attack(
@@ -49,7 +49,7 @@ def attack():
     time.sleep(1.5)
     return True
 """,
-        "more than", "memory",
+        "used more than", "memory",
     ),
     "memory_in_hidden_processes": Attack(
         """
@@ -67,7 +67,7 @@ def attack():
     time.sleep(2)
     return True
 """,
-        "more than", "memory", slow=True,
+        "used more than", "memory", slow=True,
     ),
     "memory_without_a_first_thread": Attack(
         """
@@ -89,7 +89,7 @@ def attack():
     time.sleep(0.5)
     return True
 """,
-        "more than", "memory",
+        "used more than", "memory",
     ),
     "processor_in_many_processes": Attack(
         """
@@ -101,7 +101,7 @@ def attack():
         os.waitpid(pid, 0)
     return True
 """,
-        "more than", "timeout",
+        "used more than", "timeout",
     ),
     "processor_in_processes_that_nobody_waits_for": Attack(
         """
@@ -115,7 +115,7 @@ def attack():
         while works(os.kill, pid, 0): time.sleep(0.01)
     return True
 """,
-        "more than", "timeout", slow=True,
+        "used more than", "timeout", slow=True,
     ),
     "memory_in_many_pieces": Attack(
         """
@@ -218,7 +218,7 @@ def attack():
     "ignores_signals": Attack(
         "import signal\ndef attack():\n    for each in set(signal.Signals) - {9, 19}: signal.signal(each, signal.SIG_IGN)\n"
         "    while time.process_time() < 8: pass\n    return True",
-        "more than", "timeout", slow=True,
+        "used more than", "timeout", slow=True,
     ),
     "recursion": Attack(
         "def deep(n): return deep(n + 1)\ndef attack():\n    sys.setrecursionlimit(10 ** 9)\n    deep(0)\n    return True", "", slow=True
@@ -258,7 +258,7 @@ def attack():
     time.sleep(20)
     return held > 384 << 20
 """,
-        "more than", "memory",
+        "used more than", "memory",
     ),
     "lowers_its_time": Attack(
         "import resource\nresource.setrlimit(resource.RLIMIT_CPU, (1, 1))\ndef answer(x):\n    while True: pass", "ValueError"

@@ -74,7 +74,7 @@ def test_a_resumed_match_repeats_its_commands_before_anybody_is_asked(task):
     outcome, asked, replies = play_with(task, ["a", "b", "c"], half(), ["1", "2", "3"])
     assert (outcome.state, asked, replies) == ("done", ["a", "b", "c"], 1)
     fault, asked, replies = play_with(task, ["a", "b", "c"], half(), ["1", "other", "3"])
-    assert "request 2 of 2" in str(fault)
+    assert "shell command 2 of 2" in str(fault)
     assert (asked, replies) == (["a", "b"], 0)
 
 

@@ -704,3 +704,12 @@ def test_a_run_of_the_first_version_is_shown_audited_and_resumed(tmp_path):
     with sqlite3.connect(path) as connection:
         assert connection.execute("PRAGMA user_version").fetchone() == (schema.VERSION,)
     connection.close()
+
+
+def test_a_configuration_that_is_no_text_is_a_store_error(tmp_path):
+    path = played(tmp_path / "r.parley")
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE runs SET config = CAST(x'80' AS TEXT)")
+    connection.close()
+    with pytest.raises(StoreError, match=r"r\.parley cannot be read: .*UTF-8"):
+        SqliteReader(path)

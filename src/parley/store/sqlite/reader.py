@@ -151,6 +151,9 @@ class SqliteReader:
             self._connection = connect_to_read(path)
         except (OSError, *UNREADABLE) as wrong:
             raise StoreError(f"{path} cannot be read as a run: {wrong}") from None
+        # A query on a genuine run takes a few steps for each byte of the file; a file could be
+        # crafted to make it take days.
+        self._steps, self._most_steps = 0, STEPS + STEPS_PER_BYTE * path.stat().st_size
         try:
             self._version = version_of(self._connection, str(path))
             if self._version < VERSION:
@@ -169,9 +172,6 @@ class SqliteReader:
         except BaseException:
             self._connection.close()
             raise
-        # A query on a genuine run takes a few steps for each byte of the file; a file could be
-        # crafted to make it take days.
-        self._steps, self._most_steps = 0, STEPS + STEPS_PER_BYTE * path.stat().st_size
         self._connection.set_progress_handler(self._is_endless, STEPS_BETWEEN_LOOKS)
         self._ranges = {
             metric["name"]: (metric["low"], metric["high"])
