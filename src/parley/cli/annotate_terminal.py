@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from typing import Literal, TypeVar
 
 import click
 
@@ -25,6 +25,7 @@ from parley.store import Annotator, RunRef, Study, VoteStore
 from parley.tables import plural
 
 WIDEST = 110
+Choice = TypeVar("Choice", bound=str)
 KEYS: dict[str, Preference] = {"a": "A", "b": "B", "t": "tie"}
 ANSWERS: dict[VoteOutcome, str] = {
     "recorded": "recorded",
@@ -128,9 +129,17 @@ def ask_choice(
     """Show a pair and read the person's preference; the end of the input means stop."""
     width = min(WIDEST, shutil.get_terminal_size().columns)
     click.echo(render_sheet(shown, sheet.criteria, width))
-    keys = f"A, B{', t (tie)' if ties else ''}, s (skip) or q (quit)"
+    named = f"A, B{', t (tie)' if ties else ''}, s (skip) or q (quit)"
+    keys = {key: choice for key, choice in KEYS.items() if ties or key != "t"}
+    return ask_for_key("Which conversation is better?", named, keys)
+
+
+def ask_for_key(
+    question: str, named: str, keys: Mapping[str, Choice]
+) -> Choice | Literal["skip", "stop"]:
+    """Ask until one of the keys is typed; s means skip, q or the end of the input means stop."""
     while True:
-        print(f"Which conversation is better? {keys}: ", end="", file=sys.stderr, flush=True)
+        print(f"{question} {named}: ", end="", file=sys.stderr, flush=True)
         try:
             line = sys.stdin.readline()
         except (AttributeError, OSError, ValueError) as wrong:
@@ -140,9 +149,9 @@ def ask_choice(
             return "stop"
         if answer == "s":
             return "skip"
-        if answer in KEYS and (ties or answer != "t"):
-            return KEYS[answer]
-        say(f"please answer {keys}")
+        if answer in keys:
+            return keys[answer]
+        say(f"please answer {named}")
 
 
 def render_sheet(shown: Sheet, criteria: Mapping[str, str], width: int) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import shlex
 import shutil
-import sys
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -24,7 +23,7 @@ from parley.annotation.verdict_ballots import (
     read_conversation,
     summarise_verdicts,
 )
-from parley.cli.annotate_terminal import ANSWERS, WIDEST, draw_rule
+from parley.cli.annotate_terminal import ANSWERS, WIDEST, ask_for_key, draw_rule
 from parley.cli.invocation import command_name
 from parley.cli.progress_line import say
 from parley.cli.terminal import wrap_text
@@ -182,20 +181,7 @@ def ask_verdict(shown: JudgedConversation) -> VerdictChoice | Literal["skip", "s
     """Show a conversation and read whether it is a success; the end of the input is a stop."""
     width = min(WIDEST, shutil.get_terminal_size().columns)
     click.echo(render_conversation(shown, width))
-    while True:
-        print(f"Did the participant succeed? {CHOICES}: ", end="", file=sys.stderr, flush=True)
-        try:
-            line = sys.stdin.readline()
-        except (AttributeError, OSError, ValueError) as wrong:
-            raise UsageError(f"the input cannot be read: {wrong}") from None
-        answer = line.strip().casefold()
-        if not line or answer == "q":
-            return "stop"
-        if answer == "s":
-            return "skip"
-        if answer in KEYS:
-            return KEYS[answer]
-        say(f"please answer {CHOICES}")
+    return ask_for_key("Did the participant succeed?", CHOICES, KEYS)
 
 
 def render_conversation(shown: JudgedConversation, width: int) -> str:

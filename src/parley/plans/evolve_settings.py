@@ -120,11 +120,6 @@ class EvolveSettings:
         """The arm whose last round the main results show."""
         return next(iter(self.arms))
 
-    @property
-    def last_stage(self) -> int:
-        """The last stage of the first arm; not for streams, where every window is a stage."""
-        return self.arms[self.first].rounds
-
     def arm(self, name: str) -> EvolveArm:
         """An arm by its name; the arm of a probe is the arm that it belongs to, masked."""
         own = self.arms[name.removesuffix(PROBE)]
