@@ -98,7 +98,7 @@ class Auction(Task):
 
     async def play(self, referee: Referee, bidders: list[Seat], judge: list[Seat]) -> Scores:
         values = {bidder: referee.rng.randint(10, self.most) for bidder in bidders}
-        for bidder in bidders:  # private: each bidder is told its own value only
+        for bidder in bidders:  # private: a bidder sees only its own value
             referee.tell(bidder, referee.render(VALUE, value=values[bidder], count=len(bidders)))
         offers = await referee.ask(bidders, referee.render(BID), expect=OFFER, default=None)
         bids = {seat: offer["bid"] if offer else 0.0 for seat, offer in offers.items()}
