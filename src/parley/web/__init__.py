@@ -1,0 +1,1 @@
+"""The pages in a browser: runs and matches to read, conversations to vote on, seats to play."""

@@ -1,0 +1,151 @@
+"""The web application: the pages, each from its own file, behind the checks of `safety`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from html import escape
+from importlib import import_module
+from importlib.resources import files
+from pkgutil import iter_modules
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from parley import __version__
+from parley.errors import ParleyError, StoreError, UsageError
+from parley.providers._secrets import redact
+from parley.report.sections import make_secret_filter
+from parley.report.style import STYLE
+from parley.store import Store
+from parley.tables import plural, show_hidden
+from parley.web.safety import Guard, Safety
+
+HERE = files("parley.web")
+FILES = {"pages.js": "text/javascript", "icon.svg": "image/svg+xml"}
+
+
+@dataclass(frozen=True)
+class Site:
+    """What the pages need: the store they read, and how texts are made safe to show."""
+
+    store: Store
+    clean: Callable[[str], str]
+    templates: Environment
+    public: bool = False  # served to other machines, so only people with the token may read
+
+    def page(self, template: str, status: int = 200, **facts: Any) -> HTMLResponse:
+        """A page from its template."""
+        text = self.templates.get_template(template).render(site=self, **facts)
+        return HTMLResponse(text, status)
+
+
+def make_site(store: Store, public: bool = False) -> Site:
+    """The site of a store."""
+    without_secrets = make_secret_filter()
+
+    def clean(text: str) -> str:
+        return show_hidden(without_secrets(text))
+
+    def said(text: object) -> Markup:
+        """What a model, a person or a file said: escaped, isolated in direction, nothing hidden."""
+        return Markup(f"<bdi>{escape(clean(str(text)))}</bdi>")
+
+    folder = str(HERE.joinpath("templates"))
+    templates = Environment(
+        loader=FileSystemLoader(folder),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    templates.filters |= {"said": said, "plural": plural}
+    templates.globals |= {"version": __version__}
+    return Site(store, clean, templates, public)
+
+
+def find_pages() -> list[str]:
+    """The modules of this room that serve pages: those whose name ends with `_page`."""
+    names = [found.name for found in iter_modules([str(HERE)])]
+    return sorted(name for name in names if name.endswith("_page"))
+
+
+def make_app(site: Site, safety: Safety, pages: Iterable[str] | None = None) -> Starlette:
+    """The application with these pages, by module name; with all of them by default.
+
+    The invitation to vote and the link to play are pages of their own, so a server for voters
+    shows no scores.
+    """
+    routes: list[BaseRoute] = [Route("/static/{name}", serve_file)]
+    for name in find_pages() if pages is None else pages:
+        routes += import_module(f"parley.web.{name}").ROUTES
+    handlers: dict[Any, Any] = {
+        HTTPException: answer_http_error,
+        UsageError: answer_usage_error,
+        StoreError: answer_store_error,
+        ParleyError: answer_store_error,
+        Exception: answer_failure,
+    }
+    app = Starlette(routes=routes, exception_handlers=handlers)
+    app.state.site = site
+    app.add_middleware(Guard, safety=safety)
+    return app
+
+
+def site_of(request: Request) -> Site:
+    """The site that a request is for."""
+    site: Site = request.app.state.site
+    return site
+
+
+async def serve_file(request: Request) -> Response:
+    """The style sheet, the script or the icon."""
+    name = request.path_params["name"]
+    if name == "style.css":
+        own = HERE.joinpath("static", name).read_text(encoding="utf-8")
+        return Response(STYLE + own, media_type="text/css")
+    if name not in FILES:
+        raise HTTPException(404)
+    return Response(HERE.joinpath("static", name).read_bytes(), media_type=FILES[name])
+
+
+def show_problem(request: Request, status: int, title: str, sentences: Sequence[str]) -> Response:
+    """A page that says what is wrong and what to do."""
+    site = site_of(request)
+    return site.page("problem.html", status, title=title, sentences=sentences)
+
+
+async def answer_http_error(request: Request, wrong: Exception) -> Response:
+    """An address that does not exist, a method that is not allowed, and the like."""
+    assert isinstance(wrong, HTTPException)
+    if wrong.status_code == 404:
+        told = "There is nothing at this address. It may be mistyped, or it may have been removed."
+        return show_problem(request, 404, "Not found", [told])
+    detail = str(wrong.detail)
+    return show_problem(request, wrong.status_code, detail, ["Go back and try again."])
+
+
+async def answer_usage_error(request: Request, wrong: Exception) -> Response:
+    """A filter, an order or a number that cannot be used."""
+    return show_problem(request, 400, "This address cannot be used", [redact(str(wrong))])
+
+
+async def answer_store_error(request: Request, wrong: Exception) -> Response:
+    """A run file that vanished or cannot be read."""
+    return show_problem(request, 503, "This run cannot be read now", [redact(str(wrong))])
+
+
+async def answer_failure(request: Request, wrong: Exception) -> Response:
+    """An error in Parley itself: visitors see no traceback, the terminal does."""
+    from traceback import format_exception
+
+    print(redact("".join(format_exception(wrong))), file=sys.stderr)
+    told = "Parley could not make this page. The terminal that runs the server shows the error."
+    return show_problem(request, 500, "Something went wrong", [told])

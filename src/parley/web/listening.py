@@ -1,0 +1,113 @@
+"""The server: a socket that is open before anything is announced, then uvicorn on it."""
+
+from __future__ import annotations
+
+import errno
+import ipaddress
+import os
+import secrets
+import socket
+from dataclasses import dataclass
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from parley.errors import UsageError
+from parley.web.safety import Safety
+
+TOKEN_VARIABLE = "PARLEY_VIEW_TOKEN"
+SHORTEST_TOKEN = 16
+GRACE_SECONDS = 2  # how long open streams may take to end
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where a server listens, on an open socket."""
+
+    socket: socket.socket
+    host: str
+    port: int
+    safety: Safety
+
+    @property
+    def url(self) -> str:
+        """What a user opens, without a token."""
+        return f"http://{name_host(self.host)}:{self.port}"
+
+    def link(self, path: str = "/") -> str:
+        """What a user opens, with the token if one is needed."""
+        token = self.safety.token
+        return f"{self.url}{path}{f'?token={token}' if token else ''}"
+
+
+def open_address(bind: str, port: int) -> Address:
+    """An open socket on `bind`; other machines can reach it only if it is not loopback, and then a
+    token is needed."""
+    opened = None
+    try:
+        kind, _, _, _, found = socket.getaddrinfo(bind, port, type=socket.SOCK_STREAM)[0]
+        opened = socket.socket(kind, socket.SOCK_STREAM)
+        opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        opened.bind(found)
+        opened.listen(128)
+    except OSError as wrong:
+        if opened is not None:
+            opened.close()
+        if wrong.errno == errno.EADDRINUSE:
+            raise UsageError(
+                f"port {port} is already in use: stop the other server, or choose another port "
+                "with --port (0 takes any free one)"
+            ) from None
+        raise UsageError(f"the server cannot listen on {bind}:{port}: {wrong}") from None
+    taken = opened.getsockname()
+    host, port = str(taken[0]), int(taken[1])
+    token = "" if ipaddress.ip_address(host).is_loopback else find_token()
+    names = {host, bind}
+    if not token:
+        names |= {"localhost", "127.0.0.1", "::1"}
+    elif ipaddress.ip_address(host).is_unspecified:
+        names |= {"localhost", "127.0.0.1", socket.gethostname(), *own_addresses()}
+    hosts = frozenset(f"{name_host(name)}:{port}" for name in names)
+    if port == 80:
+        hosts |= {name_host(name) for name in names}
+    return Address(opened, host, port, Safety(hosts, token))
+
+
+def find_token() -> str:
+    """The token of the environment, else a new one."""
+    given = os.environ.get(TOKEN_VARIABLE, "")
+    if given and (len(given) < SHORTEST_TOKEN or not given.isascii() or not given.isalnum()):
+        raise UsageError(
+            f"{TOKEN_VARIABLE} must have at least {SHORTEST_TOKEN} letters and digits and nothing "
+            "else"
+        )
+    return given or secrets.token_hex(16)
+
+
+def own_addresses() -> set[str]:
+    """The addresses of this machine under its own name."""
+    try:
+        found = socket.getaddrinfo(socket.gethostname(), None)
+    except OSError:
+        return set()
+    return {str(entry[4][0]) for entry in found}
+
+
+def name_host(host: str) -> str:
+    """A host as an address has it: IPv6 in brackets."""
+    return f"[{host}]" if ":" in host else host
+
+
+def make_server(app: ASGIApp) -> uvicorn.Server:
+    """A server that says nothing by itself; `await server.serve(sockets=[address.socket])`."""
+    config = uvicorn.Config(
+        app,
+        log_level="critical",
+        access_log=False,
+        server_header=False,
+        date_header=False,
+        lifespan="off",
+        timeout_graceful_shutdown=GRACE_SECONDS,
+        h11_max_incomplete_event_size=65_536,
+    )
+    return uvicorn.Server(config)
