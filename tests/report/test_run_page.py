@@ -6,10 +6,12 @@ import pytest
 
 from parley import Question, run
 from parley.plans.stop_targets import StopTarget
+from parley.report.build import build_report
 from parley.report.figures import draw_scale, scrollable
 from parley.report.run_page import count_things, name_task, repeat_command
 from parley.report.sections import draw_table
 from parley.report.style import STYLE
+from parley.results.scores import RunScores
 from parley.store.config import Config
 from parley.tables import Table
 
@@ -121,3 +123,22 @@ def test_a_run_without_a_finished_match_claims_nothing(tmp_path):
     assert "No match has a score yet, so there is no result." in text
     assert "<strong>2</strong> models" in text
     assert "<h2>Result</h2>" not in text
+
+
+def test_a_page_reads_the_scores_of_a_run_once(tmp_path, monkeypatch):
+    found = run(
+        "public_goods",
+        models={"a": "bot/random", "b": "bot/free-rider"},
+        repeats=2,
+        store=tmp_path,
+    )
+    read = []
+
+    class Counted(RunScores):
+        def __init__(self, *given, **more):
+            read.append(self)
+            super().__init__(*given, **more)
+
+    monkeypatch.setattr("parley.results.result.RunScores", Counted)
+    build_report([found.ref]).render("html")
+    assert len(read) == 1

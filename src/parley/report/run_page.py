@@ -37,6 +37,7 @@ MOST_COMPARED = 12  # models in the table of who beats whom
 
 def draw_run(result: Result, at: int, clean: Clean, whole: bool, level: int) -> str:
     """A run: an article with its own heading. `whole` is false if the page would be too large."""
+    result.compute()  # all parts from one reading of the file
     with read_run(result.ref) as reader:
         info = reader.info
         looks = Looks.of(info.config.contestants)
