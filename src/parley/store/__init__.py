@@ -369,6 +369,24 @@ class RunReader(Protocol):
         without digests has none anywhere."""
 
 
+class RunWatch(Protocol):
+    """Notices that a run has changed, without reading it. Use it as a context manager, in one
+    thread at a time."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        wrong: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None: ...
+
+    def has_changed(self) -> bool:
+        """Whether the run has changed since this was last asked; `StoreError` if it has
+        vanished."""
+
+
 class Journal(Protocol):
     """Writes a run. A reply is durable before it is used."""
 
@@ -583,10 +601,23 @@ class Store(Protocol):
     def find(self, text: str) -> RunRef:
         """A run by its path, its id, a unique beginning or end of its id, its name, or `last`."""
 
+    def find_exact(self, id: str) -> RunRef | None:
+        """The run of this store with exactly this id; None if there is none."""
+
+    def refs(self) -> list[RunRef]:
+        """All runs, newest first, without reading them."""
+
     def runs(self) -> Iterator[RunInfo | UnreadableRun]:
         """All runs, newest first."""
 
     def read(self, ref: RunRef) -> RunReader: ...
+
+    def stamp(self, ref: RunRef) -> str:
+        """A text that differs after every change of the run, to cache what was read; empty if the
+        run has vanished. It is cheap: the run is not opened."""
+
+    def watch(self, ref: RunRef) -> RunWatch:
+        """Follow the changes of a run; `StoreError` if it cannot be opened."""
 
     async def create(self, run: NewRun) -> Journal:
         """Create a run and claim it."""

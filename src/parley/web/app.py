@@ -10,6 +10,7 @@ from importlib import import_module
 from importlib.resources import files
 from pkgutil import iter_modules
 from typing import Any
+from urllib.parse import quote
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
@@ -24,8 +25,8 @@ from parley.errors import ParleyError, StoreError, UsageError
 from parley.providers._secrets import redact
 from parley.report.sections import make_secret_filter
 from parley.report.style import STYLE
-from parley.store import Store
-from parley.tables import plural, show_hidden
+from parley.store import RunRef, Store
+from parley.tables import plural, shorten, show_hidden
 from parley.web.safety import Guard, Safety
 
 HERE = files("parley.web")
@@ -67,7 +68,7 @@ def make_site(store: Store, public: bool = False) -> Site:
         lstrip_blocks=True,
     )
     templates.filters |= {"said": said, "plural": plural}
-    templates.globals |= {"version": __version__}
+    templates.globals |= {"version": __version__, "run_link": run_link}
     return Site(store, clean, templates, public)
 
 
@@ -105,6 +106,21 @@ def site_of(request: Request) -> Site:
     return site
 
 
+def run_of(request: Request) -> RunRef:
+    """The run that an address names by its `id`; a page with status 404 if there is none."""
+    id = request.path_params["id"]
+    ref = site_of(request).store.find_exact(id)
+    if ref is None:
+        told = f"There is no run {shorten(id)!r} in this store. It may have been moved or deleted."
+        raise HTTPException(404, told)
+    return ref
+
+
+def run_link(ref: RunRef, *path: object) -> str:
+    """The address of a run, or of a page below it: `run_link(ref, "match", 7)`."""
+    return "/".join(["/run", quote(ref.id, safe=""), *map(str, path)])
+
+
 async def serve_file(request: Request) -> Response:
     """The style sheet, the script or the icon."""
     name = request.path_params["name"]
@@ -127,6 +143,7 @@ async def answer_http_error(request: Request, wrong: Exception) -> Response:
     assert isinstance(wrong, HTTPException)
     if wrong.status_code == 404:
         told = "There is nothing at this address. It may be mistyped, or it may have been removed."
+        told = told if wrong.detail == "Not Found" else wrong.detail
         return show_problem(request, 404, "Not found", [told])
     detail = str(wrong.detail)
     return show_problem(request, wrong.status_code, detail, ["Go back and try again."])

@@ -13,6 +13,7 @@ from parley.store import FOLDER, NewRun, RunInfo, RunRef, StoreFacts, Unreadable
 from parley.store.sqlite.create import create_file
 from parley.store.sqlite.filesystem import filesystem_type, is_network
 from parley.store.sqlite.reader import SUFFIX, SqliteReader, ref_of
+from parley.store.sqlite.watch import SqliteWatch
 from parley.store.sqlite.writer import SqliteJournal
 from parley.tables import shorten
 
@@ -74,6 +75,13 @@ class FolderStore:
         wanted += f"; {more} more are listed by `parley ls`" if more > 0 else ""
         raise unknown_name(f"run (store {self.folder}):", text, [*refs, *names.values()], wanted)
 
+    def find_exact(self, id: str) -> RunRef | None:
+        path = self.folder / f"{id}{SUFFIX}"
+        return ref_of(path) if path.name == f"{id}{SUFFIX}" and is_file(path) else None
+
+    def refs(self) -> list[RunRef]:
+        return [ref_of(path) for path in self._files()]
+
     def runs(self) -> Iterator[RunInfo | UnreadableRun]:
         for path in self._files():
             try:
@@ -93,6 +101,13 @@ class FolderStore:
 
     def read(self, ref: RunRef) -> SqliteReader:
         return SqliteReader(Path(ref.location))
+
+    def stamp(self, ref: RunRef) -> str:
+        # the log of an open run grows while the file itself stays as it was
+        return "/".join(filter(None, map(stamp_file, (ref.location, f"{ref.location}-wal"))))
+
+    def watch(self, ref: RunRef) -> SqliteWatch:
+        return SqliteWatch(Path(ref.location))
 
     async def create(self, run: NewRun) -> SqliteJournal:
         path = self.folder / f"{run.id}{SUFFIX}"
@@ -165,6 +180,15 @@ class FolderStore:
 def votes_path(ref: RunRef) -> Path:
     """The file of votes beside a run."""
     return Path(ref.location).absolute().parent / VOTES_FILE
+
+
+def stamp_file(path: str) -> str:
+    """Which file it is, its size and when it was changed; empty if there is none."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return ""
+    return f"{found.st_ino}-{found.st_size}-{found.st_mtime_ns}"
 
 
 def expand_home(path: str) -> Path:

@@ -798,17 +798,27 @@ def misfit_of(message: list[Any], seats: set[str]) -> str:
     return ""
 
 
-def connect_to_read(path: Path) -> sqlite3.Connection:
-    """A read-only connection. In a folder without write access, only the file itself is read."""
+def connect_to_read(path: Path, any_thread: bool = False) -> sqlite3.Connection:
+    """A read-only connection. In a folder without write access, only the file itself is read.
+
+    `any_thread`: several threads may use it, one at a time.
+    """
     if not path.is_file():
         raise StoreError(f"there is no file {path}")
     address = f"file:{quote(os.fsencode(path.absolute()))}?mode=ro"
-    connection = sqlite3.connect(address, uri=True, timeout=10, isolation_level=None)
+    connection = sqlite3.connect(
+        address, uri=True, timeout=10, isolation_level=None, check_same_thread=not any_thread
+    )
     try:
         connection.execute("SELECT 1 FROM sqlite_master").fetchone()
     except sqlite3.OperationalError:
         connection.close()
         if Path(f"{path}-wal").exists():
             raise
-        connection = sqlite3.connect(f"{address}&immutable=1", uri=True, isolation_level=None)
+        connection = sqlite3.connect(
+            f"{address}&immutable=1",
+            uri=True,
+            isolation_level=None,
+            check_same_thread=not any_thread,
+        )
     return connection
