@@ -463,6 +463,8 @@ def test_each_part_of_a_run_has_its_heading_in_the_order_of_sections(tmp_path):
     checked(text)
     headings = re.findall(r'<section class="card" id="s0-(\w+)"><h2>([^<]*)</h2>', text)
     assert headings[-1] == ("cost", "Cost")
+    assert ("fairness", "Fairness") in headings  # the audit, before the parts about fairness
+    headings.remove(("fairness", "Fairness"))
     parts = [found.parts[name] for name, _ in headings]
     assert [(part.name, part.title) for part in parts] == headings
     order = ["result", "task", "fairness", "judges", "cost"]

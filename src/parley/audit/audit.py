@@ -60,6 +60,7 @@ from parley.plans import replay_plan
 from parley.results.scores import describe_left_out
 from parley.results.transcript import rebuild_views
 from parley.results.types import LeftOut
+from parley.rules.task import Task
 from parley.store import WAITING, MatchRow, RunReader, RunRef, read_run
 from parley.tables import plural, shorten
 
@@ -87,6 +88,10 @@ class Breach:
     kind: str
     match: int | None
     detail: str
+
+    def __str__(self) -> str:
+        place = f", match {self.match}" if self.match else ""
+        return f"{self.kind}{place}: {self.detail}"
 
 
 @dataclass(frozen=True)
@@ -116,11 +121,13 @@ class Audit:
     digest: str | None  # of the run when it last stopped; None if it has none
 
 
-def audit_run(ref: RunRef, task_file: str | None = None, digest: str | None = None) -> Audit:
-    """Check every match of a run. `task_file` has the task, if it is not installed; `digest` is the
-    digest that the run printed when it stopped."""
+def audit_run(
+    ref: RunRef, task: type[Task] | str | None = None, digest: str | None = None
+) -> Audit:
+    """Check every match of a run. `task` is the class of a task that is not installed, or its file;
+    `digest` is the digest that the run printed when it stopped."""
     with read_run(ref) as reader, asyncio.Runner() as runner:
-        running = AuditRun(reader, task_file)
+        running = AuditRun(reader, task)
         running.check_digests(digest)
         for match in (matches := list(reader.matches())):
             running.check_match(match, runner)
@@ -142,8 +149,8 @@ def audit_run(ref: RunRef, task_file: str | None = None, digest: str | None = No
 class AuditRun:
     """One audit in progress."""
 
-    def __init__(self, reader: RunReader, task_file: str | None = None) -> None:
-        self.task_file = task_file
+    def __init__(self, reader: RunReader, task: type[Task] | str | None = None) -> None:
+        self.task = task
         self.reader, self.checked, self.opening_words = reader, Counter[str](), OpeningWords()
         self.breaches: list[Breach] = []
         self.cautions: list[str] = []
@@ -165,7 +172,7 @@ class AuditRun:
         """The run's task, if it has not changed; without it no match can be replayed."""
         why = "the task or its prompts have changed since the run"
         try:
-            prepared = prepare_to_read(self.reader.info.ref, self.task_file)
+            prepared = prepare_to_read(self.reader.info.ref, self.task)
             now, then = prepared.identity, self.reader.info.identity
             known = is_comparable(now["rule"], then["rule"])
             if now["prompts"] == then["prompts"] and (not known or is_same_rule(then, now)):

@@ -46,11 +46,7 @@ def command(
         rows = [[name, looked_at(found, name), count_breaches(found, name)] for name in names]
         click.echo(Table(["check", "checked", "breaches"], rows).render(width=terminal_width()))
         for breach in found.breaches:
-            click.echo(
-                f"{breach.kind}"
-                + (f", match {breach.match}" if breach.match else "")
-                + f": {breach.detail}"
-            )
+            click.echo(str(breach))
         if found.masked:
             click.echo(
                 "\nmasked for the other seats, because these words reveal the model in a seat "

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import click
 
+from parley.audit.for_report import MOST_CALLS, audit_for_report
 from parley.cli.progress_line import say
 from parley.cli.shared_options import as_json, in_store, parse_assignments, with_task
 from parley.cli.shell_completion import complete_runs
 from parley.config.task_catalogue import task_class
-from parley.report.build import build_report, write_report
+from parley.report.build import Report, build_report, write_report
+from parley.report.fairness import AuditSummary
+from parley.report.page_options import PageOptions
 from parley.report.sections import ReportOptions
-from parley.store import open_store
+from parley.store import RunRef, open_store
 from parley.tables import FORMATS, terminal_width
 
 
@@ -53,6 +56,12 @@ from parley.tables import FORMATS, terminal_width
     is_flag=True,
     help="Use the newest run if several runs have different values for a model.",
 )
+@click.option(
+    "--audit/--no-audit",
+    default=None,
+    help="Check the runs for fairness, for an HTML page. By default, runs of up to "
+    f"{MOST_CALLS:,} calls are checked; --audit checks all runs, --no-audit none.",
+)
 @with_task
 @in_store
 @click.option(
@@ -73,6 +82,7 @@ def command(
     task: str | None,
     store: str | None,
     form: str | None,
+    audit: bool | None,
     as_json: bool,
 ) -> None:
     """Compare RUN… (ids, starts of ids, names or paths) in tables or on an HTML page.
@@ -90,11 +100,16 @@ def command(
         parse_assignments(controls, "--control"),
         newest,
     )
-    text = build_report(refs, options, task_class(task) if task else None).render(
-        "json" if as_json else form or ("html" if output else "text"),
-        None if output else terminal_width(),
-    )
+    report = build_report(refs, options, task_class(task) if task else None)
+    form = "json" if as_json else form or ("html" if output else "text")
+    audits = audit_runs(report, audit) if form == "html" else {}
+    text = report.render(form, None if output else terminal_width(), PageOptions(audits))
     if output is None:
         click.echo(text)
         return
     say(f"written to {write_report(output, text)}")
+
+
+def audit_runs(report: Report, wanted: bool | None) -> dict[RunRef, AuditSummary]:
+    """The audits of all runs in a report."""
+    return {ref: audit_for_report(ref, kind, wanted) for ref, kind in report.tasks.items()}

@@ -257,13 +257,15 @@ def prepare_rejudge(
     return within_budget(prepared, need_keys)
 
 
-def prepare_to_read(ref: RunRef, task_file: str | None = None) -> Prepared:
-    """Prepare a run for checking its record, without participants, keys and prices."""
+def prepare_to_read(ref: RunRef, task: type[Task] | str | None = None) -> Prepared:
+    """Prepare a run for checking its record, without participants, keys and prices. `task` is the
+    class of a task that is not installed, or its file."""
     with read_run(ref) as reader:
         config, items = reader.info.config, reader.items()
         recorded = Recorded.of(reader) if config.rejudged else None
-    task = task_to_read(config.task, task_file).from_params(config.params)
-    return from_record(config, task, items, recorded, Prices(config.live_models))
+    kind = task if isinstance(task, type) else task_to_read(config.task, task)
+    rule = kind.from_params(config.params)
+    return from_record(config, rule, items, recorded, Prices(config.live_models))
 
 
 def replan(prepared: Prepared, config: Config, items: Mapping[str, Any]) -> Prepared:

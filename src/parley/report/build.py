@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from parley.config.prices import PriceList
 from parley.config.task_catalogue import installed_tasks, task_of_run
 from parley.errors import UsageError
 from parley.report.page import make_page, name_run
+from parley.report.page_options import PageOptions
 from parley.report.sections import (
     ComparisonResult,
     ReportOptions,
@@ -34,13 +35,16 @@ class Report:
     compared: Sequence[ComparisonResult]
     runs: Sequence[Result]
     others: Sequence[Result]  # the runs that no comparison includes
+    tasks: Mapping[RunRef, type[Task] | None]  # None if the task of a run is not installed
 
-    def render(self, form: str = "text", width: int | None = None) -> str:
+    def render(
+        self, form: str = "text", width: int | None = None, page: PageOptions | None = None
+    ) -> str:
         """The report as text, Markdown, LaTeX, HTML, JSON or CSV; `width`: the width of the text in
-        columns."""
+        columns; `page`: what the HTML page shows besides results."""
         match form:
             case "html":
-                return make_page(self.compared, self.runs)
+                return make_page(self.compared, self.runs, page or PageOptions())
             case "json":
                 return self._json()
             case "csv":
@@ -130,7 +134,7 @@ def build_report(
         own = [ref for ref in refs if tasks[ref] in each.tasks and ref not in foreign]
         compared.append(each.compare(own, wanted))
         others = {ref: result for ref, result in others.items() if ref not in own}
-    return Report(compared, list(results.values()), list(others.values()))
+    return Report(compared, list(results.values()), list(others.values()), classes)
 
 
 def find_comparisons() -> list[RunComparison]:

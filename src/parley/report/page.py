@@ -7,6 +7,7 @@ from html import escape
 
 from parley import __version__
 from parley.report.figures import Clean
+from parley.report.page_options import PageOptions
 from parley.report.run_page import draw_run, name_task
 from parley.report.sections import ComparisonResult, draw_section, make_secret_filter
 from parley.report.style import STYLE
@@ -16,16 +17,23 @@ from parley.tables import plural, show_hidden
 LARGEST = 1_500_000  # bytes of a page
 
 
-def make_page(compared: Sequence[ComparisonResult], results: Sequence[Result]) -> str:
+def make_page(
+    compared: Sequence[ComparisonResult], results: Sequence[Result], options: PageOptions
+) -> str:
     """The comparisons, if there are any, then every run by itself."""
     for whole in (True, False):  # all parts of single runs, as far as there is room for them
-        text = page_text(compared, results, whole)
+        text = page_text(compared, results, whole, options)
         if len(text.encode()) < LARGEST:
             break
     return text
 
 
-def page_text(compared: Sequence[ComparisonResult], results: Sequence[Result], whole: bool) -> str:
+def page_text(
+    compared: Sequence[ComparisonResult],
+    results: Sequence[Result],
+    whole: bool,
+    options: PageOptions,
+) -> str:
     """The page, with all parts of every run or with its main result only."""
     without_secrets = make_secret_filter()
 
@@ -37,7 +45,7 @@ def page_text(compared: Sequence[ComparisonResult], results: Sequence[Result], w
     first = len(sections)
     body = "".join(draw_section(section, f"s{at}", clean) for at, section in enumerate(sections))
     body += "".join(
-        draw_run(result, first + at, clean, whole, level=1 if alone else 2)
+        draw_run(result, first + at, clean, whole, 1 if alone else 2, options)
         for at, result in enumerate(results)
     )
     names = dict.fromkeys(name_task(result.head.run.task) for result in results)

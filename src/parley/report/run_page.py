@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any, get_args
 
+from parley.report.fairness import AuditSummary, draw_fairness, summarise_fairness
 from parley.report.figures import (
     Clean,
     draw_interval_row,
@@ -20,6 +21,7 @@ from parley.report.figures import (
 from parley.report.headline import join_words, order_rows, write_headline
 from parley.report.looks import Looks
 from parley.report.notable import NotableMatch, describe_cut, find_notable
+from parley.report.page_options import PageOptions
 from parley.report.sections import draw_each_figure, draw_table
 from parley.results.part import Part, SectionName
 from parley.results.parts.main_table import format_rank, score_table
@@ -35,26 +37,35 @@ SPELLINGS = {"kieval": "KIEval", "os": "OS", "qa": "QA"}  # names that are not p
 MOST_COMPARED = 12  # models in the table of who beats whom
 
 
-def draw_run(result: Result, at: int, clean: Clean, whole: bool, level: int) -> str:
+def draw_run(
+    result: Result, at: int, clean: Clean, whole: bool, level: int, options: PageOptions
+) -> str:
     """A run: an article with its own heading. `whole` is false if the page would be too large."""
     result.compute()  # all parts from one reading of the file
+    audit = options.audit_of(result.ref)
     with read_run(result.ref) as reader:
         info = reader.info
         looks = Looks.of(info.config.contestants)
         notable, left_out = find_notable(result, reader) if whole else ([], 0)
+        fairness = draw_fairness(result, reader, audit, f"s{at}-fairness", clean)
     parts = [
-        draw_header(result, info, clean, level),
+        draw_header(result, info, audit, at, clean, level),
         draw_cautions(result, clean),
         draw_result(result, looks, clean),
         draw_comparison(result, looks, clean),
     ]
     if whole:
-        parts += [draw_part(result, part, at, looks, clean) for part in ordered_parts(result)]
+        ordered = ordered_parts(result)
+        first = [part for part in ordered if part.section in ("result", "task")]
+        parts += [draw_part(result, part, at, looks, clean) for part in first]
         parts += [draw_stored(result, name, at, looks, clean) for name in result.stored]
+        parts.append(fairness)
+        rest = [part for part in ordered if part not in first]
+        parts += [draw_part(result, part, at, looks, clean) for part in rest]
         parts.append(draw_matches(notable, left_out, info, looks, clean))
     else:
         more = f"Other parts of this run are left out here: parley show {info.id} --part NAME"
-        parts.append(f'<p class="note">{escape(clean(more))}</p>')
+        parts += [fairness, f'<p class="note">{escape(clean(more))}</p>']
     parts.append(draw_setup(result, info, clean))
     return f'<article id="s{at}">{"".join(parts)}</article>'
 
@@ -62,11 +73,13 @@ def draw_run(result: Result, at: int, clean: Clean, whole: bool, level: int) -> 
 # The first screen.
 
 
-def draw_header(result: Result, info: RunInfo, clean: Clean, level: int) -> str:
+def draw_header(
+    result: Result, info: RunInfo, audit: AuditSummary, at: int, clean: Clean, level: int
+) -> str:
     """The task, what was found in a sentence or two, and facts about the run."""
     title = f"{name_task(info.config.task)}{f': {info.config.name}' if info.config.name else ''}"
     lead = " ".join(write_headline(result))
-    facts = "".join(f"<li>{fact}</li>" for fact in list_facts(result, info, clean))
+    facts = "".join(f"<li>{fact}</li>" for fact in list_facts(result, info, audit, at, clean))
     return (
         f'<header><p class="eyebrow"><bdi>{escape(clean(info.id))}</bdi></p>'
         f"<h{level}><bdi>{escape(clean(title))}</bdi></h{level}>"
@@ -81,18 +94,21 @@ def name_task(task: str) -> str:
     return " ".join([SPELLINGS.get(first, first.capitalize()), *others])
 
 
-def list_facts(result: Result, info: RunInfo, clean: Clean) -> Iterable[str]:
+def list_facts(
+    result: Result, info: RunInfo, audit: AuditSummary, at: int, clean: Clean
+) -> Iterable[str]:
     """Chips and counts."""
     head = result.head
     run, counts = head.run, head.run.matches
+    kind, verdict = summarise_fairness(audit)
+    yield f'<a class="chip {kind}" href="#s{at}-fairness">{escape(verdict)}</a>'
     if run.state == "done":
         yield '<span class="chip good">✓ complete</span>'
     else:
         yield f'<span class="chip warn">! {escape(run.state)}</span>'
-    yield '<span class="chip">fairness not audited</span>'
     broken = sum(each.count for each in head.violations)
     kind = "warn" if broken else "good"
-    yield f'<span class="chip {kind}">{plural(broken, "violation")}</span>'
+    yield f'<a class="chip {kind}" href="#s{at}-fairness">{plural(broken, "violation")}</a>'
     yield count_things(len(info.config.contestants), "model")
     yield count_things(counts.done, "match", "matches")
     cost = result.part("cost").cost

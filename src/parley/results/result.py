@@ -464,12 +464,20 @@ class Result:
         rows = as_json(self.part("results"))
         return import_frames("polars").DataFrame(rows, infer_schema_length=None)
 
-    def report(self, path: str | Path) -> Path:
-        """All parts of the result on one self-contained page."""
-        build = import_module("parley.report.build")  # a later room; only this method imports it
-        place: Path = build.write_report(
-            path, build.build_report([self.ref], task=self._task).render("html")
-        )
+    def report(self, path: str | Path, *, audit: bool | None = None) -> Path:
+        """Write all parts of the result to one self-contained HTML page.
+
+        The run is audited first, unless it has more than 10,000 calls; `audit=True` audits it in
+        any case, `audit=False` never.
+        """
+        # later rooms; only this method imports them
+        build = import_module("parley.report.build")
+        options = import_module("parley.report.page_options")
+        audits = import_module("parley.audit.for_report")
+        found = {self.ref: audits.audit_for_report(self.ref, self._task, audit)}
+        report = build.build_report([self.ref], task=self._task)
+        text = report.render("html", page=options.PageOptions(found))
+        place: Path = build.write_report(path, text)
         return place
 
     def __repr__(self) -> str:
