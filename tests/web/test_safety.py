@@ -93,7 +93,7 @@ def test_an_error_of_ours_shows_no_traceback(ask, monkeypatch, capsys):
     def broken(store):
         raise RuntimeError("secret detail")
 
-    monkeypatch.setattr("parley.store.sqlite.folder.FolderStore.runs", broken)
+    monkeypatch.setattr("parley.store.sqlite.folder.FolderStore.refs", broken)
     with pytest.raises(RuntimeError):  # the test client raises it again
         ask()
     assert "RuntimeError" in capsys.readouterr().err

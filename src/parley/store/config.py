@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field, fields
+from functools import cache
 from hashlib import blake2b
 from typing import Any, Literal, NotRequired, TypedDict, get_type_hints
 
@@ -130,7 +131,7 @@ class Config(StoredOptions):
                 known["evolve"] = EvolveSettings.decoded(evolve)
             except (UsageError, TypeError, KeyError) as misfit:
                 raise ValueError(f"evolve: {misfit}") from None
-        hints = get_type_hints(cls)
+        hints = field_types()
         for name, value in known.items():
             if name not in ("stop", "evolve", "rejudged", "verify") and (
                 wrong := find_misfit(value, hints[name], name)
@@ -147,6 +148,12 @@ class Config(StoredOptions):
             if role not in config.instruments:
                 raise ValueError(f"the rejudged role {role!r} has no model")
         return config
+
+
+@cache
+def field_types() -> dict[str, Any]:
+    """The types of the fields of a configuration."""
+    return get_type_hints(Config)
 
 
 class MetricFacts(TypedDict):

@@ -27,6 +27,7 @@ from parley.report.sections import make_secret_filter
 from parley.report.style import STYLE
 from parley.store import RunRef, Store
 from parley.tables import plural, shorten, show_hidden
+from parley.web.run_catalogue import RunCatalogue
 from parley.web.safety import Guard, Safety
 
 HERE = files("parley.web")
@@ -40,6 +41,7 @@ class Site:
     store: Store
     clean: Callable[[str], str]
     templates: Environment
+    catalogue: RunCatalogue
     public: bool = False  # served to other machines, so only people with the token may read
 
     def page(self, template: str, status: int = 200, **facts: Any) -> HTMLResponse:
@@ -69,7 +71,7 @@ def make_site(store: Store, public: bool = False) -> Site:
     )
     templates.filters |= {"said": said, "plural": plural}
     templates.globals |= {"version": __version__, "run_link": run_link}
-    return Site(store, clean, templates, public)
+    return Site(store, clean, templates, RunCatalogue(store), public)
 
 
 def find_pages() -> list[str]:

@@ -1,24 +1,136 @@
-"""The first page: the runs in the store."""
+"""The first page: the runs in the store, newest first, and a form to find some of them."""
 
 from __future__ import annotations
 
+import time
+from dataclasses import dataclass
+from html import escape
+from urllib.parse import urlencode
+
+from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from parley.store import RunInfo, UnreadableRun
-from parley.web.app import site_of
+from parley.errors import UsageError
+from parley.money import format_usd
+from parley.report.figures import Clean, pad_range
+from parley.report.looks import Looks
+from parley.report.run_page import name_task
+from parley.results.types import ScoreRow
+from parley.tables import format_interval, format_number
+from parley.web.app import Site, site_of
+from parley.web.run_catalogue import STATES, ListedRun, RunSummary
+
+LONGEST_QUERY = 200  # characters
+PATIENCE = 0.3  # seconds that a page waits for summaries
+MOST_DRAWN = 5  # intervals of a run
+CHIPS = {
+    "running": ("warn", "● running"),
+    "done": ("good", "✓ done"),
+    "stopped": ("", "❙❙ stopped"),
+    "failed": ("bad", "✕ failed"),
+}
+
+
+@dataclass(frozen=True)
+class RunLine:
+    """A run as the template shows it."""
+
+    run: ListedRun
+    title: str
+    chip: tuple[str, str]
+    summary: RunSummary | None  # None: being computed
+    fault: str  # why there is no summary
+    drawn: Markup
+    cost: str
 
 
 def show_runs(request: Request) -> Response:
-    """All runs, newest first, and the files that cannot be read."""
+    """A page of runs."""
     site = site_of(request)
-    runs = list(site.store.runs())
+    query = request.query_params.get("q", "").strip()
+    state = request.query_params.get("state", "")
+    if len(query) > LONGEST_QUERY:
+        raise UsageError(f"the search must have at most {LONGEST_QUERY} characters")
+    if state and state not in STATES:
+        raise UsageError(f"the state must be {', '.join(STATES)} or empty, not {state[:40]!r}")
+    after = request.query_params.get("after", "")
+    found = site.catalogue.search(query.casefold().split(), state, after)
+    lines = make_lines(site, found.runs)
+    kept = {name: value for name, value in (("q", query), ("state", state)) if value}
     return site.page(
         "runs.html",
-        runs=[run for run in runs if isinstance(run, RunInfo)],
-        unreadable=[run for run in runs if isinstance(run, UnreadableRun)],
+        lines=lines,
+        unreadable=site.catalogue.unreadable(),
+        count=len(site.store.refs()),
         location=site.store.check().location,
+        query=query,
+        state=state,
+        states=STATES,
+        begins=not after,
+        looked_at=found.looked_at,
+        next="/?" + urlencode({**kept, "after": found.next}) if found.next else "",
+    )
+
+
+def make_lines(site: Site, runs: tuple[ListedRun, ...]) -> list[RunLine]:
+    """The runs with their summaries, as far as these are known soon."""
+    stamps = [site.catalogue.start_summary(run.ref) for run in reversed(runs)][::-1]
+    ends = time.monotonic() + PATIENCE
+    lines = []
+    for run, stamp in zip(runs, stamps, strict=True):
+        rest = max(0.0, ends - time.monotonic())
+        found = site.catalogue.summaries.wait(run.ref.location, stamp, rest)
+        summary = found.value if found else None
+        cost = "" if summary is None else str(summary.cost)
+        if summary is not None and run.budget_usd is not None:
+            cost += f" of {format_usd(run.budget_usd)}"
+        lines.append(
+            RunLine(
+                run,
+                run.name or name_task(run.task),
+                CHIPS.get(run.state, ("", run.state)),
+                summary,
+                found.fault if found else "",
+                draw_small(run, summary, site.clean),
+                cost,
+            )
+        )
+    return lines
+
+
+def draw_small(run: ListedRun, summary: RunSummary | None, clean: Clean) -> Markup:
+    """The best models with their intervals, and the same in words for those who do not see them."""
+    rows = (summary.rows or ())[:MOST_DRAWN] if summary else ()
+    if not rows:
+        return Markup("")
+    looks = Looks.of(run.contestants)
+    across = pad_range(
+        [end for row in rows for end in (row.low, row.mean, row.high) if end is not None]
+    )
+    return Markup("".join(draw_small_row(row, across, looks, clean) for row in rows))
+
+
+def draw_small_row(row: ScoreRow, across: tuple[float, float], looks: Looks, clean: Clean) -> str:
+    """One model: an interval with its mark."""
+
+    def x(at: float) -> str:
+        return f"{100 * (at - across[0]) / (across[1] - across[0]):.2f}%"
+
+    parts = ['<line class="grid" x1="0" x2="100%" y1="8" y2="8"/>']
+    words = f"{row.alias} {format_number(row.mean)}"
+    if row.low is not None and row.high is not None:
+        parts.append(f'<line class="iv" x1="{x(row.low)}" x2="{x(row.high)}" y1="8" y2="8"/>')
+        words += f" ({format_interval(row.low, row.high)})"
+    if row.mean is not None:
+        parts.append(
+            f'<svg x="{x(row.mean)}" y="8" overflow="visible">'
+            f'<g class="dot">{looks.shape(row.alias)}</g></svg>'
+        )
+    return (
+        f'<svg class="{looks.colour(row.alias)}" width="100%" height="16" overflow="visible" '
+        f'role="img" aria-label="{escape(clean(words))}">{"".join(parts)}</svg>'
     )
 
 
