@@ -131,7 +131,7 @@ class Config(StoredOptions):
                 known["evolve"] = EvolveSettings.decoded(evolve)
             except (UsageError, TypeError, KeyError) as misfit:
                 raise ValueError(f"evolve: {misfit}") from None
-        hints = field_types()
+        hints = config_types()
         for name, value in known.items():
             if name not in ("stop", "evolve", "rejudged", "verify") and (
                 wrong := find_misfit(value, hints[name], name)
@@ -151,7 +151,7 @@ class Config(StoredOptions):
 
 
 @cache
-def field_types() -> dict[str, Any]:
+def config_types() -> dict[str, Any]:
     """The types of the fields of a configuration."""
     return get_type_hints(Config)
 
