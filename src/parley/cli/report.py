@@ -62,6 +62,13 @@ from parley.tables import FORMATS, terminal_width
     help="Check the runs for fairness, for an HTML page. By default, runs of up to "
     f"{MOST_CALLS:,} calls are checked; --audit checks all runs, --no-audit none.",
 )
+@click.option(
+    "--matches",
+    default="notable",
+    metavar="none|notable|N",
+    help="Choose the transcripts on an HTML page: none, those worth reading (the default), or N of "
+    "each run, those worth reading first, then by number.",
+)
 @with_task
 @in_store
 @click.option(
@@ -83,6 +90,7 @@ def command(
     store: str | None,
     form: str | None,
     audit: bool | None,
+    matches: str,
     as_json: bool,
 ) -> None:
     """Compare RUN… (ids, starts of ids, names or paths) in tables or on an HTML page.
@@ -103,7 +111,8 @@ def command(
     report = build_report(refs, options, task_class(task) if task else None)
     form = "json" if as_json else form or ("html" if output else "text")
     audits = audit_runs(report, audit) if form == "html" else {}
-    text = report.render(form, None if output else terminal_width(), PageOptions(audits))
+    page = PageOptions.choose(audits, matches)
+    text = report.render(form, None if output else terminal_width(), page)
     if output is None:
         click.echo(text)
         return

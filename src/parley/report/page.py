@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from html import escape
 
 from parley import __version__
 from parley.report.figures import Clean
+from parley.report.notable import ROOM
 from parley.report.page_options import PageOptions
 from parley.report.run_page import draw_run, name_task
 from parley.report.sections import ComparisonResult, draw_section, make_secret_filter
@@ -21,8 +23,14 @@ def make_page(
     compared: Sequence[ComparisonResult], results: Sequence[Result], options: PageOptions
 ) -> str:
     """The comparisons, if there are any, then every run by itself."""
-    for whole in (True, False):  # all parts of single runs, as far as there is room for them
-        text = page_text(compared, results, whole, options)
+    options = replace(options, room=ROOM // max(1, len(results)))
+    # all parts of single runs, as far as there is room for them
+    for whole, bounded in (
+        (True, options),
+        (True, replace(options, room=0)),
+        (False, options),
+    ):
+        text = page_text(compared, results, whole, bounded)
         if len(text.encode()) < LARGEST:
             break
     return text

@@ -20,9 +20,10 @@ from parley.report.figures import (
 )
 from parley.report.headline import join_words, order_rows, write_headline
 from parley.report.looks import Looks
-from parley.report.notable import NotableMatch, describe_cut, find_notable
+from parley.report.matches import draw_matches
+from parley.report.notable import MatchSelection, select_matches
 from parley.report.page_options import PageOptions
-from parley.report.sections import draw_each_figure, draw_table
+from parley.report.sections import NEGATIVE, draw_each_figure, draw_table
 from parley.results.part import Part, SectionName
 from parley.results.parts.main_table import format_rank, score_table
 from parley.results.result import Result
@@ -46,10 +47,12 @@ def draw_run(
     with read_run(result.ref) as reader:
         info = reader.info
         looks = Looks.of(info.config.contestants)
-        notable, left_out = find_notable(result, reader) if whole else ([], 0)
+        matches = MatchSelection()
+        if whole:
+            matches = select_matches(result, reader, options.matches, options.room)
         fairness = draw_fairness(result, reader, audit, f"s{at}-fairness", clean)
     parts = [
-        draw_header(result, info, audit, at, clean, level),
+        draw_header(result, info, audit, at, clean, level, whole),
         draw_cautions(result, clean),
         draw_result(result, looks, clean),
         draw_comparison(result, looks, clean),
@@ -62,7 +65,7 @@ def draw_run(
         parts.append(fairness)
         rest = [part for part in ordered if part not in first]
         parts += [draw_part(result, part, at, looks, clean) for part in rest]
-        parts.append(draw_matches(notable, left_out, info, looks, clean))
+        parts.append(draw_matches(matches, info.id, f"s{at}-matches", looks, clean))
     else:
         more = f"Other parts of this run are left out here: parley show {info.id} --part NAME"
         parts += [fairness, f'<p class="note">{escape(clean(more))}</p>']
@@ -74,16 +77,24 @@ def draw_run(
 
 
 def draw_header(
-    result: Result, info: RunInfo, audit: AuditSummary, at: int, clean: Clean, level: int
+    result: Result,
+    info: RunInfo,
+    audit: AuditSummary,
+    at: int,
+    clean: Clean,
+    level: int,
+    whole: bool,
 ) -> str:
     """The task, what was found in a sentence or two, and facts about the run."""
     title = f"{name_task(info.config.task)}{f': {info.config.name}' if info.config.name else ''}"
     lead = " ".join(write_headline(result))
-    facts = "".join(f"<li>{fact}</li>" for fact in list_facts(result, info, audit, at, clean))
+    facts = "".join(
+        f"<li>{fact}</li>" for fact in list_facts(result, info, audit, at, clean, whole)
+    )
     return (
         f'<header><p class="eyebrow"><bdi>{escape(clean(info.id))}</bdi></p>'
         f"<h{level}><bdi>{escape(clean(title))}</bdi></h{level}>"
-        f'<p class="lead"><bdi>{escape(minus_signs(clean(lead)))}</bdi></p>'
+        f'<p class="lead"><bdi>{escape(NEGATIVE.sub("−", clean(lead)))}</bdi></p>'
         f'<ul class="facts">{facts}</ul></header>'
     )
 
@@ -95,7 +106,7 @@ def name_task(task: str) -> str:
 
 
 def list_facts(
-    result: Result, info: RunInfo, audit: AuditSummary, at: int, clean: Clean
+    result: Result, info: RunInfo, audit: AuditSummary, at: int, clean: Clean, whole: bool
 ) -> Iterable[str]:
     """Chips and counts."""
     head = result.head
@@ -110,7 +121,8 @@ def list_facts(
     kind = "warn" if broken else "good"
     yield f'<a class="chip {kind}" href="#s{at}-fairness">{plural(broken, "violation")}</a>'
     yield count_things(len(info.config.contestants), "model")
-    yield count_things(counts.done, "match", "matches")
+    played = count_things(counts.done, "match", "matches")
+    yield f'<a href="#s{at}-matches">{played}</a>' if whole else played
     cost = result.part("cost").cost
     yield count_things(sum(row.calls for row in cost), "call")
     known = [row.usd for row in cost]
@@ -321,45 +333,6 @@ def draw_stored(result: Result, name: str, at: int, looks: Looks, clean: Clean) 
     return f"{head}{figures}{tables}</section>" if figures or tables else ""
 
 
-# Matches.
-
-
-def draw_matches(
-    matches: Sequence[NotableMatch], left_out: int, info: RunInfo, looks: Looks, clean: Clean
-) -> str:
-    """Matches worth reading, folded."""
-    if not matches:
-        return ""
-    folded = "".join(draw_match(match, looks, clean) for match in matches)
-    more = f"parley show {info.id} --matches lists all matches"
-    if left_out:
-        more = f"{plural(left_out, 'aborted match', 'aborted matches')} left out; {more}"
-    return (
-        f'<section class="card"><h2>Matches worth reading</h2>{folded}'
-        f'<p class="note">{escape(clean(more))}</p></section>'
-    )
-
-
-def draw_match(match: NotableMatch, looks: Looks, clean: Clean) -> str:
-    title = f"Match {match.row.number}, {match.reason}"
-    if match.scores:
-        title += f" ({match.scores})"
-    parts, number = [], 0
-    for spoken in match.replies:
-        if spoken.round != number:
-            number = spoken.round
-            parts.append(f"<h3>Round {number}</h3>")
-        name = name_model(spoken.alias, spoken.alias, clean, looks)
-        text = escape(clean(spoken.text)) + escape(describe_cut(spoken))
-        parts.append(
-            f'<div class="say"><div class="by">{escape(clean(spoken.seat))}<br>{name}</div>'
-            f'<div class="tx"><bdi>{text}</bdi></div></div>'
-        )
-    body = "".join(parts) or '<p class="note">No reply is on record.</p>'
-    summary = f"<bdi>{escape(minus_signs(clean(title)))}</bdi>"
-    return f"<details><summary>{summary}</summary>{body}</details>"
-
-
 # How it was played.
 
 
@@ -464,12 +437,3 @@ def repeat_command(config: Config) -> str:
         if value is not None:
             words += [flag, str(value)]
     return shlex.join(words)
-
-
-def minus_signs(text: str) -> str:
-    """A sentence with true minus signs before numbers."""
-    return "".join(
-        "−" if letter == "-" and text[at + 1 : at + 2].isdigit() and not text[at - 1 : at].isalnum()
-        else letter
-        for at, letter in enumerate(text)
-    )  # fmt: skip

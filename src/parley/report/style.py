@@ -63,6 +63,7 @@ code,.mono{font:.85em/1.5 var(--mono);overflow-wrap:anywhere}
 pre{background:var(--tint);border-radius:8px;padding:.8rem 1rem;font:.84rem/1.5 var(--mono);margin:.6rem 0;white-space:pre-wrap;overflow-wrap:anywhere}
 .say{display:grid;grid-template-columns:9rem minmax(0,1fr);gap:.2rem 1rem;padding:.5rem 0;border-top:1px solid var(--rule)}
 .say .by{font-size:.86rem;color:var(--soft);overflow-wrap:anywhere}.say .tx{white-space:pre-wrap;overflow-wrap:anywhere}
+.ref{color:var(--soft);font-size:.92rem}
 dl{display:grid;grid-template-columns:8rem minmax(0,1fr);gap:.35rem 1rem;margin:0}dt{color:var(--soft);font-size:.9rem}dd{margin:0;overflow-wrap:anywhere}
 footer{color:var(--soft);font-size:.86rem;padding-top:2rem;padding-bottom:3rem;overflow-wrap:anywhere}
 @media(max-width:640px){.hide,.between{display:none}.plot{min-width:5rem;width:50%}table{font-size:.88rem}.card{padding:.8rem .7rem}

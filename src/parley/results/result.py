@@ -464,19 +464,22 @@ class Result:
         rows = as_json(self.part("results"))
         return import_frames("polars").DataFrame(rows, infer_schema_length=None)
 
-    def report(self, path: str | Path, *, audit: bool | None = None) -> Path:
+    def report(
+        self, path: str | Path, *, audit: bool | None = None, matches: str | int = "notable"
+    ) -> Path:
         """Write all parts of the result to one self-contained HTML page.
 
         The run is audited first, unless it has more than 10,000 calls; `audit=True` audits it in
-        any case, `audit=False` never.
+        any case, `audit=False` never. `matches` chooses the transcripts on the page: "notable",
+        "none", or how many (the notable ones first, then by number).
         """
         # later rooms; only this method imports them
         build = import_module("parley.report.build")
-        options = import_module("parley.report.page_options")
+        page = import_module("parley.report.page_options")
         audits = import_module("parley.audit.for_report")
         found = {self.ref: audits.audit_for_report(self.ref, self._task, audit)}
         report = build.build_report([self.ref], task=self._task)
-        text = report.render("html", page=options.PageOptions(found))
+        text = report.render("html", page=page.PageOptions.choose(found, matches))
         place: Path = build.write_report(path, text)
         return place
 

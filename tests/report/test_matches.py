@@ -1,0 +1,100 @@
+"""The matches on a page: which ones are shown, and what is said about the others."""
+
+import re
+
+import pytest
+from click.testing import CliRunner
+
+from parley import Question, UsageError, run
+from parley.cli.report import command
+from parley.report.notable import parse_match_limit, select_matches
+from parley.store import read_run
+
+ITEMS = [
+    Question(f"q{number}", f"Which sum is right for number {number}?", "B", ("One", "Two"))
+    for number in range(6)
+]
+
+
+def mostly_right(view):
+    return "A" if "number 4" in view.text else "B"
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory):
+    models = {"good": mostly_right, "bad": lambda view: "A"}
+    return run("qa", shots=0, models=models, items=ITEMS, store=tmp_path_factory.mktemp("qa"))
+
+
+def shown(page):
+    """The numbers of the matches on a page, in their order."""
+    return [int(number) for number in re.findall(r'<details id="s\d+-matches-(\d+)">', page)]
+
+
+def page_of(found, folder, **more):
+    return found.report(folder / "page.html", audit=False, **more).read_text(encoding="utf-8")
+
+
+def test_the_leaders_worst_match_is_worth_reading(found, tmp_path):
+    page = page_of(found, tmp_path)
+    said = re.sub("<[^>]*>", "", page)
+    assert re.search(r"Match \d+, (farthest from|worst match).*: good 0\.00", said)
+    assert "Which sum is right for number 4?" in page  # what the referee asked
+    assert f"{len(shown(page))} of 12 matches are shown here." in said
+    assert f"parley show {found.ref.id} --matches lists all matches" in said
+
+
+def test_no_matches_and_all_matches(found, tmp_path):
+    page = page_of(found, tmp_path, matches="none")
+    assert shown(page) == []
+    assert "0 of 12 matches are shown here." in page
+    page = page_of(found, tmp_path, matches=12)
+    assert sorted(shown(page)) == list(range(1, 13))
+    assert "All matches are shown here." in page
+
+
+def test_a_number_takes_matches_worth_reading_first_and_then_by_number(found, tmp_path):
+    first = shown(page_of(found, tmp_path))
+    more = shown(page_of(found, tmp_path, matches=len(first) + 3))
+    assert more[: len(first)] == first
+    rest = [number for number in range(1, 13) if number not in first]
+    assert more[len(first) :] == rest[:3]
+    assert shown(page_of(found, tmp_path, matches=1)) == first[:1]
+
+
+def test_matches_that_do_not_fit_are_counted(found):
+    with read_run(found.ref) as reader:
+        every = select_matches(found, reader, 12)
+        room = sum(match.size for match in every.matches[:4])
+        some = select_matches(found, reader, 12, room)
+    assert len(some.matches) == 4
+    assert some.too_large == 8
+
+
+def test_a_large_page_leaves_out_matches_before_other_parts(found, tmp_path, monkeypatch):
+    whole = page_of(found, tmp_path, matches=12)
+    monkeypatch.setattr("parley.report.page.LARGEST", len(whole.encode()) - 1)
+    page = page_of(found, tmp_path, matches=12)
+    assert shown(page) == []
+    assert "There is no room for 12 more matches: the page would be too large." in page
+    assert "<h2>Cost</h2>" in page
+
+
+@pytest.mark.parametrize("wrong", ["some", "-1", "1.5", "²", ""])
+def test_a_wrong_limit_is_refused(wrong):
+    with pytest.raises(UsageError, match="must be none, notable or a number of matches, not"):
+        parse_match_limit(wrong)
+
+
+def test_the_command_bounds_matches(found, tmp_path):
+    page = tmp_path / "page.html"
+    asked = [str(found.path), "-o", str(page), "--no-audit", "--matches", "2"]
+    CliRunner().invoke(command, asked, catch_exceptions=False)
+    assert len(shown(page.read_text(encoding="utf-8"))) == 2
+
+
+def test_what_was_wrong_with_a_reply_stands_under_it(tmp_path):
+    models = {"silent": lambda view: "I cannot say."}
+    found = run("qa", shots=0, models=models, items=ITEMS[:1], store=tmp_path)
+    page = page_of(found, tmp_path)
+    assert re.search(r'I cannot say\.</bdi><p class="note">[^<]*asked again', page)
