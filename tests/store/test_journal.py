@@ -396,7 +396,6 @@ def test_the_schema_is_brought_up_to_date_step_by_step(tmp_path, monkeypatch):
     newer = [*schema.MIGRATIONS, "ALTER TABLE runs ADD COLUMN mood TEXT;"]
     monkeypatch.setattr(schema, "MIGRATIONS", newer)
     monkeypatch.setattr(schema, "VERSION", len(newer))
-    monkeypatch.setattr("parley.store.sqlite.reader.VERSION", len(newer))
     with SqliteReader(path) as reader:  # an older file is read from a copy, and stays as it is
         assert reader.info.id == "run-1"
         assert list(reader._rows("SELECT mood FROM runs")) == [(None,)]

@@ -16,6 +16,7 @@ from parley.memory.interactions import RecordedMatch
 from parley.plans import Marks, MatchSpec
 from parley.rules.pool import Seat
 from parley.store.config import Config, Identity
+from parley.store.match_search import FoundMatches, MatchSearch
 
 if TYPE_CHECKING:
     from parley.match.match import Outcome
@@ -271,6 +272,10 @@ class RunReader(Protocol):
 
     def matches(self) -> Iterator[MatchRow]:
         """All matches known so far, by number."""
+
+    def find_matches(self, wanted: MatchSearch) -> FoundMatches:
+        """One page of the matches that pass some filters, in an order. The work for a page is
+        bounded: a page may end before it is full, and the next one goes on."""
 
     def scores(self, judge: str = "") -> Iterator[Score]:
         """Every score of every match that has ended, by match, seat and metric. `judge`: those

@@ -23,6 +23,7 @@ import orjson
 
 from parley.errors import StoreError
 from parley.store import DigestFault
+from parley.store.sqlite.schema import DERIVED
 from parley.tables import plural
 
 LONG = 64  # bytes
@@ -57,6 +58,9 @@ VIOLATIONS = (
 NOTES = "SELECT match, number, round, facts, kind FROM notes WHERE match = ? ORDER BY number"
 COPIED = (
     "SELECT match, seat, metric, value, judge FROM scores WHERE judge != '' ORDER BY 1, 2, 3, 5"
+)
+SAME_SUMS = "SELECT 1 FROM matches m WHERE number = ? AND " + " AND ".join(
+    f"{name} IS {sql}" for name, sql in DERIVED.items()
 )
 MATCHES = (
     "SELECT number, block, item, repeat, seed, seats, idle, state, reason, rounds, began, ended, "
@@ -205,8 +209,9 @@ def find_changes(connection: sqlite3.Connection) -> Iterator[DigestFault]:
         )
         for (number,) in strangers:
             yield DigestFault(number, f"its {table} are on record, but the match itself is not")
+    derived = has_derived(connection)
     for (number,) in connection.execute("SELECT number FROM matches ORDER BY number"):
-        for detail in find_changes_in(connection, number):
+        for detail in find_changes_in(connection, number, derived):
             yield DigestFault(number, detail)
     if kept is None and state != "running":
         yield DigestFault(None, "the run has stopped, but its digest is missing")
@@ -245,8 +250,13 @@ def refuse_changed(connection: sqlite3.Connection, path: str) -> None:
     )
 
 
-def find_changes_in(connection: sqlite3.Connection, number: int) -> Iterator[str]:
-    """What was changed in one match."""
+def has_derived(connection: sqlite3.Connection) -> bool:
+    """Whether the file has the columns for lists of matches; older files do not."""
+    return any(row[1] in DERIVED for row in connection.execute("PRAGMA table_info(matches)"))
+
+
+def find_changes_in(connection: sqlite3.Connection, number: int, derived: bool) -> Iterator[str]:
+    """What was changed in one match. `derived`: whether the file has columns for lists."""
     ends = []
     for table, query in CHAINS.items():
         kept = connection.execute(query, (number,)).fetchall()
@@ -262,6 +272,8 @@ def find_changes_in(connection: sqlite3.Connection, number: int) -> Iterator[str
         if digest is not None:
             yield "it has not ended, but has the digest of a finished match"
         return
+    if derived and not connection.execute(SAME_SUMS, (number,)).fetchone():
+        yield "the totals that lists of matches show differ from its record"
     rows = (connection.execute(query, (number,)) for query in (SCORES, VIOLATIONS, NOTES))
     if digest != digest_match(number, (state, reason, rounds), ChainEnds(*ends), *rows):
         yield (

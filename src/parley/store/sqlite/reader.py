@@ -40,14 +40,18 @@ from parley.store import (
 )
 from parley.store.config import DEEPEST, Config, Identity, PriceFacts
 from parley.store.decoding import find_misfit, is_deeper_than
+from parley.store.match_search import FoundMatch, FoundMatches, MatchSearch
 from parley.store.sqlite.digests import find_changes
+from parley.store.sqlite.match_places import PlaceFinder
 from parley.store.sqlite.owner import Owner, seems_alive
 from parley.store.sqlite.rows import FIELDS, call_from
 from parley.store.sqlite.schema import (
+    DERIVED,
+    LISTED,
     NOTES_WITH_KINDS,
-    VERSION,
     copy_migrated,
     find_stranger,
+    needs_copy,
     sum_as_sql,
     version_of,
 )
@@ -156,8 +160,10 @@ class SqliteReader:
         self._steps, self._most_steps = 0, STEPS + STEPS_PER_BYTE * path.stat().st_size
         try:
             self._version = version_of(self._connection, str(path))
-            if self._version < VERSION:
+            is_listed = self._version >= LISTED
+            if needs_copy(self._version):
                 self._connection = copy_migrated(self._connection, self._version)
+                is_listed = True
             if stranger := find_stranger(self._connection):
                 self._connection.close()
                 raise StoreError(
@@ -173,6 +179,10 @@ class SqliteReader:
             self._connection.close()
             raise
         self._connection.set_progress_handler(self._is_endless, STEPS_BETWEEN_LOOKS)
+        self._derived = {  # columns of `matches`, which older files do not have
+            name: f"m.{name}" if is_listed else f"CASE WHEN m.{ENDED_MATCHES} THEN {sql} END"
+            for name, sql in DERIVED.items()
+        }
         self._ranges = {
             metric["name"]: (metric["low"], metric["high"])
             for metric in self.info.identity["metrics"]
@@ -321,6 +331,33 @@ class SqliteReader:
     def matches(self) -> Iterator[MatchRow]:
         rows = self._rows(f"SELECT {', '.join(MATCH)} FROM matches ORDER BY number")
         return map(self._match_from, rows)
+
+    def find_matches(self, wanted: MatchSearch) -> FoundMatches:
+        seats = self.info.identity["seats"]
+        finder = PlaceFinder(self._rows, self._derived, wanted, seats)
+        found = finder.find()
+        places = found.places
+        further = (found.end or places[-1]) if found.more else None
+        back = finder.way_back(places)
+        if wanted.before is not None:
+            places, back, further = places[::-1], further, back
+        rows = self._found_rows([place.number for place in places])
+        listed = (FoundMatch(rows[at.number][0], at, *rows[at.number][1]) for at in places)
+        return FoundMatches(tuple(listed), back, further, found.looked_at)
+
+    def _found_rows(self, numbers: list[int]) -> dict[int, tuple[MatchRow, Any]]:
+        """The matches with these numbers, each with its derived columns."""
+        columns = ", ".join([*(f"m.{name}" for name in MATCH), *self._derived.values()])
+        found = {}
+        for row in self._rows(
+            f"SELECT {columns} FROM json_each(?) AS chosen "
+            "CROSS JOIN matches m ON m.number = chosen.value",
+            orjson.dumps(numbers).decode(),
+        ):
+            match, sums = self._match_from(row[: len(MATCH)]), row[len(MATCH) :]
+            self._check(sums, (WHOLE_OR_NULL, NUMBER_OR_NULL, WHOLE_OR_NULL), f"match {row[0]}")
+            found[match.number] = match, sums
+        return found
 
     def _match_from(self, row: Any) -> MatchRow:
         number, block, item, repeat, seed, seats, idle, *rest = row

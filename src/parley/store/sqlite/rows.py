@@ -24,6 +24,7 @@ from parley.rules.pool import Content, ContentPart, Message, Seat, text_of
 from parley.rules.referee import Violation
 from parley.store.sqlite.digests import seal_run
 from parley.store.sqlite.filesystem import is_network
+from parley.store.sqlite.schema import DERIVED
 
 CALL = (
     "INSERT INTO calls (match, round, seat, attempt, saw, content, parts, reasoning, finish, "
@@ -57,9 +58,10 @@ CLAIM = (
     "AND state NOT IN ('done', 'aborted')"
 )
 END = (
-    "UPDATE matches SET state = json_extract(e.value, '$[1]'), reason = "
+    "UPDATE matches AS m SET state = json_extract(e.value, '$[1]'), reason = "
     "json_extract(e.value, '$[2]'), rounds = json_extract(e.value, '$[3]'), ended = "
-    "json_extract(e.value, '$[4]'), digest = json_extract(e.value, '$[5]') FROM json_each(?) AS e "
+    "json_extract(e.value, '$[4]'), digest = json_extract(e.value, '$[5]'), "
+    f"{', '.join(f'{name} = {sql}' for name, sql in DERIVED.items())} FROM json_each(?) AS e "
     "WHERE number = json_extract(e.value, '$[0]') AND state = 'running'"
 )
 # of one statement. Each statement gives the interpreter away and has to win it back, which costs

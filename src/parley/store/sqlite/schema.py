@@ -16,6 +16,31 @@ def sum_as_sql(column: str) -> str:
     return f"CASE WHEN COUNT({column}) THEN CAST(TOTAL({column}) AS INTEGER) END"
 
 
+# What the record of a match `m` adds up to, for lists of matches: columns of `matches` that are
+# written when a match ends. A reader of an older file computes them.
+DERIVED = {
+    # violations: attempts at one reply that went wrong in the same way count once
+    "violations": (
+        "(SELECT COUNT(DISTINCT json_array(v.round, v.seat, v.kind, CASE WHEN v.outcome IN "
+        "('ruled', 'masked') THEN v.number END)) FROM violations v WHERE v.match = m.number)"
+    ),
+    # the largest difference of two judges on one seat; NULL if no seat has two votes
+    "apart": (
+        "(SELECT MAX(highest - lowest) FROM (SELECT MAX(score) AS highest, MIN(score) AS lowest "
+        "FROM (SELECT n.number AS number, seat.key AS seat, CASE seat.type WHEN 'object' "
+        "THEN json_extract(seat.value, '$.score') ELSE seat.atom END AS score FROM notes n, "
+        "json_each(n.facts, '$.votes') AS judge, json_each(judge.value) AS seat "
+        "WHERE n.match = m.number AND COALESCE(n.kind, 'votes') = 'votes' "
+        "AND judge.type = 'object') WHERE typeof(score) IN ('integer', 'real') "
+        "GROUP BY number, seat HAVING COUNT(*) > 1))"
+    ),
+    # input and output tokens of all calls; NULL if no call was counted
+    "tokens": (
+        "(SELECT CASE WHEN COUNT(COALESCE(c.tokens_in, c.tokens_out)) THEN "
+        "CAST(TOTAL(c.tokens_in) + TOTAL(c.tokens_out) AS INTEGER) END "
+        "FROM calls c WHERE c.match = m.number AND c.pinned IS NULL)"
+    ),
+}
 MIGRATIONS = [
     """
     CREATE TABLE runs (
@@ -138,11 +163,30 @@ MIGRATIONS = [
         match INTEGER NOT NULL, seat TEXT NOT NULL, yes INTEGER, no INTEGER, unsure INTEGER,
         PRIMARY KEY (match, seat)) WITHOUT ROWID;
     """,
+    # Lists of matches: what a record adds up to, and an index for filters and one for scores.
+    f"""
+    ALTER TABLE matches ADD COLUMN violations INTEGER;
+    ALTER TABLE matches ADD COLUMN apart REAL;
+    ALTER TABLE matches ADD COLUMN tokens INTEGER;
+    UPDATE matches AS m SET {", ".join(f"{name} = {sql}" for name, sql in DERIVED.items())}
+        WHERE state IN ('done', 'aborted');
+    CREATE INDEX matches_listed ON matches (
+        state, item, violations, apart, tokens, began, ended, seats);
+    CREATE INDEX scores_listed ON scores (metric, value, match, seat) WHERE judge = '';
+    """,
 ]
 VERSION = len(MIGRATIONS)
 NOTES_WITH_KINDS = 1 + next(
     step for step, sql in enumerate(MIGRATIONS) if "ALTER TABLE notes ADD COLUMN kind" in sql
 )
+
+LISTED = 1 + next(step for step, sql in enumerate(MIGRATIONS) if "matches_listed" in sql)
+
+
+def needs_copy(version: int) -> bool:
+    """Whether an older file must be migrated to be read. The indexes for lists of matches can be
+    missing: lists are slower without them."""
+    return any(step + 1 != LISTED for step in range(version, VERSION))
 
 
 def version_of(connection: sqlite3.Connection, path: str) -> int:
