@@ -86,7 +86,8 @@ def room(name):
     first, *rest = name.split(".")
     if first == "tasks" and len(rest) > 1:
         folder, file = rest[:2]
-        analysis = file.endswith("_analysis") if folder == "_common" else file not in RULE_SIDE
+        shared = file.endswith(("_analysis", "_annotation"))
+        analysis = shared if folder == "_common" else file not in RULE_SIDE
         return "analysis of tasks" if analysis else first
     return "cli" if first == "__main__" else first
 

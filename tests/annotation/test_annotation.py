@@ -28,6 +28,7 @@ from parley import ParleyError, UsageError
 from parley.annotation.ballots import (
     HOLD_SECONDS,
     cast_vote,
+    find_invitation,
     find_invited,
     invite_annotator,
     offer_pair,
@@ -242,7 +243,7 @@ def test_interviews_that_were_judged_again_are_not_taken_twice(tmp_path):
         assert list_pairs(collect_conversations(runs, "kieval"))
 
 
-def test_only_interviews_can_be_annotated_and_nothing_is_left_behind(tmp_path):
+def test_only_tasks_with_a_sheet_can_be_annotated_and_nothing_is_left_behind(tmp_path):
     command(
         "run",
         "public_goods",
@@ -255,7 +256,7 @@ def test_only_interviews_can_be_annotated_and_nothing_is_left_behind(tmp_path):
         cwd=tmp_path,
     )
     done = command("annotate", "last", cwd=tmp_path, code=2)
-    assert "only runs of kieval can be annotated" in done.err
+    assert "only runs of code_review, kieval, qa, translation can be annotated" in done.err
     assert not (tmp_path / "runs" / VOTES_FILE).exists()
 
 
@@ -470,6 +471,8 @@ def test_votes_of_an_earlier_version_open_count_and_go_on(tmp_path):
             3: {"bob": "A"},
             4: {},
         }
+        assert find_invited(votes, "a-secret-of-ann")[1].name == "Ann Lee"
+        assert find_invited(votes, "another") is None
         data = summarise_votes(votes, study)
         assert data["pairs"] == {"drawn": 4, "settled": 2, "undecided": 0, "open": 2}
         assert [each["changed"] for each in data["annotators"]] == [1, 0, 0]
@@ -769,7 +772,7 @@ def test_a_sheet_has_nothing_but_words(place):
         items = {item["id"]: item for item in reader.items()}
     assert found.item.question == items[pairs[1].item]["question"]
     assert set(vars(found)) == {"number", "item", "a", "b"}
-    assert found.item._fields == ("question", "choices", "right")
+    assert found.item._fields == ("question", "choices", "right", "right_name")
     assert [len(found.a), len(found.b)] == [3, 3]
 
 
@@ -813,6 +816,9 @@ def test_people_see_as_much_as_was_judged(tmp_path):
         (["--terminal", "--annotator", "x", "--results"], "cannot be combined"),
         (["--results"], "there are no votes yet"),
         (["--results", "--pairs", "3"], "which are for drawing pairs"),
+        (["--results", "--serve"], "cannot be combined"),
+        (["--port", "80"], "only work with --invite and --serve"),
+        (["--end-invitation", "x"], "no pairs have been sampled"),
         (["--terminal", "--annotator", "\x1b"], "annotator's name"),
         (["nothing-like-it"], "unknown run"),
     ],
@@ -829,12 +835,24 @@ def test_runs_in_different_folders_have_no_place_for_their_votes(place, tmp_path
     assert "one folder" in done.err
 
 
-def test_invitations_print_a_secret(place):
-    token = command("annotate", "talk", "--invite", "Ann", cwd=place).out.strip()
+def test_invitations_print_a_link_and_can_be_ended(place):
+    words = ["annotate", "talk", "--invite", "Ann", "--bind", "::1", "--port", "81"]
+    link = command(*words, cwd=place).out.strip()
+    start, _, token = link.rpartition("/")
+    assert start == "http://[::1]:81/vote"
     with SqliteVotes(place / "runs" / VOTES_FILE, read_only=True) as votes:
         assert find_invited(votes, token)[1].name == "Ann"
     done = command("annotate", "talk", "--invite", "Bob", "--json", cwd=place)
     assert done.json["annotator"] == "Bob"
+    assert done.json["link"] == f"http://127.0.0.1:8642/vote/{done.json['token']}"
+    command("annotate", "talk", "--end-invitation", "ANN", cwd=place)
+    with SqliteVotes(place / "runs" / VOTES_FILE, read_only=True) as votes:
+        assert find_invited(votes, token) is None
+        assert find_invitation(votes, token).ended
+        assert find_invited(votes, done.json["token"])[1].name == "Bob"
+    for name, said in (("Ann", "no invitation to end"), ("Bobby", "did you mean 'Bob'")):
+        again = command("annotate", "talk", "--end-invitation", name, cwd=place, code=2)
+        assert said in again.err
     assert command("annotate", "talk", cwd=place).out.startswith("dataset")
 
 

@@ -9,9 +9,9 @@ from collections.abc import Collection, Mapping
 from hashlib import blake2b
 from typing import Literal
 
-from parley.errors import UsageError
+from parley.errors import UsageError, unknown_name
 from parley.statistics.preferences import CHOICES, Preference, votes_needed
-from parley.store import Annotator, Study, VoteStore
+from parley.store import Annotator, Invitation, Study, VoteStore
 
 HOLD_SECONDS = 1800.0  # how long a pair is reserved for the person who looks at it
 VoteOutcome = Literal["recorded", "same", "changed", "not needed"]
@@ -38,8 +38,25 @@ def invite_annotator(votes: VoteStore, study: Study, name: str) -> str:
     return token
 
 
+def end_invitation(votes: VoteStore, study: Study, name: str) -> None:
+    """End the invitation of a person. Their votes stay."""
+    wanted = normalise_name(name)
+    known = {person.name: person for person in votes.annotators(study)}
+    who = next((each for each in known if each.casefold() == wanted.casefold()), None)
+    if who is None:
+        raise unknown_name("annotator", wanted, known)
+    if not votes.end_token(known[who]):
+        raise UsageError(f"{who} has no invitation to end: it has ended, or there was none")
+
+
 def find_invited(votes: VoteStore, token: str) -> tuple[Study, Annotator] | None:
-    """The person with this secret, and the study; None if nobody has it."""
+    """The person with this secret, and the study; None if nobody has it, or if it has ended."""
+    found = find_invitation(votes, token)
+    return None if found is None or found.ended else (found.study, found.who)
+
+
+def find_invitation(votes: VoteStore, token: str) -> Invitation | None:
+    """The invitation with this secret, also if it has ended; None if nobody has it."""
     return votes.find_token(hash_token(token))
 
 
@@ -131,7 +148,13 @@ def votes_by_name(votes: VoteStore, study: Study) -> dict[int, dict[str, Prefere
 
 def count_open_pairs(votes: VoteStore, study: Study, who: Annotator) -> int:
     """How many pairs need a vote that this person may give."""
-    return sum(
-        votes_needed(list(by.values())) > 0 and who.id not in by
-        for by in votes.votes(study).values()
-    )
+    return len(list_open_pairs(votes, study, who))
+
+
+def list_open_pairs(votes: VoteStore, study: Study, who: Annotator) -> set[int]:
+    """The pairs that need a vote that this person may give."""
+    return {
+        number
+        for number, by in votes.votes(study).items()
+        if votes_needed(list(by.values())) > 0 and who.id not in by
+    }

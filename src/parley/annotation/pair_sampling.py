@@ -27,8 +27,11 @@ class ScoredConversation(NamedTuple):
     side: ConversationSide
 
 
-def collect_conversations(readers: Sequence[RunReader], metric: str) -> list[ScoredConversation]:
-    """All finished conversations of these runs that have a score in a metric."""
+def collect_conversations(
+    readers: Sequence[RunReader], metric: str, role: str = ""
+) -> list[ScoredConversation]:
+    """All finished conversations of these runs that have a score in a metric, for one role if one
+    is given."""
     seen: dict[str, str] = {}
     for reader in readers:
         again = reader.info.config.rejudged
@@ -63,6 +66,7 @@ def collect_conversations(readers: Sequence[RunReader], metric: str) -> list[Sco
                 score.metric == metric
                 and score.value is not None
                 and score.match in played
+                and role in ("", score.seat.role)
                 and not score.idle
             ):
                 item = played[score.match]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from importlib import import_module
 from typing import Any, NamedTuple
 
 from parley.config.prepare import names_to_mask
@@ -25,6 +26,7 @@ class ItemText(NamedTuple):
     question: str
     choices: str = ""
     right: str = ""  # the right answer
+    right_name: str = "correct answer"  # what it is called
 
 
 @dataclass(frozen=True)
@@ -38,15 +40,19 @@ class Exchange:
 
 @dataclass(frozen=True)
 class SheetFormat:
-    """How people compare the conversations of a task.
+    """How people compare the conversations of a task, or what came out of them.
 
-    A task that is a folder declares it as `SHEET` in its module `annotation`.
+    A task that is one file declares it as `sheet`, a task that is a folder as `SHEET` in its module
+    `annotation`.
     """
 
     metric: str  # the two conversations of a pair differ in this metric
     criteria: Mapping[str, str]  # what to look at, each with the question to ask
     write_item: Callable[[Mapping[str, Any]], ItemText]  # from the item on record
     write_exchanges: Callable[[Sequence[RecordedCall]], Sequence[Exchange]]  # of one match
+    role: str = ""  # the role whose work is compared; empty: the task has one such role
+    noun: str = "conversation"  # what is compared
+    is_code: bool = False  # whether replies are shown as code
 
 
 @dataclass(frozen=True)
@@ -64,20 +70,41 @@ def format_of_task(task: type[Task] | None) -> SheetFormat | None:
     """The sheet that a task, or a class that it inherits from, declares."""
     for kind in task.__mro__ if task else ():
         try:
-            module = module_beside_rule(kind, "annotation")
+            name, found = declared_sheet(kind)
         except Exception as wrong:  # foreign code
             raise TaskError(
                 f"the annotation sheet of {kind.__name__} cannot be loaded: "
                 f"{describe_exception(wrong)}"
             ) from wrong
-        if module is not None:
-            found = getattr(module, "SHEET", None)
+        if name:
             if not isinstance(found, SheetFormat):
-                raise TaskError(
-                    f"{module.__name__}.SHEET must be a SheetFormat, not {type(found).__name__}"
-                )
+                raise TaskError(f"{name} must be a SheetFormat, not {type(found).__name__}")
             return found
     return None
+
+
+def declared_sheet(kind: type) -> tuple[str, Any]:
+    """The sheet that a class declares, after the name of its place: in itself, or in the module
+    `annotation` of its package. The name is empty if there is none."""
+    given = vars(kind).get("sheet")
+    if isinstance(given, str):  # "package.module:NAME", loaded when it is needed
+        module, _, name = given.partition(":")
+        return given, getattr(import_module(module), name, None)
+    if given is not None:
+        return f"{kind.__name__}.sheet", given
+    beside = module_beside_rule(kind, "annotation")
+    if beside is None:
+        return "", None
+    return f"{beside.__name__}.SHEET", getattr(beside, "SHEET", None)
+
+
+def last_reply(calls: Sequence[RecordedCall], role: str) -> tuple[Exchange, ...]:
+    """The last reply of a role as the whole of what people see."""
+    found = [call for call in calls if call.seat.role == role]
+    if not found:
+        return ()
+    last = max(found, key=lambda call: (call.round, call.attempt)).reply
+    return (Exchange("", text_of(last.content).strip(), last.finish == "length"),)
 
 
 @contextmanager

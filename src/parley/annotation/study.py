@@ -70,7 +70,8 @@ def prepare_study(
         if known and pairs in (None, len(known)):
             assert study is not None
             return study
-        possible = list_pairs(collect_conversations(runs, format_of_runs(runs).metric))
+        sheet = format_of_runs(runs)
+        possible = list_pairs(collect_conversations(runs, sheet.metric, sheet.role))
         if not possible:
             raise UsageError(
                 "there are no pairs to sample: no two models have finished conversations on the "

@@ -9,6 +9,7 @@ from typing import Any
 import click
 import orjson
 
+from parley.annotation.ballots import end_invitation as end_invitation_of
 from parley.annotation.ballots import invite_annotator, register_annotator
 from parley.annotation.pair_sampling import models_in_dataset
 from parley.annotation.sheets import format_of_runs
@@ -20,12 +21,14 @@ from parley.annotation.study import (
     summarise_votes,
 )
 from parley.annotation.verdict_ballots import asks_people
+from parley.cli.annotate_serving import LOOPBACK, PersonalLink, serve_voters
 from parley.cli.annotate_terminal import take_votes
 from parley.cli.annotate_verdicts import print_verdicts, take_verdicts
 from parley.cli.invocation import command_name
 from parley.cli.progress_line import say
 from parley.cli.shared_options import as_json, in_format, in_store
 from parley.cli.shell_completion import complete_runs
+from parley.cli.view import PORT
 from parley.errors import UsageError
 from parley.store import RunRef, Study, VoteStore, open_store, open_votes, read_run
 from parley.tables import Table, format_interval, format_number, plural, terminal_width
@@ -61,7 +64,27 @@ ALONE = (
 @click.option(
     "--invite",
     metavar="NAME",
-    help="Print a new secret token for this annotator; an earlier token stops working.",
+    help="Print a personal link for this annotator; an earlier link stops working.",
+)
+@click.option(
+    "--end-invitation",
+    metavar="NAME",
+    help="Make the link of this annotator stop working; the votes stay.",
+)
+@click.option(
+    "--serve",
+    is_flag=True,
+    help="Serve the pages for voting, so that people can open their links.",
+)
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65_535),
+    help=f"Set the port for --serve and of the printed link (default: {PORT}).",
+)
+@click.option(
+    "--bind",
+    metavar="ADDRESS",
+    help="Set the address for --serve and of the printed link (default: 127.0.0.1).",
 )
 @click.option("--terminal", is_flag=True, help="Vote in this terminal.")
 @click.option("--annotator", metavar="NAME", help="Set the name of the person who votes.")
@@ -82,6 +105,10 @@ def command(
     seed: int | None,
     ties: bool,
     invite: str | None,
+    end_invitation: str | None,
+    serve: bool,
+    port: int | None,
+    bind: str | None,
     terminal: bool,
     annotator: str | None,
     change: tuple[int, ...],
@@ -102,23 +129,32 @@ def command(
 
     \b
     parley annotate last --pairs 50                           draw pairs, print the progress
+    parley annotate last --invite NAME                        print a personal link
+    parley annotate last --serve                              answer the links, in the browser
     parley annotate last --terminal --annotator NAME          vote here; stop with q, continue later
     parley annotate last --terminal --annotator NAME --change 7
     parley annotate last --results
     """
-    if (invite is not None) + terminal + wants_results > 1:
-        raise UsageError("--invite, --terminal and --results cannot be combined: use one of them")
+    invites = invite is not None or serve  # a link can be printed by the server that answers it
+    if invites + (end_invitation is not None) + terminal + wants_results > 1:
+        raise UsageError(
+            "--invite, --end-invitation, --terminal and --results cannot be combined: use one of "
+            "them; only --invite and --serve go together"
+        )
+    if not invites and (port is not None or bind is not None):
+        raise UsageError("--port and --bind only work with --invite and --serve")
     if not terminal and (annotator is not None or change):
         raise UsageError("--annotator and --change only work with --terminal")
     if terminal and annotator is None:
         raise UsageError("--terminal needs --annotator NAME, the person who votes")
-    if wants_results and (pairs is not None or seed is not None or ties):
+    drawing = pairs is not None or seed is not None or ties
+    if wants_results and drawing:
         raise UsageError(
             "--results prints votes; remove --pairs, --seed and --ties, which are for drawing pairs"
         )
     place = open_store(store)
     refs = list(dict.fromkeys(place.find(run) for run in runs))
-    if pairs is None and seed is None and not ties and invite is None and takes_verdicts(refs):
+    if not drawing and not invites and end_invitation is None and takes_verdicts(refs):
         if terminal:
             assert annotator is not None
             take_verdicts(refs[0], annotator, change)
@@ -129,6 +165,11 @@ def command(
         with open_votes(refs, read_only=True) as votes:
             data = summarise_votes(votes, find_study(votes, refs))
         print_data(data, result_tables(data), form, as_json)
+        return
+    if end_invitation is not None:
+        with open_votes(refs) as votes:
+            end_invitation_of(votes, find_study(votes, refs), end_invitation)
+        say(f"the link of {end_invitation} no longer works; the votes stay")
         return
     with open_runs(refs) as found:
         sheet = format_of_runs(found)
@@ -141,12 +182,8 @@ def command(
                 f"{pairs} pairs were requested, but these runs have only "
                 f"{plural(count, 'pair')} with different scores: all of them were drawn"
             )
-        if invite is not None:
-            token = invite_annotator(votes, study, invite)
-            click.echo(
-                orjson.dumps({"annotator": invite, "token": token}).decode() if as_json else token
-            )
-            say("this token is shown only once; anyone who has it can vote under this name")
+        if invites:
+            token = None if invite is None else invite_annotator(votes, study, invite)
         elif terminal:
             assert annotator is not None
             me = register_annotator(votes, study, annotator)
@@ -155,6 +192,13 @@ def command(
             state = summarise_votes(votes, study)
             print_data(state, [pair_table(votes, study)], form, as_json)
             say_progress(state, votes.location)
+    if invites:
+        link = None if invite is None or token is None else PersonalLink(invite, token)
+        if serve:
+            serve_voters(refs[0], bind or LOOPBACK, PORT if port is None else port, link, as_json)
+        elif link is not None:
+            link.print(bind or LOOPBACK, PORT if port is None else port, as_json)
+            say(f"answer it with: {command_name()} annotate RUN… --serve, or {command_name()} view")
 
 
 def takes_verdicts(refs: Sequence[RunRef]) -> bool:
@@ -200,7 +244,10 @@ def say_progress(data: dict[str, Any], location: str) -> None:
         f"{plural(votes['given'], 'vote')}"
     )
     say(f"{there}, {votes['wanted']} missing; stored in {location}")
-    say(f"vote with: {command_name()} annotate RUN… --terminal --annotator NAME")
+    say(
+        f"vote with: {command_name()} annotate RUN… --terminal --annotator NAME; for the browser: "
+        "--invite NAME"
+    )
 
 
 def result_tables(data: dict[str, Any]) -> list[Table]:

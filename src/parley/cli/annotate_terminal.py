@@ -128,10 +128,10 @@ def ask_choice(
 ) -> Preference | Literal["skip", "stop"]:
     """Show a pair and read the person's preference; the end of the input means stop."""
     width = min(WIDEST, shutil.get_terminal_size().columns)
-    click.echo(render_sheet(shown, sheet.criteria, width))
+    click.echo(render_sheet(shown, sheet, width))
     named = f"A, B{', t (tie)' if ties else ''}, s (skip) or q (quit)"
     keys = {key: choice for key, choice in KEYS.items() if ties or key != "t"}
-    return ask_for_key("Which conversation is better?", named, keys)
+    return ask_for_key(f"Which {sheet.noun} is better?", named, keys)
 
 
 def ask_for_key(
@@ -154,7 +154,7 @@ def ask_for_key(
         say(f"please answer {named}")
 
 
-def render_sheet(shown: Sheet, criteria: Mapping[str, str], width: int) -> str:
+def render_sheet(shown: Sheet, sheet: SheetFormat, width: int) -> str:
     """A pair as text. Every line that a model wrote has a bar at the left, so that it cannot be
     mistaken for anything else."""
     parts = [
@@ -164,23 +164,24 @@ def render_sheet(shown: Sheet, criteria: Mapping[str, str], width: int) -> str:
     if shown.item.choices:
         parts.append(wrap_text(shown.item.choices, width, "  │ "))
     if shown.item.right:
-        parts += ["correct answer:", wrap_text(shown.item.right, width, "  │ ")]
+        parts += [f"{shown.item.right_name}:", wrap_text(shown.item.right, width, "  │ ")]
     for name, exchanges in (("A", shown.a), ("B", shown.b)):
-        parts.append(f"\n{draw_rule(f'conversation {name}', '─', width)}")
+        parts.append(f"\n{draw_rule(f'{sheet.noun} {name}', '─', width)}")
         parts += [
             line
             for number, each in enumerate(exchanges)
-            for line in render_exchange(number, each, width)
+            for line in render_exchange(number, each, sheet, width)
         ]
-    text = "; ".join(f"{name}: {what}" for name, what in criteria.items())
+    text = "; ".join(f"{name}: {what}" for name, what in sheet.criteria.items())
     return "\n".join([*parts, f"\n{draw_rule('criteria', '─', width)}", wrap_text(text, width)])
 
 
-def render_exchange(number: int, each: Exchange, width: int) -> list[str]:
+def render_exchange(number: int, each: Exchange, sheet: SheetFormat, width: int) -> list[str]:
     """A question and the reply to it; the first reply is the answer to the question of the pair."""
+    first = "first answer" if sheet.noun == "conversation" else sheet.noun
     asking = [f"question {number}:", wrap_text(each.asked, width, "  │ ")] if number else []
     cut = " (cut off at the token limit)" if each.cut else ""
-    heading = f"{f'reply {number}' if number else 'first answer'}{cut}:"
+    heading = f"{f'reply {number}' if number else first}{cut}:"
     return [
         *asking,
         heading if each.said else f"{heading} (empty)",

@@ -196,8 +196,8 @@ def without_error_texts(source: str) -> str:
 
 
 def without_parts(source: str, name: str) -> str:
-    """A source without a class's `parts = …`, and without the definitions that nothing but these
-    parts needs."""
+    """A source without a class's `parts = …` and `sheet = …`, and without the definitions that
+    nothing but these needs."""
     tree = ast.parse(source)
     own = next(
         (node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == name), None
@@ -249,8 +249,8 @@ def without_bots(source: str, name: str) -> str:
 
 
 def is_parts(node: ast.stmt) -> bool:
-    """Whether a statement of a class declares its parts."""
-    return is_assignment(node, "parts")
+    """Whether a statement of a class declares its parts, or its annotation sheet."""
+    return is_assignment(node, "parts") or is_assignment(node, "sheet")
 
 
 def is_assignment(node: ast.stmt, name: str) -> bool:

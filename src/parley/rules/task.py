@@ -127,6 +127,8 @@ class Task:
     bots: ClassVar[Mapping[str, Callable[..., Any]]] = {}
     # the task's own analyses: parley.Part objects, or "package.module:NAME" that holds them
     parts: ClassVar[Sequence[Any] | str] = ()
+    # what people see when they compare matches: a SheetFormat, or "package.module:NAME" of one
+    sheet: ClassVar[Any] = None
     definition: ClassVar[str] = ""  # source of a task that is not defined in a Python file
     # the bot for forecasts, if a random reply in the right form would end the match early
     stand_in: ClassVar[str] = ""

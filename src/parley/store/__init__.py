@@ -501,6 +501,14 @@ class Annotator(NamedTuple):
     name: str
 
 
+class Invitation(NamedTuple):
+    """A personal link: the study that it is for, the person, and whether it has ended."""
+
+    study: Study
+    who: Annotator
+    ended: bool
+
+
 class VoteStore(Protocol):
     """The votes of people on pairs of conversations. Many people vote at the same time, and no
     vote is ever deleted. Use it as a context manager."""
@@ -523,6 +531,9 @@ class VoteStore(Protocol):
     def find_study(self, runs: Sequence[str]) -> Study | None:
         """The study of a set of runs, if there is one."""
 
+    def studies(self) -> list[Study]:
+        """All studies, the oldest first."""
+
     def create_study(self, runs: Sequence[str], seed: int, ties: bool) -> Study:
         """Create the study of a set of runs; an existing study is not changed."""
 
@@ -540,10 +551,14 @@ class VoteStore(Protocol):
         """Everybody who was invited or has voted."""
 
     def set_token(self, who: Annotator, digest: bytes) -> None:
-        """Store the digest of a person's secret, replacing an earlier one."""
+        """Store the digest of a person's secret, and end an earlier one."""
 
-    def find_token(self, digest: bytes) -> tuple[Study, Annotator] | None:
-        """The person with this digest of a secret, and the study."""
+    def end_token(self, who: Annotator) -> bool:
+        """End the secret of a person. The digest is kept as ended. False if there was none."""
+
+    def find_token(self, digest: bytes) -> Invitation | None:
+        """The invitation with this digest of a secret, also if it has ended. The time that this
+        takes does not depend on the digest."""
 
     def votes(self, study: Study) -> dict[int, dict[int, Preference]]:
         """All pairs by number, each with its current votes by annotator id, in the order of first
@@ -552,6 +567,18 @@ class VoteStore(Protocol):
     def record_vote(self, study: Study, number: int, who: Annotator, choice: Preference) -> None:
         """Record a vote. An earlier vote of this person on this pair stays on record as
         replaced."""
+
+    def votes_of(self, study: Study, who: Annotator) -> dict[int, Preference]:
+        """The current votes of one person by pair, the latest vote last."""
+
+    def skip_pair(self, study: Study, who: Annotator, number: int) -> None:
+        """Put a pair off for a person, and release it."""
+
+    def skipped_pairs(self, study: Study, who: Annotator) -> set[int]:
+        """The pairs that a person has put off."""
+
+    def forget_skipped(self, study: Study, who: Annotator) -> None:
+        """Offer the pairs again that a person has put off."""
 
     def count_replaced(self, study: Study) -> dict[int, int]:
         """How many votes each person has changed, by the annotator's id."""
@@ -635,8 +662,8 @@ class Store(Protocol):
     def delete(self, ref: RunRef) -> None:
         """Delete a run; `UsageError` if it is running, `StoreError` if it cannot be deleted."""
 
-    def open_votes(self, refs: Sequence[RunRef], read_only: bool = False) -> VoteStore:
-        """The votes on these runs of this store."""
+    def open_votes(self, refs: Sequence[RunRef] = (), read_only: bool = False) -> VoteStore:
+        """The votes on these runs of this store, or on all its runs."""
 
     def open_verdict_votes(self, ref: RunRef) -> VerdictVoteStore:
         """The votes on single conversations of a run of this store, to vote."""

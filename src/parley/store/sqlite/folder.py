@@ -137,8 +137,9 @@ class FolderStore:
         except OSError as wrong:
             raise StoreError(f"{path} cannot be deleted: {wrong.strerror}") from None
 
-    def open_votes(self, refs: Sequence[RunRef], read_only: bool = False) -> SqliteVotes:
-        """The votes on these runs, in a file in the same folder."""
+    def open_votes(self, refs: Sequence[RunRef] = (), read_only: bool = False) -> SqliteVotes:
+        """The votes on these runs, in a file in the same folder; without runs, those in the folder
+        of this store."""
         from parley.store.sqlite.votes import SqliteVotes  # late: few commands need it
 
         folders = sorted({Path(ref.location).absolute().parent for ref in refs})
@@ -147,7 +148,7 @@ class FolderStore:
                 f"votes are stored in the folder of the runs, so all runs must be in one folder, "
                 f"not in {len(folders)}: copy them into one folder"
             )
-        path = votes_path(refs[0])
+        path = votes_path(refs[0]) if refs else self.folder.absolute() / VOTES_FILE
         if read_only and not path.is_file():
             raise UsageError(
                 f"there are no votes yet: {path.name} does not exist in the folder of these runs"

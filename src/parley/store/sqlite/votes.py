@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -14,7 +15,7 @@ from parley.statistics.preferences import (
     ConversationSide,
     Preference,
 )
-from parley.store import Annotator, Study
+from parley.store import Annotator, Invitation, Study
 from parley.store.sqlite.rows import encode_json
 from parley.store.sqlite.votes_file import VotesFile
 
@@ -41,6 +42,10 @@ class SqliteVotes(VotesFile):
             "SELECT id, runs, seed, ties FROM studies WHERE runs = ?", encode_json(sorted(runs))
         )
         return self._study(*rows[0]) if rows else None
+
+    def studies(self) -> list[Study]:
+        rows = self._rows("SELECT id, runs, seed, ties FROM studies ORDER BY id")
+        return [self._study(*row) for row in rows]
 
     def create_study(self, runs: Sequence[str], seed: int, ties: bool) -> Study:
         with self.transaction() as to:
@@ -110,17 +115,38 @@ class SqliteVotes(VotesFile):
 
     def set_token(self, who: Annotator, digest: bytes) -> None:
         with self.transaction() as to:
+            self.end_token(who)
             to.execute("UPDATE annotators SET token = ? WHERE id = ?", (digest, who.id))
 
-    def find_token(self, digest: bytes) -> tuple[Study, Annotator] | None:
+    def end_token(self, who: Annotator) -> bool:
+        with self.transaction() as to:
+            to.execute(
+                "INSERT INTO ended_invitations SELECT token, id, ? FROM annotators "
+                "WHERE id = ? AND token IS NOT NULL",
+                (time.time(), who.id),
+            )
+            ended = to.execute(
+                "UPDATE annotators SET token = NULL WHERE id = ? AND token IS NOT NULL", (who.id,)
+            )
+        return ended.rowcount > 0
+
+    def find_token(self, digest: bytes) -> Invitation | None:
+        known = self._rows("SELECT token, id, 0 FROM annotators WHERE token IS NOT NULL")
+        # a file of an older Parley that is only read lacks this table
+        if self._rows("SELECT 1 FROM sqlite_master WHERE name = 'ended_invitations'"):
+            known += self._rows("SELECT digest, annotator, 1 FROM ended_invitations")
+        # All are compared, and as much is read for a guess: the time reveals nothing.
+        found, ended = 0, False
+        for each, annotator, over in known:
+            if hmac.compare_digest(bytes(each), digest):
+                found, ended = annotator, bool(over)
         rows = self._rows(
             "SELECT s.id, s.runs, s.seed, s.ties, a.id, a.study, a.name FROM annotators a "
-            "JOIN studies s ON a.study = s.id "
-            "WHERE token = ?",
-            digest,
+            "JOIN studies s ON a.study = s.id WHERE a.id = ?",
+            found,
         )
         for id, runs, seed, ties, *person in rows:
-            return self._study(id, runs, seed, ties), Annotator(*person)
+            return Invitation(self._study(id, runs, seed, ties), Annotator(*person), ended)
         return None
 
     def votes(self, study: Study) -> dict[int, dict[int, Preference]]:
@@ -152,6 +178,30 @@ class SqliteVotes(VotesFile):
                 "INSERT INTO votes (study, pair, annotator, choice, at) VALUES (?, ?, ?, ?, ?)",
                 (*place, choice, now),
             )
+
+    def votes_of(self, study: Study, who: Annotator) -> dict[int, Preference]:
+        rows = self._rows(
+            "SELECT pair, choice FROM votes WHERE study = ? AND annotator = ? "
+            "AND replaced IS NULL ORDER BY id",
+            study.id,
+            who.id,
+        )
+        return dict(rows)
+
+    def skip_pair(self, study: Study, who: Annotator, number: int) -> None:
+        with self.transaction() as to:
+            to.execute("INSERT OR IGNORE INTO skipped VALUES (?, ?, ?)", (study.id, number, who.id))
+            self.release_pair(study, who, number)
+
+    def skipped_pairs(self, study: Study, who: Annotator) -> set[int]:
+        rows = self._rows(
+            "SELECT pair FROM skipped WHERE study = ? AND annotator = ?", study.id, who.id
+        )
+        return {pair for (pair,) in rows}
+
+    def forget_skipped(self, study: Study, who: Annotator) -> None:
+        with self.transaction() as to:
+            to.execute("DELETE FROM skipped WHERE study = ? AND annotator = ?", (study.id, who.id))
 
     def count_replaced(self, study: Study) -> dict[int, int]:
         rows = self._rows(

@@ -45,6 +45,13 @@ MIGRATIONS = [
         folded TEXT NOT NULL, choice TEXT NOT NULL, at REAL NOT NULL, replaced REAL);
     CREATE UNIQUE INDEX verdict_votes_once ON verdict_votes (run, match, seat, folded) WHERE replaced IS NULL;
     """,  # noqa: E501
+    # Secrets that are no longer valid, so that the people who have them can be told; and the pairs
+    # that people have put off.
+    """
+    CREATE TABLE ended_invitations (digest BLOB PRIMARY KEY, annotator INTEGER NOT NULL, at REAL NOT NULL) WITHOUT ROWID;
+    CREATE TABLE skipped (
+        study INTEGER NOT NULL, pair INTEGER NOT NULL, annotator INTEGER NOT NULL, PRIMARY KEY (study, pair, annotator)) WITHOUT ROWID;
+    """,  # noqa: E501
 ]
 VERSION = len(MIGRATIONS)
 
@@ -133,6 +140,8 @@ def prepare_file(connection: sqlite3.Connection, path: Path) -> None:
             if "locked" not in str(wrong) or time.monotonic() > deadline:
                 raise
             time.sleep(0.05)
+    if version_of_votes(connection) == VERSION:
+        return
     connection.execute("BEGIN IMMEDIATE")
     for step in MIGRATIONS[version_of_votes(connection) :]:
         for statement in step.split(";\n"):
