@@ -9,8 +9,10 @@ from parley.cli.progress_line import say
 from parley.cli.shared_options import as_json, in_store, parse_assignments, with_task
 from parley.cli.shell_completion import complete_runs
 from parley.config.task_catalogue import task_class
+from parley.errors import UsageError
 from parley.report.build import Report, build_report, write_report
 from parley.report.fairness import AuditSummary
+from parley.report.figure_files import choose_figure, write_figure
 from parley.report.page_options import PageOptions
 from parley.report.sections import ReportOptions
 from parley.store import RunRef, open_store
@@ -57,6 +59,12 @@ from parley.tables import FORMATS, terminal_width
     help="Use the newest run if several runs have different values for a model.",
 )
 @click.option(
+    "--figure",
+    metavar="NAME",
+    help="Write one figure of the page to an SVG or PNG file (-o FILE.svg, -o FILE.png), with a "
+    "fixed width and fixed colours. The error for an unknown name lists all names.",
+)
+@click.option(
     "--audit/--no-audit",
     default=None,
     help="Check the runs for fairness, for an HTML page. By default, runs of up to "
@@ -89,6 +97,7 @@ def command(
     task: str | None,
     store: str | None,
     form: str | None,
+    figure: str | None,
     audit: bool | None,
     matches: str,
     as_json: bool,
@@ -97,6 +106,7 @@ def command(
 
     \b
     parley report last -o report.html
+    parley report last --figure result -o result.svg
     parley report k1 k2 q1 q2 --scores others.csv --reference base --control tuned=base
     """
     place = open_store(store)
@@ -109,6 +119,15 @@ def command(
         newest,
     )
     report = build_report(refs, options, task_class(task) if task else None)
+    if figure is not None:
+        if form is not None or as_json:
+            raise UsageError("--figure writes SVG or PNG: leave out --format and --json")
+        chosen = choose_figure(report.list_figures(), figure)
+        if output is None:
+            click.echo(chosen.to_svg(), nl=False)
+            return
+        say(f"written to {write_figure(chosen, output)}: {chosen.words or chosen.title}")
+        return
     form = "json" if as_json else form or ("html" if output else "text")
     audits = audit_runs(report, audit) if form == "html" else {}
     page = PageOptions.choose(audits, matches)

@@ -30,6 +30,7 @@ EXTRAS = (
     Extra("inspect", "inspect/…, every model that inspect-ai supports", ("inspect_ai",)),
     Extra("datasets", "datasets from the Hugging Face hub", ("datasets",)),
     Extra("frames", "result.to_pandas() and to_polars()", ("pandas", "polars")),
+    Extra("png", "parley report --figure NAME -o FILE.png", ("resvg_py",)),
     Extra("web", "parley view, and people who vote or play in a browser", WEB),
 )
 

@@ -12,6 +12,7 @@ import orjson
 from parley.config.prices import PriceList
 from parley.config.task_catalogue import installed_tasks, task_of_run
 from parley.errors import UsageError
+from parley.report.figure_files import NamedFigure, list_figures
 from parley.report.page import make_page, name_run
 from parley.report.page_options import PageOptions
 from parley.report.sections import (
@@ -26,6 +27,7 @@ from parley.results.part import module_beside_rule
 from parley.results.result import Result
 from parley.rules.task import Task
 from parley.store import RunRef, read_run
+from parley.tables import show_hidden
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,12 @@ class Report:
                 parts.append(clean(format_heading(name_run(result), form)))
             parts.append(clean(result.render(form, width=width)))
         return "\n\n".join(parts)
+
+    def list_figures(self) -> list[NamedFigure]:
+        """The figures of the page, by the names that `--figure` takes."""
+        without_secrets = make_secret_filter()
+        sections = [section for found in self.compared for section in found.sections]
+        return list_figures(sections, self.runs, lambda text: show_hidden(without_secrets(text)))
 
     def _json(self) -> str:
         """The whole report; runs without a comparison as `parley show --json` prints them."""

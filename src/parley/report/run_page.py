@@ -6,7 +6,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Sequence
 from html import escape
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 
 from parley.report.fairness import AuditSummary, draw_fairness, summarise_fairness
 from parley.report.figures import (
@@ -151,16 +151,30 @@ def draw_cautions(result: Result, clean: Clean) -> str:
 # The result.
 
 
+class ResultChart(NamedTuple):
+    """A chart of the main result for one role and metric, and what it shows in words."""
+
+    role: str
+    metric: str
+    body: str
+    words: str
+
+
+def list_score_charts(result: Result, looks: Looks, clean: Clean) -> list[ResultChart]:
+    """Models by rank, for each role and the metrics it is ranked by."""
+    groups: dict[tuple[str, str], list[ScoreRow]] = {}
+    for row in result.part("results") or ():
+        if result.style.leading.get(row.role, row.metric) == row.metric:
+            groups.setdefault((row.role, row.metric), []).append(row)
+    return [draw_scores(own, result, looks, clean) for own in groups.values()]
+
+
 def draw_result(result: Result, looks: Looks, clean: Clean) -> str:
     """Models by rank, with intervals drawn, for each role and the metrics it is ranked by."""
     rows, style = result.part("results") or (), result.style
     if not rows:
         return ""
-    groups: dict[tuple[str, str], list[ScoreRow]] = {}
-    for row in rows:
-        if style.leading.get(row.role, row.metric) == row.metric:
-            groups.setdefault((row.role, row.metric), []).append(row)
-    tables = [draw_scores(own, result, looks, clean) for own in groups.values()]
+    tables = [chart.body for chart in list_score_charts(result, looks, clean)]
     metrics = list(dict.fromkeys(row.metric for row in rows))
     everything = draw_table(score_table(rows, style, metrics), "All metrics", clean)
     return (
@@ -169,7 +183,9 @@ def draw_result(result: Result, looks: Looks, clean: Clean) -> str:
     )
 
 
-def draw_scores(rows: Sequence[ScoreRow], result: Result, looks: Looks, clean: Clean) -> str:
+def draw_scores(
+    rows: Sequence[ScoreRow], result: Result, looks: Looks, clean: Clean
+) -> ResultChart:
     """One role and metric."""
     style = result.style
     role, metric, unit = rows[0].role, rows[0].metric, rows[0].unit
@@ -210,20 +226,38 @@ def draw_scores(rows: Sequence[ScoreRow], result: Result, looks: Looks, clean: C
         f'<th scope="col" class="hide">{escape(style.level)} interval</th>'
         '<th scope="col" class="hide">matches</th></tr>'
     )
-    return (
+    table = (
         f'<table class="chart"><caption>{escape(clean(words))}</caption><thead>{head}</thead>'
         f"<tbody>{''.join(body)}</tbody></table>"
     )
+    return ResultChart(role, metric, table, words)
 
 
 def draw_comparison(result: Result, looks: Looks, clean: Clean) -> str:
     """Who beats whom, as a table of all pairs; more models than fit stand in the list of pairs."""
+    listed = "".join(draw_table(table, "Pairs", clean) for table in result.tables("pairs"))
+    if not listed:
+        return ""
+    tables = []
+    for chart in list_pair_charts(result, looks, clean):
+        # words stand outside of what scrolls, so that a phone shows all of them
+        words, name = escape(clean(chart.words)), clean(chart.words.partition(".")[0])
+        tables.append(f'<p class="why">{words}</p>{scrollable(chart.body, name)}')
+    return (
+        f'<section class="card"><h2>Who beats whom</h2>{"".join(tables)}'
+        f"<details><summary>All pairs with intervals and p-values</summary>{listed}</details>"
+        "</section>"
+    )
+
+
+def list_pair_charts(result: Result, looks: Looks, clean: Clean) -> list[ResultChart]:
+    """Row minus column for every two models, for each role and the metric it is ranked by."""
     style = result.style
     pairs: dict[tuple[str, str], list[PairedDifference]] = {}
     for pair in result.part("pairs") or ():
         if style.leading.get(pair.role, pair.metric) == pair.metric:
             pairs.setdefault((pair.role, pair.metric), []).append(pair)
-    tables = []
+    charts = []
     for (role, metric), own in pairs.items():
         rows = [
             row
@@ -232,15 +266,8 @@ def draw_comparison(result: Result, looks: Looks, clean: Clean) -> str:
         ]
         if 1 < len(rows) <= MOST_COMPARED:
             names = [row.alias for row in order_rows(rows, style)]
-            tables.append(draw_matrix(role, metric, names, own, result, looks, clean))
-    listed = "".join(draw_table(table, "Pairs", clean) for table in result.tables("pairs"))
-    if not listed:
-        return ""
-    return (
-        f'<section class="card"><h2>Who beats whom</h2>{"".join(tables)}'
-        f"<details><summary>All pairs with intervals and p-values</summary>{listed}</details>"
-        "</section>"
-    )
+            charts.append(draw_matrix(role, metric, names, own, result, looks, clean))
+    return charts
 
 
 def draw_matrix(
@@ -251,7 +278,7 @@ def draw_matrix(
     result: Result,
     looks: Looks,
     clean: Clean,
-) -> str:
+) -> ResultChart:
     """Row minus column, for every two models."""
     style, digits = result.style, result.style.digits_of(metric)
     by = {(pair.a, pair.b): pair for pair in pairs}
@@ -288,8 +315,7 @@ def draw_matrix(
         f'<table class="wide"><caption class="vh">{escape(clean(title))}</caption>'
         f"<thead><tr><td></td>{head}</tr></thead><tbody>{''.join(body)}</tbody></table>"
     )
-    # outside of what scrolls, so that a phone shows all of it
-    return f'<p class="why">{escape(clean(words))}</p>{scrollable(table, clean(title))}'
+    return ResultChart(role, metric, table, words)
 
 
 # Parts.
