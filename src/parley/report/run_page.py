@@ -39,9 +39,16 @@ MOST_COMPARED = 12  # models in the table of who beats whom
 
 
 def draw_run(
-    result: Result, at: int, clean: Clean, whole: bool, level: int, options: PageOptions
+    result: Result,
+    at: int,
+    clean: Clean,
+    whole: bool,
+    level: int,
+    options: PageOptions,
+    heading: bool = True,
 ) -> str:
-    """A run: an article with its own heading. `whole` is false if the page would be too large."""
+    """A run: an article with its own heading, unless the page has one. `whole` is false if the page
+    would be too large."""
     result.compute()  # all parts from one reading of the file
     audit = options.audit_of(result.ref)
     with read_run(result.ref) as reader:
@@ -52,7 +59,9 @@ def draw_run(
             matches = select_matches(result, reader, options.matches, options.room)
         fairness = draw_fairness(result, reader, audit, f"s{at}-fairness", clean)
     parts = [
-        draw_header(result, info, audit, at, clean, level, whole),
+        draw_heading(info, clean, level) if heading else "",
+        draw_lead(result, clean),
+        draw_facts(result, info, audit, at, clean, whole),
         draw_cautions(result, clean),
         draw_result(result, looks, clean),
         draw_comparison(result, looks, clean),
@@ -76,27 +85,28 @@ def draw_run(
 # The first screen.
 
 
-def draw_header(
-    result: Result,
-    info: RunInfo,
-    audit: AuditSummary,
-    at: int,
-    clean: Clean,
-    level: int,
-    whole: bool,
-) -> str:
-    """The task, what was found in a sentence or two, and facts about the run."""
+def draw_heading(info: RunInfo, clean: Clean, level: int) -> str:
+    """The task and the name of a run."""
     title = f"{name_task(info.config.task)}{f': {info.config.name}' if info.config.name else ''}"
-    lead = " ".join(write_headline(result))
-    facts = "".join(
-        f"<li>{fact}</li>" for fact in list_facts(result, info, audit, at, clean, whole)
-    )
     return (
         f'<header><p class="eyebrow"><bdi>{escape(clean(info.id))}</bdi></p>'
-        f"<h{level}><bdi>{escape(clean(title))}</bdi></h{level}>"
-        f'<p class="lead"><bdi>{escape(NEGATIVE.sub("−", clean(lead)))}</bdi></p>'
-        f'<ul class="facts">{facts}</ul></header>'
+        f"<h{level}><bdi>{escape(clean(title))}</bdi></h{level}></header>"
     )
+
+
+def draw_lead(result: Result, clean: Clean) -> str:
+    """What was found, in a sentence or two."""
+    lead = " ".join(write_headline(result))
+    return f'<p class="lead"><bdi>{escape(NEGATIVE.sub("−", clean(lead)))}</bdi></p>'
+
+
+def draw_facts(
+    result: Result, info: RunInfo, audit: AuditSummary, at: int, clean: Clean, whole: bool
+) -> str:
+    """Facts about the run, in one line."""
+    found = list_facts(result, info, audit, at, clean, whole)
+    facts = "".join(f"<li>{fact}</li>" for fact in found)
+    return f'<ul class="facts">{facts}</ul>'
 
 
 def name_task(task: str) -> str:

@@ -207,13 +207,8 @@ class RunScores:
     def ranking_metric(self, role: str, measured: bool = False) -> str | None:
         """The metric that a role is ranked by: the first one that is measured for this role alone,
         else the first metric of the role; with `measured`, judged metrics are skipped."""
-        own = [
-            metric
-            for metric in self.metrics.values()
-            if (not metric.roles or role in metric.roles) and not (measured and metric.judged)
-        ]
-        alone = [m for m in own if list(m.roles) == [role] and not m.judged]
-        return next((metric.name for metric in [*alone, *own]), None)
+        found = choose_ranking_metric(list(self.metrics.values()), role, measured)
+        return found.name if found else None
 
     @cached_property
     def anytime(self) -> dict[str, Anytime] | None:
@@ -416,6 +411,19 @@ def find_whole_blocks(reader: RunReader) -> set[str]:
 def seat_name(role: str, position: int) -> str:
     """A seat's role and position as a table names them."""
     return f"{role} {position}" if position else role
+
+
+def choose_ranking_metric(
+    metrics: Sequence[Metric], role: str, measured: bool = False
+) -> Metric | None:
+    """The metric that a role is ranked by; see `RunScores.ranking_metric`."""
+    own = [
+        metric
+        for metric in metrics
+        if (not metric.roles or role in metric.roles) and not (measured and metric.judged)
+    ]
+    alone = [metric for metric in own if list(metric.roles) == [role] and not metric.judged]
+    return next(iter([*alone, *own]), None)
 
 
 def collect_run_facts(reader: RunReader) -> RunFacts:

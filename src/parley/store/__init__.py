@@ -218,6 +218,18 @@ class UsageRow:
     tokens_written: int | None
 
 
+class RecentCall(NamedTuple):
+    """A call without its text, to follow a run."""
+
+    match: int
+    seat: Seat
+    alias: str
+    round: int
+    latency: float | None  # seconds; None if it was not measured
+    at: float  # when the reply was recorded, in seconds since 1970
+    match_ended: float | None  # when its match ended; None if it has not
+
+
 class StageUsage(NamedTuple):
     """Calls and tokens in one stage and arm of the plan `evolve`."""
 
@@ -310,6 +322,10 @@ class RunReader(Protocol):
     def calls_since(self, cursor: int) -> Iterator[tuple[int, int, RecordedCall]]:
         """(cursor, match, call) for every call recorded after a cursor: used to follow
         a run."""
+
+    def recent_calls(self, most: int) -> list[RecentCall]:
+        """The calls that were recorded last, the newest first; copied ones do not count. The work
+        does not grow with the run."""
 
     def effects(self, number: int) -> dict[tuple[int, int], tuple[bytes, Any]]:
         """Results of a match's effects (programs run, references asked), by round and number."""

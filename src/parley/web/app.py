@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from html import escape
 from importlib import import_module
 from importlib.resources import files
@@ -27,10 +28,14 @@ from parley.report.sections import make_secret_filter
 from parley.report.style import STYLE
 from parley.store import RunRef, Store
 from parley.tables import plural, shorten, show_hidden
+from parley.web.background import Background
+from parley.web.following import LiveRuns
 from parley.web.run_catalogue import RunCatalogue
+from parley.web.run_drawer import RunDrawer
 from parley.web.safety import Guard, Safety
 
 HERE = files("parley.web")
+MOST_RESULTS = 20  # results that are kept as HTML, each up to a few MB
 FILES = {"pages.js": "text/javascript", "icon.svg": "image/svg+xml"}
 
 
@@ -41,13 +46,30 @@ class Site:
     store: Store
     clean: Callable[[str], str]
     templates: Environment
-    catalogue: RunCatalogue
     public: bool = False  # served to other machines, so only people with the token may read
+
+    @cached_property
+    def catalogue(self) -> RunCatalogue:
+        """The runs as the first page lists them."""
+        return RunCatalogue(self.store)
+
+    @cached_property
+    def results(self) -> Background[str]:
+        """The results of runs as HTML, by location."""
+        return Background(MOST_RESULTS)
+
+    @cached_property
+    def live(self) -> LiveRuns:
+        """The runs that browsers follow."""
+        return LiveRuns(self.store, RunDrawer(self))
+
+    def render(self, template: str, **facts: Any) -> str:
+        """A template with these facts."""
+        return self.templates.get_template(template).render(site=self, **facts)
 
     def page(self, template: str, status: int = 200, **facts: Any) -> HTMLResponse:
         """A page from its template."""
-        text = self.templates.get_template(template).render(site=self, **facts)
-        return HTMLResponse(text, status)
+        return HTMLResponse(self.render(template, **facts), status)
 
 
 def make_site(store: Store, public: bool = False) -> Site:
@@ -71,7 +93,7 @@ def make_site(store: Store, public: bool = False) -> Site:
     )
     templates.filters |= {"said": said, "plural": plural}
     templates.globals |= {"version": __version__, "run_link": run_link}
-    return Site(store, clean, templates, RunCatalogue(store), public)
+    return Site(store, clean, templates, public)
 
 
 def find_pages() -> list[str]:

@@ -37,6 +37,7 @@ class Background(Generic[T]):
         self._changed = threading.Condition()
         self._wanted: dict[str, tuple[str, Callable[[], T]]] = {}
         self._done: OrderedDict[str, Computed[T]] = OrderedDict()
+        self._busy = ""  # the key that is being computed
         self._thread: threading.Thread | None = None
 
     def last(self, key: str) -> Computed[T] | None:
@@ -62,6 +63,15 @@ class Background(Generic[T]):
                 self._thread.start()
             self._changed.notify_all()
 
+    def wait_until_idle(self, key: str, seconds: float) -> None:
+        """Wait a while until no value of this key is wanted or being computed."""
+        ends = time.monotonic() + seconds
+        with self._changed:
+            while (key in self._wanted or key == self._busy) and (
+                rest := ends - time.monotonic()
+            ) > 0:
+                self._changed.wait(rest)
+
     def wait(self, key: str, stamp: str, seconds: float) -> Computed[T] | None:
         """Wait a while for the value of this state; returns what was computed last."""
         ends = time.monotonic() + seconds
@@ -80,6 +90,7 @@ class Background(Generic[T]):
                     self._changed.wait()
                 key = next(reversed(self._wanted))
                 stamp, compute = self._wanted.pop(key)
+                self._busy = key
             began, value, fault = time.monotonic(), None, ""
             try:
                 value = compute()
@@ -90,6 +101,7 @@ class Background(Generic[T]):
                 fault = "The terminal that runs the server shows what went wrong."
             now = time.monotonic()
             with self._changed:
+                self._busy = ""
                 self._done[key] = Computed(stamp, value, fault, now - began, now)
                 self._done.move_to_end(key)
                 while len(self._done) > self._most:

@@ -7,10 +7,11 @@ import ipaddress
 import os
 import secrets
 import socket
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import uvicorn
-from starlette.types import ASGIApp
+from starlette.applications import Starlette
 
 from parley.errors import UsageError
 from parley.web.safety import Safety
@@ -98,7 +99,19 @@ def name_host(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 
-def make_server(app: ASGIApp) -> uvicorn.Server:
+class PageServer(uvicorn.Server):
+    """A server that ends its streams when it stops, so that it need not wait for their readers."""
+
+    def __init__(self, config: uvicorn.Config, on_stop: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._on_stop = on_stop
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._on_stop()
+        await super().shutdown(sockets)
+
+
+def make_server(app: Starlette) -> PageServer:
     """A server that says nothing by itself; `await server.serve(sockets=[address.socket])`."""
     config = uvicorn.Config(
         app,
@@ -110,4 +123,4 @@ def make_server(app: ASGIApp) -> uvicorn.Server:
         timeout_graceful_shutdown=GRACE_SECONDS,
         h11_max_incomplete_event_size=65_536,
     )
-    return uvicorn.Server(config)
+    return PageServer(config, app.state.site.live.close)

@@ -21,16 +21,11 @@ from parley.results.types import ScoreRow
 from parley.tables import format_interval, format_number
 from parley.web.app import Site, site_of
 from parley.web.run_catalogue import STATES, ListedRun, RunSummary
+from parley.web.run_drawer import CHIPS
 
 LONGEST_QUERY = 200  # characters
 PATIENCE = 0.3  # seconds that a page waits for summaries
 MOST_DRAWN = 5  # intervals of a run
-CHIPS = {
-    "running": ("warn", "● running"),
-    "done": ("good", "✓ done"),
-    "stopped": ("", "❙❙ stopped"),
-    "failed": ("bad", "✕ failed"),
-}
 
 
 @dataclass(frozen=True)

@@ -184,10 +184,13 @@ def votes_path(ref: RunRef) -> Path:
 
 
 def stamp_file(path: str) -> str:
-    """Which file it is, its size and when it was changed; empty if there is none."""
+    """Which file it is, its size and when it was changed; empty if there is nothing in it: a reader
+    may leave an empty log."""
     try:
         found = os.stat(path)
     except OSError:
+        return ""
+    if not found.st_size:
         return ""
     return f"{found.st_ino}-{found.st_size}-{found.st_mtime_ns}"
 

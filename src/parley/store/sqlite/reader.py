@@ -28,6 +28,7 @@ from parley.store import (
     DigestFault,
     MatchRow,
     NoteRow,
+    RecentCall,
     RunInfo,
     RunRef,
     Score,
@@ -106,6 +107,7 @@ CALL = (
     *(WHOLE_OR_NULL,) * 5,
     *(NUMBER_OR_NULL, TEXT_OR_NULL, TEXT_OR_NULL, TEXT_OR_NULL, NUMBER),
 )
+RECENT = (WHOLE, TEXT, TEXT, WHOLE, NUMBER_OR_NULL, NUMBER, NUMBER_OR_NULL)
 EFFECT = (WHOLE, WHOLE, (bytes,), TEXT)
 REPLY = (WHOLE, TEXT, TEXT)
 SAID = (WHOLE, WHOLE, TEXT, WHOLE, TEXT, TEXT)
@@ -508,6 +510,22 @@ class SqliteReader:
     def calls_since(self, cursor: int) -> Iterator[tuple[int, int, RecordedCall]]:
         rows = self._rows(f"SELECT id, match, {FIELDS} FROM calls WHERE id > ? ORDER BY id", cursor)
         return ((id, match, self._call_from(match, row)) for id, match, *row in rows)
+
+    def recent_calls(self, most: int) -> list[RecentCall]:
+        rows = self._rows(
+            "SELECT c.match, m.seats, c.seat, c.round, c.latency, c.at, m.ended FROM calls c "
+            "JOIN matches m ON m.number = c.match WHERE c.pinned IS NULL "
+            "ORDER BY c.id DESC LIMIT ?",
+            most,
+        )
+        found = []
+        for row in rows:
+            match, seats, key, round, latency, at, ended = row
+            what = f"a call of match {match}"
+            self._check(row, RECENT, what)
+            seat, alias = self._alias(seats, key, what)
+            found.append(RecentCall(match, seat, alias, round, latency, at, ended))
+        return found
 
     def _call_from(self, match: int, row: Sequence[Any]) -> RecordedCall:
         what = f"a call of match {match}"

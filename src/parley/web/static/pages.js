@@ -24,3 +24,48 @@
     window.addEventListener("pageshow", () => { sent = false; });
   }
 }
+
+// Live pages: the server sends the parts that changed.
+(() => {
+  const root = document.querySelector("[data-events]");
+  if (!root || !window.EventSource) return;
+  const lost = document.getElementById("lost");
+  let source = null, over = false;
+
+  function put(name, mark, html) {
+    const place = root.querySelector(`[data-part="${name}"]`);
+    if (!place || place.dataset.mark === mark) return;
+    const opened = [...place.querySelectorAll("details")].map((each) => each.open);
+    const focused = [...place.querySelectorAll("a,summary,[tabindex]")].indexOf(document.activeElement);
+    place.innerHTML = html;
+    place.dataset.mark = mark;
+    place.querySelectorAll("details").forEach((each, at) => { each.open = Boolean(opened[at]); });
+    if (focused >= 0) place.querySelectorAll("a,summary,[tabindex]")[focused]?.focus({preventScroll: true});
+  }
+
+  function close() {
+    if (source) source.close();
+    source = null;
+  }
+
+  function open() {
+    if (source || over || document.hidden) return;
+    source = new EventSource(root.dataset.events);
+    source.addEventListener("parts", (event) => {
+      lost.hidden = true;
+      for (const [name, [mark, html]] of Object.entries(JSON.parse(event.data))) put(name, mark, html);
+    });
+    source.addEventListener("end", () => { over = true; close(); });
+    source.onerror = () => {
+      lost.hidden = false;
+      if (source && source.readyState === EventSource.CLOSED) {
+        close();
+        setTimeout(open, 2000);
+      }
+    };
+  }
+
+  // a hidden page needs no stream, and browsers allow few of them
+  document.addEventListener("visibilitychange", () => { if (document.hidden) close(); else open(); });
+  open();
+})();

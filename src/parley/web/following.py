@@ -1,0 +1,235 @@
+"""Live pages: one watcher for each run that is followed, shared by all its readers, and the streams
+of server-sent events to them."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Protocol
+
+import orjson
+from starlette.types import Receive, Scope, Send
+
+from parley.match.threads import in_daemon_thread
+from parley.store import RunRef, RunWatch, Store
+
+EVERY = 0.5  # seconds between two looks at a run, at least
+SHARE = 20  # looks take at most one part in so many of a core
+CALM = 5.0  # seconds after which a page is drawn again although nothing was written
+QUIET = 15.0  # seconds after which a stream sends a sign of life
+SLOW = 20.0  # seconds that a reader may take to accept an event
+MOST_STREAMS = 200  # for all runs together
+AGAIN = 1_000  # milliseconds after which a browser connects again
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """The parts of a page by name, as HTML, and whether they are final."""
+
+    parts: dict[str, str]
+    is_final: bool = False
+    news: object = None  # changes if there is something to draw although nothing was written
+
+
+class LiveDrawer(Protocol):
+    """Draws the parts of a page that change. It is called in a thread."""
+
+    def draw(self, ref: RunRef) -> Drawn: ...
+
+    def news(self, ref: RunRef) -> object:
+        """What changes besides the store: computations that have ended."""
+
+    def explain(self, wrong: Exception) -> Drawn:
+        """What the page says while a run cannot be read."""
+
+
+@dataclass(frozen=True)
+class SentPart:
+    """A part as it was sent: the number of the event, and the text."""
+
+    number: int
+    mark: str
+    html: str
+
+
+def mark_of(html: str) -> str:
+    """A short digest, by which a browser sees whether it has a part already."""
+    return blake2b(html.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+
+
+class RunFollower:
+    """Watches one run while somebody reads its page."""
+
+    def __init__(self, store: Store, ref: RunRef, drawer: LiveDrawer) -> None:
+        self._store, self._ref, self._drawer = store, ref, drawer
+        self.readers = 0
+        self.number = 0
+        self.is_final = False
+        self._parts: dict[str, SentPart] = {}
+        self._encoded: dict[int, bytes] = {}
+        self._news = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    def join(self) -> None:
+        self.readers += 1
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._follow())
+
+    def leave(self) -> None:
+        self.readers -= 1
+
+    async def next_event(self, seen: int) -> None:
+        """Wait until there is an event after this number."""
+        while self.number <= seen:
+            await self._news.wait()
+
+    def event_after(self, seen: int) -> bytes:
+        """The parts that changed after an event, as one event. Readers in step share it."""
+        if seen not in self._encoded:
+            parts = {
+                name: [part.mark, part.html]
+                for name, part in self._parts.items()
+                if part.number > seen
+            }
+            text = orjson.dumps(parts)
+            end = b"event: end\ndata: \n\n" if self.is_final else b""
+            self._encoded[seen] = b"event: parts\ndata: " + text + b"\n\n" + end
+        return self._encoded[seen]
+
+    async def _follow(self) -> None:
+        watch: RunWatch | None = None
+        drawn_at, news = 0.0, object()
+        try:
+            while self.readers:
+                spent = 0.0
+                try:
+                    if watch is None:
+                        watch = await in_daemon_thread(self._store.watch, self._ref)
+                        drawn_at = 0.0
+                    changed = await in_daemon_thread(watch.has_changed)
+                    late = time.monotonic() - drawn_at > CALM
+                    if changed or late or self._drawer.news(self._ref) != news:
+                        drawn, spent = await in_daemon_thread(self._draw)
+                        drawn_at, news = time.monotonic(), drawn.news
+                        self._publish(drawn)
+                except Exception as wrong:  # readers see it, and the next look may be better
+                    self._publish(self._drawer.explain(wrong))
+                    if watch is not None:
+                        watch.__exit__(None, None, None)
+                        watch = None
+                if self.is_final:
+                    break
+                await asyncio.sleep(max(EVERY, SHARE * spent))
+        finally:
+            if watch is not None:
+                watch.__exit__(None, None, None)
+
+    def _draw(self) -> tuple[Drawn, float]:
+        """The parts, and the CPU time that they took."""
+        began = time.thread_time()
+        drawn = self._drawer.draw(self._ref)
+        return drawn, time.thread_time() - began
+
+    def _publish(self, drawn: Drawn) -> None:
+        changed = {
+            name: SentPart(self.number + 1, mark_of(html), html)
+            for name, html in drawn.parts.items()
+            if name not in self._parts or self._parts[name].html != html
+        }
+        if not changed and not drawn.is_final:
+            return
+        self.number += 1
+        self._parts |= changed
+        self.is_final = drawn.is_final
+        self._encoded.clear()
+        news, self._news = self._news, asyncio.Event()
+        news.set()
+
+
+class LiveRuns:
+    """All runs that are followed, and the streams to their readers."""
+
+    def __init__(self, store: Store, drawer: LiveDrawer) -> None:
+        self._store, self._drawer = store, drawer
+        self._followers: dict[RunRef, RunFollower] = {}
+        self._streams: set[asyncio.Event] = set()  # each ends its stream
+
+    @property
+    def is_full(self) -> bool:
+        return len(self._streams) >= MOST_STREAMS
+
+    def close(self) -> None:
+        """End all streams, so that the server can stop at once."""
+        for end in self._streams:
+            end.set()
+
+    def follow(self, ref: RunRef) -> EventStream:
+        """A stream of what changes on the page of a run."""
+        return EventStream(self, ref)
+
+    async def send_events(self, ref: RunRef, receive: Receive, send: Send) -> None:
+        """Send events to one reader until the run is over or the reader leaves; TimeoutError if the
+        reader is too slow."""
+        follower = self._followers.get(ref)
+        if follower is None or follower.is_final:
+            follower = self._followers[ref] = RunFollower(self._store, ref, self._drawer)
+        end = asyncio.Event()
+        self._streams.add(end)
+        follower.join()
+        over = {
+            asyncio.create_task(wait_for_disconnect(receive)),
+            asyncio.create_task(end.wait()),
+        }
+        try:
+            await send_soon(send, f"retry: {AGAIN}\n\n".encode())
+            seen = 0
+            while not follower.is_final or follower.number > seen:
+                news = asyncio.create_task(follower.next_event(seen))
+                try:
+                    await asyncio.wait(
+                        {*over, news}, timeout=QUIET, return_when=asyncio.FIRST_COMPLETED
+                    )
+                finally:
+                    news.cancel()
+                if any(task.done() for task in over):
+                    break
+                if follower.number == seen:
+                    await send_soon(send, b": still here\n\n")
+                    continue
+                event, seen = follower.event_after(seen), follower.number
+                await send_soon(send, event)
+        finally:
+            for task in over:
+                task.cancel()
+            self._streams.discard(end)
+            follower.leave()
+            if not follower.readers and self._followers.get(ref) is follower:
+                del self._followers[ref]
+
+
+async def wait_for_disconnect(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def send_soon(send: Send, data: bytes) -> None:
+    """Send a piece of a stream; TimeoutError if the reader does not accept it."""
+    async with asyncio.timeout(SLOW):
+        await send({"type": "http.response.body", "body": data, "more_body": True})
+
+
+class EventStream:
+    """The answer to a browser that follows a run."""
+
+    def __init__(self, runs: LiveRuns, ref: RunRef) -> None:
+        self._runs, self._ref = runs, ref
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = [(b"content-type", b"text/event-stream; charset=utf-8")]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        with suppress(TimeoutError, OSError):  # a browser that was too slow connects again
+            await self._runs.send_events(self._ref, receive, send)
+            await send({"type": "http.response.body", "body": b"", "more_body": False})

@@ -1,0 +1,73 @@
+"""The parts of a run's page that change while the run is played, as HTML."""
+
+from __future__ import annotations
+
+import sys
+from traceback import format_exception
+from typing import TYPE_CHECKING
+
+from markupsafe import Markup
+
+from parley.errors import StoreError
+from parley.providers._secrets import redact
+from parley.report.figures import name_model
+from parley.report.looks import Looks
+from parley.store import RunRef
+from parley.web.following import Drawn
+from parley.web.live_run import RECENT, LiveRun, read_live
+from parley.web.run_result import find_result
+
+if TYPE_CHECKING:
+    from parley.web.app import Site
+
+CHIPS = {
+    "running": ("warn", "● running"),
+    "done": ("good", "✓ done"),
+    "stopped": ("", "❙❙ stopped"),
+    "failed": ("bad", "✕ failed"),
+}
+
+
+class RunDrawer:
+    """Draws the changing parts of the page of a run, for the page itself and for its events."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+
+    def draw(self, ref: RunRef) -> Drawn:
+        with self._site.store.read(ref) as reader:
+            live = read_live(reader)
+        return self.draw_live(live)
+
+    def draw_live(self, live: LiveRun) -> Drawn:
+        """The parts of a page for a state of the run."""
+        ref, info = live.info.ref, live.info
+        news = self.news(ref)
+        result = find_result(self._site, info, live.counts)
+        computing = not result.is_current and info.state != "running"
+        looks = Looks.of(info.config.contestants)
+
+        def who(alias: str) -> Markup:
+            return Markup(name_model(alias, alias, self._site.clean, looks))
+
+        facts = {"live": live, "chip": CHIPS[info.state], "who": who, "computing": computing}
+        facts |= {"recent": RECENT}
+        parts = {
+            name: self._site.render(f"live_{name}.html", ref=ref, **facts)
+            for name in ("state", "progress", "endpoints", "latest")
+        }
+        parts |= {"result": result.html, "problem": ""}
+        is_final = info.state == "done" and result.is_current
+        return Drawn(parts, is_final, news)
+
+    def news(self, ref: RunRef) -> object:
+        found = self._site.results.last(ref.location)
+        return found and (found.stamp, found.at)
+
+    def explain(self, wrong: Exception) -> Drawn:
+        if isinstance(wrong, StoreError):
+            said = f"This run cannot be read now: {redact(str(wrong))}"
+        else:
+            print(redact("".join(format_exception(wrong))), file=sys.stderr)
+            said = "Parley could not draw this page. The terminal of the server shows the error."
+        return Drawn({"problem": self._site.render("live_problem.html", said=said)})

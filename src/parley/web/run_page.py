@@ -1,0 +1,51 @@
+"""The page of a run: its result, and how it goes on while it is played."""
+
+from __future__ import annotations
+
+from markupsafe import Markup
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+
+from parley.report.run_page import draw_heading
+from parley.web.app import run_of, site_of
+from parley.web.following import EventStream, mark_of
+from parley.web.live_run import read_live
+from parley.web.run_drawer import RunDrawer
+from parley.web.run_result import find_result
+
+PATIENCE = 0.4  # seconds that a page waits for the result of a run that has ended
+
+
+def show_run(request: Request) -> Response:
+    """The run as it is now."""
+    site, ref = site_of(request), run_of(request)
+    with site.store.read(ref) as reader:
+        live = read_live(reader)
+    find_result(site, live.info, live.counts)  # starts the computation
+    site.results.wait_until_idle(ref.location, PATIENCE)
+    drawn = RunDrawer(site).draw_live(live)
+    return site.page(
+        "run.html",
+        ref=ref,
+        heading=Markup(draw_heading(live.info, site.clean, 1)),
+        title=live.info.config.name or live.info.config.task,
+        parts={name: Markup(html) for name, html in drawn.parts.items()},
+        marks={name: mark_of(html) for name, html in drawn.parts.items()},
+        follows=not drawn.is_final,
+        runs=live.info.state == "running",
+    )
+
+
+async def follow_run(request: Request) -> Response | EventStream:
+    """Events with the parts of the page that change."""
+    site, ref = site_of(request), run_of(request)
+    if request.method == "HEAD":
+        return Response(media_type="text/event-stream")
+    if site.live.is_full:
+        told = "Too many pages follow runs on this server.\n"
+        return PlainTextResponse(told, 503, {"retry-after": "10"})
+    return site.live.follow(ref)
+
+
+ROUTES = [Route("/run/{id}", show_run), Route("/run/{id}/events", follow_run)]
