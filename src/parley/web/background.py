@@ -37,7 +37,7 @@ class Background(Generic[T]):
         self._changed = threading.Condition()
         self._wanted: dict[str, tuple[str, Callable[[], T]]] = {}
         self._done: OrderedDict[str, Computed[T]] = OrderedDict()
-        self._busy = ""  # the key that is being computed
+        self._busy = "", ""  # the key and the state that are being computed
         self._thread: threading.Thread | None = None
 
     def last(self, key: str) -> Computed[T] | None:
@@ -52,7 +52,7 @@ class Background(Generic[T]):
         """Compute a value soon, unless it is known for this state."""
         with self._changed:
             known = self._done.get(key)
-            if known is not None and known.stamp == stamp:
+            if (known is not None and known.stamp == stamp) or self._busy == (key, stamp):
                 return
             self._wanted.pop(key, None)
             self._wanted[key] = stamp, compute
@@ -67,7 +67,7 @@ class Background(Generic[T]):
         """Wait a while until no value of this key is wanted or being computed."""
         ends = time.monotonic() + seconds
         with self._changed:
-            while (key in self._wanted or key == self._busy) and (
+            while (key in self._wanted or key == self._busy[0]) and (
                 rest := ends - time.monotonic()
             ) > 0:
                 self._changed.wait(rest)
@@ -90,7 +90,7 @@ class Background(Generic[T]):
                     self._changed.wait()
                 key = next(reversed(self._wanted))
                 stamp, compute = self._wanted.pop(key)
-                self._busy = key
+                self._busy = key, stamp
             began, value, fault = time.monotonic(), None, ""
             try:
                 value = compute()
@@ -101,7 +101,7 @@ class Background(Generic[T]):
                 fault = "The terminal that runs the server shows what went wrong."
             now = time.monotonic()
             with self._changed:
-                self._busy = ""
+                self._busy = "", ""
                 self._done[key] = Computed(stamp, value, fault, now - began, now)
                 self._done.move_to_end(key)
                 while len(self._done) > self._most:

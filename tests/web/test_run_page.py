@@ -1,0 +1,310 @@
+"""The page of a run, without a browser: addresses, computing in the background, events."""
+
+import asyncio
+import json
+import re
+import shutil
+import sqlite3
+import threading
+from contextlib import asynccontextmanager
+
+import pytest
+
+import parley
+from parley.store import open_store
+from parley.web import following
+from parley.web.app import make_app, make_site
+from parley.web.following import Drawn, LiveRuns
+from parley.web.listening import make_server, open_address
+
+BOTS = dict.fromkeys(("ann", "bob", "cy"), "bot/random")
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory):
+    place = tmp_path_factory.mktemp("played")
+    return parley.run("public_goods", models=BOTS, repeats=3, store=place, name="Three").path
+
+
+@pytest.fixture
+def folder(played, tmp_path):
+    """A store with one run."""
+    shutil.copy(played, tmp_path)
+    return tmp_path
+
+
+def pretend_to_run(folder, owner=None):
+    """Make the run of a folder look as if it were being played, by this process or by another."""
+    from parley.store.sqlite.owner import process_id
+
+    (path,) = folder.glob("*.parley")
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE runs SET state = 'running', owner = ?", (owner or process_id(),))
+        connection.execute("UPDATE matches SET state = 'running', ended = NULL WHERE number = 3")
+    connection.close()
+    return path.stem
+
+
+def id_of(folder):
+    return next(path.stem for path in folder.glob("*.parley"))
+
+
+@pytest.mark.parametrize("id", ["none", "..%2F..%2Fetc%2Fpasswd", "%00", "last", "x" * 3000])
+@pytest.mark.parametrize("end", ["", "/events"])
+def test_a_bad_address_gets_a_plain_answer(visit, folder, id, end):
+    answer = visit(folder).get(f"/run/{id}{end}")
+    assert answer.status_code == 404
+    assert "Not found" in answer.text
+
+
+def test_a_file_that_vanished_gets_a_plain_answer(visit, folder):
+    client, id = visit(folder), id_of(folder)
+    assert client.get(f"/run/{id}").status_code == 200
+    (folder / f"{id}.parley").unlink()
+    answer = client.get(f"/run/{id}")
+    assert answer.status_code == 404
+    assert "moved or deleted" in answer.text
+
+
+def test_a_damaged_file_says_what_is_wrong(visit, folder):
+    path = folder / f"{id_of(folder)}.parley"
+    path.write_bytes(b"no run")
+    answer = visit(folder).get(f"/run/{path.stem}")
+    assert answer.status_code == 503
+    assert "cannot be read as a run" in answer.text
+
+
+def test_a_result_is_computed_once_for_each_state_and_the_page_does_not_wait(
+    visit, folder, monkeypatch
+):
+    go_on, computed = threading.Event(), []
+
+    def slow(ref, clean):
+        computed.append(ref.id)
+        go_on.wait(30)
+        return "<p>the result</p>"
+
+    monkeypatch.setattr("parley.web.run_result.draw_ended", slow)
+    monkeypatch.setattr("parley.web.live_run_page.PATIENCE", 0.01)
+    client, address = visit(folder), f"/run/{id_of(folder)}"
+    for _ in range(2):
+        text = client.get(address).text
+        assert "Parley computes the result of 3 matches" in text
+        assert "data-events" in text  # the page learns when the result is there
+        assert f'href="{address}/matches"' in text
+    go_on.set()
+    monkeypatch.setattr("parley.web.live_run_page.PATIENCE", 30)
+    for _ in range(2):
+        text = client.get(address).text
+        assert "the result" in text
+        assert "data-events" not in text
+    assert len(computed) == 1
+
+
+def test_an_error_in_a_computation_is_said_without_its_traceback(
+    visit, folder, monkeypatch, capsys
+):
+    def broken(ref, clean):
+        raise RuntimeError("secret detail")
+
+    monkeypatch.setattr("parley.web.run_result.draw_ended", broken)
+    monkeypatch.setattr("parley.web.live_run_page.PATIENCE", 30)
+    text = visit(folder).get(f"/run/{id_of(folder)}").text
+    assert "The result could not be computed" in text
+    assert "secret detail" not in text
+    assert "secret detail" in capsys.readouterr().err
+
+
+def test_a_running_run_shows_progress_endpoints_and_latest_matches(visit, folder):
+    id = pretend_to_run(folder)
+    text = visit(folder).get(f"/run/{id}").text
+    assert "● running" in text
+    assert "2 of 3 matches" in text
+    assert "1 in flight" in text
+    assert re.search(r"45 calls in the last minute|calls a minute", text)
+    assert "Endpoints" in text
+    assert f'href="/run/{id}/match/3"' in text
+    assert "round 5 …" in text
+
+
+def test_a_run_whose_process_was_killed_is_not_shown_as_running(visit, folder):
+    from parley.store.sqlite.owner import Owner, process_id
+
+    dead = Owner.of(process_id())._replace(pid="1", began="0")
+    id = pretend_to_run(folder, ":".join(dead))
+    text = visit(folder).get(f"/run/{id}").text
+    assert "❙❙ stopped" in text
+    assert "the process was killed or crashed" in text
+    assert "parley resume" in text
+
+
+# Events.
+
+
+@asynccontextmanager
+async def serving(folder):
+    """A real server of a store, in this loop: its address and its site."""
+    address = open_address("127.0.0.1", 0)
+    site = make_site(open_store(folder))
+    server = make_server(make_app(site, address.safety))
+    task = asyncio.create_task(server.serve(sockets=[address.socket]))
+    try:
+        yield address.url, site, server
+    finally:
+        server.should_exit = True
+        await task
+
+
+class EventReader:
+    """A browser that follows a run: the status of the answer, and the events as they come."""
+
+    def __init__(self, reader, writer):
+        self._reader, self._writer = reader, writer
+
+    @classmethod
+    async def open(cls, url, id):
+        host = url.removeprefix("http://")
+        reader, writer = await asyncio.open_connection(*host.split(":"))
+        writer.write(f"GET /run/{id}/events HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
+        found = cls(reader, writer)
+        found.head = (await reader.readuntil(b"\r\n\r\n")).decode()
+        return found
+
+    async def next_chunk(self):
+        """The next piece of the stream; empty at its end."""
+        size = int(await self._reader.readline(), 16)
+        return (await self._reader.readexactly(size + 2))[:-2].decode()
+
+    async def parts(self):
+        """The parts of the next event."""
+        while chunk := await self.next_chunk():
+            found = re.search(r"^event: parts\ndata: (.*)$", chunk, re.MULTILINE)
+            if found:
+                return {name: html for name, (_, html) in json.loads(found[1]).items()}
+        raise AssertionError("the stream has ended")
+
+    async def part(self, name):
+        """The next text of a part."""
+        while name not in (parts := await self.parts()):
+            pass
+        return parts[name]
+
+    async def rest(self):
+        """All that comes until the stream ends."""
+        found = ""
+        while chunk := await self.next_chunk():
+            found += chunk
+        self.close()
+        return found
+
+    def close(self):
+        self._writer.close()
+
+
+def run_in_loop(work):
+    asyncio.run(asyncio.wait_for(work, 60))
+
+
+def test_readers_of_one_run_share_a_watcher_and_get_what_changes(folder, monkeypatch):
+    id = pretend_to_run(folder)
+    monkeypatch.setattr(following, "EVERY", 0.01)
+    path = folder / f"{id}.parley"
+
+    async def follow():
+        async with serving(folder) as (url, site, _):
+            watches, watch = [], site.store.watch
+            site.store.watch = lambda ref: watches.append(ref) or watch(ref)
+            both = [await EventReader.open(url, id) for _ in range(2)]
+            assert "content-type: text/event-stream" in both[0].head
+            for reader in both:
+                assert "2 of 3 matches" in await reader.part("progress")
+            with sqlite3.connect(path) as connection:
+                connection.execute("UPDATE matches SET state = 'done' WHERE number = 3")
+            connection.close()
+            for reader in both:
+                while "progress" not in (parts := await reader.parts()):
+                    assert "state" not in parts  # it has not changed
+                assert "3 of 3 matches" in parts["progress"]
+            assert len(watches) == 1
+            path.unlink()
+            for reader in both:
+                assert "there is no file" in await reader.part("problem")
+                reader.close()
+
+    run_in_loop(follow())
+
+
+def test_a_stream_ends_with_the_run(folder):
+    async def follow():
+        async with serving(folder) as (url, _, _):
+            text = await (await EventReader.open(url, id_of(folder))).rest()
+            assert "How it was played" in text
+            assert text.endswith("event: end\ndata: \n\n")
+
+    run_in_loop(follow())
+
+
+def test_streams_are_bounded_and_end_when_the_server_stops(folder, monkeypatch):
+    id = pretend_to_run(folder)
+    monkeypatch.setattr(following, "MOST_STREAMS", 1)
+    monkeypatch.setattr("parley.web.listening.GRACE_SECONDS", 600)
+
+    async def follow():
+        async with serving(folder) as (url, _, server):
+            reader = await EventReader.open(url, id)
+            await reader.parts()
+            full = await EventReader.open(url, id)
+            assert " 503 " in full.head
+            assert "retry-after" in full.head
+            full.close()
+            server.should_exit = True
+            assert "event: end" not in await reader.rest()
+
+    run_in_loop(follow())
+
+
+def test_a_reader_that_is_too_slow_is_dropped(monkeypatch):
+    monkeypatch.setattr(following, "SLOW", 0.01)
+    left = asyncio.Event()
+
+    class Changes:
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            left.set()
+
+        def has_changed(self):
+            return True
+
+    class Store:
+        def watch(self, ref):
+            return Changes()
+
+    class Drawer:
+        def draw(self, ref):
+            return Drawn({"progress": "1"})
+
+        def news(self, ref):
+            return None
+
+        def explain(self, wrong):
+            raise wrong
+
+    async def never():
+        await asyncio.sleep(3600)
+
+    async def stuck(message):
+        if b"event" in message["body"]:
+            await never()
+
+    async def follow():
+        monkeypatch.setattr(following, "EVERY", 0.001)
+        runs = LiveRuns(Store(), Drawer())
+        with pytest.raises(TimeoutError):
+            await runs.send_events("run", never, stuck)
+        assert not runs._streams
+        assert not runs._followers
+        await left.wait()  # nobody reads: the watcher ends, too
+
+    run_in_loop(follow())
