@@ -33,7 +33,6 @@ from parley.annotation.ballots import (
     invite_annotator,
     offer_pair,
     register_annotator,
-    votes_by_name,
 )
 from parley.annotation.pair_sampling import collect_conversations, list_pairs, sample_pairs
 from parley.annotation.sheets import format_of_task, make_sheet
@@ -43,6 +42,7 @@ from parley.cli.terminal import wrap_text
 from parley.errors import StoreError
 from parley.match.protocol import Reply
 from parley.match.record import RecordedCall
+from parley.results.human_votes import votes_by_name
 from parley.rules.pool import Seat
 from parley.statistics.preferences import (
     Ballot,

@@ -137,15 +137,6 @@ def cast_vote(
     return "recorded" if before is None else "changed"
 
 
-def votes_by_name(votes: VoteStore, study: Study) -> dict[int, dict[str, Preference]]:
-    """All pairs by number, each with the votes that stand, by the names of the people, in the order
-    of their first votes."""
-    known = votes.votes(study)
-    # Read after the votes: people are registered before their first vote.
-    names = {person.id: person.name for person in votes.annotators(study)}
-    return {pair: {names[id]: choice for id, choice in by.items()} for pair, by in known.items()}
-
-
 def count_open_pairs(votes: VoteStore, study: Study, who: Annotator) -> int:
     """How many pairs need a vote that this person may give."""
     return len(list_open_pairs(votes, study, who))

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from itertools import combinations
 from typing import Any
 
-from parley.annotation.ballots import votes_by_name
 from parley.annotation.pair_sampling import collect_conversations, list_pairs, sample_pairs
 from parley.annotation.sheets import format_of_runs
 from parley.errors import UsageError
+from parley.results.human_votes import collect_ballots, estimate_as_json
 from parley.statistics import preferences
-from parley.statistics.agreement import BlockEstimate
 from parley.statistics.preferences import (
     Ballot,
-    ConversationPair,
-    ConversationSide,
     majority_choice,
     votes_needed,
 )
@@ -100,8 +97,7 @@ def check_same_rules(study: Study, seed: int | None, ties: bool | None) -> None:
 
 def summarise_votes(votes: VoteStore, study: Study) -> dict[str, Any]:
     """The results of the votes, as data (schema parley.annotation/1)."""
-    pairs, given = votes.pairs(study), votes_by_name(votes, study)
-    ballots = [make_ballot(pair, given[number]) for number, pair in pairs.items()]
+    ballots = collect_ballots(votes, study)
     choices = [list(each.votes.values()) for each in ballots]
     datasets = sorted({each.dataset for each in ballots})
     groups = [(None, ballots)] + [
@@ -165,15 +161,6 @@ def summarise_votes(votes: VoteStore, study: Study) -> dict[str, Any]:
     }
 
 
-def make_ballot(pair: ConversationPair, votes: Mapping[str, preferences.Preference]) -> Ballot:
-    """A pair with its votes, as the statistics need it."""
-    return Ballot(pair.dataset, pair.item, pair.models, higher_scored(pair.a, pair.b), votes)
-
-
-def higher_scored(a: ConversationSide, b: ConversationSide) -> preferences.Preference:
-    return "A" if a.score > b.score else "B"
-
-
 def count_conflicts(ballots: Sequence[Ballot]) -> dict[str, int]:
     """The number of pairs on which the first two votes differ, and how these were settled."""
     found = [
@@ -194,12 +181,3 @@ def count_conflicts(ballots: Sequence[Ballot]) -> dict[str, int]:
         ),
         "open": sum(votes_needed(list(each.votes.values())) > 0 for _, each in said),
     }
-
-
-def estimate_as_json(found: BlockEstimate) -> dict[str, Any]:
-    """An estimate as data, with None for unknown values."""
-    low, high, kind = found.interval
-    return {
-        "value": found.value, "low": low, "high": high, "interval": kind,
-        "pairs": found.n, "questions": found.blocks, "missing": found.dropped,
-    }  # fmt: skip

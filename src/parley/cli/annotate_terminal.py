@@ -14,12 +14,12 @@ from parley.annotation.ballots import (
     cast_vote,
     count_open_pairs,
     offer_pair,
-    votes_by_name,
 )
 from parley.annotation.sheets import Exchange, Sheet, SheetFormat, make_sheet
 from parley.cli.progress_line import say
 from parley.cli.terminal import wrap_text
 from parley.errors import UsageError
+from parley.results.human_votes import votes_by_name
 from parley.statistics.preferences import Preference
 from parley.store import Annotator, RunRef, Study, VoteStore
 from parley.tables import plural

@@ -23,6 +23,7 @@ from parley.report.looks import Looks
 from parley.report.matches import draw_matches
 from parley.report.notable import MatchSelection, select_matches
 from parley.report.page_options import PageOptions
+from parley.report.people import draw_people
 from parley.report.sections import NEGATIVE, draw_each_figure, draw_table
 from parley.results.part import Part, SectionName
 from parley.results.parts.main_table import format_rank, score_table
@@ -74,6 +75,7 @@ def draw_run(
         parts.append(fairness)
         rest = [part for part in ordered if part not in first]
         parts += [draw_part(result, part, at, looks, clean) for part in rest]
+        parts.append(draw_people(info, f"s{at}-people", clean))
         parts.append(draw_matches(matches, info.id, f"s{at}-matches", looks, clean))
     else:
         more = f"Other parts of this run are left out here: parley show {info.id} --part NAME"

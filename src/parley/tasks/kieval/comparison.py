@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from parley.errors import UsageError, unknown_name
+from parley.errors import StoreError, UsageError, unknown_name
 from parley.report.sections import ReportOptions
+from parley.results.human_votes import HumanVotes, read_human_votes
 from parley.results.scores import RunScores, group_attempts
 from parley.results.types import as_json
 from parley.statistics.contamination import (
@@ -57,6 +58,7 @@ class Analysis:
     contamination: Contamination | None
     matched: list[Matched]
     record: ReportRecord
+    human: HumanVotes | None = None
 
     @property
     def cautions(self) -> list[str]:
@@ -84,6 +86,7 @@ class Analysis:
             ],
             "overall": self.comparison.overall,
             "columns": self.comparison.columns,
+            "human": None if self.human is None else self.human.data,
             "correlations": self.correlations,
             "contamination": self.contamination,
             "matched": self.matched,
@@ -119,7 +122,23 @@ def analyse_runs(refs: Sequence[RunRef], asked: ReportOptions) -> Analysis:
             for each in compare_controls(found, suspect, control)
         ],
         record,
+        read_votes_on(refs, record),
     )
+
+
+def read_votes_on(refs: Sequence[RunRef], record: ReportRecord) -> HumanVotes | None:
+    """The votes of people on these runs. A file of votes that cannot be read is a caution."""
+    used = {each["run"] for each in record.runs}
+    by_id = {}
+    for ref in refs:
+        with read_run(ref) as reader:
+            if reader.info.id in used:
+                by_id[reader.info.id] = ref
+    try:
+        return read_human_votes(by_id)
+    except StoreError as wrong:
+        record.cautions.append(f"the votes of people are left out: {wrong}")
+        return None
 
 
 def collect_record(refs: Sequence[RunRef]) -> ReportRecord:

@@ -8,7 +8,9 @@ from typing import Any
 
 from parley.money import format_usd
 from parley.report.sections import ComparisonResult, ReportOptions, RunComparison, Section
+from parley.results.human_votes import HUMAN_NOTE, human_cells
 from parley.results.types import Dot, Figure, Scatter, Series
+from parley.statistics.agreement import BlockEstimate
 from parley.statistics.contamination import LOOK, SUSPECTED, Contamination, Fit, Position, SideTest
 from parley.statistics.estimates import PairedDifference
 from parley.statistics.matched_controls import Matched
@@ -96,6 +98,7 @@ def overview_table(found: Analysis) -> Table:
     for at, title in enumerate(overall.values()):
         header += [title if at else f"overall {title}", LEVEL]
     header += [*counts.values(), *shown.columns]
+    header += [] if found.human is None else ["Human", LEVEL, "pairs"]
     rows = []
     for model in shown.models:
         row = [model]
@@ -112,6 +115,7 @@ def overview_table(found: Analysis) -> Table:
             row += [format_number(figure.value, 1), format_interval(figure.low, figure.high, 1)]
         row += [format_count(whole.get(measure, Mean(None)).n) for measure in counts]
         row += [format_number(by.get(model)) for by in shown.columns.values()]
+        row += [] if found.human is None else human_cells(found.human.win_rates.get(model))
         rows.append(row)
     meanings = {
         "accuracy": "acc.: benchmark accuracy in percent",
@@ -122,6 +126,7 @@ def overview_table(found: Analysis) -> Table:
         "; ".join(text for name, text in meanings.items() if name in known),
         "overall: unweighted mean over datasets, for models that have all of them; the tables "
         "below have intervals, n and signatures by dataset",
+        "" if found.human is None else f"{HUMAN_NOTE}. {found.human.describe()}",
     ]
     return Table(header, rows, note="\n".join(filter(None, notes)))
 
@@ -522,6 +527,12 @@ def flat_table(found: Analysis) -> Table:
             {"model": model, "measure": column, "value": value, "from": "file"}
             for model, value in by.items()
         ]
+    if found.human is not None:
+        rows += [
+            {"model": model, "measure": "human win rate", **human_facts(estimate)}
+            for model, estimate in found.human.win_rates.items()
+        ]
+        rows.append({"measure": "human agreement", **human_facts(found.human.agreement)})
     for row in found.correlations:
         r, without = row.correlation, f" without {', '.join(row.without)}" if row.without else ""
         facts = {
@@ -572,6 +583,13 @@ def flat_table(found: Analysis) -> Table:
     return Table(
         names, [["" if row.get(name) is None else str(row[name]) for name in names] for row in rows]
     )
+
+
+def human_facts(found: BlockEstimate) -> dict[str, Any]:
+    """What people said, as the columns of the flat table; shares, not percent."""
+    low, high, kind = found.interval
+    facts = {"value": found.value, "low": low, "high": high, "interval": kind}
+    return {**facts, "n": found.n, "missing": found.dropped, "from": "people"}
 
 
 def contamination_figures(found: Contamination) -> list[Figure]:
