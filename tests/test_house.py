@@ -256,6 +256,8 @@ def test_the_public_names_are_these():
         "Amount",
         "Bar",
         "Bars",
+        "Box",
+        "Boxes",
         "BotView",
         "Choice",
         "Code",

@@ -11,7 +11,18 @@ if _TYPE_CHECKING:
     from parley.results.part import Part, Style
     from parley.results.result import Result
     from parley.results.scores import RunScores
-    from parley.results.types import Bar, Bars, HeatMap, Intervals, Lines, Point, Series, Share
+    from parley.results.types import (
+        Bar,
+        Bars,
+        Box,
+        Boxes,
+        HeatMap,
+        Intervals,
+        Lines,
+        Point,
+        Series,
+        Share,
+    )
     from parley.rules.bot_view import BotView
     from parley.rules.items import (
         Items,
@@ -38,6 +49,8 @@ __all__ = [
     "Bar",
     "Bars",
     "BotView",
+    "Box",
+    "Boxes",
     "Choice",
     "Code",
     "Demonstrations",
@@ -104,6 +117,8 @@ _HOME: dict[str, str] = {
     "Amount": "rules.readers",
     "Bar": "results.types",
     "Bars": "results.types",
+    "Box": "results.types",
+    "Boxes": "results.types",
     "BotView": "rules.bot_view",
     "Choice": "rules.readers",
     "Code": "rules.readers",

@@ -495,8 +495,8 @@ def test_a_figure_names_who_lies_apart():
         points(cheaters=True), [name for name in MODELS if name != "Yi 6B"]
     ).fits
     drawn = draw(fit_figure(next(fit for fit in fits if fit.dataset == "ARC-C")))
-    assert drawn.count('class="suspected"') == 2
-    assert ">PT-Cheater</text>" in drawn
+    assert drawn.count('class="ring suspected"') == 2
+    assert ">PT-Cheater, suspected</text>" in drawn
     assert "Yi 6B: accuracy 79.0, KIEval 76.8, worth a look" in drawn
     assert stop_bars([("a", 5, {"none": 5})]) is None
 

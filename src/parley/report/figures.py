@@ -7,18 +7,39 @@ text keeps its size. Labels are HTML: a chart of rows is a table whose cells hol
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from html import escape
+from typing import NamedTuple
 
 from parley.report.looks import COLOURS, SHAPES, Looks
-from parley.results.types import Bars, Dot, Figure, HeatMap, Intervals, Lines, Scatter, Series
+from parley.results.types import (
+    Bar,
+    Bars,
+    Box,
+    Boxes,
+    Dot,
+    Figure,
+    HeatMap,
+    Intervals,
+    Lines,
+    Point,
+    Scatter,
+    Series,
+)
+from parley.tables import format_interval, format_number, round_half_up
 
 Clean = Callable[[str], str]
 Axis = Callable[[float], float]
+Range = tuple[float, float]
 
 ROW = 30  # pixels: the height of a row
 TALL = 260  # pixels: the height of a figure with two axes
-NAMED = 12  # dots up to which all are named, otherwise those that lie apart
+LOW = 120  # pixels: the height of one of several small figures
+SHADES = 5  # --p0 … --p4 of the style sheet, for the pieces of a bar
+TOGETHER = 2  # lines that share one drawing; more lines have one small drawing each
+DOTTED = 16  # points of a line up to which each has a sign
+LABELLED = 0.09  # the share of a bar above which a piece has its number inside
 
 
 def draw(figure: Figure, clean: Clean = str, looks: Looks | None = None) -> str:
@@ -26,9 +47,11 @@ def draw(figure: Figure, clean: Clean = str, looks: Looks | None = None) -> str:
     known = looks or Looks()
     match figure:
         case Scatter():
-            return draw_scatter(figure, clean)
+            return draw_scatter(figure, clean, known)
         case Bars():
             return draw_bars(figure, clean, known)
+        case Boxes():
+            return draw_boxes(figure, clean, known)
         case Lines():
             return draw_lines(figure, clean, known)
         case Intervals():
@@ -41,7 +64,7 @@ def draw(figure: Figure, clean: Clean = str, looks: Looks | None = None) -> str:
 
 
 def draw_intervals(figure: Intervals, clean: Clean, looks: Looks) -> str:
-    """Values with their intervals, one under the other."""
+    """Values with their intervals, one under the other; points with one label share a row."""
     across = pad_range(
         [
             end
@@ -51,65 +74,111 @@ def draw_intervals(figure: Intervals, clean: Clean, looks: Looks) -> str:
         ]
     )
     groups = list(dict.fromkeys(point.group for point in figure.points))
+    several = len(groups) > 1
     rows = []
-    for point in figure.points:
-        label = f"{point.label}, {point.group}" if len(groups) > 1 else point.label
-        colour = looks.colour(point.label)
-        if len(groups) > 1:
-            colour = f"c{groups.index(point.group) % COLOURS}"
-        drawn = draw_interval_row(
-            point.low, point.value, point.high, across, looks.shape(point.label)
-        )
-        number = "–" if point.value is None else f"{point.value:.3g}"
+    for label in dict.fromkeys(point.label for point in figure.points):
+        points = [point for point in figure.points if point.label == label]
+        drawn = draw_interval_marks(points, groups, across, looks)
+        numbers = "<br>".join(minus(describe_point(point, figure.digits)) for point in points)
+        model = label if several else points[0].model or label
         rows.append(
-            f'<tr><th scope="row">{name_model(point.label, label, clean, looks)}</th>'
-            f'<td class="plot {colour}">{drawn}</td><td>{minus(number)}</td></tr>'
+            f'<tr><th scope="row">{name_model(model, label, clean, looks)}</th>'
+            f'<td class="plot">{drawn}</td><td class="nw">{numbers}</td></tr>'
         )
-    return draw_rows(figure.title, figure.alt, across, rows, figure.unit, clean)
+    body = draw_rows(figure.title, figure.alt, across, rows, figure.unit, clean)
+    if not several:
+        return body
+    models = all(point.model or point.label in looks.places for point in figure.points)
+    return body + draw_group_legend(groups, models, clean)
+
+
+def draw_interval_marks(
+    points: Sequence[Point], groups: Sequence[str], across: Range, looks: Looks
+) -> str:
+    """The intervals of one row: one under the other, in the order of the groups. With several
+    groups, the shape says the group and the colour says the model."""
+    parts = []
+    for point in points:
+        who, at = point.model or point.label, groups.index(point.group)
+        if len(groups) == 1:
+            colour, shape = looks.colour(who), looks.shape(who)
+        else:
+            colour = looks.colour(who) if who in looks.places else f"p{at % SHADES}"
+            shape = SHAPES[at % len(SHAPES)]
+        middle = ROW / 2 if len(groups) == 1 else 10 + 16 * at
+        marks = mark_interval(point.low, point.value, point.high, across, shape, middle)
+        parts.append(f'<g class="{colour}">{marks}</g>')
+    tall = ROW if len(groups) == 1 else 4 + 16 * len(groups)
+    grid = draw_row_grid(across, tall)
+    svg = f'<svg width="100%" height="{tall}" overflow="visible" aria-hidden="true">'
+    return f"{svg}{grid}{''.join(parts)}</svg>"
+
+
+def draw_group_legend(groups: Sequence[str], models: bool, clean: Clean) -> str:
+    """The shape of each group; its colour as well, unless colours say the model."""
+    entries = [
+        LegendEntry("grey" if models else f"p{at % SHADES}", SHAPES[at % len(SHAPES)], group)
+        for at, group in enumerate(groups)
+    ]
+    return draw_legend(entries, clean)
+
+
+def describe_point(point: Point, digits: int | None) -> str:
+    if point.value is None or digits is not None:
+        return format_number(point.value, digits or 0)
+    return f"{point.value:.3g}"
 
 
 def draw_interval_row(
+    low: float | None, value: float | None, high: float | None, across: Range, shape: str
+) -> str:
+    """One interval and its value, with the grid behind it."""
+    marks = mark_interval(low, value, high, across, shape, ROW / 2)
+    svg = f'<svg width="100%" height="{ROW}" overflow="visible" aria-hidden="true">'
+    return f"{svg}{draw_row_grid(across, ROW)}{marks}</svg>"
+
+
+def mark_interval(
     low: float | None,
     value: float | None,
     high: float | None,
-    across: tuple[float, float],
+    across: Range,
     shape: str,
+    middle: float,
 ) -> str:
-    """One interval and its value, with the grid behind it."""
-
-    def x(at: float) -> str:
-        return f"{100 * (at - across[0]) / (across[1] - across[0]):.2f}%"
-
-    parts = [
-        f'<line class="grid" x1="{x(tick)}" x2="{x(tick)}" y1="0" y2="{ROW}"/>'
-        for tick in choose_ticks(*across)
-    ]
-    middle = ROW / 2
+    """A line from the low to the high end, and a sign at the value; nothing where it is missing."""
+    parts = []
     if low is not None and high is not None:
-        parts.append(f'<line class="iv" x1="{x(low)}" x2="{x(high)}" y1="{middle}" y2="{middle}"/>')
+        ends = f'x1="{place_across(low, across)}" x2="{place_across(high, across)}"'
+        parts.append(f'<line class="iv" {ends} y1="{middle:g}" y2="{middle:g}"/>')
     if value is not None:
-        parts.append(
-            f'<svg x="{x(value)}" y="{middle}" overflow="visible"><g class="dot">{shape}</g></svg>'
-        )
-    svg = f'<svg width="100%" height="{ROW}" overflow="visible" aria-hidden="true">'
-    return f"{svg}{''.join(parts)}</svg>"
+        place = f'x="{place_across(value, across)}" y="{middle:g}"'
+        parts.append(f'<svg {place} overflow="visible"><g class="dot">{shape}</g></svg>')
+    return "".join(parts)
 
 
-def draw_scale(across: tuple[float, float]) -> str:
+def draw_row_grid(across: Range, tall: float) -> str:
+    """The grid lines behind a row."""
+    return "".join(
+        f'<line class="grid" x1="{at}" x2="{at}" y1="0" y2="{tall:g}"/>'
+        for at in (place_across(tick, across) for tick in choose_ticks(*across))
+    )
+
+
+def draw_scale(across: Range) -> str:
     """The numbers of an axis, above the rows that share it."""
-    low, high = across
-    ticks = choose_ticks(low, high)
+    ticks = choose_ticks(*across)
     parts = []
     for tick in ticks:
         kind = "" if tick in (ticks[0], ticks[-1]) else ' class="between"'  # hidden on a phone
-        place = f'x="{100 * (tick - low) / (high - low):.2f}%" y="12" text-anchor="middle"'
+        place = f'x="{place_across(tick, across)}" y="12" text-anchor="middle"'
         parts.append(f"<text{kind} {place}>{minus(f'{tick:g}')}</text>")
     svg = '<svg width="100%" height="16" overflow="visible" aria-hidden="true">'
     return f"{svg}{''.join(parts)}</svg>"
 
 
 def draw_rows(
-    title: str, alt: str, across: tuple[float, float], rows: Sequence[str], unit: str, clean: Clean
+    title: str, alt: str, across: Range, rows: Sequence[str], unit: str, clean: Clean
 ) -> str:
     """A chart of rows: a table with one column that is drawn."""
     head = (
@@ -121,186 +190,458 @@ def draw_rows(
     return f'<table class="chart">{caption}{head}<tbody>{"".join(rows)}</tbody></table>'
 
 
-def draw_bars(figure: Bars, clean: Clean, looks: Looks) -> str:
-    """Stacked bars, one under the other, with a legend of their pieces."""
-    names = sorted({name for bar in figure.bars for name in bar.pieces})
-    most = max((sum(bar.pieces.values()) for bar in figure.bars), default=0.0) or 1.0
-    rows = []
-    for bar in figure.bars:
-        parts, at = list[str](), 0.0
-        for name, value in bar.pieces.items():
-            wide = 100 * value / most
-            if wide:
-                parts.append(
-                    f'<rect class="dot c{names.index(name) % COLOURS}" x="{at:.2f}%" y="6" '
-                    f'width="{wide:.2f}%" height="{ROW - 12}">'
-                    f"<title>{escape(clean(f'{name}: {value:.3g}'))}</title></rect>"
-                )
-            at += wide
-        said = ", ".join(f"{name} {value:.3g}" for name, value in bar.pieces.items() if value)
-        svg = f'<svg width="100%" height="{ROW}" role="img" aria-label="{escape(clean(said))}">'
-        rows.append(
-            f'<tr><th scope="row">{name_model(bar.label, bar.label, clean, looks)}</th>'
-            f'<td class="plot">{svg}{"".join(parts)}</svg></td><td>{escape(clean(bar.note))}</td>'
-            "</tr>"
+def draw_boxes(figure: Boxes, clean: Clean, looks: Looks) -> str:
+    """Distributions, one under the other: the middle half as a box, its median as a line, and every
+    value as a dot unless they are too many."""
+    across = pad_range([end for box in figure.boxes for end in (box.low, box.high)])
+    rows = [
+        f'<tr><th scope="row">{name_model(box.model or box.label, box.label, clean, looks)}</th>'
+        f'<td class="plot {looks.colour(box.model or box.label)}">{draw_box(box, across)}</td>'
+        f"<td>{minus(format_number(box.median, figure.digits))}</td></tr>"
+        for box in figure.boxes
+    ]
+    unit = f"median ({figure.unit})" if figure.unit else "median"
+    return draw_rows(figure.title, figure.alt, across, rows, unit, clean)
+
+
+def draw_box(box: Box, across: Range) -> str:
+    """A box with its whiskers, which reach to the lowest and the highest value."""
+    middle, upper, tall = ROW / 2, 6, ROW - 12
+
+    def line(kind: str, start: float, end: float, top: float, bottom: float) -> str:
+        ends = f'x1="{place_across(start, across)}" x2="{place_across(end, across)}"'
+        return f'<line class="{kind}" {ends} y1="{top:g}" y2="{bottom:g}"/>'
+
+    width = f"{100 * (box.third_quartile - box.first_quartile) / (across[1] - across[0]):.2f}%"
+    start = place_across(box.first_quartile, across)
+    parts = [
+        draw_row_grid(across, ROW),
+        line("whisker", box.low, box.first_quartile, middle, middle),
+        line("whisker", box.third_quartile, box.high, middle, middle),
+        f'<rect class="box" x="{start}" y="{upper}" width="{width}" height="{tall}"/>',
+    ]
+    for at, value in enumerate(box.dots):
+        down = middle + (at * 7 % 15 - 7)  # spread, so that equal values do not cover each other
+        parts.append(
+            f'<circle class="one" cx="{place_across(value, across)}" cy="{down:g}" r="2.2"/>'
         )
+    parts.append(line("median", box.median, box.median, upper - 2, upper + tall + 2))
+    svg = f'<svg width="100%" height="{ROW}" overflow="visible" aria-hidden="true">'
+    return f"{svg}{''.join(parts)}</svg>"
+
+
+def draw_bars(figure: Bars, clean: Clean, looks: Looks) -> str:
+    """Stacked bars, one under the other, with a legend of their pieces. Pieces differ in shade: the
+    colours belong to models."""
+    names = list(dict.fromkeys(name for bar in figure.bars for name in bar.pieces))
+    most = max((sum(bar.pieces.values()) for bar in figure.bars), default=0.0) or 1.0
+    rows = [draw_bar(bar, names, most, clean, looks) for bar in figure.bars]
     caption = f'<caption class="vh">{escape(clean(figure.alt or figure.title))}</caption>'
     body = f'<table class="chart">{caption}<tbody>{"".join(rows)}</tbody></table>'
-    return body + draw_legend([(f"c{at % COLOURS}", name) for at, name in enumerate(names)], clean)
+    if len(names) < 2:
+        return body
+    square = '<rect x="-6" y="-6" width="12" height="12"/>'
+    entries = [
+        LegendEntry(f"grey p{at % SHADES}", f'<g class="piece">{square}</g>', name)
+        for at, name in enumerate(names)
+    ]
+    return body + draw_legend(entries, clean)
+
+
+def draw_bar(bar: Bar, names: Sequence[str], most: float, clean: Clean, looks: Looks) -> str:
+    parts, at = list[str](), 0.0
+    for name, value in bar.pieces.items():
+        wide = 100 * value / most
+        if not wide:
+            continue
+        shade = names.index(name) % SHADES
+        number = f"{value:.3g}"
+        parts.append(
+            f'<g class="p{shade}"><rect class="piece" x="{at:.2f}%" y="6" width="{wide:.2f}%" '
+            f'height="{ROW - 12}"/>'
+        )
+        if wide > 100 * LABELLED:
+            parts.append(
+                f'<text class="inside" x="{at + wide / 2:.2f}%" y="{ROW / 2 + 4:g}" '
+                f'text-anchor="middle">{minus(number)}</text>'
+            )
+        parts.append(f"<title>{escape(clean(f'{name}: {number}'))}</title></g>")
+        at += wide
+    said = ", ".join(f"{name} {value:.3g}" for name, value in bar.pieces.items() if value)
+    who = bar.model or bar.label
+    svg = f'<svg width="100%" height="{ROW}" role="img" aria-label="{escape(clean(said or "0"))}">'
+    return (
+        f'<tr><th scope="row">{name_model(who, bar.label, clean, looks)}</th>'
+        f'<td class="plot {looks.colour(who)}">{svg}{"".join(parts)}</svg></td>'
+        f"<td>{escape(clean(bar.note))}</td></tr>"
+    )
 
 
 def draw_heat_map(figure: HeatMap, clean: Clean, looks: Looks) -> str:
-    """A field for each value, with its number: colour is not the only sign."""
+    """A field for each value, with its number and its interval: colour is not the only sign."""
     known = [value for row in figure.values for value in row if value is not None]
     low, high = (min(known), max(known)) if known else (0.0, 1.0)
-    head = "".join(f'<th scope="col">{escape(clean(column))}</th>' for column in figure.columns)
+    head = "".join(
+        f'<th scope="col">{name_model(column, column, clean, looks)}</th>'
+        for column in figure.columns
+    )
     rows = []
-    for label, values in zip(figure.rows, figure.values, strict=True):
+    for at, (label, values) in enumerate(zip(figure.rows, figure.values, strict=True)):
         cells = []
-        for value in values:
+        for place, value in enumerate(values):
             if value is None:
                 cells.append('<td class="cell">–</td>')
                 continue
             share = (value - low) / (high - low) if high > low else 0.5
-            step = round(share * 8)
-            cells.append(f'<td class="cell h{step}">{minus(f"{value:.2f}")}</td>')
+            number = minus(round_half_up(value, figure.digits))
+            ends = format_field_interval(figure, at, place)
+            cells.append(f'<td class="cell h{round(share * 8)}">{number}{ends}</td>')
         name = name_model(label, label, clean, looks)
         rows.append(f'<tr><th scope="row">{name}</th>{"".join(cells)}</tr>')
     caption = f'<caption class="vh">{escape(clean(figure.alt or figure.title))}</caption>'
+    corner = f"{figure.row_label} ↓ {figure.column_label} →" if figure.row_label else ""
     table = (
-        f'<table class="heat">{caption}<thead><tr><td></td>{head}</tr></thead>'
-        f"<tbody>{''.join(rows)}</tbody></table>"
+        f'<table class="heat">{caption}<thead><tr><td class="l corner">{escape(clean(corner))}</td>'
+        f"{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
     )
     return scrollable(table, clean(figure.title))
+
+
+def format_field_interval(figure: HeatMap, row: int, column: int) -> str:
+    """The interval of a field, under its number."""
+    if not figure.low or not figure.high:
+        return ""
+    low, high = figure.low[row][column], figure.high[row][column]
+    if low is None or high is None:
+        return ""
+    return f'<span class="ends">{minus(format_interval(low, high, figure.digits))}</span>'
 
 
 # Figures with two axes.
 
 
-def draw_scatter(figure: Scatter, clean: Clean) -> str:
-    """Points in the plane; those that lie apart have their own sign and name."""
-    line = figure.line
-    ends = [end for end in (*line.low, *line.high) if end is not None] if line else []
-    across = pad_range([dot.x for dot in figure.dots])
-    up = pad_range([min(max(y, -5.0), 105.0) for y in [*(dot.y for dot in figure.dots), *ends]])
-    x, y = make_axes(across, up)
-    parts = draw_grid(across, up, x, y)
+@dataclass(frozen=True)
+class Plane:
+    """The ranges of a figure with two axes, and its height in pixels."""
+
+    across: Range
+    up: Range
+    tall: int = TALL
+
+    def x(self, value: float) -> float:
+        """The place of a value in per cent of the width."""
+        return 100 * (value - self.across[0]) / (self.across[1] - self.across[0])
+
+    def y(self, value: float) -> float:
+        """The place of a value in pixels from the top; the edge for what lies beyond it."""
+        inside = min(max(value, self.up[0]), self.up[1])
+        return self.tall - self.tall * (inside - self.up[0]) / (self.up[1] - self.up[0])
+
+
+def draw_scatter(figure: Scatter, clean: Clean, looks: Looks) -> str:
+    """Points in the plane with their intervals; those that lie apart are named with their mark."""
+    line, dots = figure.line, figure.dots
+    beside = [end for dot in dots for end in (dot.x_low, dot.x, dot.x_high) if end is not None]
+    heights = [end for dot in dots for end in (dot.y_low, dot.y, dot.y_high) if end is not None]
     if line:
-        parts.append(draw_stretched([line], across, up, ["c7"]))
-    parts += [draw_dot(dot, x(dot.x), y(dot.y), clean) for dot in figure.dots]
-    parts += draw_dot_names(figure.dots, x, y, clean)
-    return draw_plane(figure.title, figure.alt, figure.x, figure.y, parts, clean)
+        beside += line.x
+        heights += [end for end in (*line.low, *line.y, *line.high) if end is not None]
+    plane = Plane(
+        bound_range(pad_range(beside), figure.x_bounds),
+        bound_range(pad_range(heights), figure.y_bounds),
+    )
+    parts = draw_grid(plane)
+    if line:
+        parts.append(draw_stretched([(line, "accent")], plane))
+    parts += [draw_cross(dot, plane, looks) for dot in dots]
+    parts += [draw_dot(dot, plane, clean, looks) for dot in dots]
+    parts += draw_dot_names(dots, plane, clean)
+    body = draw_plane(figure.title, figure.alt, figure.x, figure.y, parts, plane, clean)
+    models = dict.fromkeys(dot.model or dot.label for dot in dots)
+    entries = [LegendEntry.of_model(model, looks) for model in models if model in looks.places]
+    return body + draw_legend(entries, clean)
 
 
-def draw_dot(dot: Dot, x: float, y: float, clean: Clean) -> str:
-    """A circle; a dot that lies apart has its own shape and colour."""
+def draw_cross(dot: Dot, plane: Plane, looks: Looks) -> str:
+    """The intervals of a dot: lines across and up."""
+    x, y, parts = f"{plane.x(dot.x):.2f}%", f"{plane.y(dot.y):.1f}", []
+    if dot.x_low is not None and dot.x_high is not None:
+        left, right = (keep_inside(plane.x(end)) for end in (dot.x_low, dot.x_high))
+        ends = f'x1="{left:.2f}%" x2="{right:.2f}%"'
+        parts.append(f'<line class="thin" {ends} y1="{y}" y2="{y}"/>')
+    if dot.y_low is not None and dot.y_high is not None:
+        ends = f'y1="{plane.y(dot.y_low):.1f}" y2="{plane.y(dot.y_high):.1f}"'
+        parts.append(f'<line class="thin" x1="{x}" x2="{x}" {ends}/>')
+    return f'<g class="{choose_dot_colour(dot, looks)}">{"".join(parts)}</g>' if parts else ""
+
+
+def draw_dot(dot: Dot, plane: Plane, clean: Clean, looks: Looks) -> str:
+    """A dot with the sign of its model, and a ring in the colour of its mark."""
     title = f"<title>{escape(clean(dot.note or dot.label))}</title>"
-    kind, shape = {
-        "suspected": ("suspected", SHAPES[2]),
-        "look": ("look", SHAPES[1]),
-        "above": ("above", SHAPES[3]),
-    }.get(dot.mark, ("point", SHAPES[0]))
-    mark = f'<g class="{kind}">{title}{shape}</g>'
-    return f'<svg x="{x:.2f}%" y="{y:.1f}" overflow="visible">{mark}</svg>'
+    who = dot.model or dot.label
+    if who in looks.places:
+        shape = looks.shape(who)
+    else:
+        shape = SHAPES[{"suspected": 2, "look": 1, "above": 3}.get(dot.mark, 0)]
+    ring = f'<circle class="ring {dot.mark}" r="9"/>' if dot.mark else ""
+    mark = f'<g class="dot {choose_dot_colour(dot, looks)}">{title}{shape}</g>{ring}'
+    place = f'x="{plane.x(dot.x):.2f}%" y="{plane.y(dot.y):.1f}"'
+    return f'<svg {place} overflow="visible">{mark}</svg>'
 
 
-def draw_dot_names(dots: Sequence[Dot], x: Axis, y: Axis, clean: Clean) -> list[str]:
-    """Names beside the dots, moved up where they would cover each other or a dot."""
-    named = [dot for dot in dots if len(dots) <= NAMED or dot.mark]
-    parts, taken = [], [(x(dot.x), y(dot.y) + 4) for dot in dots]
-    for dot in sorted(named, key=lambda dot: (dot.y, dot.label)):
-        label = shorten_label(clean(dot.label))
-        right = x(dot.x) < 70
-        step = 10 if right else -10
-        at = y(dot.y) + 4
-        middle = x(dot.x) + (len(label) * 0.6 + 2) * (1 if right else -1)
-        while any(
-            abs(at - other) < 13 and abs(middle - place) < 14
-            for place, other in taken
-            if (place, other) != (x(dot.x), y(dot.y) + 4)
-        ):
-            at -= 13
-        taken.append((middle, at))
-        anchor = "start" if right else "end"
+def choose_dot_colour(dot: Dot, looks: Looks) -> str:
+    who = dot.model or dot.label
+    return looks.colour(who) if who in looks.places else dot.mark or "accent"
+
+
+MARKS = {"suspected": "suspected", "look": "worth a look", "above": "above the line"}
+LETTER, LINE = 7.2, 13  # pixels: the width of a letter and the height of a line, at most
+WIDTHS = (270, 340, 430, 530, 640)  # pixels: between a phone and the widest figure
+NEAR = 9  # pixels around a dot that no name may cover
+
+
+class Label(NamedTuple):
+    """A name beside a dot: from `start` pixels right of it, at `down` pixels from the top."""
+
+    at: float  # per cent: the place of the dot
+    start: float
+    width: float
+    down: float
+
+
+def draw_dot_names(dots: Sequence[Dot], plane: Plane, clean: Clean) -> list[str]:
+    """Names beside the dots where they cover no dot, no interval and no other name at any width of
+    the page. Marked dots come first; a name without room is left to the legend."""
+    parts, taken = [], list[Label]()
+    for dot in sorted(dots, key=lambda dot: (not dot.mark, dot.y, dot.label)):
+        name = shorten_label(clean(dot.label))
+        said = f"{name}, {MARKS[dot.mark]}" if dot.mark else name
+        label = place_name(dot, said, dots, taken, plane)
+        if label is None:
+            continue
+        taken.append(label)
         parts.append(
-            f'<svg x="{x(dot.x):.2f}%" y="{max(at, 10.0):.1f}" overflow="visible">'
-            f'<text class="name" x="{step}" text-anchor="{anchor}">{escape(label)}</text></svg>'
+            f'<svg x="{label.at:.2f}%" y="{label.down:.1f}" overflow="visible">'
+            f'<text class="name {dot.mark}" x="{label.start:.1f}">{escape(said)}</text></svg>'
         )
     return parts
 
 
+def place_name(
+    dot: Dot, said: str, dots: Sequence[Dot], taken: Sequence[Label], plane: Plane
+) -> Label | None:
+    """The first free place beside, above or below a dot."""
+    at, middle, width = plane.x(dot.x), plane.y(dot.y) + 4, LETTER * len(said)
+    starts = (12.0, -12 - width, -width / 2)
+    for step in (0, -18, 18, -31, 31, -44, 44):
+        for start in starts[2:] + starts[:2] if step else starts[:2]:
+            label = Label(at, start, width, middle + step)
+            if is_place_free(label, dots, taken, plane):
+                return label
+    return None
+
+
+def is_place_free(label: Label, dots: Sequence[Dot], taken: Sequence[Label], plane: Plane) -> bool:
+    """Whether a name lies within the figure and covers nothing, at any width."""
+    if not LINE <= label.down <= plane.tall:
+        return False
+    top, bottom = label.down - LINE + 2, label.down + 3
+    for width in WIDTHS:
+        left = label.at * width / 100 + label.start
+        right = left + label.width
+        if left < 0 or right > width + 12:
+            return False
+        for other in taken:
+            start = other.at * width / 100 + other.start
+            if (
+                start < right + 4
+                and left < start + other.width + 4
+                and abs(label.down - other.down) < LINE
+            ):
+                return False
+        for dot in dots:
+            x, y = plane.x(dot.x) * width / 100, plane.y(dot.y)
+            if left - NEAR < x < right + NEAR and top - NEAR < y < bottom + NEAR:
+                return False
+            if dot.x_low is not None and dot.x_high is not None and top < y < bottom:
+                ends = plane.x(dot.x_low) * width / 100, plane.x(dot.x_high) * width / 100
+                if ends[0] < right and left < ends[1]:
+                    return False
+            if dot.y_low is not None and dot.y_high is not None and left < x < right:
+                ends = plane.y(dot.y_high), plane.y(dot.y_low)
+                if ends[0] < bottom and top < ends[1]:
+                    return False
+    return True
+
+
 def draw_lines(figure: Lines, clean: Clean, looks: Looks) -> str:
-    """Lines over a common axis, with bands where intervals are known, and a legend."""
-    points = [value for series in figure.series for value in series.x]
+    """Lines over a common axis, with bands where intervals are known. Up to two share a drawing;
+    more have a small drawing each, in which the others are faint."""
+    ordered = sorted(figure.series, key=lambda series: looks.place(series.model or series.label))
+    looked = [(series, *choose_line_look(series, at, looks)) for at, series in enumerate(ordered)]
+    whole = all(value == round(value) for series in figure.series for value in series.x)
+    plane = choose_line_plane(figure)
+    if len(looked) <= TOGETHER:
+        parts = draw_grid(plane, whole)
+        parts.append(draw_stretched([(series, colour) for series, colour, _ in looked], plane))
+        parts += draw_target(figure, plane)
+        parts += [dot for each in looked for dot in draw_line_dots(*each, plane, clean)]
+        body = draw_plane(figure.title, figure.alt, figure.x, figure.y, parts, plane, clean)
+        entries = [LegendEntry(colour, shape, series.label) for series, colour, shape in looked]
+        return body + draw_legend([*entries, *name_target(figure)], clean)
+    small = Plane(plane.across, plane.up, LOW)
+    panels = []
+    for own, colour, shape in looked:
+        others = [(drop_band(series), "faint") for series, *_ in looked if series is not own]
+        parts = draw_grid(small, whole, most=6)
+        parts.append(draw_stretched([*others, (own, colour)], small))
+        parts += draw_target(figure, small)
+        parts += draw_line_dots(own, colour, shape, small, clean)
+        if all(value is None for value in own.y):
+            parts.append('<text x="50%" y="20" text-anchor="middle">no value</text>')
+        sign = f'<svg class="{colour}" viewBox="-7 -7 14 14" aria-hidden="true">'
+        name = f'{sign}<g class="dot">{shape}</g></svg><bdi>{escape(clean(own.label))}</bdi>'
+        svg = (
+            f'<svg width="100%" height="{LOW + 18}" overflow="visible" role="img" '
+            f'aria-label="{escape(clean(describe_series(own, figure)))}">{"".join(parts)}</svg>'
+        )
+        panels.append(f'<div><p class="who">{name}</p><div class="inner">{svg}</div></div>')
+    words = f"{figure.y} (up) by {figure.x} (across); the other lines are grey"
+    name = escape(clean(figure.alt or figure.title))
+    return (
+        f'<p class="axis">{escape(clean(words))}</p>'
+        f'<div class="panels" role="group" aria-label="{name}">{"".join(panels)}</div>'
+        f"{draw_legend(name_target(figure), clean)}"
+    )
+
+
+def describe_series(series: Series, figure: Lines) -> str:
+    """A line in words."""
+    points = ", ".join(
+        f"{at:g}: {'no value' if value is None else f'{value:.3g}'}"
+        for at, value in pick_points(list(zip(series.x, series.y, strict=True)), DOTTED)
+    )
+    return f"{series.label}, {figure.y} by {figure.x}: {points}"
+
+
+def pick_points(
+    points: Sequence[tuple[float, float | None]], most: int
+) -> Iterator[tuple[float, float | None]]:
+    """At most `most` points, evenly spread, including the first and the last."""
+    if len(points) <= most:
+        yield from points
+        return
+    for at in range(most):
+        yield points[round(at * (len(points) - 1) / (most - 1))]
+
+
+def drop_band(series: Series) -> Series:
+    """A line without its band."""
+    return Series(series.label, series.x, series.y)
+
+
+def choose_line_plane(figure: Lines) -> Plane:
+    """The ranges that hold all lines, bands and the target."""
     values = [
         value
         for series in figure.series
         for value in (*series.y, *series.low, *series.high)
         if value is not None
     ]
-    across, up = pad_range(points), pad_range(values)
-    x, y = make_axes(across, up)
-    colours = [
-        looks.colour(series.label) if series.label in looks.places else f"c{at % COLOURS}"
-        for at, series in enumerate(figure.series)
+    if figure.target is not None:
+        values.append(figure.target)
+    points = [value for series in figure.series for value in series.x]
+    return Plane(pad_range(points), bound_range(pad_range(values), figure.y_bounds))
+
+
+def choose_line_look(series: Series, at: int, looks: Looks) -> tuple[str, str]:
+    """The colour and the shape of a line: those of its model, else by its place."""
+    who = series.model or series.label
+    if who in looks.places:
+        return looks.colour(who), looks.shape(who)
+    colour = "grey" if looks.places else f"c{at % COLOURS}"
+    return colour, SHAPES[at % len(SHAPES)]
+
+
+def draw_line_dots(
+    series: Series, colour: str, shape: str, plane: Plane, clean: Clean
+) -> list[str]:
+    """The signs of a line: at every point, or only at the last of many."""
+    known = [(at, y) for at, y in zip(series.x, series.y, strict=True) if y is not None]
+    shown = known if len(known) <= DOTTED else known[-1:]
+    return [
+        f'<svg class="{colour}" x="{plane.x(at):.2f}%" y="{plane.y(value):.1f}" overflow="visible">'
+        f'<g class="dot">{shape}<title>{escape(clean(f"{series.label}, {at:g}: {value:.3g}"))}'
+        "</title></g></svg>"
+        for at, value in shown
     ]
-    parts = draw_grid(across, up, x, y)
-    parts.append(draw_stretched(figure.series, across, up, colours))
-    for series, colour in zip(figure.series, colours, strict=True):
-        shape = looks.shape(series.label) if series.label in looks.places else SHAPES[0]
-        parts += [
-            f'<svg class="{colour}" x="{x(at):.2f}%" y="{y(value):.1f}" overflow="visible">'
-            f'<g class="dot">{shape}<title>{escape(clean(f"{series.label}: {value:.3g}"))}</title>'
-            "</g></svg>"
-            for at, value in zip(series.x, series.y, strict=True)
-            if value is not None
-        ]
-    body = draw_plane(figure.title, figure.alt, figure.x, figure.y, parts, clean)
-    names = [series.label for series in figure.series]
-    return body + draw_legend(list(zip(colours, names, strict=True)), clean)
 
 
-def draw_stretched(
-    lines: Sequence[Series],
-    across: tuple[float, float],
-    up: tuple[float, float],
-    colours: Sequence[str],
-) -> str:
-    """Lines and bands, which may be stretched with the figure; their strokes keep their width."""
+def draw_target(figure: Lines, plane: Plane) -> list[str]:
+    """A dashed line at the target; the legend has its name, which would cover the lines here."""
+    if figure.target is None:
+        return []
+    at = f"{plane.y(figure.target):.1f}"
+    return [f'<line class="target" x1="0" x2="100%" y1="{at}" y2="{at}"/>']
+
+
+def name_target(figure: Lines) -> list[LegendEntry]:
+    """The target in the legend."""
+    if figure.target is None:
+        return []
+    dashes = '<line class="target" x1="-7" x2="7" y1="0" y2="0"/>'
+    return [LegendEntry("grey", dashes, figure.target_label or f"target: {figure.target:g}")]
+
+
+def draw_stretched(lines: Iterable[tuple[Series, str]], plane: Plane) -> str:
+    """Lines and bands, which may be stretched with the figure; their strokes keep their width. A
+    missing value interrupts them."""
+    up = plane.up
 
     def place(at: float, value: float) -> str:
         inside = min(max(value, up[0]), up[1])
-        return (
-            f"{100 * (at - across[0]) / (across[1] - across[0]):.2f},"
-            f"{100 - 100 * (inside - up[0]) / (up[1] - up[0]):.2f}"
-        )
+        return f"{plane.x(at):.2f},{100 - 100 * (inside - up[0]) / (up[1] - up[0]):.2f}"
 
     parts = []
-    for line, colour in zip(lines, colours, strict=True):
-        edge = [
-            (at, low, high)
-            for at, low, high in zip(line.x, line.low, line.high, strict=False)
-            if low is not None and high is not None
-        ]
-        if edge:
-            corners = [place(at, high) for at, _, high in edge]
-            corners += [place(at, low) for at, low, _ in reversed(edge)]
+    for line, colour in lines:
+        for piece in split_at_gaps(line.x, line.low, line.high):
+            corners = [place(at, high) for at, _, high in piece]
+            corners += [place(at, low) for at, low, _ in reversed(piece)]
             parts.append(f'<polygon class="bd {colour}" points="{" ".join(corners)}"/>')
-        known = [(at, value) for at, value in zip(line.x, line.y, strict=True) if value is not None]
-        path = " ".join(place(at, value) for at, value in known)
-        parts.append(f'<polyline class="ln {colour}" points="{path}"/>')
-    return (
-        f'<svg width="100%" height="{TALL}" viewBox="0 0 100 100" preserveAspectRatio="none">'
-        f"{''.join(parts)}</svg>"
-    )
+        for piece in split_at_gaps(line.x, line.y, line.y):
+            path = " ".join(place(at, value) for at, value, _ in piece)
+            parts.append(f'<polyline class="ln {colour}" points="{path}"/>')
+    size = f'width="100%" height="{plane.tall}" viewBox="0 0 100 100"'
+    return f'<svg {size} preserveAspectRatio="none" aria-hidden="true">{"".join(parts)}</svg>'
+
+
+def split_at_gaps(
+    x: Sequence[float], low: Sequence[float | None], high: Sequence[float | None]
+) -> Iterator[list[tuple[float, float, float]]]:
+    """Runs of points without a missing value."""
+    piece: list[tuple[float, float, float]] = []
+    for at, lower, upper in zip(x, low, high, strict=False):
+        if lower is not None and upper is not None:
+            piece.append((at, lower, upper))
+        elif piece:
+            yield piece
+            piece = []
+    if piece:
+        yield piece
 
 
 def draw_plane(
-    title: str, alt: str, below: str, beside: str, parts: Sequence[str], clean: Clean
+    title: str,
+    alt: str,
+    below: str,
+    beside: str,
+    parts: Sequence[str],
+    plane: Plane,
+    clean: Clean,
 ) -> str:
     """A figure with two axes, with its titles as text around it."""
     svg = (
-        f'<svg width="100%" height="{TALL + 18}" overflow="visible" role="img" '
+        f'<svg width="100%" height="{plane.tall + 18}" overflow="visible" role="img" '
         f'aria-label="{escape(clean(alt or title))}">'
     )
     return (
@@ -310,33 +651,21 @@ def draw_plane(
     )
 
 
-def make_axes(across: tuple[float, float], up: tuple[float, float]) -> tuple[Axis, Axis]:
-    """The places of values: per cent across, pixels down."""
-
-    def x(value: float) -> float:
-        return 100 * (value - across[0]) / (across[1] - across[0])
-
-    def y(value: float) -> float:
-        inside = min(max(value, up[0]), up[1])
-        return TALL - TALL * (inside - up[0]) / (up[1] - up[0])
-
-    return x, y
-
-
-def draw_grid(across: tuple[float, float], up: tuple[float, float], x: Axis, y: Axis) -> list[str]:
-    """Grid lines with their numbers."""
-    parts = []
-    for value in choose_ticks(*across):
-        at = f"{x(value):.2f}%"
-        parts.append(f'<line class="grid" x1="{at}" x2="{at}" y1="0" y2="{TALL}"/>')
+def draw_grid(plane: Plane, whole: bool = False, most: int = 8) -> list[str]:
+    """Grid lines with their numbers; `whole`: whole numbers only across."""
+    parts, tall = [], plane.tall
+    for value in choose_ticks(*plane.across, most, whole):
+        at = f"{plane.x(value):.2f}%"
+        parts.append(f'<line class="grid" x1="{at}" x2="{at}" y1="0" y2="{tall}"/>')
         parts.append(
-            f'<text x="{at}" y="{TALL + 15}" text-anchor="middle">{minus(f"{value:g}")}</text>'
+            f'<text x="{at}" y="{tall + 15}" text-anchor="middle">{minus(f"{value:g}")}</text>'
         )
-    for value in choose_ticks(*up):
-        at = f"{y(value):.1f}"
+    for value in choose_ticks(*plane.up, most):
+        at = f"{plane.y(value):.1f}"
         parts.append(f'<line class="grid" x1="0" x2="100%" y1="{at}" y2="{at}"/>')
         parts.append(
-            f'<text x="-6" y="{y(value) + 4:.1f}" text-anchor="end">{minus(f"{value:g}")}</text>'
+            f'<text x="-6" y="{plane.y(value) + 4:.1f}" text-anchor="end">{minus(f"{value:g}")}'
+            "</text>"
         )
     return parts
 
@@ -344,12 +673,26 @@ def draw_grid(across: tuple[float, float], up: tuple[float, float], x: Axis, y: 
 # What figures share.
 
 
-def draw_legend(entries: Sequence[tuple[str, str]], clean: Clean) -> str:
-    """Names with their colours."""
+class LegendEntry(NamedTuple):
+    """A sign and its name."""
+
+    colour: str
+    shape: str
+    name: str
+
+    @classmethod
+    def of_model(cls, model: str, looks: Looks) -> LegendEntry:
+        return cls(looks.colour(model), looks.shape(model), model)
+
+
+def draw_legend(entries: Sequence[LegendEntry], clean: Clean) -> str:
+    """Names with their signs."""
+    if not entries:
+        return ""
     items = "".join(
-        f'<li><svg class="{colour}" viewBox="-7 -7 14 14" aria-hidden="true"><g class="dot">'
-        f'<rect x="-5" y="-5" width="10" height="10"/></g></svg>{escape(clean(name))}</li>'
-        for colour, name in entries
+        f'<li><svg class="{entry.colour}" viewBox="-7 -7 14 14" aria-hidden="true">'
+        f'<g class="dot">{entry.shape}</g></svg><bdi>{escape(clean(entry.name))}</bdi></li>'
+        for entry in entries
     )
     return f'<ul class="legend">{items}</ul>'
 
@@ -378,15 +721,36 @@ def shorten_label(label: str, most: int = 24) -> str:
     return label if len(label) <= most else f"{label[: most - 1]}…"
 
 
-def pad_range(values: Sequence[float]) -> tuple[float, float]:
+def place_across(value: float, across: Range) -> str:
+    """The place of a value in a range, as SVG writes it."""
+    return f"{100 * (value - across[0]) / (across[1] - across[0]):.2f}%"
+
+
+def keep_inside(place: float) -> float:
+    """A place within the figure."""
+    return min(max(place, 0.0), 100.0)
+
+
+def pad_range(values: Sequence[float]) -> Range:
     """A range with a margin."""
     low, high = (min(values), max(values)) if values else (0.0, 100.0)
     room = (high - low) * 0.08 or 1.0
     return low - room, high + room
 
 
-def choose_ticks(low: float, high: float) -> list[float]:
-    """Round numbers within a range, four to ten of them."""
+def bound_range(across: Range, bounds: Sequence[float]) -> Range:
+    """A range within bounds, if there are any: no scale shows values that cannot occur."""
+    if len(bounds) != 2 or bounds[0] >= bounds[1]:
+        return across
+    low, high = max(across[0], bounds[0]), min(across[1], bounds[1])
+    return (low, high) if low < high else (bounds[0], bounds[1])
+
+
+def choose_ticks(low: float, high: float, most: int = 8, whole: bool = False) -> list[float]:
+    """Round numbers within a range, two to ten of them; `whole`: whole numbers only."""
     size = 10.0 ** math.floor(math.log10((high - low) / 2))
-    step = next(size * times for times in (0.5, 1, 2, 5, 10) if (high - low) / (size * times) <= 8)
+    steps = [size * times for times in (0.5, 1, 2, 5, 10, 20, 50)]
+    if whole:
+        steps = [step for step in steps if step >= 1 and step == round(step)] or [1.0]
+    step = next((step for step in steps if (high - low) / step <= most), steps[-1])
     return [round(step * at, 6) for at in range(math.ceil(low / step), math.floor(high / step) + 1)]

@@ -28,6 +28,10 @@ class Looks:
     def of(cls, contestants: Iterable[str]) -> Looks:
         return cls({alias: place for place, alias in enumerate(contestants)})
 
+    def place(self, label: str) -> int:
+        """The place of a model in the configuration; after all of them where it is none."""
+        return self.places.get(label, len(self.places))
+
     def colour(self, label: str) -> str:
         """The class of a model's colour; grey where the label is no contestant."""
         place = self.places.get(label)

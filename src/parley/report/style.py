@@ -3,12 +3,12 @@
 STYLE = """
 :root{color-scheme:light dark;--paper:#fbfaf6;--card:#fff;--ink:#1b1d21;--soft:#585e69;--rule:#e3dfd6;--tint:#f3f0e8;
 --accent:#1b5e9e;--good:#14694a;--goodt:#e2f1e8;--warn:#7a4b00;--warnt:#fbf0d9;--bad:#a82418;--badt:#fae6e2;
---m0:#0b67ab;--m1:#bd5600;--m2:#04775a;--m3:#97358a;--m4:#7d6200;--m5:#2b7f96;--m6:#b02a37;--m7:#5c6068;--m8:#4a4fb5;
+--m0:#0b67ab;--m1:#bd5600;--m2:#04775a;--m3:#97358a;--m4:#7d6200;--m5:#2b7f96;--m6:#b02a37;--m7:#6b4e2e;--grey:#5c6068;--m8:#4a4fb5;
 --serif:ui-serif,"Iowan Old Style",Charter,Georgia,serif;--sans:system-ui,-apple-system,"Segoe UI",Roboto,sans-serif;
 --mono:ui-monospace,"SF Mono",Menlo,Consolas,monospace}
 @media(prefers-color-scheme:dark){:root{--paper:#131519;--card:#1a1d22;--ink:#ebe9e4;--soft:#a7adb8;--rule:#2e333b;--tint:#20242a;
 --accent:#8abdf5;--good:#7fd8ab;--goodt:#16302a;--warn:#f0c060;--warnt:#33290f;--bad:#ff9a8f;--badt:#3a1d1a;
---m0:#6fb7f5;--m1:#f5a25d;--m2:#5fd3ab;--m3:#e09ad4;--m4:#dcc04e;--m5:#7fd3e8;--m6:#ff8f96;--m7:#b4bac4;--m8:#a9acff}}
+--m0:#6fb7f5;--m1:#f5a25d;--m2:#5fd3ab;--m3:#e09ad4;--m4:#dcc04e;--m5:#7fd3e8;--m6:#ff8f96;--m7:#cba680;--grey:#b4bac4;--m8:#a9acff}}
 *{box-sizing:border-box}html{-webkit-text-size-adjust:100%}
 body{margin:0;background:var(--paper);color:var(--ink);font:16px/1.55 var(--sans);overflow-wrap:break-word}
 main,footer{max-width:68rem;margin:0 auto;padding:0 1.25rem}
@@ -35,7 +35,7 @@ td{padding:.3rem .6rem;text-align:right;border-top:1px solid var(--rule)}thead t
 .table th,.table td{white-space:pre;text-align:right}
 th.l,td.l,.table th:first-child,.table td:first-child,.left2 :is(th,td):nth-child(-n+2),.left3 :is(th,td):nth-child(-n+3),
 .left4 :is(th,td):nth-child(-n+4),.left5 :is(th,td):nth-child(-n+5){text-align:left}
-.table th:first-child,.table td:first-child{position:sticky;left:0;background:var(--card)}
+.table th:first-child,.table td:first-child,.scroll th[scope=row],.scroll .corner{position:sticky;left:0;background:var(--card)}
 th[scope=row]{vertical-align:middle;color:var(--ink);font-size:.92rem;border-top:1px solid var(--rule);text-align:left;min-width:7.5rem;overflow-wrap:break-word}
 .nw{white-space:nowrap}.wide th[scope=col],.heat th[scope=col]{text-align:center}
 .card>.scroll+.scroll,.card>.chart+.chart,.table+.table{margin-top:1.4rem}.table p{color:var(--soft);font-size:.84rem;margin:.4rem 0}
@@ -45,17 +45,24 @@ svg{display:block}svg text{font:12px var(--sans);fill:var(--soft)}.grid{stroke:v
 .iv{stroke:currentColor;stroke-width:2.5;stroke-linecap:round}.dot{fill:currentColor}
 .ln{fill:none;stroke:currentColor;stroke-width:2.2;vector-effect:non-scaling-stroke;stroke-linejoin:round}.bd{fill:currentColor;fill-opacity:.15}
 .c0{color:var(--m0)}.c1{color:var(--m1)}.c2{color:var(--m2)}.c3{color:var(--m3)}.c4{color:var(--m4)}.c5{color:var(--m5)}
-.c6{color:var(--m6)}.c7,.grey{color:var(--m7)}.c8{color:var(--m8)}
-.point{fill:var(--accent)}.suspected{fill:var(--bad)}.look{fill:var(--card);stroke:var(--warn);stroke-width:2}.above{fill:var(--good)}
-.name{paint-order:stroke;stroke:var(--card);stroke-width:3px}svg text.name{fill:var(--ink)}
+.c6{color:var(--m6)}.c7{color:var(--m7)}.grey{color:var(--grey)}.c8{color:var(--m8)}
+.accent{color:var(--accent)}.suspected{color:var(--bad)}.look{color:var(--warn)}.above{color:var(--good)}.faint{color:var(--soft);opacity:.4}
+.ln.faint{stroke-width:1}.ring{fill:none;stroke:currentColor;stroke-width:2}.thin{stroke:currentColor;stroke-width:1.5}
+.name{paint-order:stroke;stroke:var(--card);stroke-width:3px}svg text.name{fill:var(--ink)}svg text:is(.suspected,.look,.above){fill:currentColor;font-weight:600}
+.target{stroke:var(--ink);stroke-width:1.5;stroke-dasharray:5 4}.whisker{stroke:currentColor;stroke-width:1.5}
+.box{fill:currentColor;fill-opacity:.16;stroke:currentColor;stroke-width:1.2}.median{stroke:currentColor;stroke-width:2.5}.one{fill:currentColor;fill-opacity:.55}
+.piece{fill:currentColor;fill-opacity:var(--shade);stroke:currentColor;stroke-width:1}svg text.inside{fill:var(--ink)}.p0 text.inside{fill:var(--card)}
+.p0{--shade:1}.p1{--shade:.5}.p2{--shade:.06}.p3{--shade:.3}.p4{--shade:.17}
+.panels{display:grid;grid-template-columns:repeat(auto-fit,minmax(9.5rem,1fr));gap:.9rem 1.2rem}.panels p{margin:0;font-size:.92rem}.panels .inner{padding:.5rem .6rem .1rem 2.3rem}
+.ends{display:block;font-size:.76rem;white-space:nowrap}.corner{vertical-align:bottom;font-size:.82rem;color:var(--soft)}
 .plot{width:60%;min-width:8rem;padding-left:1rem;padding-right:1rem}td.plot{padding-top:0;padding-bottom:0}
-.plane{max-width:44rem}.plane .inner{padding:.4rem 1rem .2rem 2.8rem}.axis{font-size:.82rem;color:var(--soft);margin:.2rem 0}.below{text-align:center}
+.plane{max-width:44rem}td.plot,.heat .who{vertical-align:middle}.plane .inner{padding:.4rem 1rem .2rem 2.8rem}.axis{font-size:.82rem;color:var(--soft);margin:.2rem 0}.below{text-align:center}
 .legend{display:flex;flex-wrap:wrap;gap:.2rem 1rem;list-style:none;margin:.4rem 0;padding:0;font-size:.86rem}.legend li{display:flex;gap:.35rem;align-items:center}
 .legend svg{width:14px;height:14px}
 .cell{text-align:center;padding:.4rem .3rem;border:2px solid var(--card)}.up{background:var(--goodt);color:var(--good);font-weight:600}
 .down{background:var(--badt);color:var(--bad)}.even{background:var(--tint);color:var(--soft)}
 .h0,.h1,.h2,.h3,.h4,.h5,.h6,.h7,.h8{background:color-mix(in srgb,var(--accent) var(--mix),var(--card))}
-.h0{--mix:0%}.h1{--mix:5%}.h2{--mix:10%}.h3{--mix:15%}.h4{--mix:20%}.h5{--mix:25%}.h6{--mix:30%}.h7{--mix:35%}.h8{--mix:40%}
+.h0{--mix:5%}.h1{--mix:9%}.h2{--mix:14%}.h3{--mix:18%}.h4{--mix:23%}.h5{--mix:27%}.h6{--mix:31%}.h7{--mix:36%}.h8{--mix:40%}
 .vh{position:absolute;clip-path:inset(50%);width:1px;height:1px;overflow:hidden;white-space:nowrap}
 figure{margin:.6rem 0 1.2rem}figcaption{font-weight:600;font-size:.92rem;margin-bottom:.4rem}
 details{border-top:1px solid var(--rule);padding:.55rem 0}summary{cursor:pointer;color:var(--accent);font-size:.92rem}

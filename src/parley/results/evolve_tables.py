@@ -679,6 +679,9 @@ def choose_evenly(rows: Sequence[StreamRow], most: int) -> Sequence[StreamRow]:
     return [rows[round(at * (len(rows) - 1) / (most - 1))] for at in range(most)]
 
 
+UNMASKED, MASKED = "same item in memory", "same item masked"
+
+
 def draw_figures(found: EvolveResult) -> list[Figure]:
     """Learning curves, gains with the same item shown and masked, and the regret of streams."""
     figures: list[Figure] = list(learning_curves(found))
@@ -720,11 +723,12 @@ def learning_curves(found: EvolveResult) -> Iterator[Lines]:
                     tuple(row.success.value for row in rows),
                     tuple(row.success.low for row in rows),
                     tuple(row.success.high for row in rows),
+                    owner.alias if len(arms) == 1 else "",
                 )
             )
     for title, series in curves.items():
         alt = f"{title}: successes by round, with 95% intervals; round 0 is the standard round"
-        yield Lines(title, alt, "round", "share of successes", tuple(series))
+        yield Lines(title, alt, "round", "share of successes", tuple(series), y_bounds=(0.0, 1.0))
 
 
 def gain_points(found: EvolveResult) -> Iterator[Point]:
@@ -733,9 +737,10 @@ def gain_points(found: EvolveResult) -> Iterator[Point]:
         if (row.measure, row.item_set) != ("success", "all") or row.kind not in ("last", "probe"):
             continue
         who = f"{row.alias}, {row.role}" if has_several_roles(found) else row.alias
-        masked = ", masked" if row.kind == "probe" else ""
+        label = who if len(arms_in_rounds(found)) == 1 else f"{who}: {row.arm}"
+        memory = MASKED if row.kind == "probe" else UNMASKED
         gain = row.gain
-        yield Point(f"{who}: {row.arm}{masked}", gain.value, gain.low, gain.high)
+        yield Point(label, gain.value, gain.low, gain.high, memory, row.alias)
 
 
 def regret_series(found: EvolveResult) -> Iterator[Series]:
@@ -750,4 +755,5 @@ def regret_series(found: EvolveResult) -> Iterator[Series]:
             f"{who}: {arm}",
             tuple(float(row.items) for row in rows),
             tuple(row.regret for row in rows),
+            model=owner.alias,
         )

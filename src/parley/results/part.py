@@ -44,6 +44,7 @@ class Style:
     leading: Mapping[str, str] = field(default_factory=dict)  # by role: the metric it is ranked by
     lower_is_better: frozenset[str] = frozenset()  # metrics
     judged: frozenset[str] = frozenset()  # metrics scored by judges
+    bounds: Mapping[str, tuple[float, float]] = field(default_factory=dict)  # by metric
     ranks: Sequence[Rank] = ()
 
     def digits_of(self, metric: str) -> int:

@@ -269,6 +269,7 @@ class Result:
             leading=self.head.leading,
             lower_is_better=frozenset(each.name for each in metrics if each.better == "lower"),
             judged=frozenset(each.name for each in metrics if each.judged),
+            bounds={each.name: (each.low, each.high) for each in metrics},
             ranks=self.head.ranks,
             exact=self.head.identical is not None and self.head.identical.exact,
         )

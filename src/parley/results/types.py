@@ -189,7 +189,8 @@ class ResultHead:
     schema: Literal["parley.result/1"] = SCHEMA
 
 
-# Figures describe the data to draw, not how to draw it.
+# Figures describe the data to draw, not how to draw it. A mark whose `model` names a contestant has
+# the colour and the shape of that model; without it, its label may name one.
 
 
 @dataclass(frozen=True)
@@ -201,16 +202,19 @@ class Point:
     low: float | None = None
     high: float | None = None
     group: str = ""
+    model: str = ""
 
 
 @dataclass(frozen=True)
 class Intervals:
-    """Values with their intervals, one under the other."""
+    """Values with their intervals, one under the other. Points with the same label and different
+    groups share a row."""
 
     title: str
     alt: str
     unit: str
     points: tuple[Point, ...]
+    digits: int | None = None  # decimals of the numbers; None: three significant digits
     kind: Literal["intervals"] = "intervals"
 
 
@@ -221,6 +225,7 @@ class Bar:
     label: str
     pieces: dict[str, float]
     note: str = ""
+    model: str = ""
 
 
 @dataclass(frozen=True)
@@ -235,6 +240,34 @@ class Bars:
 
 
 @dataclass(frozen=True)
+class Box:
+    """The distribution of some values: their median, quartiles and ends, how many there are, and
+    the values themselves unless they are too many to draw."""
+
+    label: str
+    low: float
+    first_quartile: float
+    median: float
+    third_quartile: float
+    high: float
+    n: int
+    dots: tuple[float, ...] = ()
+    model: str = ""
+
+
+@dataclass(frozen=True)
+class Boxes:
+    """Distributions, one under the other."""
+
+    title: str
+    alt: str
+    unit: str
+    boxes: tuple[Box, ...]
+    digits: int = 2
+    kind: Literal["boxes"] = "boxes"
+
+
+@dataclass(frozen=True)
 class Series:
     """A line through points, with a band around it where intervals are known."""
 
@@ -243,34 +276,46 @@ class Series:
     y: tuple[float | None, ...]
     low: tuple[float | None, ...] = ()
     high: tuple[float | None, ...] = ()
+    model: str = ""
 
 
 @dataclass(frozen=True)
 class Lines:
-    """Lines over a common axis."""
+    """Lines over a common axis, and a target if there is one. `y_bounds`: the smallest and the
+    largest possible value."""
 
     title: str
     alt: str
     x: str
     y: str
     series: tuple[Series, ...]
+    target: float | None = None
+    target_label: str = ""
+    y_bounds: tuple[float, ...] = ()
     kind: Literal["lines"] = "lines"
 
 
 @dataclass(frozen=True)
 class Dot:
-    """A point of a scatter plot; `mark` chooses its shape and colour."""
+    """A point of a scatter plot, with its intervals where they are known; `mark` says how it
+    compares with the line."""
 
     label: str
     x: float
     y: float
     mark: Literal["", "suspected", "look", "above"] = ""
     note: str = ""
+    x_low: float | None = None
+    x_high: float | None = None
+    y_low: float | None = None
+    y_high: float | None = None
+    model: str = ""
 
 
 @dataclass(frozen=True)
 class Scatter:
-    """Points in the plane, with a line and a band where there is one."""
+    """Points in the plane, with a line and a band where there is one. `x_bounds` and `y_bounds`:
+    the smallest and the largest possible value."""
 
     title: str
     alt: str
@@ -279,12 +324,15 @@ class Scatter:
     dots: tuple[Dot, ...]
     line: Series | None = None
     legend: str = ""
+    x_bounds: tuple[float, ...] = ()
+    y_bounds: tuple[float, ...] = ()
     kind: Literal["scatter"] = "scatter"
 
 
 @dataclass(frozen=True)
 class HeatMap:
-    """Values by row and column; None if there is none."""
+    """Values by row and column with their intervals, where they are known; None if there is no
+    value."""
 
     title: str
     alt: str
@@ -292,13 +340,19 @@ class HeatMap:
     rows: tuple[str, ...]
     columns: tuple[str, ...]
     values: tuple[tuple[float | None, ...], ...]
+    low: tuple[tuple[float | None, ...], ...] = ()
+    high: tuple[tuple[float | None, ...], ...] = ()
+    digits: int = 2
+    row_label: str = ""
+    column_label: str = ""
     kind: Literal["heat map"] = "heat map"
 
 
-Figure: TypeAlias = Intervals | Bars | Lines | Scatter | HeatMap
+Figure: TypeAlias = Intervals | Bars | Boxes | Lines | Scatter | HeatMap
 FIGURES: dict[str, type] = {
     "intervals": Intervals,
     "bars": Bars,
+    "boxes": Boxes,
     "lines": Lines,
     "scatter": Scatter,
     "heat map": HeatMap,

@@ -111,6 +111,7 @@ def outcome_figures(found: Sequence[Outcomes], style: Style) -> Sequence[Figure]
             f"{row.alias}, {row.seat}",
             {kind: float(getattr(row, kind)) for kind in KINDS},
             f"{row.won} of {row.matches} won",
+            row.alias,
         )
         for row in found
     )

@@ -10,10 +10,11 @@ from statistics import fmean
 
 from parley.results.part import Part, Style
 from parley.results.scores import RunScores
+from parley.results.types import Figure, Lines, Series
 from parley.statistics import estimates
 from parley.statistics.estimates import Observation
 from parley.store import MatchRow, RunInfo
-from parley.tables import Table, format_estimate, pivot, plural
+from parley.tables import Table, format_estimate, format_number, pivot, plural
 
 KS = (1, 2, 3, 5, 10, 20, 50, 100)
 Partners = tuple[tuple[str, str], ...]  # roles of the others, and who had them
@@ -114,6 +115,38 @@ def pass_tables(found: Sequence[PassRate], style: Style) -> list[Table]:
     return [Table(header, pivot(cells, ks), left=3, note=note)]
 
 
+def pass_figures(found: Sequence[PassRate], style: Style) -> Sequence[Figure]:
+    """Pass@K of the metric that the role is ranked by, a line for each model; none if K is only 1,
+    since that is the score itself."""
+    leading = {style.leading.get(row.role, row.metric) for row in found}
+    rows = [row for row in found if row.metric in leading] or found
+    metric = rows[0].metric
+    rows = [row for row in rows if row.metric == metric]
+    if {row.k for row in rows} == {1}:
+        return []
+    models = list(dict.fromkeys(row.alias for row in rows))
+    title = f"Pass@K by {metric}"
+    last = {row.alias: row for row in rows}  # the largest K comes last
+    said = "; ".join(
+        f"{alias}: {format_number(row.mean)} at K = {row.k}" for alias, row in last.items()
+    )
+    alt = f"{title}, with 95% intervals over items: {said}"
+    series = tuple(make_pass_series([row for row in rows if row.alias == each]) for each in models)
+    return [Lines(title, alt, "K", "Pass@K", series, y_bounds=(0.0, 1.0))]
+
+
+def make_pass_series(rows: Sequence[PassRate]) -> Series:
+    """The Pass@K of one model."""
+    return Series(
+        rows[0].alias,
+        tuple(float(row.k) for row in rows),
+        tuple(row.mean for row in rows),
+        tuple(row.low for row in rows),
+        tuple(row.high for row in rows),
+        rows[0].alias,
+    )
+
+
 def has_success(info: RunInfo) -> bool:
     """Whether a metric has a success threshold."""
     return any(metric.get("success") is not None for metric in info.identity["metrics"])
@@ -126,6 +159,7 @@ PARTS = (
         tuple[PassRate, ...],
         compute_pass_rates,
         tables=pass_tables,
+        figures=pass_figures,
         applies=has_success,
         absent=(
             "not applicable: Pass@K needs items, a metric with a success threshold, and at "

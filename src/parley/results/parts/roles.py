@@ -8,6 +8,7 @@ from typing import Any
 
 from parley.results.part import Part, Rows, Style
 from parley.results.scores import RunScores, seat_name
+from parley.results.types import Figure, HeatMap
 from parley.statistics import role_tables
 from parley.tables import Table, format_interval, format_signed, round_half_up
 
@@ -187,6 +188,44 @@ def format_role_table(
     ]
 
 
+def role_table_figures(found: Sequence[RoleTableResult], style: Style) -> list[Figure]:
+    """A heat map for each seat, of the metric that its role is ranked by."""
+    figures: list[Figure] = []
+    for table in found:
+        for at, seat in enumerate((table.first, table.second)):
+            role = seat.rstrip(" 0123456789")  # the first of two players is `players 1`
+            if style.leading.get(role) == table.metric and (shown := make_pair_map(table, at)):
+                figures.append(shown)
+    return figures
+
+
+def make_pair_map(table: RoleTableResult, at: int) -> HeatMap | None:
+    """The scores of one seat by pair of models; None if the metric has no score for the seat."""
+    side, seat = SIDES[at], (table.first, table.second)[at]
+    known = {
+        (each.first, each.second): each.cell
+        for each in table.cells
+        if each.cell is not None and getattr(each.cell, side) is not None
+    }
+    if not known:
+        return None
+    rows = tuple(alias for alias in table.rows if any(one == alias for one, _ in known))
+    columns = tuple(alias for alias in table.rows if any(two == alias for _, two in known))
+    values, low, high = (
+        tuple(tuple(getattr(known.get((one, two)), name, None) for two in columns) for one in rows)
+        for name in (side, f"{side}_low", f"{side}_high")
+    )
+    title = f"{seat.capitalize()}: {table.metric} by pair"
+    best = max(known, key=lambda pair: getattr(known[pair], side))
+    most = round_half_up(getattr(known[best], side), table.digits)
+    alt = (
+        f"{title}, {table.first} down and {table.second} across; the largest value is {most}, of "
+        f"{best[0]} with {best[1]}"
+    )
+    axes = (table.first, table.second)
+    return HeatMap(title, alt, table.metric, rows, columns, values, low, high, table.digits, *axes)
+
+
 def cell_intervals(cell: PairScore | None, digits: int) -> str:
     """The intervals of a cell."""
     if cell is None:
@@ -324,6 +363,7 @@ PARTS = (
         compute_role_tables,
         tables=format_role_tables,
         rows=role_table_rows,
+        figures=role_table_figures,
         absent="not applicable: role tables need matches between two seats",
         section="result",
         key="tables",

@@ -120,20 +120,38 @@ def partner_tables(found: Sequence[PartnerScore], style: Style) -> list[Table]:
 
 def round_figures(found: Sequence[RoundScore], style: Style) -> Sequence[Figure]:
     """A line for each model and role."""
-    series = []
+    series, several = [], len({row.role for row in found}) > 1
     for role, alias in dict.fromkeys((row.role, row.alias) for row in found):
         rows = [row for row in found if (row.role, row.alias) == (role, alias)]
         series.append(
             Series(
-                f"{alias}, {role}",
+                f"{alias}, {role}" if several else alias,
                 tuple(float(row.round) for row in rows),
                 tuple(row.mean for row in rows),
                 tuple(row.low for row in rows),
                 tuple(row.high for row in rows),
+                alias,
             )
         )
-    title = "Score by round"
-    return [Lines(title, f"{title}, with intervals", "round", "mean", tuple(series))]
+    metrics = list(dict.fromkeys(row.metric for row in found))
+    title = f"{name_common_metric(metrics)} by round"
+    alt = f"{title}, with {style.level} intervals: {describe_line_ends(series)}"
+    bounds = style.bounds.get(metrics[0], ())
+    return [Lines(title, alt, "round", "mean", tuple(series), y_bounds=bounds)]
+
+
+def name_common_metric(metrics: Sequence[str]) -> str:
+    """What metrics of several rounds measure: `pass` for pass_1 and pass_2."""
+    names = {metric.rpartition("_")[0] or metric for metric in metrics}
+    return names.pop() if len(names) == 1 else "score"
+
+
+def describe_line_ends(series: Sequence[Series]) -> str:
+    """The first and the last value of each line."""
+    return "; ".join(
+        f"{each.label} from {format_number(each.y[0])} to {format_number(each.y[-1])}"
+        for each in series
+    )
 
 
 def has_rounds(info: RunInfo) -> bool:

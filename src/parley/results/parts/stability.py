@@ -135,10 +135,21 @@ def stability_figures(found: StabilityResult, style: Style) -> Sequence[Figure]:
                 for p in path.points
             ]
             blocks = tuple(float(point.blocks) for point in path.points)
-            series.append(Series(f"{alias}, {role}", blocks, tuple(widths)))
+            label = f"{alias}, {role}" if len({role for role, _ in cells}) > 1 else alias
+            series.append(Series(label, blocks, tuple(widths), model=alias))
         title = f"Half-width of {path.metric}"
         alt = f"{title} by number of blocks; {describe_aim(found, path)}"
-        figures.append(Lines(title, alt, "blocks", "half-width", tuple(series)))
+        figures.append(
+            Lines(
+                title,
+                alt,
+                "blocks",
+                "half-width",
+                tuple(series),
+                target=path.half_width,
+                target_label=describe_aim(found, path),
+            )
+        )
     return figures
 
 

@@ -100,11 +100,21 @@ def topic_figures(found: Sequence[TopicScore], style: Style) -> Sequence[Figure]
         rows = [row for row in found if (row.metric, row.role) == (leading, role)]
         topics = tuple(dict.fromkeys(row.topic for row in rows))
         aliases = tuple(sorted({row.alias for row in rows}))
-        means = {(row.topic, row.alias): row.mean for row in rows}
+        by = {(row.topic, row.alias): row for row in rows}
         title = f"{leading} by topic, {role}"
-        values = tuple(tuple(means.get((topic, a)) for a in aliases) for topic in topics)
+        values, low, high = (
+            tuple(
+                tuple(getattr(by.get((topic, a)), name, None) for a in aliases) for topic in topics
+            )
+            for name in ("mean", "low", "high")
+        )
         alt = f"{title}: {plural(len(topics), 'topic')}, {plural(len(aliases), 'model')}"
-        figures.append(HeatMap(title, alt, leading, topics, aliases, values))
+        digits = style.digits_of(leading)
+        figures.append(
+            HeatMap(
+                title, alt, leading, topics, aliases, values, low, high, digits, "topic", "model"
+            )
+        )
     return figures
 
 

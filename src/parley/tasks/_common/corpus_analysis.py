@@ -19,6 +19,7 @@ from parley.results.parts.roles import (
     role_table_rows,
 )
 from parley.results.scores import RunScores, seat_name
+from parley.results.types import Figure, Intervals, Point
 from parley.statistics.agreement import FEWEST
 from parley.statistics.intervals import ALPHA, UNKNOWN, Interval
 from parley.statistics.role_tables import (
@@ -30,7 +31,7 @@ from parley.statistics.role_tables import (
 )
 from parley.statistics.student_t import t_quantile
 from parley.store import RunInfo
-from parley.tables import Table
+from parley.tables import Table, format_number
 from parley.tasks._common.overlap import MEASURES, corpus_score, corpus_signature
 from parley.tasks._common.writer_editor import OverlapCounts
 
@@ -100,6 +101,29 @@ def corpus_tables(found: Sequence[CorpusTable], style: Style) -> list[Table]:
             table, f"corpus-level {table.metric} ({table.signature})", style
         )
     ]
+
+
+def corpus_figures(found: Sequence[CorpusTable], style: Style) -> list[Figure]:
+    """Each measure before and after the second model worked on the text, by pair of models."""
+    figures: list[Figure] = []
+    for table in found:
+        points = list[Point]()
+        for pair in table.cells:
+            if (cell := pair.cell) is None:
+                continue
+            label = f"{pair.first} → {pair.second}"
+            ends = (cell.first_low, cell.first_high), (cell.second_low, cell.second_high)
+            before, after = f"before (the {table.first})", f"after (the {table.second})"
+            points.append(Point(label, cell.first, *ends[0], before, pair.first))
+            points.append(Point(label, cell.second, *ends[1], after, pair.second))
+        title = f"Corpus-level {table.metric} before and after the {table.second}"
+        said = "; ".join(
+            f"{one.label}: {format_number(one.value)} to {format_number(two.value)}"
+            for one, two in zip(points[::2], points[1::2], strict=True)
+        )
+        alt = f"{title}, with 95% intervals over blocks: {said}"
+        figures.append(Intervals(title, alt, table.metric, tuple(points), table.digits))
+    return figures
 
 
 def make_corpus_cell(
@@ -194,6 +218,7 @@ PARTS = (
         compute_corpus,
         tables=corpus_tables,
         rows=role_table_rows,
+        figures=corpus_figures,
         applies=has_references,
         absent="the task compares no texts with references, or no two models have met in a match",
     ),

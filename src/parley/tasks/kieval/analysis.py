@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 from parley.results.part import Part, Rows, Style
 from parley.results.scores import RunScores
-from parley.results.types import Bar, Bars, Figure, ScoreRow, Share
-from parley.tables import Table, format_interval, format_number
-from parley.tasks.kieval.rule import RECORD, SILENT, InterviewEnd
+from parley.results.types import Bar, Bars, Figure, HeatMap, ScoreRow, Share
+from parley.tables import Table, format_interval, format_number, plural
+from parley.tasks.kieval.rule import ASPECTS, RECORD, SILENT, InterviewEnd
 
 NONE = "none"  # the interview reached its last round
 # not ended early: played to its last round, or ended by the record or the interactor
@@ -149,6 +149,28 @@ def aspect_tables(found: Sequence[ScoreRow], style: Style) -> list[Table]:
     return [Table(header, lines, left=2, note=f"means with {style.level} intervals")]
 
 
+def aspect_figures(found: Sequence[ScoreRow], style: Style) -> Sequence[Figure]:
+    """The evaluator's marks by aspect, the best interviews first."""
+    marks = {f"mark_{aspect}": aspect for aspect in ASPECTS}
+    by = {(row.alias, row.metric): row for row in found if row.metric in marks}
+    columns = [metric for metric in marks if any(metric == known for _, known in by)]
+    if not columns:
+        return []
+    scores = {row.alias: row.mean or 0.0 for row in found if row.metric == "kieval"}
+    models = sorted(dict.fromkeys(alias for alias, _ in by), key=lambda a: -scores.get(a, 0.0))
+    values, low, high = (
+        tuple(tuple(getattr(by.get((model, m)), name, None) for m in columns) for model in models)
+        for name in ("mean", "low", "high")
+    )
+    title = "Marks of the evaluator by aspect, 0 to 100"
+    alt = f"{title}, with {style.level} intervals, for {plural(len(models), 'model')}"
+    names = tuple(marks[metric] for metric in columns)
+    shown = HeatMap(
+        title, alt, "mark", tuple(models), names, values, low, high, 0, "model", "aspect"
+    )
+    return [shown]
+
+
 def aspect_rows(found: Sequence[ScoreRow]) -> Rows:
     """One row per model and aspect."""
     names = ("alias", "role", "metric", "mean", "low", "high", "blocks", "matches", "missing")
@@ -173,6 +195,7 @@ PARTS = (
         compute_aspects,
         tables=aspect_tables,
         rows=aspect_rows,
+        figures=aspect_figures,
         absent="no match was played",
     ),
 )
