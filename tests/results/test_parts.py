@@ -241,7 +241,7 @@ def test_a_part_that_returns_something_else_is_named(tmp_path):
 def test_a_table_computes_only_the_parts_that_it_speaks_of(tmp_path):
     result = parley.run("public_goods", ["bot/random", "bot/altruist"], repeats=2, store=tmp_path)
     names = {part.name for part in parts_of_task(result._task)}
-    assert names == set()
+    assert names == {"payoffs", "payments"}
     fresh = Result(result.path)
     fresh.render()
     assert set(fresh._computed) == {"results", "stability", "judges", "rejudged", "cost"}

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import parley
 from parley import Seat, UsageError
 from parley.match.record import MemoryRecord
 from parley.participants._registry import make_participant
@@ -159,3 +160,30 @@ def test_bots_depend_on_seed_seat_and_round_only():
 
     assert once(1) == once(1)
     assert once(1) != once(2)
+
+
+def test_payments_by_round_leave_out_what_could_not_be_read(tmp_path):
+    def silent(view):
+        return "2" if view.round == 1 else "no number"
+
+    models = {"rising": "bot/gradual", "silent": silent}
+    found = parley.run("public_goods", models, rounds=3, repeats=3, store=tmp_path)
+    payments = found.part("payments")
+    by = {(row.alias, row.round): row for row in payments}
+    assert [by["rising", number].mean for number in (1, 2, 3)] == [5, 6, 7]
+    assert by["silent", 1].mean == 2
+    assert (by["silent", 2].mean, by["silent", 2].missing) == (None, 3)
+    (lines,) = found.figures("payments")
+    assert {series.label: series.y for series in lines.series} == {
+        "rising": (5, 6, 7),
+        "silent": (2, None, None),
+    }
+
+
+def test_payoffs_of_all_matches_are_drawn_with_their_quartiles(tmp_path):
+    models = ["bot/free-rider", "bot/altruist"]
+    found = parley.run("public_goods", models, repeats=3, store=tmp_path)
+    (boxes,) = found.figures("payoffs")
+    assert [box.label for box in boxes.boxes] == ["free-rider", "altruist"]  # the highest first
+    assert boxes.boxes[0].dots == (80.0, 80.0, 80.0)  # 50 kept, and half of 5 · 12 received
+    assert boxes.boxes[0].first_quartile == boxes.boxes[0].third_quartile == 80.0

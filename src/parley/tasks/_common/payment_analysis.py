@@ -1,0 +1,219 @@
+"""Parts of a public goods result besides its scores: the payoffs of single matches, and what models
+paid in each round."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median, quantiles
+
+from parley.results.part import Part, Rows, Style
+from parley.results.scores import RunScores
+from parley.results.types import Box, Boxes, Figure, Lines, Series
+from parley.statistics import estimates
+from parley.statistics.estimates import Observation
+from parley.tables import Table, format_estimate, format_number, pivot, plural
+
+MOST_DOTS = 200  # payoffs of a model that are listed and drawn one by one
+
+
+@dataclass(frozen=True)
+class PayoffSpread:
+    """The payoffs of a model over its matches. `payoffs` has all of them, and is empty if they are
+    more than 200; `missing` matches have no payoff."""
+
+    alias: str
+    matches: int
+    missing: int
+    low: float
+    first_quartile: float
+    median: float
+    third_quartile: float
+    high: float
+    payoffs: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class PaymentRow:
+    """What a model paid in one round, on average; `missing` amounts could not be read."""
+
+    alias: str
+    round: int
+    mean: float | None
+    low: float | None
+    high: float | None
+    blocks: int
+    matches: int
+    missing: int
+
+
+def compute_payoffs(run: RunScores) -> tuple[PayoffSpread, ...]:
+    """By model, in the order of the configuration."""
+    given: dict[str, list[float | None]] = defaultdict(list)
+    for row in run.observations:
+        given[row.alias].append(row.value)
+    return tuple(
+        spread_of(alias, [value for value in given[alias] if value is not None], len(given[alias]))
+        for alias in run.config.contestants
+        if any(value is not None for value in given[alias])
+    )
+
+
+def spread_of(alias: str, values: Sequence[float], matches: int) -> PayoffSpread:
+    """Median, quartiles and ends."""
+    single = [values[0]] * 3  # quartiles need two values
+    first, _, third = quantiles(values, n=4, method="inclusive") if values[1:] else single
+    return PayoffSpread(
+        alias,
+        matches,
+        matches - len(values),
+        min(values),
+        first,
+        median(values),
+        third,
+        max(values),
+        tuple(values) if len(values) <= MOST_DOTS else (),
+    )
+
+
+def compute_payments(run: RunScores) -> tuple[PaymentRow, ...]:
+    """The mean payment of each model in each round, with an interval over blocks. An amount that
+    could not be read is missing, although the rule counts it as 0."""
+    unread = {
+        (each.match, each.round, each.seat.key)
+        for each in run.reader.violations()
+        if each.outcome == "default"
+    }
+    seats = {
+        match.number: (match.block, [(s.key, s.role, a) for s, a in run.contestants_of(match)])
+        for match in run.matches
+    }
+    paid: dict[int, list[Observation]] = defaultdict(list)
+    for note in run.reader.notes():
+        if note.match not in seats or "invested" not in note.facts:
+            continue
+        block, listed = seats[note.match]
+        for seat, role, alias in listed:
+            lost = (note.match, note.round, seat) in unread
+            value = None if lost else note.facts["invested"][seat]
+            paid[note.round].append(Observation(block, note.match, alias, role, "paid", value))
+    bounds = {"paid": (0.0, float(run.config.params["endowment"]))}
+    found = {
+        (cell.alias, number): PaymentRow(
+            cell.alias,
+            number,
+            cell.mean,
+            *cell.interval[:2],
+            cell.blocks,
+            cell.matches,
+            cell.missing,
+        )
+        for number, rows in paid.items()
+        for cell in estimates.compute_cells(rows, bounds, run.method, run.same)
+    }
+    order = list(run.config.contestants)
+    return tuple(found[key] for key in sorted(found, key=lambda key: (order.index(key[0]), key[1])))
+
+
+def payoff_tables(found: Sequence[PayoffSpread], style: Style) -> list[Table]:
+    ends = ("low", "first_quartile", "median", "third_quartile", "high")
+    digits = style.digits_of("payoff")
+    rows = [
+        [row.alias, *(format_number(getattr(row, name), digits) for name in ends)]
+        + [str(row.matches), str(row.missing)]
+        for row in found
+    ]
+    header = ["model", "lowest", "first quartile", "median", "third quartile", "highest"]
+    note = "payoffs of single matches; half of them lie between the quartiles"
+    return [Table([*header, "matches", "missing"], rows, note=note)]
+
+
+def payoff_rows(found: Sequence[PayoffSpread]) -> Rows:
+    """One row per model, without the single payoffs."""
+    return [
+        {name: value for name, value in vars(row).items() if name != "payoffs"} for row in found
+    ]
+
+
+def payoff_figures(found: Sequence[PayoffSpread], style: Style) -> list[Figure]:
+    """Boxes with a dot for each match."""
+    boxes = tuple(
+        Box(
+            row.alias,
+            row.low,
+            row.first_quartile,
+            row.median,
+            row.third_quartile,
+            row.high,
+            row.matches - row.missing,
+            row.payoffs,
+        )
+        for row in sorted(found, key=lambda row: -row.median)
+    )
+    title = "Payoff of every match: box: the middle half; line: median; dots: matches"
+    if not all(row.payoffs for row in found):
+        title = "Payoffs of matches: box: the middle half; line: median; thin line: all matches"
+    said = "; ".join(f"{box.label}: median {format_number(box.median)}" for box in boxes)
+    return [Boxes(title, f"{title}. {said}", "coins", boxes, style.digits_of("payoff"))]
+
+
+def payment_tables(found: Sequence[PaymentRow], style: Style) -> list[Table]:
+    """By model, one column per round."""
+    numbers = sorted({row.round for row in found})
+    cells = (
+        ((row.alias,), row.round, format_estimate(row.mean, row.low, row.high)) for row in found
+    )
+    gone = sum(row.missing for row in found)
+    note = f"mean coins with 95% intervals over blocks{style.fixed_blocks_note}"
+    if gone:
+        note += f"; {plural(gone, 'amount')} could not be read and {'is' if gone == 1 else 'are'} "
+        note += "left out, not counted as 0"
+    header = ["model", *(f"round {each}" for each in numbers)]
+    return [Table(header, pivot(cells, numbers), note=note)]
+
+
+def payment_figures(found: Sequence[PaymentRow], style: Style) -> list[Figure]:
+    """A line for each model."""
+    series = []
+    for alias in dict.fromkeys(row.alias for row in found):
+        rows = [row for row in found if row.alias == alias]
+        series.append(
+            Series(
+                alias,
+                tuple(float(row.round) for row in rows),
+                tuple(row.mean for row in rows),
+                tuple(row.low for row in rows),
+                tuple(row.high for row in rows),
+                alias,
+            )
+        )
+    title = "Coins paid into the pool by round, with 95% intervals"
+    said = "; ".join(
+        f"{each.label} from {format_number(each.y[0])} to {format_number(each.y[-1])}"
+        for each in series
+    )
+    return [Lines(title, f"{title}: {said}", "round", "coins paid", tuple(series))]
+
+
+PARTS = (
+    Part(
+        "payoffs",
+        "Every match",
+        tuple[PayoffSpread, ...],
+        compute_payoffs,
+        tables=payoff_tables,
+        rows=payoff_rows,
+        figures=payoff_figures,
+        absent="no match of this run has a payoff yet",
+    ),
+    Part(
+        "payments",
+        "Investments by round",
+        tuple[PaymentRow, ...],
+        compute_payments,
+        tables=payment_tables,
+        figures=payment_figures,
+        absent="no round of this run was played to its end",
+    ),
+)
