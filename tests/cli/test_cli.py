@@ -399,6 +399,15 @@ def test_models_and_doctor_name_keys_but_never_show_them(tmp_path):
 
 def test_the_demo_needs_nothing_and_says_what_it_wrote(tmp_path):
     done = parley("demo", "--bots-only", cwd=tmp_path)
+    *_, last = done.stderr.strip().splitlines()
+    page = Path(last.rpartition(": ")[2])
+    assert page.suffix == ".html"
+    text = page.read_text(encoding="utf-8")
+    # who leads and how sure it is; two clicks lead to a match that the leader lost
+    assert '<p class="lead"><bdi>free-rider is first with' in text
+    assert "✓ audited: fair" in text
+    assert '<a href="#s0-matches"><strong>10</strong> matches</a>' in text
+    assert re.search(r"<summary><bdi>Match \d+, [^<]*below its mean", text)
     (path,) = (tmp_path / "runs").glob("*.parley")
     assert f"written to runs/{path.name}" in done.err
     assert "95% interval" in done.out

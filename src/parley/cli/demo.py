@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import click
@@ -15,12 +16,14 @@ from parley.cli.playing import play_and_print
 from parley.cli.progress_line import say, show_downloads
 from parley.cli.shared_options import as_json, in_store
 from parley.config.experiment import Experiment
+from parley.config.prices import PriceList
 from parley.config.task_catalogue import task_class
 from parley.errors import ParleyError
 from parley.options import from_keywords
 from parley.providers import _registry as providers
 from parley.providers.embedded import SMOLLM2
 from parley.results.match_list import MatchFilter, list_matches
+from parley.results.result import Result
 from parley.runs import player
 from parley.store import open_store, read_run
 
@@ -41,9 +44,9 @@ AT_ONCE = 4  # matches at a time, as many as the model can answer
 def command(bots_only: bool, store: str | None, as_json: bool) -> int:
     """Play the public goods game ten times with bots and a small language model on this machine.
 
-    The model is downloaded once (93 MB). The demo takes a minute or two on two cores, a few minutes
-    on a busy machine. The model has 135 million parameters: its score shows that everything works,
-    not what language models can do.
+    The demo writes a report and prints its path. The model is downloaded once (93 MB). The demo
+    takes a minute or two on two cores, a few minutes on a busy machine. The model has 135 million
+    parameters: its score shows that everything works, not what language models can do.
     """
     task = task_class("public_goods").from_params({"rounds": ROUNDS})
     models: dict[str, dict[str, Any]] = (
@@ -58,8 +61,10 @@ def command(bots_only: bool, store: str | None, as_json: bool) -> int:
     play = partial(player.play_new_run, asked.prepare(), open_store(store))
     code = play_and_print(play, as_json=as_json, form="text")
     if code == 0:
-        for line in [*list_next_steps(store), *list_steps_of_demo(store)]:
+        for line in [*list_next_steps(store, has_page=True), *list_steps_of_demo(store)]:
             say(line)
+        page = write_page(store)
+        say(f"report with all results, open it in a browser: {page}")
     return code
 
 
@@ -77,6 +82,13 @@ def list_steps_of_demo(store: str | None) -> list[str]:
             f"see why {loser.alias} scored only {score} in match {number}: {me} show {run} {number}"
         )
     return lines
+
+
+def write_page(store: str | None) -> Path:
+    """Write the report of the demo beside its run."""
+    ref = open_store(store).find("last")
+    result = Result(ref, look_up=PriceList().find, task=task_class("public_goods"))
+    return result.report(Path(ref.location).with_suffix(".html").absolute())
 
 
 def has_local_model() -> bool:

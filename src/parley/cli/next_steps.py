@@ -9,14 +9,15 @@ from parley.results.result import Result
 from parley.store import open_store
 
 
-def list_next_steps(store: str | None) -> list[str]:
-    """Commands that show more of the last run."""
+def list_next_steps(store: str | None, has_page: bool = False) -> list[str]:
+    """Commands that show more of the last run; `has_page`: its report is written already."""
     ref = open_store(store).find("last")
     run = "last" if store is None else shlex.quote(ref.location)
     me = command_name()
     pairs = [f"compare every pair of models: {me} show {run} --part pairs"]
+    page = [f"write everything to one page: {me} report {run} -o report.html"]
     return [
         *(pairs if Result(ref).data["pairs"] else []),
         f"list all matches: {me} show {run} --matches",
-        f"write everything to one page: {me} report {run} -o report.html",
+        *([] if has_page else page),
     ]
