@@ -399,7 +399,7 @@ def test_models_and_doctor_name_keys_but_never_show_them(tmp_path):
 
 def test_the_demo_needs_nothing_and_says_what_it_wrote(tmp_path):
     done = parley("demo", "--bots-only", cwd=tmp_path)
-    *_, last = done.stderr.strip().splitlines()
+    *_, last = done.err.strip().splitlines()
     page = Path(last.rpartition(": ")[2])
     assert page.suffix == ".html"
     text = page.read_text(encoding="utf-8")

@@ -1,10 +1,13 @@
 """The first sentence of a report claims nothing that its intervals do not."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parley.report.headline import describe_role
+from parley import run
+from parley.report.headline import describe_role, write_headline
 from parley.results.part import Style
 from parley.results.types import ScoreRow
 from parley.statistics.estimates import PairedDifference, Rank, rank_intervals
@@ -67,7 +70,59 @@ def test_one_model_has_nobody_to_beat():
 def test_a_model_without_a_score_is_named_and_never_zero():
     rows = [row("a", 3.0, 2.0, 4.0), row("b", None, matches=0)]
     found = describe_role(rows, [rank("a", 1, 1)], [], STYLE)
-    assert found[-1] == "b has no score."
+    assert found == [
+        "a scored 3.0 coins (95% interval 2.0 to 4.0) in 20 matches. No other model has a score."
+    ]
+    rows = [row("a", 51.0, 48.0, 54.0), row("b", 50.0, 47.0, 53.0), row("c", None, matches=0)]
+    found = describe_role(rows, [rank("a", 1, 2), rank("b", 1, 2)], [], STYLE)
+    assert found[-1] == "c has no score."
+    assert found[0] == "a and b cannot be told apart after 20 matches each."
+
+
+def test_leaders_that_are_not_apart_from_the_others_do_not_lead():
+    rows = [row("a", 51.0, 48.0, 54.0), row("b", 50.0, 46.0, 54.0), row("c", 44.0, 40.0, 48.0)]
+    ranks = [rank("a", 1, 2), rank("b", 1, 3), rank("c", 2, 3)]  # only a is better than c
+    assert describe_role(rows, ranks, [], STYLE) == [
+        "a and b may be first and cannot be told apart after 20 matches each: no model is "
+        "significantly better.",
+        "The place of c is not settled.",
+    ]
+
+
+def test_a_lead_without_an_interval_has_no_size():
+    rows = [row("a", 51.0), row("b", 50.0)]
+    ranks = [rank("a", 1, 1), rank("b", 2, 2)]
+    found = describe_role(rows, ranks, [pair("a", "b", 1.0, None, None, 0.03)], STYLE)
+    assert found == ["a is first with 51.0 coins (no interval)."]
+    exact = replace(STYLE, exact=True)
+    found = describe_role(rows, ranks, [pair("a", "b", 1.0, None, None, None)], exact)
+    assert found == ["a is first with 51.0 coins (exact for these prompts), 1.0 more than b."]
+
+
+@pytest.fixture(scope="module")
+def stopped(tmp_path_factory):
+    return run(
+        "public_goods",
+        models={"a": "bot/random", "b": "bot/free-rider"},
+        rounds=1,
+        repeats=6,
+        max_calls=5,
+        concurrency=1,
+        store=tmp_path_factory.mktemp("stopped"),
+    )
+
+
+def test_a_stopped_run_says_first_that_its_result_is_partial(stopped):
+    assert stopped.state == "stopped"
+    lines = write_headline(stopped)
+    assert lines[0] == "This result is partial: 2 of 6 matches ended."
+    assert len(lines) > 1
+
+
+def test_a_run_that_is_done_says_nothing_about_its_state(tmp_path):
+    models = {"a": "bot/altruist", "b": "bot/free-rider"}
+    found = run("public_goods", models=models, rounds=1, repeats=2, store=tmp_path)
+    assert not any("partial" in line for line in write_headline(found))
 
 
 def test_lower_is_better_is_said():
@@ -112,6 +167,9 @@ def test_no_model_is_called_first_unless_its_rank_says_so(means, chances):
     sure = [each.alias for each in ranks if each.low == each.high == 1]
     for alias in aliases:
         assert (f"{alias} is first" in said) <= (alias in sure)
+    if " lead and " in said:  # every leader is surely better than every other model
+        first = [each for each in ranks if each.low == 1]
+        assert all(each.high <= len(first) for each in first)
 
 
 @pytest.mark.parametrize("count", [4, 7])

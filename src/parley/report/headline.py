@@ -21,7 +21,7 @@ def write_headline(result: Result) -> list[str]:
     roles = list(dict.fromkeys(row.role for row in rows))
     if not any(row.mean is not None for row in rows):
         return ["No match has a score yet, so there is no result."]
-    found = []
+    found = describe_state(result)
     for role in roles:
         metric = style.leading.get(role) or next(row.metric for row in rows if row.role == role)
         lines = describe_role(
@@ -36,6 +36,17 @@ def write_headline(result: Result) -> list[str]:
     return found
 
 
+def describe_state(result: Result) -> list[str]:
+    """Whether the result is partial."""
+    counts = result.head.run.matches
+    if result.state == "done":
+        return []
+    if counts.planned is None or result.style.sequential:
+        return [f"This result is partial: {plural(counts.done, 'match', 'matches')} ended so far."]
+    planned = plural(counts.planned, "match", "matches")
+    return [f"This result is partial: {counts.done:,} of {planned} ended."]
+
+
 def describe_role(
     rows: Sequence[ScoreRow],
     ranks: Sequence[Rank],
@@ -47,13 +58,16 @@ def describe_role(
     missing = [row.alias for row in rows if row.mean is None]
     lines = []
     if len(scored) == 1:
-        lines.append(
-            f"{describe_score(scored[0], style)}. There is no other model to compare with."
+        alone = (
+            "No other model has a score" if missing else "There is no other model to compare with"
         )
-    elif scored:
+        lines.append(f"{describe_score(scored[0], style)}. {alone}.")
+        return lines
+    if scored:
         first = [rank.alias for rank in ranks if rank.low == 1]
         leaders = [row for row in order_rows(scored, style) if row.alias in first]
-        lines += describe_leaders(leaders, scored, pairs, style)
+        apart = all(rank.high <= len(first) for rank in ranks if rank.alias in first)
+        lines += describe_leaders(leaders, scored, pairs, apart, style)
         lines += describe_unsettled(first, scored, ranks, style)
     if missing:
         lines.append(f"{join_words(missing)} {'has' if len(missing) == 1 else 'have'} no score.")
@@ -64,9 +78,11 @@ def describe_leaders(
     leaders: Sequence[ScoreRow],
     scored: Sequence[ScoreRow],
     pairs: Sequence[PairedDifference],
+    apart: bool,
     style: Style,
 ) -> list[str]:
-    """The sentence on the first place."""
+    """The sentence on the first place. `apart`: the leaders are significantly better than all other
+    models."""
     if len(leaders) == len(scored):
         names = join_words([row.alias for row in leaders])
         which = names if len(leaders) <= FEW else f"The {len(leaders)} models"
@@ -74,7 +90,12 @@ def describe_leaders(
     if len(leaders) > 1:
         names = join_words([row.alias for row in leaders])
         which = names if len(leaders) <= FEW else f"{len(leaders)} of {len(scored)} models"
-        return [f"{which} lead and cannot be told apart after {describe_sample(scored)}."]
+        if apart:
+            return [f"{which} lead and cannot be told apart after {describe_sample(scored)}."]
+        return [
+            f"{which} may be first and cannot be told apart after {describe_sample(scored)}: no "
+            "model is significantly better."
+        ]
     if not leaders:  # pairs contradict each other
         return ["The data do not show which model is first."]
     leader = leaders[0]
@@ -93,6 +114,8 @@ def describe_lead(
         return ""
     pair, digits = found[0], style.digits_of(leader.metric)
     low, high = (pair.low, pair.high) if pair.difference >= 0 else negate(pair.high, pair.low)
+    if low is None and not style.exact:
+        return ""
     if low is not None and low <= 0:
         return ""
     word = "less" if leader.metric in style.lower_is_better else "more"
@@ -113,6 +136,8 @@ def describe_unsettled(
     if not open_rows:
         return []
     names = [row.alias for row in open_rows]
+    if len(names) == 1:
+        return [f"The place of {names[0]} is not settled."]
     if len(names) == 2:
         return [f"{join_words(names)} cannot be told apart."]
     which = join_words(names) if len(names) <= FEW else f"{len(names)} other models"

@@ -140,9 +140,9 @@ def choose_notable(result: Result, reader: RunReader) -> tuple[dict[int, str], i
     if total:
         chosen[min(total, key=lambda number: (total[number], number))] = "the most typical match"
     if farthest is not None and len(total) > 1:
-        chosen.setdefault(farthest[1], f"farthest from a mean: {farthest[2]}")
+        add_reason(chosen, farthest[1], f"farthest from a mean: {farthest[2]}")
     for _, number, said in worst.values():
-        chosen.setdefault(number, f"worst match of the model with the best mean: {said}")
+        add_reason(chosen, number, f"worst match of the model with the best mean: {said}")
     aborted = 0
     for match in reader.matches():
         if match.state in ("aborted", "failed"):
@@ -150,6 +150,10 @@ def choose_notable(result: Result, reader: RunReader) -> tuple[dict[int, str], i
             if aborted <= MOST_ABORTED:
                 chosen[match.number] = f"{match.state}: {match.reason or 'no reason on record'}"
     return chosen, aborted
+
+
+def add_reason(chosen: dict[int, str], number: int, reason: str) -> None:
+    chosen[number] = f"{chosen[number]}; {reason}" if number in chosen else reason
 
 
 def find_leaders(rows: list[ScoreRow], style: Style) -> dict[str, str]:

@@ -27,6 +27,7 @@ section{margin:1.6rem 0 0}.why,.note{color:var(--soft);margin:.1rem 0 .7rem;max-
 .card{background:var(--card);border:1px solid var(--rule);border-radius:10px;padding:1.1rem 1.2rem;min-width:0}
 .caution{background:var(--warnt);border-color:var(--warn)}.caution h2{font-size:1.1rem;color:var(--warn)}.caution ul{margin:.4rem 0 0;padding-left:1.2rem}
 .list{margin:.2rem 0 .7rem;padding-left:1.2rem;font-size:.92rem;overflow-wrap:anywhere}
+.finding+.finding{border-top:1px solid var(--rule);padding-top:.8rem}.finding .lead{font-size:1.08rem;margin:.2rem 0 .5rem}.finding .facts{margin:0 0 .8rem}
 .scroll{overflow-x:auto;position:relative}nav ul{columns:2;padding-left:1.2rem;font-size:.92rem}
 table{border-collapse:collapse;font-size:.92rem;font-variant-numeric:tabular-nums}.chart,.heat,.wide{width:100%}
 caption{text-align:left;color:var(--soft);font-size:.86rem;padding:0 0 .5rem}
