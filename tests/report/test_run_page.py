@@ -142,3 +142,32 @@ def test_a_page_reads_the_scores_of_a_run_once(tmp_path, monkeypatch):
     monkeypatch.setattr("parley.results.result.RunScores", Counted)
     build_report([found.ref]).render("html")
     assert len(read) == 1
+
+
+def test_a_page_of_one_run_begins_with_the_task_and_what_was_found(tmp_path):
+    text = page_of(tmp_path, {"a": lambda view: "B", "b": lambda view: "A"})
+    order = [
+        text.index("<h1><bdi>QA</bdi></h1>"),
+        text.index("Answer one question, right or wrong"),
+        text.index('<p class="lead"><bdi>a and b cannot be told apart after 2 matches each.'),
+        text.index("✓ audited: fair"),
+        text.index("<h2>Result</h2>"),
+        text.index("<h2>Models and datasets</h2>"),  # what compares runs comes after the run
+    ]
+    assert order == sorted(order)
+
+
+def test_a_page_of_several_runs_begins_with_what_each_of_them_found(tmp_path):
+    models = {"a": "bot/altruist", "b": "bot/free-rider"}
+    found = [
+        run("public_goods", models=models, rounds=1, repeats=6, max_calls=calls, store=tmp_path)
+        for calls in (None, 5)
+    ]
+    text = build_report([each.ref for each in found]).render("html")
+    start, end = text.index("<h2>What was found</h2>"), text.index('<nav aria-label="Contents">')
+    first = text[start:end]
+    assert text.index("Pay into a common pool") < start
+    assert first.count('class="lead"') == 2
+    assert "This result is partial: 2 of 6 matches ended." in first
+    assert "! stopped</span>" in first
+    assert re.search(r'<a class="chip warn" href="#s1">! \d caution', first)

@@ -29,7 +29,7 @@ def command(name: str | None, as_json: bool) -> None:
         tasks, faults = task_catalogue.installed_tasks()
         for fault in faults:
             say(fault)
-        found = {each: summarise_task(task) for each, task in tasks.items()}
+        found = {each: task_catalogue.summarise_task(task) for each, task in tasks.items()}
         if as_json:
             click.echo(orjson.dumps(found, option=orjson.OPT_INDENT_2).decode())
         else:
@@ -41,7 +41,7 @@ def command(name: str | None, as_json: bool) -> None:
     if as_json:
         click.echo(orjson.dumps(facts, option=orjson.OPT_INDENT_2).decode())
         return
-    click.echo(f"{task.name} (version {task.version}): {summarise_task(task)}\n")
+    click.echo(f"{task.name} (version {task.version}): {task_catalogue.summarise_task(task)}\n")
     for line in format_task(facts):
         click.echo(line)
 
@@ -101,12 +101,6 @@ def format_type(hint: Any) -> str:
     if get_origin(hint) in (tuple, list):
         return f"{format_type(get_args(hint)[0])}, or several separated by commas"
     return str(getattr(hint, "__name__", hint))
-
-
-def summarise_task(task: type[Task]) -> str:
-    """The first line of a task's docstring."""
-    lines = (task.__doc__ or "").strip().splitlines()
-    return lines[0] if lines else ""
 
 
 def count_least_seats(task: type[Task]) -> dict[str, int]:

@@ -145,6 +145,12 @@ def task_of_run(info: RunInfo) -> type[Task] | None:
     return found if found and set(found.roles) == set(info.identity["roles"]) else None
 
 
+def summarise_task(task: type[Task]) -> str:
+    """The first line of a task's docstring."""
+    lines = (task.__doc__ or "").strip().splitlines()
+    return lines[0] if lines else ""
+
+
 def load_task_module(path: str) -> ModuleType:
     """A user's file as a module."""
     place = Path(path).expanduser().resolve()

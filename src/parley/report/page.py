@@ -10,12 +10,13 @@ from parley import __version__
 from parley.report.figures import Clean
 from parley.report.notable import ROOM
 from parley.report.page_options import PageOptions
-from parley.report.run_page import draw_run, name_task
+from parley.report.run_page import draw_lead, draw_run, draw_task_words, list_chips, name_task
 from parley.report.sections import ComparisonResult, draw_section, make_secret_filter
 from parley.report.style import STYLE
 from parley.results.result import Result
 from parley.tables import plural, show_hidden
 
+MOST_LISTED = 12  # runs whose findings stand on the first screen
 LARGEST = 1_500_000  # bytes of a page
 
 
@@ -49,18 +50,25 @@ def page_text(
         return show_hidden(without_secrets(text))
 
     sections = [section for found in compared for section in found.sections]
-    alone = not sections and len(results) == 1
+    alone = len(results) == 1
     first = len(sections)
-    body = "".join(draw_section(section, f"s{at}", clean) for at, section in enumerate(sections))
-    body += "".join(
+    compared_text = "".join(
+        draw_section(section, f"s{at}", clean) for at, section in enumerate(sections)
+    )
+    runs_text = "".join(
         draw_run(result, first + at, clean, whole, 1 if alone else 2, options)
         for at, result in enumerate(results)
     )
-    names = dict.fromkeys(name_task(result.head.run.task) for result in results)
-    title = escape(clean(", ".join(names)))
-    if not alone:
-        heading = f'<h1>{title}</h1><p class="eyebrow">{plural(len(results), "run")}</p>'
-        body = heading + draw_contents(sections, results, clean) + body
+    tasks = list(dict.fromkeys(result.head.run.task for result in results))
+    title = escape(clean(", ".join(map(name_task, tasks))))
+    if alone:
+        body = runs_text + compared_text
+    else:
+        words = "".join(draw_task_words(task, clean) for task in tasks)
+        heading = f'<p class="eyebrow">{plural(len(results), "run")}</p><h1>{title}</h1>{words}'
+        found = draw_findings(results, first, options, clean)
+        contents = draw_contents(sections, results, clean)
+        body = heading + found + contents + compared_text + runs_text
     closed = "default-src 'none'; style-src 'unsafe-inline'"
     ids = ", ".join(result.head.run.id for result in results)
     foot = f"Made by Parley {__version__} from {ids}. One file, no script, no request."
@@ -73,6 +81,28 @@ def page_text(
         f"<style>{STYLE}</style></head>"
         f"<body><main>{body}</main><footer><p>{escape(clean(foot))}</p></footer></body></html>\n"
     )
+
+
+def draw_findings(results: Sequence[Result], first: int, options: PageOptions, clean: Clean) -> str:
+    """The first screen of a page with several runs: what each run found, and how sure it is."""
+    items = []
+    for at, result in enumerate(results[:MOST_LISTED], first):
+        result.compute()
+        chips = "".join(
+            f"<li>{chip}</li>" for chip in list_chips(result, options.audit_of(result.ref), at)
+        )
+        link = f'<a href="#s{at}">{escape(clean(name_run(result)))}</a>'
+        cautions = len(result.cautions())
+        if cautions:
+            said = plural(cautions, "caution")
+            chips += f'<li><a class="chip warn" href="#s{at}">! {said}</a></li>'
+        items.append(
+            f'<div class="finding"><p class="eyebrow">{link}</p>'
+            f'{draw_lead(result, clean)}<ul class="facts">{chips}</ul></div>'
+        )
+    left = len(results) - MOST_LISTED
+    more = f'<p class="note">{plural(left, "more run")} below.</p>' if left > 0 else ""
+    return f'<section class="card"><h2>What was found</h2>{"".join(items)}{more}</section>'
 
 
 def draw_contents(sections: Sequence[object], results: Sequence[Result], clean: Clean) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any, NamedTuple, get_args
 
+from parley.config.task_catalogue import installed_task, summarise_task
 from parley.report.fairness import AuditSummary, draw_fairness, summarise_fairness
 from parley.report.figures import (
     Clean,
@@ -92,7 +93,8 @@ def draw_heading(info: RunInfo, clean: Clean, level: int) -> str:
     title = f"{name_task(info.config.task)}{f': {info.config.name}' if info.config.name else ''}"
     return (
         f'<header><p class="eyebrow"><bdi>{escape(clean(info.id))}</bdi></p>'
-        f"<h{level}><bdi>{escape(clean(title))}</bdi></h{level}></header>"
+        f"<h{level}><bdi>{escape(clean(title))}</bdi></h{level}>"
+        f"{draw_task_words(info.config.task, clean)}</header>"
     )
 
 
@@ -111,6 +113,13 @@ def draw_facts(
     return f'<ul class="facts">{facts}</ul>'
 
 
+def draw_task_words(task: str, clean: Clean) -> str:
+    """What the task is, if it is installed."""
+    kind = installed_task(task)
+    words = summarise_task(kind) if kind else ""
+    return f'<p class="why">{escape(clean(words))}</p>' if words else ""
+
+
 def name_task(task: str) -> str:
     """The name of a task or a role at the start of a heading."""
     first, *others = task.split("_")
@@ -121,19 +130,10 @@ def list_facts(
     result: Result, info: RunInfo, audit: AuditSummary, at: int, clean: Clean, whole: bool
 ) -> Iterable[str]:
     """Chips and counts."""
-    head = result.head
-    run, counts = head.run, head.run.matches
-    kind, verdict = summarise_fairness(audit)
-    yield f'<a class="chip {kind}" href="#s{at}-fairness">{escape(verdict)}</a>'
-    if run.state == "done":
-        yield '<span class="chip good">✓ complete</span>'
-    else:
-        yield f'<span class="chip warn">! {escape(run.state)}</span>'
-    broken = sum(each.count for each in head.violations)
-    kind = "warn" if broken else "good"
-    yield f'<a class="chip {kind}" href="#s{at}-fairness">{plural(broken, "violation")}</a>'
+    run = result.head.run
+    yield from list_chips(result, audit, at)
     yield count_things(len(info.config.contestants), "model")
-    played = count_things(counts.done, "match", "matches")
+    played = count_things(run.matches.done, "match", "matches")
     yield f'<a href="#s{at}-matches">{played}</a>' if whole else played
     cost = result.part("cost").cost
     yield count_things(sum(row.calls for row in cost), "call")
@@ -143,6 +143,19 @@ def list_facts(
     else:
         yield "cost not fully known"
     yield escape(clean(run.created[:10]))
+
+
+def list_chips(result: Result, audit: AuditSummary, at: int) -> Iterable[str]:
+    """Fairness, completeness and violations."""
+    kind, verdict = summarise_fairness(audit)
+    yield f'<a class="chip {kind}" href="#s{at}-fairness">{escape(verdict)}</a>'
+    if result.state == "done":
+        yield '<span class="chip good">✓ complete</span>'
+    else:
+        yield f'<span class="chip warn">! {escape(result.state)}</span>'
+    broken = sum(each.count for each in result.head.violations)
+    kind = "warn" if broken else "good"
+    yield f'<a class="chip {kind}" href="#s{at}-fairness">{plural(broken, "violation")}</a>'
 
 
 def count_things(number: int, one: str, many: str = "") -> str:

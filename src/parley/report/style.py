@@ -16,7 +16,7 @@ a{color:var(--accent);text-underline-offset:.15em}
 :is(a,summary,[tabindex]):focus-visible{outline:3px solid var(--accent);outline-offset:2px;border-radius:4px}
 h1{font:600 clamp(1.7rem,4.4vw,2.5rem)/1.15 var(--serif);margin:.2rem 0 .5rem;text-wrap:balance;overflow-wrap:anywhere}
 h2{font:600 1.35rem/1.25 var(--serif);margin:0 0 .2rem}h3{font:600 1rem var(--sans);margin:1.2rem 0 .4rem}
-article>header{margin-top:2.2rem}article>header h2{font-size:1.8rem}
+article>header,main>.eyebrow{margin-top:2.2rem}article>header h2{font-size:1.8rem}
 .eyebrow{font:600 .82rem var(--sans);color:var(--soft);margin:0}
 .lead{font:400 clamp(1.08rem,2.4vw,1.3rem)/1.5 var(--serif);max-width:48rem;margin:.4rem 0 1.1rem;text-wrap:pretty;overflow-wrap:anywhere}
 .facts{display:flex;flex-wrap:wrap;gap:.35rem 1.3rem;margin:0 0 1.2rem;padding:0;list-style:none;color:var(--soft);font-size:.9rem}
