@@ -832,8 +832,8 @@ COMMAND += ["--repeats", "1", "--set", "rounds=2", "--json"]
 
 
 def test_a_person_plays_through_a_pipe(tmp_path):
-    # an empty line first, an answer of several lines, the end without an empty line
-    lines = '\n{\n"coins":\n5}\n\n10\n'
+    # an empty line first, a reason, the end in place of the second reason
+    lines = "\n5\nit is fair\n10\n"
     ran = subprocess.run(
         COMMAND, input=lines, capture_output=True, text=True, cwd=tmp_path, timeout=60
     )
@@ -842,6 +842,8 @@ def test_a_person_plays_through_a_pipe(tmp_path):
     assert payoff["me"] == pytest.approx(5 + 15 * 0.6 + 0 + 20 * 0.6)
     assert "Round 1 of 2 begins" in ran.stderr
     assert "pool paid you" in ran.stderr
+    assert "Coins, a number from 0 to 20:" in ran.stderr
+    assert "JSON" not in ran.stderr
 
 
 def test_a_person_who_leaves_stops_the_run_so_that_it_can_be_resumed(tmp_path):
@@ -860,7 +862,7 @@ def test_a_person_plays_at_a_terminal(tmp_path):
         os.close(terminal)
         shown = b""
         for _ in range(2):
-            while not shown.rstrip().endswith(b"empty line):"):
+            while not shown.rstrip().endswith(b"from 0 to 20:"):
                 shown += os.read(leader, 1000)
             os.write(leader, b"10\n\n")
             shown += b"|"
@@ -872,16 +874,21 @@ def test_a_person_plays_at_a_terminal(tmp_path):
 
 @pytest.mark.parametrize(
     ("model", "options", "says_what"),
-    [("human/phone", {}, "use human/terminal"), ("human/terminal", {"x": 1}, "unknown option")],
+    [
+        ("human/phone", {}, "use human/web or human/terminal"),
+        ("human/terminal", {"x": 1}, "unknown option"),
+        ("human/web", {"x": 1}, "unknown option"),
+        ("human/web", {"deadline": 0}, "more than 0 seconds"),
+    ],
 )
-def test_a_person_sits_at_the_terminal_without_options(model, options, says_what):
+def test_people_have_only_the_options_that_exist(model, options, says_what):
     with pytest.raises(UsageError, match=says_what):
         made(model, **options)
 
 
 def test_people_who_share_a_terminal_are_asked_one_after_the_other(monkeypatch):
     class Keyboard:
-        lines = iter(["5\n", "\n"] * 3)
+        lines = iter(["5\n", "\n"] * 3)  # coins, no reason
         reading = most = 0
 
         def readline(self):
@@ -898,7 +905,7 @@ def test_people_who_share_a_terminal_are_asked_one_after_the_other(monkeypatch):
         people = [made("human/terminal") for _ in range(3)]
         return await asyncio.gather(*(person.reply(view_of(), UNLIMITED) for person in people))
 
-    assert asyncio.run(speak()) == ["5", "5", "5"]
+    assert asyncio.run(speak()) == ['{"reason":"","coins":5}'] * 3
     assert keyboard.most == 1
 
 
@@ -925,7 +932,8 @@ def test_a_person_is_shown_demonstrations_once(monkeypatch, capsys):
     first = view_of("How many of 4?", examples=DEMONSTRATION)
     again = view_of("How many of 4?", examples=DEMONSTRATION, attempt=1)
     later = view_of("How many of 4?", "5", "And now?", examples=DEMONSTRATION, round=2)
-    assert said(made("human/terminal"), first, again, later) == ["5", "6", "7"]
+    given = [json.loads(each)["coins"] for each in said(made("human/terminal"), first, again, later)]
+    assert given == [5, 6, 7]
     shown = capsys.readouterr().err
     assert shown.count("How many of 2?") == shown.count("Three.") == 1
     assert shown.index("Three.") < shown.index("How many of 4?")

@@ -76,12 +76,25 @@ class Prepared:
 
     @property
     def attended(self) -> bool:
-        """Whether a person plays; then matches run one at a time, and the person has the
-        terminal."""
+        """Whether a person plays; then matches run one at a time."""
         return any(
             str(options["model"]).startswith("human/")
             for options in self.config.live_models.values()
         )
+
+    @property
+    def terminal_taken(self) -> bool:
+        """Whether a person plays at the terminal, so that nothing else may be shown there."""
+        return bool(self._played_by("human/terminal"))
+
+    @property
+    def people_in_browser(self) -> list[str]:
+        """The aliases of the people who play in a browser."""
+        return self._played_by("human/web")
+
+    def _played_by(self, model: str) -> list[str]:
+        models = self.config.live_models
+        return [alias for alias, options in models.items() if options["model"] == model]
 
     @property
     def seats(self) -> dict[str, int]:

@@ -47,6 +47,7 @@ from parley.plans.evolve import EvolvePlan
 from parley.rules.pool import Seat
 from parley.rules.task import Task
 from parley.runs.budget import Budget
+from parley.runs.desk_record import ConfirmedRecord, find_last_words
 from parley.runs.forecast import estimate_calls
 from parley.runs.progress import SANDBOX, Progress, StopSignal
 from parley.runs.recall import Recaller, prepare_retrievers
@@ -79,6 +80,7 @@ from parley.store.config import Config
 from parley.tables import plural
 
 if TYPE_CHECKING:
+    from parley.participants._desk import Desk
     from parley.sandbox.executor import Sandbox
 
 # Computes the parts of a task that are stored with the run, and notices about those that failed. It
@@ -200,8 +202,10 @@ async def play_run(
     progress: Progress | None = None,
     stop_signal: StopSignal | None = None,
     summarise: Summarise | None = None,
+    desk: Desk | None = None,
 ) -> RunOutcome:
-    """Ask the plan for matches and play them until it is done or something stops the run."""
+    """Ask the plan for matches and play them until it is done or something stops the run. People
+    in a browser need a `desk`."""
     participants: list[LimitedParticipant] = []
     heartbeat: asyncio.Task[None] | None = None
     player: Player | None = None
@@ -217,6 +221,7 @@ async def play_run(
                 reader,
                 sandbox,
                 retrievers or {},
+                desk,
             )
         participants, heartbeat = (
             list(player.participants.values()),
@@ -277,7 +282,9 @@ class Player:
         reader: RunReader,
         sandbox: Sandbox | None,
         retrievers: Mapping[str, Retriever],
+        desk: Desk | None = None,
     ) -> None:
+        self.desk = desk
         self.prepared, self.journal, self.progress, self.stop_signal = (
             prepared,
             journal,
@@ -294,6 +301,8 @@ class Player:
         made: dict[str, Participant] = {}
         for alias, who, limits in prepared.participants():
             made[alias] = who
+            if desk is not None:
+                desk.seat(alias, who)
             self.participants[alias] = LimitedParticipant(alias, who, limits, progress, self.budget)
             if self.budget is not None and (
                 notice := self.budget.add_model(alias, who, prepared.config.models[alias])
@@ -447,6 +456,9 @@ class Player:
     async def _play_record(self, spec: MatchSpec, slot: MatchSlot, record: Record) -> Outcome:
         prepared, config = self.prepared, self.prepared.config
         shell = f"match {spec.number}"
+        if self.desk is not None:
+            self.desk.begin_match(self.progress.done + 1, self.progress.planned, spec.seats)
+            record = ConfirmedRecord(record, self.desk, spec.seats)
         watched = WatchedRecord(record) if self.repeats.is_watching else None
         match = Match(
             prepared.task,
@@ -469,6 +481,8 @@ class Player:
         try:
             outcome = await match.play()
         finally:
+            if self.desk is not None:
+                self.desk.end_match(find_last_words(match, spec.seats))
             if self.sandbox is not None and prepared.task.uses_shell:
                 await self.sandbox.close_shells(shell)
         if watched is not None:

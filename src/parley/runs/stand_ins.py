@@ -86,7 +86,7 @@ class StandIn:
         # A bot costs nothing and plays itself.
         self._bot = (
             make_bot(alias, options, task)
-            if is_free(options) and options["model"] != "human/terminal"
+            if is_free(options) and family != "human"
             else None
         )
         self._stand_in = (
