@@ -12,7 +12,7 @@ from typing import Any, ParamSpec
 
 from parley.config.experiment import Experiment, sandbox_choice
 from parley.config.experiment_file import is_yaml_path, read_experiment
-from parley.config.prepare import prepare_resume
+from parley.config.prepare import Prepared, prepare_resume
 from parley.config.prices import PriceList
 from parley.config.task_catalogue import task_class
 from parley.config.trust import Allowed
@@ -117,7 +117,8 @@ async def run_async(
     place = open_store(experiment.store)
     prepared = experiment.prepare()
     check_parts(type(prepared.task))
-    return result_of(await watch(progress, partial(start_run, prepared, place, fresh=fresh)))
+    play = with_browser(partial(start_run, prepared, place, fresh=fresh), prepared, place)
+    return result_of(await watch(progress, play))
 
 
 def with_known_keywords(call: Callable[P, Result]) -> Callable[P, Result]:
@@ -169,7 +170,8 @@ def resume(
         model_options=model_options,
         unsafe=unsafe_run_code_without_isolation,
     )
-    return result_of(run_sync(watch(progress, partial(player.resume_run, prepared, ref))))
+    play = with_browser(partial(player.resume_run, prepared, ref), prepared, open_store(ref.store))
+    return result_of(run_sync(watch(progress, play)))
 
 
 @with_known_keywords
@@ -202,7 +204,18 @@ def rejudge(
         budget_usd=budget_usd, max_calls=max_calls, name=name, concurrency=concurrency
     )
     prepared = prepare_judging(ref, experiment, seed=seed, task=task)
-    return result_of(run_sync(watch(progress, partial(player.play_new_run, prepared, place))))
+    play = with_browser(partial(player.play_new_run, prepared, place), prepared, place)
+    return result_of(run_sync(watch(progress, play)))
+
+
+def with_browser(play: Play, prepared: Prepared, store: Store) -> Play:
+    """The same way to play, with pages for the people who play in a browser. Their links are
+    printed on stderr."""
+    if not prepared.people_in_browser:
+        return play
+    from parley.web.people import with_people  # late: it needs an extra
+
+    return with_people(play, prepared, store, print_notice)
 
 
 async def watch(progress: bool | OnEvent, play: Play) -> RunOutcome:

@@ -932,7 +932,9 @@ def test_a_person_is_shown_demonstrations_once(monkeypatch, capsys):
     first = view_of("How many of 4?", examples=DEMONSTRATION)
     again = view_of("How many of 4?", examples=DEMONSTRATION, attempt=1)
     later = view_of("How many of 4?", "5", "And now?", examples=DEMONSTRATION, round=2)
-    given = [json.loads(each)["coins"] for each in said(made("human/terminal"), first, again, later)]
+    given = [
+        json.loads(each)["coins"] for each in said(made("human/terminal"), first, again, later)
+    ]
     assert given == [5, 6, 7]
     shown = capsys.readouterr().err
     assert shown.count("How many of 2?") == shown.count("Three.") == 1

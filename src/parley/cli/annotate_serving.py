@@ -10,7 +10,7 @@ import click
 import orjson
 
 from parley.cli.progress_line import say
-from parley.cli.view import need_web
+from parley.config.extras import require_extra
 from parley.store import RunRef, open_store
 
 LOOPBACK = "127.0.0.1"
@@ -48,7 +48,7 @@ def serve_voters(
 ) -> None:
     """Answer the personal links of everybody who was invited to vote on runs of a folder, until
     the server is stopped."""
-    need_web()
+    require_extra("web", "voting in the browser")
     import asyncio
 
     from parley.web.app import make_app, make_site

@@ -58,8 +58,9 @@ def command(bots_only: bool, store: str | None, as_json: bool) -> int:
         say("smollm2 is a tiny model: its score shows that the pipeline works, nothing more")
     given = from_keywords(name="demo", concurrency=AT_ONCE)
     asked = Experiment(task.name, models=models, given=given)
-    play = partial(player.play_new_run, asked.prepare(), open_store(store))
-    code = play_and_print(play, as_json=as_json, form="text")
+    prepared, place = asked.prepare(), open_store(store)
+    play = partial(player.play_new_run, prepared, place)
+    code = play_and_print(play, prepared, place, as_json=as_json, form="text")
     if code == 0:
         for line in [*list_next_steps(store, has_page=True), *list_steps_of_demo(store)]:
             say(line)

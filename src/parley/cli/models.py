@@ -147,6 +147,7 @@ def print_model(facts: dict[str, Any]) -> None:
         click.echo("* API key is set")
     click.echo("\nscripted/PATH          replies from a file, one per line")
     click.echo("human/terminal         a person at this terminal")
+    click.echo("human/web              a person in a browser, with a secret link (extra web)")
     click.echo("python/MODULE:FUNCTION a function that takes the view and returns a reply")
     click.echo("http/URL               an HTTP service that gets the view as JSON")
     for line in missing_extras():

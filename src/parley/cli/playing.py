@@ -9,7 +9,7 @@ import signal
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -23,17 +23,26 @@ from parley.runs.event_loop import run_sync
 from parley.runs.progress import Progress, StopSignal
 from parley.runs.progress_display import show_progress
 from parley.runs.run_outcome import RunOutcome, raised_by_code
-from parley.store import WAITING, find_run, read_run
+from parley.store import WAITING, Store, find_run, read_run
 from parley.tables import terminal_width
+
+if TYPE_CHECKING:
+    from parley.config.prepare import Prepared
 
 CODES = {"done": 0, "stopped": 3, "failed": 1}
 BUDGET, DRIFT = 4, 5
 Play = Callable[..., Coroutine[Any, Any, RunOutcome]]
 
 
-def play_and_print(play: Play, *, as_json: bool, form: str, quiet: bool = False) -> int:
+def play_and_print(
+    play: Play, prepared: Prepared, store: Store, *, as_json: bool, form: str
+) -> int:
     """Play, print the result and return the exit code; print why a run stopped once, at the end."""
-    ending = run_sync(play_attended(play, quiet))
+    if prepared.people_in_browser:
+        from parley.web.people import with_people
+
+        play = with_people(play, prepared, store, say)
+    ending = run_sync(play_attended(play, quiet=prepared.terminal_taken))
     if ending.during_screening:
         say(
             f"stopped while screening items ({ending.reason}): repeat the same command to continue "

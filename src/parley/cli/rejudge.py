@@ -112,8 +112,5 @@ def command(
     if not yes:
         refuse_unwanted(prepared)
     return play_and_print(
-        partial(player.play_new_run, prepared, place),
-        as_json=as_json,
-        form=form,
-        quiet=prepared.attended,
+        partial(player.play_new_run, prepared, place), prepared, place, as_json=as_json, form=form
     )

@@ -25,7 +25,7 @@ from parley.config.prepare import prepare_resume
 from parley.options import from_flags
 from parley.providers._env_file import find_env_faults
 from parley.runs import player
-from parley.store import find_run, read_run
+from parley.store import find_run, open_store, read_run
 
 
 @click.command()
@@ -82,7 +82,8 @@ def command(
             )
     return play_and_print(
         partial(player.resume_run, prepared, ref),
+        prepared,
+        open_store(ref.store),
         as_json=as_json,
         form=form,
-        quiet=prepared.attended,
     )

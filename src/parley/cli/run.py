@@ -175,8 +175,9 @@ def command(
         return print_forecast(prepared, as_json, form)
     if not yes:
         refuse_unwanted(prepared)
-    play = partial(start_run, prepared, open_store(experiment.store), fresh=fresh)
-    code = play_and_print(play, as_json=as_json, form=form, quiet=prepared.attended)
+    store = open_store(experiment.store)
+    play = partial(start_run, prepared, store, fresh=fresh)
+    code = play_and_print(play, prepared, store, as_json=as_json, form=form)
     if code == 0 and not as_json and sys.stdout.isatty() and sys.stderr.isatty():
         for line in list_next_steps(experiment.store):
             say(line)
@@ -231,7 +232,7 @@ def refuse_unwanted(prepared: Prepared) -> None:
     """Ask for confirmation before paid calls: only at a terminal, and only if no budget is set."""
     config, prices = prepared.config, prepared.prices
     bounded = config.budget_usd is not None or config.max_calls is not None
-    if bounded or prepared.attended or not (sys.stdin.isatty() and sys.stderr.isatty()):
+    if bounded or prepared.terminal_taken or not (sys.stdin.isatty() and sys.stderr.isatty()):
         return
     if not any(
         is_billed(options, prices.of(alias)) for alias, options in config.live_models.items()

@@ -6,8 +6,7 @@ import click
 
 from parley.cli.progress_line import say
 from parley.cli.shared_options import in_store
-from parley.config.extras import find_extra
-from parley.errors import UsageError
+from parley.config.extras import require_extra
 from parley.store import open_store
 
 PORT = 8642
@@ -35,7 +34,7 @@ def command(store: str | None, port: int, bind: str) -> None:
 
     Set PARLEY_VIEW_TOKEN to choose the token; otherwise each start makes a new one.
     """
-    need_web()
+    require_extra("web", "parley view")
     import asyncio
 
     from parley.web.app import make_app, make_site
@@ -47,13 +46,3 @@ def command(store: str | None, port: int, bind: str) -> None:
     server = make_server(make_app(site, address.safety))
     say(f"{place.check().location} is shown at {address.link()} (Ctrl-C stops the server)")
     asyncio.run(server.serve(sockets=[address.socket]))
-
-
-def need_web() -> None:
-    """Refuse to go on without the extra `web`."""
-    extra = find_extra("web")
-    if extra.missing:
-        raise UsageError(
-            f"the web pages need the extra `web` (missing: {', '.join(extra.missing)}): "
-            f"{extra.install}"
-        )

@@ -5,6 +5,8 @@ from __future__ import annotations
 from importlib.util import find_spec
 from typing import NamedTuple
 
+from parley.errors import UsageError
+
 
 class Extra(NamedTuple):
     """An extra: `pip install 'parley-eval[NAME]'`."""
@@ -37,6 +39,16 @@ EXTRAS = (
 
 def find_extra(name: str) -> Extra:
     return next(extra for extra in EXTRAS if extra.name == name)
+
+
+def require_extra(name: str, what: str) -> None:
+    """Refuse to go on without an extra that `what` needs."""
+    extra = find_extra(name)
+    if extra.missing:
+        raise UsageError(
+            f"{what} needs the extra `{name}` (missing: {', '.join(extra.missing)}): "
+            f"{extra.install}"
+        )
 
 
 def missing_extras() -> list[str]:

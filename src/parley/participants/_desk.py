@@ -48,13 +48,18 @@ class OpenQuestion:
             return None
         return self.deadline - (time.monotonic() - self.asked)
 
-    def give(self, reply: str) -> bool:
-        """Answer the question; false if it is no longer open."""
-        if self.fate != "open" or self.answer.done():
+    async def give(self, reply: str) -> bool:
+        """Answer the question, and wait until the answer is on record; false if it is not used."""
+        if self.fate != "open":
             return False
         self.fate = "saving"
         self.answer.set_result(reply)
-        return True
+        await self.settled.wait()
+        return self.is_recorded
+
+    @property
+    def is_recorded(self) -> bool:
+        return self.fate == "recorded"
 
     def expire(self) -> None:
         """End the question without an answer: the rule sees an empty reply."""

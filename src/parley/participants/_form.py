@@ -18,7 +18,6 @@ import orjson
 from parley.rules.pool import View
 from parley.rules.readers import Amount, Choice, Code, Reader, Text, Word
 from parley.tasks._common.answers import ExactAnswer, LetterChoice
-from parley.tasks.os_tasks.rule import Action, ActionReader
 
 FieldKind = Literal["number", "choice", "line", "text", "code"]
 Entries = Mapping[str, str]  # what a person entered, by field name
@@ -75,7 +74,7 @@ REASON = AnswerField("reason", "Reason", "text", required=False)
 def make_form(reader: Reader[Any], free: bool = False) -> AnswerForm:
     """The form for the reply that a reader expects; a single text if the reply is `free`."""
     if free or isinstance(reader, Text):
-        return make_text_form()
+        return make_text_form("text")
     if isinstance(reader, Word):
         field = AnswerField("answer", "Your word", "line", longest=reader.longest)
         return AnswerForm((field,), lambda given: given.get("answer", "").strip())
@@ -89,7 +88,10 @@ def make_form(reader: Reader[Any], free: bool = False) -> AnswerForm:
     if isinstance(reader, LetterChoice):
         pairs = zip(reader.letters, reader.choices, strict=True)
         field = AnswerField(
-            "answer", "Your answer", "choice", options=tuple((a, f"{a}. {text}") for a, text in pairs)
+            "answer",
+            "Your answer",
+            "choice",
+            options=tuple((a, f"{a}. {text}") for a, text in pairs),
         )
         return AnswerForm((field,), lambda given: reader.write(given.get("answer", "")))
     if isinstance(reader, ExactAnswer):
@@ -98,17 +100,15 @@ def make_form(reader: Reader[Any], free: bool = False) -> AnswerForm:
             fields,
             lambda given: reader.write(given.get("answer", "").strip(), given.get("reason", "")),
         )
-    if isinstance(reader, ActionReader):
-        return make_action_form(reader)
     schema = reader.schema
     if schema is not None and schema.get("type") == "object":
         return make_object_form(schema)
-    return make_text_form()
+    return make_text_form("code")  # a format of the task's own
 
 
-def make_text_form() -> AnswerForm:
+def make_text_form(kind: FieldKind) -> AnswerForm:
     """One text, in the format that the question describes."""
-    field = AnswerField("answer", "Your answer", "text")
+    field = AnswerField("answer", "Your answer", kind)
     return AnswerForm((field,), lambda given: given.get("answer", "").strip(), replaces_hint=False)
 
 
@@ -124,7 +124,9 @@ def make_amount_form(reader: Amount) -> AnswerForm:
     )
     return AnswerForm(
         (number, REASON),
-        lambda given: reader.write(parse_number(given.get(reader.name, "")), reason_in(given)),
+        lambda given: reader.write(
+            parse_entered_number(given.get(reader.name, "")), reason_in(given)
+        ),
     )
 
 
@@ -135,32 +137,6 @@ def make_choice_form(reader: Choice) -> AnswerForm:
     return AnswerForm(
         (choice, REASON), lambda given: reader.write(given.get(name, ""), reason_in(given))
     )
-
-
-def make_action_form(reader: ActionReader) -> AnswerForm:
-    """Thoughts, one of three actions, and its text."""
-    actions = ("bash", "run a script"), ("answer", "give an answer"), ("finish", "finish")
-    fields = (
-        AnswerField("think", "Thoughts", "text", required=False),
-        AnswerField("act", "Action", "choice", options=actions),
-        AnswerField(
-            "text", "Script or answer", "code", "Leave this empty to finish.", required=False
-        ),
-    )
-
-    def write(given: Entries) -> str:
-        text, thoughts = given.get("text", ""), given.get("think", "").strip()
-        match given.get("act", ""):
-            case "bash":
-                return reader.write(Action("bash", text), thoughts)
-            case "answer":
-                return reader.write(Action("answer", text.strip()), thoughts)
-            case "finish":
-                return reader.write(Action("finish"), thoughts)
-            case _:
-                return text
-
-    return AnswerForm(fields, write)
 
 
 def make_object_form(schema: Mapping[str, Any]) -> AnswerForm:
@@ -218,9 +194,7 @@ def make_schema_field(path: tuple[str, ...], schema: Mapping[str, Any]) -> Answe
         case "string":
             least = schema.get("minLength", 0) > 0
             most = schema.get("maxLength")
-            return AnswerField(
-                name, label, "text", help, required=least, longest=most, group=group
-            )
+            return AnswerField(name, label, "text", help, required=least, longest=most, group=group)
         case _:
             return AnswerField(name, label, "code", f"{help} Enter JSON.".strip(), group=group)
 
@@ -239,7 +213,7 @@ def parse_entry(text: str, schema: Mapping[str, Any]) -> Any:
             return each
     match schema.get("type", "string"):
         case "integer" | "number":
-            return parse_number(text)
+            return parse_entered_number(text)
         case "array" if is_plain_list(schema):
             lines = [line.strip() for line in text.splitlines() if line.strip()]
             return [parse_entry(line, schema.get("items", {})) for line in lines]
@@ -252,7 +226,7 @@ def parse_entry(text: str, schema: Mapping[str, Any]) -> Any:
                 return text
 
 
-def parse_number(text: str) -> float | str:
+def parse_entered_number(text: str) -> float | str:
     """A number that JSON can hold; other text stays as it is."""
     text = text.strip()
     try:

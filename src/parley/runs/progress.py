@@ -54,6 +54,7 @@ class Progress:
     notices: list[str] = field(default_factory=list)
     # by alias, or for the sandbox: when the calls in progress began
     waiting: dict[str, dict[int, float]] = field(default_factory=dict)
+    people: dict[str, str] = field(default_factory=dict)  # by alias: the link of a person
     on_event: Callable[[ProgressEvent], None] | None = None
     # what the callback raised: it is not called again, the run stops, and its caller raises this
     failure: Exception | None = None

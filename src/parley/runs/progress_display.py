@@ -51,7 +51,10 @@ def print_notices(progress: Progress, say: Say) -> None:
 
 
 def describe_wait(progress: Progress) -> str:
-    """The model with the slowest call, if it takes long."""
+    """The person who is asked, or the model with the slowest call, if it takes long."""
+    for alias, link in progress.people.items():
+        if progress.waiting.get(alias):
+            return f"waiting for {alias} at {link}"
     slowest = progress.slowest()
     return f"waiting {slowest[1]:.0f} s for {slowest[0]}" if slowest and slowest[1] > LONG else ""
 

@@ -85,9 +85,7 @@ class StandIn:
         )
         # A bot costs nothing and plays itself.
         self._bot = (
-            make_bot(alias, options, task)
-            if is_free(options) and family != "human"
-            else None
+            make_bot(alias, options, task) if is_free(options) and family != "human" else None
         )
         self._stand_in = (
             make_bot(alias, {"model": f"bot/{task.stand_in}"}, task) if task.stand_in else None

@@ -7,7 +7,8 @@ import ipaddress
 import os
 import secrets
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import uvicorn
@@ -33,7 +34,8 @@ class Address:
     @property
     def url(self) -> str:
         """What a user opens, without a token."""
-        return f"http://{name_host(self.host)}:{self.port}"
+        everywhere = ipaddress.ip_address(self.host).is_unspecified
+        return f"http://{name_host(socket.gethostname() if everywhere else self.host)}:{self.port}"
 
     def link(self, path: str = "/") -> str:
         """What a user opens, with the token if one is needed."""
@@ -102,16 +104,26 @@ def name_host(host: str) -> str:
 class PageServer(uvicorn.Server):
     """A server that ends its streams when it stops, so that it need not wait for their readers."""
 
-    def __init__(self, config: uvicorn.Config, on_stop: Callable[[], None]) -> None:
+    def __init__(
+        self, config: uvicorn.Config, on_stop: Callable[[], None], takes_signals: bool
+    ) -> None:
         super().__init__(config)
-        self._on_stop = on_stop
+        self._on_stop, self._takes_signals = on_stop, takes_signals
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        if not self._takes_signals:
+            yield
+            return
+        with super().capture_signals():
+            yield
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._on_stop()
         await super().shutdown(sockets)
 
 
-def make_server(app: Starlette) -> PageServer:
+def make_server(app: Starlette, takes_signals: bool = True) -> PageServer:
     """A server that says nothing by itself; `await server.serve(sockets=[address.socket])`."""
     config = uvicorn.Config(
         app,
@@ -123,4 +135,4 @@ def make_server(app: Starlette) -> PageServer:
         timeout_graceful_shutdown=GRACE_SECONDS,
         h11_max_incomplete_event_size=65_536,
     )
-    return PageServer(config, app.state.site.live.close)
+    return PageServer(config, app.state.site.live.close, takes_signals)

@@ -69,3 +69,54 @@
   document.addEventListener("visibilitychange", () => { if (document.hidden) close(); else open(); });
   open();
 })();
+
+// Playing: the next question appears by itself, and the clock runs.
+{
+  let page = document.querySelector("[data-play]");
+  let began = performance.now();
+  const number = (part) => part.querySelector("input[name=question]")?.value;
+  const tick = () => {
+    const clock = document.querySelector("[data-left]");
+    if (!clock) return;
+    const left = Math.max(0, Math.ceil(clock.dataset.left - (performance.now() - began) / 1000));
+    const seconds = String(left % 60).padStart(2, "0");
+    clock.textContent = `${Math.floor(left / 60)}:${seconds}`;
+  };
+  const say = (text) => {
+    const line = page.querySelector("[data-line]");
+    if (line) line.textContent = text;
+  };
+  const renew = async () => {
+    const answer = await fetch(location.pathname, { cache: "no-store" });
+    if (!answer.ok) return say("This link no longer works. Ask for a new one.");
+    const other = new DOMParser().parseFromString(await answer.text(), "text/html");
+    const next = other.querySelector("[data-play]");
+    page.dataset.version = next.dataset.version;
+    // what is being written stays
+    if (number(next) && number(next) === number(page)) return;
+    document.title = other.title;
+    page.replaceWith(document.adoptNode(next));
+    page = next;
+    began = performance.now();
+    tick();
+    page.querySelector("h1").focus();
+  };
+  if (page && !("ended" in page.dataset)) {
+    const news = new EventSource(page.dataset.play);
+    const kept = page.querySelector("[data-line]").textContent;
+    news.onopen = () => say(kept);
+    news.onmessage = async (event) => {
+      if (event.data === page.dataset.version) return;
+      try {
+        await renew();
+      } catch {
+        say("The connection was lost. Trying again.");
+      }
+      if ("ended" in page.dataset) news.close();
+    };
+    news.onerror = () =>
+      say("The server does not answer. Trying again. If the run was stopped, you need a new link.");
+    tick();
+    setInterval(tick, 500);
+  }
+}

@@ -1,0 +1,333 @@
+"""People play through the page: forms, double and late answers, updates, and whole runs."""
+
+import asyncio
+import re
+from contextlib import asynccontextmanager
+
+import aiohttp
+import pytest
+
+import parley
+from parley import Amount, Seat
+from parley.config.extras import Extra
+from parley.errors import Halted, UsageError
+from parley.match.protocol import UNLIMITED, Call
+from parley.participants._desk import Desk
+from parley.participants.human import WebOptions, WebPerson
+from parley.rules.pool import Turn, View
+from parley.store import open_store
+from parley.web.people import serve_desk
+from parley.web.play_page import MOST_STREAMS
+
+SEAT = Seat("players", 2)
+COINS = Amount("coins", 0, 10)
+
+
+def view_of(text="How many?", round=1, attempt=0):
+    turns = [Turn("user", f"{text}\n\n{COINS.hint}")]
+    return View(SEAT, round, attempt, turns, b"", COINS, None)
+
+
+class Visitor:
+    """One person in a browser, without the browser."""
+
+    def __init__(self, session, url, chair):
+        self.session, self.url, self.chair = session, url, chair
+        self.link = f"{url}/play/{chair.secret}"
+
+    async def look(self, link=None):
+        async with self.session.get(link or self.link) as answer:
+            return answer.status, await answer.text()
+
+    async def send(self, question, **entries):
+        form = {"question": question} | {f"f.{name}": text for name, text in entries.items()}
+        async with self.session.post(self.link, data=form, allow_redirects=False) as answer:
+            return answer.status, await answer.text()
+
+
+@asynccontextmanager
+async def seated(tmp_path, deadline=None):
+    """A person at the desk, and the visitor of their page."""
+    desk = Desk(["secret-alias"])
+    person = WebPerson(WebOptions(deadline))
+    desk.seat("secret-alias", person)
+    async with (
+        aiohttp.ClientSession() as session,
+        serve_desk(desk, open_store(tmp_path)) as url,
+    ):
+        yield desk, person, Visitor(session, url, person.chair)
+        person.chair.seen = None  # nobody waits for the end
+
+
+def run(scene):
+    return asyncio.run(scene())
+
+
+async def asked(person, view, call=UNLIMITED):
+    """A question that waits for its answer."""
+    task = asyncio.create_task(person.reply(view, call))
+    assert await person.chair.wait_for_change(60)
+    return task
+
+
+def test_the_page_shows_the_view_and_nothing_else(tmp_path):
+    hostile = "</style><script>alert(1)</script>\u202egnp.exe <svg onload=alert(1)> " + "x" * 9000
+
+    async def scene():
+        async with seated(tmp_path) as (_, person, visitor):
+            _, before = await visitor.look()
+            assert "The first match has not begun yet." in before
+            question = await asked(person, view_of(hostile))
+            status, text = await visitor.look()
+            question.cancel()
+            return status, text
+
+    status, text = run(scene)
+    assert status == 200
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;&lt;U+202E&gt;gnp.exe" in text
+    assert "<script>alert" not in text
+    assert "<svg" not in text
+    assert "secret-alias" not in text
+    assert "You are <bdi>Player 2</bdi>" in text
+    assert "Answer with one JSON object" not in text
+    assert re.search(r'<input id="f1" name="f.coins" type="number"[^>]* min="0" max="10"', text)
+
+
+def test_a_guessed_link_is_not_found(tmp_path):
+    async def scene():
+        async with seated(tmp_path) as (_, _, visitor):
+            pages = [f"/play/{'x' * 32}", f"/play/{visitor.chair.secret}x", "/play/%C3%A9", "/x"]
+            pages += [f"/play/{'x' * 32}/events", "/"]
+            return [await visitor.look(visitor.url + page) for page in pages]
+
+    answers = run(scene)
+    assert {status for status, _ in answers} == {404}
+    assert len({text for _, text in answers}) == 1
+
+
+def test_an_answer_is_on_record_before_the_page_says_so(tmp_path):
+    async def scene():
+        async with seated(tmp_path) as (desk, person, visitor):
+            asking = await asked(person, view_of())
+            posting = asyncio.create_task(visitor.send(1, coins="5", reason="half"))
+            reply = await asking
+            _, meanwhile = await visitor.look()
+            assert not posting.done()
+            desk.confirm("secret-alias", (SEAT, 1, 0))
+            status, _ = await posting
+            return reply.content, meanwhile, status, await visitor.look()
+
+    reply, meanwhile, status, (_, after) = run(scene)
+    assert reply == '{"reason":"half","coins":5}'
+    assert "is recorded" not in meanwhile
+    assert status == 303
+    assert "Your answer is recorded." in after
+    assert "<bdi>Reason: half\nCoins: 5</bdi>" in after
+
+
+def test_double_stale_blank_and_unknown_answers_have_plain_pages(tmp_path):
+    async def scene():
+        async with seated(tmp_path) as (desk, person, visitor):
+            asking = await asked(person, view_of())
+            blank = await visitor.send(1, coins=" ", reason="")
+            first = asyncio.create_task(visitor.send(1, coins="5"))
+            await asking
+            double = await visitor.send(1, coins="6")
+            desk.confirm("secret-alias", (SEAT, 1, 0))
+            await first
+            asking = await asked(person, view_of("And now?", round=2))
+            stale = await visitor.send(1, coins="7 & more")
+            unknown = [await visitor.send(n, coins="8") for n in ("9", "x", "", "٣")]
+            open_still = person.chair.question.fate
+            asking.cancel()
+            return blank, double, stale, unknown, open_still
+
+    blank, double, stale, unknown, open_still = run(scene)
+    assert blank[0] == 422
+    assert "The form is empty" in blank[1]
+    assert double[0] == stale[0] == 409
+    assert "You have already answered this question" in double[1]
+    assert "You have already answered this question" in stale[1]
+    assert "7 &amp; more" in stale[1]  # what was written is not lost
+    assert {status for status, _ in unknown} == {409}
+    assert open_still == "open"
+
+
+def test_a_second_try_says_that_the_answer_could_not_be_used(tmp_path):
+    async def scene():
+        async with seated(tmp_path) as (desk, person, visitor):
+            asking = await asked(person, view_of())
+            posting = asyncio.create_task(visitor.send(1, coins="25"))
+            reply = await asking
+            desk.confirm("secret-alias", (SEAT, 1, 0))
+            await posting
+            again = await asked(person, view_of("coins must be from 0 to 10", attempt=1))
+            _, text = await visitor.look()
+            again.cancel()
+            return reply.content, text
+
+    reply, text = run(scene)
+    assert reply == '{"reason":"","coins":25}'  # the reader of the rule refuses it
+    assert "Your answer could not be used." in text
+    assert "coins must be from 0 to 10" in text
+
+
+def test_when_the_time_runs_out_an_empty_answer_is_recorded_and_the_page_says_so(tmp_path):
+    async def scene():
+        async with seated(tmp_path, deadline=0.01) as (desk, person, visitor):
+            reply = await (await asked(person, view_of()))
+            late = await visitor.send(1, coins="5")
+            desk.confirm("secret-alias", (SEAT, 1, 0))
+            return reply.content, late, await visitor.send(1, coins="5"), await visitor.look()
+
+    reply, late, later, (_, page) = run(scene)
+    assert reply == ""
+    assert late[0] == later[0] == 409
+    assert "The time for this question has run out" in late[1]
+    assert "The time for this question has run out" in later[1]
+    assert "an empty answer was recorded" in page
+
+
+def test_the_clock_shows_the_time_that_is_left(tmp_path):
+    async def scene():
+        async with seated(tmp_path, deadline=90) as (_, person, visitor):
+            asking = await asked(person, view_of())
+            _, text = await visitor.look()
+            asking.cancel()
+            return text
+
+    left = re.search(r'role="timer" data-left="([\d.]+)"', run(scene))
+    assert 80 < float(left[1]) <= 90
+
+
+def test_a_run_that_stops_takes_its_question_back(tmp_path):
+    class Stopping(Call):
+        stopping = False
+
+        def check_running(self):
+            if self.stopping:
+                raise Halted("interrupted")
+
+    async def scene():
+        async with seated(tmp_path) as (desk, person, visitor):
+            call = Stopping()
+            asking = await asked(person, view_of(), call)
+            call.stopping = True
+            with pytest.raises(Halted):
+                await asking
+            late = await visitor.send(1, coins="5")
+            desk.end("stopped")
+            return late, await visitor.look()
+
+    (status, late), (_, page) = run(scene)
+    assert status == 409
+    assert "The run stopped before your answer was recorded" in late
+    assert "The run has stopped" in page
+
+
+def test_open_pages_hear_of_changes_until_the_end(tmp_path):
+    async def scene():
+        async with seated(tmp_path) as (desk, person, visitor):
+            async with visitor.session.get(f"{visitor.link}/events") as stream:
+                assert stream.content_type == "text/event-stream"
+                heard = [await stream.content.readuntil(b"\n\n")]
+                asking = await asked(person, view_of())
+                heard.append(await stream.content.readuntil(b"\n\n"))
+                asking.cancel()
+                desk.end("done")
+                rest = await stream.content.read()
+            return heard, rest
+
+    heard, rest = run(scene)
+    assert heard == [b"retry: 1000\ndata: 0\n\n", b"data: 1\n\n"]
+    assert rest.startswith(b"data: ")
+
+
+def test_streams_are_bounded(tmp_path):
+    async def scene():
+        async with seated(tmp_path) as (_, _, visitor):
+            visitor.chair.streams = MOST_STREAMS
+            return await visitor.look(f"{visitor.link}/events")
+
+    assert run(scene)[0] == 429
+
+
+# Whole runs
+
+
+async def play_to_the_end(link, coins, log):
+    """Answer every question with these coins, until thanks are said."""
+    async with aiohttp.ClientSession() as session:
+        while True:
+            async with session.get(link) as answer:
+                text = await answer.text()
+            if "Thank you" in text:
+                log.append(text)
+                return
+            number = re.search(r'name="question" value="(\d+)"', text)
+            if number is None:
+                await asyncio.sleep(0.01)
+                continue
+            log.append(text)
+            form = {"question": number[1], "f.coins": coins}
+            async with session.post(link, data=form) as answer:
+                assert answer.status == 200
+
+
+async def find_links(capsys, aliases):
+    """The links that are printed when a run begins."""
+    said = ""
+    while True:
+        said += capsys.readouterr().err
+        found = dict(re.findall(r"(\w+) plays in the browser at (\S+)", said))
+        if found.keys() == set(aliases):
+            return found
+        await asyncio.sleep(0.01)
+
+
+def test_two_people_play_two_matches_from_python(tmp_path, capsys):
+    logs = {"ann": [], "bob": []}
+
+    async def scene():
+        playing = asyncio.create_task(
+            parley.run_async(
+                "public_goods",
+                {"ann": "human/web", "bob": "human/web", "c": "bot/free-rider"},
+                repeats=2,
+                rounds=2,
+                store=tmp_path,
+            )
+        )
+        links = await find_links(capsys, logs)
+        await asyncio.gather(
+            play_to_the_end(links["ann"], "4", logs["ann"]),
+            play_to_the_end(links["bob"], "12", logs["bob"]),  # refused, then asked again
+        )
+        return await playing
+
+    result = run(scene)
+    assert result.data["run"]["state"] == "done"
+    assert len(logs["ann"]) == 2 * 2 + 1
+    assert len(logs["bob"]) == 3 * 2 * 2 + 1  # three attempts in each round
+    assert "Match 1 has ended. Match 2 begins." in logs["ann"][2]
+    assert "Match 2 of 2" in logs["ann"][2]
+    assert "Your answer could not be used." in logs["bob"][1]
+    (found,) = result.data["violations"]
+    assert (found["alias"], found["kind"]) == ("bob", "out_of_bounds")
+    for text in (text for log in logs.values() for text in log):
+        assert not re.search(r"\b(ann|bob|free-rider|human|bot)\b", text)
+    assert "Thank you for playing" in logs["ann"][-1]
+
+
+def test_without_the_extra_nothing_is_written(tmp_path, monkeypatch):
+    monkeypatch.setattr(Extra, "missing", property(lambda extra: ["starlette"]))
+    with pytest.raises(UsageError, match=r"human/web needs the extra `web` .* pip install"):
+        parley.run("public_goods", {"me": "human/web", "b": "bot/random"}, store=tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_bad_port_is_refused_before_anything_is_written(tmp_path, monkeypatch):
+    monkeypatch.setenv("PARLEY_PLAY_PORT", "many")
+    with pytest.raises(UsageError, match="a port from 0 to 65535"):
+        parley.run("public_goods", {"me": "human/web", "b": "bot/random"}, store=tmp_path)
+    assert not list(tmp_path.iterdir())
