@@ -213,7 +213,7 @@ def with_browser(play: Play, prepared: Prepared, store: Store) -> Play:
     printed on stderr."""
     if not prepared.people_in_browser:
         return play
-    from parley.web.people import with_people  # late: it needs an extra
+    from parley.web.play_server import with_people  # late: it needs an extra
 
     return with_people(play, prepared, store, print_notice)
 

@@ -16,7 +16,7 @@ from parley.participants._desk import Desk
 from parley.participants.human import WebOptions, WebPerson
 from parley.rules.pool import Turn, View
 from parley.store import open_store
-from parley.web.people import serve_desk
+from parley.web.play_server import serve_desk
 from parley.web.play_page import MOST_STREAMS
 
 SEAT = Seat("players", 2)

@@ -39,7 +39,7 @@ def play_and_print(
 ) -> int:
     """Play, print the result and return the exit code; print why a run stopped once, at the end."""
     if prepared.people_in_browser:
-        from parley.web.people import with_people
+        from parley.web.play_server import with_people
 
         play = with_people(play, prepared, store, say)
     ending = run_sync(play_attended(play, quiet=prepared.terminal_taken))
