@@ -16,8 +16,8 @@ from parley.participants._desk import Desk
 from parley.participants.human import WebOptions, WebPerson
 from parley.rules.pool import Turn, View
 from parley.store import open_store
-from parley.web.play_server import serve_desk
 from parley.web.play_page import MOST_STREAMS
+from parley.web.play_server import serve_desk
 
 SEAT = Seat("players", 2)
 COINS = Amount("coins", 0, 10)
