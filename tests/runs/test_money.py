@@ -43,7 +43,7 @@ from parley.runs.progress import Progress, StopSignal
 from parley.runs.request_estimates import RequestEstimator
 from parley.runs.seats import LimitedParticipant
 from parley.runs.stand_ins import CACHE, estimate_text_tokens
-from parley.store import find_run, read_run
+from parley.store import EndpointRecord, find_run, read_run
 from parley.tasks.public_goods import PublicGoods
 from parley.testing.server import Server, reset, sent, silence
 from tests import games, wire
@@ -439,6 +439,19 @@ def test_what_was_lost_before_is_counted_on_when_a_run_goes_on(here, monkeypatch
         whole = parley.resume(partial.path)
         assert whole.state == "done"
         assert [row["lost"] for row in whole.data["cost"] if row["alias"] == "a"] == [2]
+
+
+def test_refused_requests_are_on_record_and_counted_on_when_a_run_goes_on(here, monkeypatch):
+    monkeypatch.setattr(endpoint_health, "FIRST_PAUSE", 0.001)
+    busy, broke = sent(b"later", 429), sent({"error": {"message": "no credit"}}, 402)
+    with wire.served(busy, broke, busy, answering()) as server:
+        players = {"a": model(server), "b": "bot/random"}
+        partial = parley.run("public_goods", players, repeats=1, seed=1, store="runs")
+        with read_run(partial.ref) as reader:
+            assert reader.endpoint_health() == {"a": EndpointRecord(refused=2)}
+        parley.resume(partial.path)
+        with read_run(partial.ref) as reader:
+            assert reader.endpoint_health() == {"a": EndpointRecord(refused=3)}
 
 
 def test_counts_as_wild_as_older_files_hold_them_are_summed(here):

@@ -53,6 +53,7 @@ class LimitedCall(Call):
 
     def refused(self, fault: str) -> None:
         self._open = False
+        self._by.refused += 1
         if self._reserved is not None:
             self._reserved.refused(fault)
 
@@ -93,6 +94,7 @@ class LimitedParticipant:
         self.rate, self.sent, self.waiting_for_endpoint = RateLimiter(limits), 0, 0
         # requests without a reply that may have been billed, by role
         self.lost: Counter[str] = Counter()
+        self.refused = 0  # requests that the endpoint rejected
         self._called = 0
         # Participants that report each request are counted and rate-limited there, others here,
         # once per call.

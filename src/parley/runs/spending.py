@@ -10,7 +10,7 @@ from parley.runs.budget import Budget
 from parley.runs.progress import Progress
 from parley.runs.run_outcome import describe_uncounted
 from parley.runs.seats import LimitedParticipant
-from parley.store import Journal, RunReader, read_run
+from parley.store import EndpointRecord, Journal, RunReader, read_run
 
 
 class SpendingRecorder:
@@ -23,11 +23,14 @@ class SpendingRecorder:
         self._before, self._recorded = reader.spent_at_most()[0], reader.count_replies()
         self._noted = False
         self._lost = self._kept = reader.unanswered()
+        self._health = reader.endpoint_health()  # of earlier sessions
+        self._saved_health = self._health
 
     async def save(self, participants: Mapping[str, LimitedParticipant]) -> None:
         """Save the counts so far, so that little is lost if the process is killed. With a budget,
         the budget itself saves calls before they are sent."""
         await self._save_unanswered(participants)
+        await self._save_health(participants)
         if self._budget is None:
             await self._save_sent_calls(participants)
 
@@ -42,6 +45,7 @@ class SpendingRecorder:
     async def save_final(self, participants: Mapping[str, LimitedParticipant]) -> None:
         """Save the counts at the end of a session."""
         await self._save_unanswered(participants)
+        await self._save_health(participants)
         await (
             self._save_sent_calls(participants)
             if self._budget is None
@@ -65,6 +69,18 @@ class SpendingRecorder:
         if found != self._kept:
             await self._journal.set_unanswered(found)
             self._kept = found
+
+    async def _save_health(self, participants: Mapping[str, LimitedParticipant]) -> None:
+        """Save how endpoints answer, for pages that follow the run."""
+        found = dict(self._health)
+        for alias, each in participants.items():
+            before = self._health.get(alias, EndpointRecord())
+            now = EndpointRecord(before.refused + each.refused, each.waiting_for_endpoint)
+            if any(now) or any(before):
+                found[alias] = now
+        if found != self._saved_health:
+            await self._journal.set_endpoint_health(found)
+            self._saved_health = found
 
     async def save_prices(self, prepared: Prepared) -> None:
         """Save the prices that were used, so that later price changes do not change the cost."""

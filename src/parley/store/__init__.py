@@ -230,6 +230,13 @@ class RecentCall(NamedTuple):
     match_ended: float | None  # when its match ended; None if it has not
 
 
+class EndpointRecord(NamedTuple):
+    """How the endpoint of a model answers, as last recorded."""
+
+    refused: int = 0  # requests that it rejected, for example by HTTP 429
+    waiting: int = 0  # calls that wait because it is down
+
+
 class StageUsage(NamedTuple):
     """Calls and tokens in one stage and arm of the plan `evolve`."""
 
@@ -382,6 +389,9 @@ class RunReader(Protocol):
         """Requests that broke off after they were sent, by alias and role: they may have been
         billed without a reply on record."""
 
+    def endpoint_health(self) -> dict[str, EndpointRecord]:
+        """How endpoints answer, by alias; those without any trouble may be missing."""
+
     def part_results(self) -> list[StoredPart]:
         """The stored results of analyses."""
 
@@ -422,6 +432,9 @@ class Journal(Protocol):
 
     async def set_unanswered(self, requests: Mapping[str, Mapping[str, int]]) -> None:
         """Store how many requests may have been billed without a reply, by alias and role."""
+
+    async def set_endpoint_health(self, health: Mapping[str, EndpointRecord]) -> None:
+        """Store how endpoints answer, by alias."""
 
     async def set_prices(self, prices: Sequence[Mapping[str, Any]]) -> None:
         """Store the prices of the run."""

@@ -13,7 +13,7 @@ from parley.money import format_usd
 from parley.results.match_list import ListedSeat, by_share
 from parley.results.scores import choose_ranking_metric, group_attempts, parse_metric
 from parley.rules.task import Metric
-from parley.store import ENDED, MatchRow, RecentCall, RunInfo, RunReader
+from parley.store import ENDED, EndpointRecord, MatchRow, RecentCall, RunInfo, RunReader
 from parley.tables import plural
 
 RECENT = 400  # calls that pace and latency are taken from
@@ -53,7 +53,9 @@ class EndpointLine:
     roles: str
     latency: str
     pace: str
+    refused: int  # requests that the endpoint rejected
     lost: int  # requests that broke off without a reply
+    waiting: int  # calls that wait because the endpoint is down
     limits: str  # as the user set them
 
 
@@ -161,7 +163,7 @@ def list_endpoints(
     reader: RunReader, calls: Sequence[RecentCall], now: float
 ) -> tuple[EndpointLine, ...]:
     """The models that are called, with their latency and pace."""
-    config, lost = reader.info.config, reader.unanswered()
+    config, lost, health = reader.info.config, reader.unanswered(), reader.endpoint_health()
     by_alias: dict[str, list[RecentCall]] = {}
     for call in calls:
         by_alias.setdefault(call.alias, []).append(call)
@@ -178,7 +180,9 @@ def list_endpoints(
                 ", ".join(role.replace("_", " ") for role in roles),
                 describe_latency(waits),
                 describe_pace(own, calls, now) if reader.info.state == "running" else "",
+                health.get(alias, EndpointRecord()).refused,
                 sum(lost.get(alias, {}).values()),
+                health.get(alias, EndpointRecord()).waiting,
                 describe_limits(options),
             )
         )

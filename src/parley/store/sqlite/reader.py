@@ -26,6 +26,7 @@ from parley.rules.pool import Example, Seat, text_of
 from parley.store import (
     BlockScores,
     DigestFault,
+    EndpointRecord,
     MatchRow,
     NoteRow,
     RecentCall,
@@ -48,6 +49,7 @@ from parley.store.sqlite.owner import Owner, seems_alive
 from parley.store.sqlite.rows import FIELDS, call_from
 from parley.store.sqlite.schema import (
     DERIVED,
+    HEALTH,
     LISTED,
     NOTES_WITH_KINDS,
     copy_migrated,
@@ -162,10 +164,10 @@ class SqliteReader:
         self._steps, self._most_steps = 0, STEPS + STEPS_PER_BYTE * path.stat().st_size
         try:
             self._version = version_of(self._connection, str(path))
-            is_listed = self._version >= LISTED
+            is_listed, self._has_health = self._version >= LISTED, self._version >= HEALTH
             if needs_copy(self._version):
                 self._connection = copy_migrated(self._connection, self._version)
-                is_listed = True
+                is_listed = self._has_health = True
             if stranger := find_stranger(self._connection):
                 self._connection.close()
                 raise StoreError(
@@ -784,6 +786,16 @@ class SqliteReader:
             self._row("SELECT lost FROM runs")[0] or "{}", dict[str, dict[str, int]], "lost"
         )
         return found
+
+    def endpoint_health(self) -> dict[str, EndpointRecord]:
+        if not self._has_health:
+            return {}
+        kept = self._row("SELECT health FROM runs")[0] or "{}"
+        facts = self._json(kept, dict[str, dict[str, int]], "health")
+        return {
+            alias: EndpointRecord(each.get("refused", 0), each.get("waiting", 0))
+            for alias, each in facts.items()
+        }
 
     def part_results(self) -> list[StoredPart]:
         rows = self._rows(

@@ -174,6 +174,8 @@ MIGRATIONS = [
         state, item, violations, apart, tokens, began, ended, seats);
     CREATE INDEX scores_listed ON scores (metric, value, match, seat) WHERE judge = '';
     """,
+    # How the endpoints of the run answer, by alias, for pages that follow it.
+    "ALTER TABLE runs ADD COLUMN health TEXT;",
 ]
 VERSION = len(MIGRATIONS)
 NOTES_WITH_KINDS = 1 + next(
@@ -181,12 +183,13 @@ NOTES_WITH_KINDS = 1 + next(
 )
 
 LISTED = 1 + next(step for step, sql in enumerate(MIGRATIONS) if "matches_listed" in sql)
+HEALTH = 1 + next(step for step, sql in enumerate(MIGRATIONS) if "COLUMN health" in sql)
 
 
 def needs_copy(version: int) -> bool:
     """Whether an older file must be migrated to be read. The indexes for lists of matches can be
-    missing: lists are slower without them."""
-    return any(step + 1 != LISTED for step in range(version, VERSION))
+    missing: lists are slower without them. So can the health of endpoints."""
+    return any(step + 1 not in (LISTED, HEALTH) for step in range(version, VERSION))
 
 
 def version_of(connection: sqlite3.Connection, path: str) -> int:

@@ -22,7 +22,7 @@ from parley.match.record import Record, RecordedCall
 from parley.memory.experiences import Recalled
 from parley.plans import MatchSpec
 from parley.rules.pool import Message, Seat
-from parley.store import StoredPart
+from parley.store import EndpointRecord, StoredPart
 from parley.store.config import Config
 from parley.store.sqlite.digests import (
     CHAINS,
@@ -193,6 +193,10 @@ class SqliteJournal:
 
     async def set_unanswered(self, requests: Mapping[str, Mapping[str, int]]) -> None:
         await self.commit("UPDATE runs SET lost = ?", (encode_json(requests),))
+
+    async def set_endpoint_health(self, health: Mapping[str, EndpointRecord]) -> None:
+        facts = {alias: each._asdict() for alias, each in health.items()}
+        await self.commit("UPDATE runs SET health = ?", (encode_json(facts),))
 
     async def set_prices(self, prices: Sequence[Mapping[str, Any]]) -> None:
         await self.commit("UPDATE runs SET prices = ?", (encode_json(prices),))
