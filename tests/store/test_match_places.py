@@ -96,6 +96,7 @@ def remove_indexes(path, to):
         connection.execute("DROP INDEX scores_listed")
         for name in schema.DERIVED:
             connection.execute(f"ALTER TABLE matches DROP COLUMN {name}")
+        connection.execute("ALTER TABLE runs DROP COLUMN health")
         connection.execute(f"PRAGMA user_version = {schema.LISTED - 1}")
     connection.close()
     return to

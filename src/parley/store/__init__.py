@@ -16,12 +16,12 @@ from parley.memory.interactions import RecordedMatch
 from parley.plans import Marks, MatchSpec
 from parley.rules.pool import Seat
 from parley.store.config import Config, Identity
-from parley.store.match_search import FoundMatches, MatchSearch
 
 if TYPE_CHECKING:
     from parley.match.match import Outcome
     from parley.memory.feedback import PeopleVerdict, VerdictChoice
     from parley.statistics.preferences import ConversationPair, Preference
+    from parley.store.match_search import FoundMatches, MatchSearch
 
 FOLDER = "folder:"  # optional prefix of a folder store
 ENDED = ("done", "aborted")  # states of matches whose scores count

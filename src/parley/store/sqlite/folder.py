@@ -13,7 +13,6 @@ from parley.store import FOLDER, NewRun, RunInfo, RunRef, StoreFacts, Unreadable
 from parley.store.sqlite.create import create_file
 from parley.store.sqlite.filesystem import filesystem_type, is_network
 from parley.store.sqlite.reader import SUFFIX, SqliteReader, ref_of
-from parley.store.sqlite.watch import SqliteWatch
 from parley.store.sqlite.writer import SqliteJournal
 from parley.tables import shorten
 
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from parley.store import VerdictVotes
     from parley.store.sqlite.verdict_votes import SqliteVerdictVotes
     from parley.store.sqlite.votes import SqliteVotes
+    from parley.store.sqlite.watch import SqliteWatch
 
 VOTES_FILE = "annotations.sqlite"
 SHOWN = 10  # runs that an error lists
@@ -107,6 +107,8 @@ class FolderStore:
         return "/".join(filter(None, map(stamp_file, (ref.location, f"{ref.location}-wal"))))
 
     def watch(self, ref: RunRef) -> SqliteWatch:
+        from parley.store.sqlite.watch import SqliteWatch  # late: few commands need it
+
         return SqliteWatch(Path(ref.location))
 
     async def create(self, run: NewRun) -> SqliteJournal:

@@ -42,9 +42,7 @@ from parley.store import (
 )
 from parley.store.config import DEEPEST, Config, Identity, PriceFacts
 from parley.store.decoding import find_misfit, is_deeper_than
-from parley.store.match_search import FoundMatch, FoundMatches, MatchSearch
 from parley.store.sqlite.digests import find_changes
-from parley.store.sqlite.match_places import PlaceFinder
 from parley.store.sqlite.owner import Owner, seems_alive
 from parley.store.sqlite.rows import FIELDS, call_from
 from parley.store.sqlite.schema import (
@@ -62,6 +60,7 @@ from parley.tables import shorten
 
 if TYPE_CHECKING:
     from parley.memory.feedback import PeopleVerdict
+    from parley.store.match_search import FoundMatches, MatchSearch
 
 TEXT, WHOLE, NUMBER = (str,), (int,), (int, float)
 TEXT_OR_NULL, WHOLE_OR_NULL, NUMBER_OR_NULL = (
@@ -337,6 +336,9 @@ class SqliteReader:
         return map(self._match_from, rows)
 
     def find_matches(self, wanted: MatchSearch) -> FoundMatches:
+        from parley.store.match_search import FoundMatch, FoundMatches  # late: few commands search
+        from parley.store.sqlite.match_places import PlaceFinder
+
         seats = self.info.identity["seats"]
         finder = PlaceFinder(self._rows, self._derived, wanted, seats)
         found = finder.find()
