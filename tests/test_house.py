@@ -92,9 +92,11 @@ def room(name):
     return "cli" if first == "__main__" else first
 
 
-# `Result.report()` writes a page: the only imports that lead up, made when it is called.
+# `Result.report()` writes a page, and a notebook shows its first part: the only imports that lead
+# up, made when they are called.
 UPWARD = {
     ("results.result", "report.build"),
+    ("results.result", "report.notebook"),
     ("results.result", "report.page_options"),
     ("results.result", "audit.for_report"),
 }

@@ -487,8 +487,37 @@ class Result:
     def __repr__(self) -> str:
         return f"{self.head.run.id} ({self.state})\n{self.render(width=terminal_width())}"
 
+    def vega_lite(self) -> dict[str, Any]:
+        """The main result as a Vega-Lite specification (v5) with its data: for each model mean,
+        low, high, n and signature. Change it, then draw it, for example with
+        `altair.Chart.from_dict`."""
+        from parley.results.vega_lite import make_vega_lite
+
+        self.compute(REMARKS)
+        title = f"{self.head.run.task}: {self.head.run.id}"
+        return make_vega_lite(self.part("results") or (), self.style, title)
+
     def _repr_html_(self) -> str:
-        return f"<p>{self.head.run.id} ({self.state})</p>{self.table()._repr_html_()}"
+        self.compute(REMARKS)
+        drawn: str = import_module("parley.report.notebook").draw_notebook(self)  # a later room
+        return drawn
+
+    def _repr_mimebundle_(
+        self, include: Iterable[str] | None = None, exclude: Iterable[str] | None = None
+    ) -> dict[str, Any]:
+        """What a notebook shows: the first part of the report, the table as text, and a Vega-Lite
+        specification."""
+        from parley.results.vega_lite import MIME_TYPE
+
+        makers: dict[str, Callable[[], Any]] = {
+            "text/plain": self.__repr__,
+            "text/html": self._repr_html_,
+        }
+        if self.part("results"):
+            makers[MIME_TYPE] = self.vega_lite
+        left_out = set(exclude or ())
+        wanted = set(include) if include else set(makers)
+        return {name: make() for name, make in makers.items() if name in wanted - left_out}
 
     def to_stored(self) -> list[StoredPart]:
         """The results of the task's own parts, to be stored in the run's file."""
