@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
@@ -258,13 +258,36 @@ def stage_cost_rows(
     return found
 
 
+def match_costs(reader: RunReader, numbers: Sequence[int], prices: Prices) -> dict[int, Total]:
+    """The cost of some matches. Lost requests belong to no match and are not included."""
+    usage = reader.usage_of_matches(numbers)
+    pairs = {(row.alias, row.model) for rows in usage.values() for row in rows}
+    known = {pair: prices.of(*pair) for pair in pairs}
+    steps = price_steps(known.values())
+    if steps:
+        usage = reader.usage_of_matches(numbers, steps)
+    found = {}
+    for number, rows in usage.items():
+        cells = []
+        for row in rows:
+            cells.append(empty_cost_row(row.alias, row.seat.role))
+            add_usage(cells[-1], row, known[row.alias, row.model])
+        found[number] = total_cost(cells)
+    return found
+
+
+def price_steps(prices: Iterable[Price | None]) -> list[int]:
+    """The call sizes at which prices change."""
+    rates = [rate for price in prices if price for rate in price.rates]
+    return sorted({rate.above for rate in rates if rate.above > 0})
+
+
 def known_prices(
     reader: RunReader, prices: Prices
 ) -> tuple[dict[tuple[str, str | None], Price | None], list[int]]:
     """The price of each served model, and the call sizes at which prices change."""
     known = {pair: prices.of(*pair) for pair in set(reader.served_models())}
-    rates = [rate for price in known.values() if price for rate in price.rates]
-    return known, sorted({rate.above for rate in rates if rate.above > 0})
+    return known, price_steps(known.values())
 
 
 def add_usage(cell: dict[str, Any], row: UsageRow, price: Price | None) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import pytest
 
 from parley import Amount, Metric, Role, Task, run
-from parley.cli.match_text import describe_answer, format_fact, format_facts
+from parley.results.match_notes import describe_answer, format_fact, format_facts
 from parley.tables import text_width
 from tests.cli.test_cli import parley as command
 

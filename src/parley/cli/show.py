@@ -10,7 +10,7 @@ import click
 import orjson
 
 from parley.cli.invocation import command_name
-from parley.cli.match_text import find_seat, format_match, format_seat_view
+from parley.cli.match_text import format_match, format_seat_view
 from parley.cli.playing import print_result
 from parley.cli.progress_line import say
 from parley.cli.shared_options import as_json, in_format, in_store, with_task
@@ -21,7 +21,7 @@ from parley.errors import UsageError, unknown_name
 from parley.results.match_list import MatchFilter, list_matches, match_rows, match_table
 from parley.results.part import general_parts, usable_parts
 from parley.results.result import Result
-from parley.results.transcript import rebuild_views
+from parley.results.transcript import find_seat, rebuild_views
 from parley.rules.pool import as_message
 from parley.statistics.intervals import METHODS
 from parley.store import MatchRow, RunReader, RunRef, find_run, read_run

@@ -363,6 +363,11 @@ class RunReader(Protocol):
         """Calls and tokens by alias, seat and model served. Calls whose input exceeds a price step
         are counted separately."""
 
+    def usage_of_matches(
+        self, numbers: Sequence[int], price_steps: Sequence[int] = ()
+    ) -> dict[int, list[UsageRow]]:
+        """The same for each of these matches."""
+
     def usage_by_stage(self, price_steps: Sequence[int] = ()) -> list[StageUsage]:
         """Calls and tokens by stage and arm of the plan `evolve`."""
 

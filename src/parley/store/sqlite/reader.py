@@ -700,8 +700,18 @@ class SqliteReader:
             found.append(StageUsage(stage, arm, self._usage_from(row)))
         return found
 
-    def _usage(self, by: str, price_steps: Sequence[int]) -> Iterator[Any]:
-        """Calls and tokens by these columns, alias, seat and model served."""
+    def usage_of_matches(
+        self, numbers: Sequence[int], price_steps: Sequence[int] = ()
+    ) -> dict[int, list[UsageRow]]:
+        found: dict[int, list[UsageRow]] = {number: [] for number in numbers}
+        chosen = orjson.dumps(list(numbers)).decode()
+        for number, *row in self._usage("c.match, ", price_steps, chosen):
+            found[number].append(self._usage_from(row))
+        return found
+
+    def _usage(self, by: str, price_steps: Sequence[int], chosen: str = "") -> Iterator[Any]:
+        """Calls and tokens by these columns, alias, seat and model served. `chosen`: only calls of
+        these matches, as JSON."""
         size = "".join(f", COALESCE(c.tokens_in, 0) > {step:d}" for step in price_steps)
         counts = ("in", "cached", "out", "reasoning", "written")
         keys = ", ".join(str(1 + at) for at in range(3 + by.count(",")))
@@ -709,9 +719,11 @@ class SqliteReader:
             f"SELECT {by}s.value, c.seat, c.model, COUNT(*), COUNT(c.tokens_in + c.tokens_out), "
             f"COUNT(COALESCE(c.tokens_in, c.tokens_out)), MIN(c.tokens_in), "
             f"{', '.join(sum_as_sql(f'c.tokens_{count}') for count in counts)} "
-            "FROM calls c JOIN matches m ON c.match = m.number JOIN json_each(m.seats) "
-            "s ON s.key = c.seat "
-            f"WHERE c.pinned IS NULL GROUP BY {keys}{size} ORDER BY {keys}"
+            f"FROM {'json_each(?) AS n CROSS JOIN ' if chosen else ''}calls c "
+            "JOIN matches m ON c.match = m.number JOIN json_each(m.seats) s ON s.key = c.seat "
+            f"WHERE c.pinned IS NULL {'AND c.match = n.value ' if chosen else ''}"
+            f"GROUP BY {keys}{size} ORDER BY {keys}",
+            *filter(None, [chosen]),
         )
 
     def _usage_from(self, row: Sequence[Any]) -> UsageRow:
