@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from parley.cli.terminal import wrap_text
-from parley.memory.experiences import Recalled, ShownExperience
+from parley.memory.experiences import Recalled
 from parley.memory.feedback import PeopleVerdict
 from parley.results.match_notes import describe_note
 from parley.results.match_scores import match_score_table
@@ -15,6 +15,7 @@ from parley.results.transcript import (
     LEFT_OUT,
     MatchTurn,
     Transcript,
+    describe_shown,
     read_transcript,
     rebuild_views,
 )
@@ -73,14 +74,6 @@ def format_seat_view(
         page.draw_heading("scores") + "\n" + format_scores(read_transcript(reader, match), width)
     )
     return "\n\n".join(parts)
-
-
-def describe_shown(shown: ShownExperience, source: MatchRow | None) -> str:
-    """The source of an experience that a seat was shown."""
-    if source is None:
-        return f"shown from another run, distance {shown.distance:.3g}"
-    item = f", item {source.item}" if source.item is not None else ""
-    return f"shown from match {shown.match}{item}, distance {shown.distance:.3g}"
 
 
 def format_headline(reader: RunReader, match: MatchRow, width: int | None) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from parley.errors import unknown_name
 from parley.match.record import RecordedCall
-from parley.memory.experiences import Recalled
+from parley.memory.experiences import Recalled, ShownExperience
 from parley.memory.feedback import PeopleVerdict
 from parley.results.scores import parse_metric
 from parley.rules.pool import Pool, Seat, SeatHistory
@@ -160,6 +160,14 @@ class ReadParagraphs:
             elif kept[-1:] != [LEFT_OUT]:
                 kept.append(LEFT_OUT)
         return "\n\n".join(kept).replace(f"\n\n{LEFT_OUT}", f" {LEFT_OUT}")
+
+
+def describe_shown(shown: ShownExperience, source: MatchRow | None) -> str:
+    """The source of an experience that a seat was shown."""
+    if source is None:
+        return f"shown from another run, distance {shown.distance:.3g}"
+    item = f", item {source.item}" if source.item is not None else ""
+    return f"shown from match {shown.match}{item}, distance {shown.distance:.3g}"
 
 
 def find_seat(match: MatchRow, text: str) -> Seat:

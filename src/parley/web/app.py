@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -83,6 +84,18 @@ def make_site(store: Store, public: bool = False) -> Site:
         """What a model, a person or a file said: escaped, isolated in direction, nothing hidden."""
         return Markup(f"<bdi>{escape(clean(str(text)))}</bdi>")
 
+    def said_marked(text: str, words: Sequence[str]) -> Markup:
+        """The same with some words marked."""
+        pattern = "|".join(re.escape(clean(each)) for each in words if each)
+        if not pattern:
+            return said(text)
+        parts = re.split(f"({pattern})", clean(text))
+        marked = [
+            f"<mark>{escape(part)}</mark>" if at % 2 else escape(part)
+            for at, part in enumerate(parts)
+        ]
+        return Markup(f"<bdi>{''.join(marked)}</bdi>")
+
     folder = str(HERE.joinpath("templates"))
     templates = Environment(
         loader=FileSystemLoader(folder),
@@ -91,7 +104,7 @@ def make_site(store: Store, public: bool = False) -> Site:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    templates.filters |= {"said": said, "plural": plural}
+    templates.filters |= {"said": said, "said_marked": said_marked, "plural": plural}
     templates.globals |= {"version": __version__, "run_link": run_link}
     return Site(store, clean, templates, public)
 
