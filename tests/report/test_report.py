@@ -9,6 +9,7 @@ import re
 from dataclasses import replace
 from html.parser import HTMLParser
 from statistics import fmean
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -20,7 +21,7 @@ from parley.report.build import build_report
 from parley.report.figures import choose_ticks, draw
 from parley.report.page_options import PageOptions
 from parley.report.sections import ReportOptions
-from parley.statistics.contamination import assess_contamination, correlation_rows
+from parley.statistics.contamination import ModelPoint, assess_contamination, correlation_rows
 from parley.statistics.intervals import compute_interval
 from parley.tasks.kieval.analysis import stop_bars
 from parley.tasks.kieval.comparison import Analysis, ReportRecord, analyse_runs, compare_controls
@@ -32,7 +33,12 @@ from parley.tasks.kieval.entries import (
     overall_mean,
 )
 from parley.tasks.kieval.model_table import BENCHMARK, FIRST, GIVEN, build_model_table
-from parley.tasks.kieval.report import dataset_tables, fit_figure, overview_table
+from parley.tasks.kieval.report import (
+    correlation_section,
+    dataset_tables,
+    fit_figure,
+    overview_table,
+)
 from parley.tasks.kieval.rule import ASPECTS, KIEval
 from parley.tasks.kieval.scores_file import read_scores_file
 from parley.testing.server import Server, sent
@@ -638,6 +644,31 @@ def test_a_page_and_tables_from_the_command(fleet):
 def test_interviews_alone_are_enough_and_say_so(fleet):
     out = command("report", "talks", cwd=fleet).out
     assert "first answers: no benchmark was run" in out
+
+
+def test_the_page_of_one_run_begins_with_what_was_found_and_repeats_nothing(fleet):
+    command("report", "talks", "--no-audit", "-o", "one.html", cwd=fleet)
+    page = (fleet / "one.html").read_text(encoding="utf-8")
+    assert page.index('<p class="lead">') < page.index("<h2>Result</h2>")
+    assert page.index("<h2>Result</h2>") < page.index("<h2>Contamination</h2>")
+    assert page.count("<h2>How interviews ended</h2>") == 1
+    assert page.index("<h2>Result</h2>") < page.index("<h2>Models and datasets</h2>")
+    # both suspects have their words and their two intervals, and no scale goes beyond 100
+    scatter = page.partition("samples: KIEval score against accuracy")[2].partition("</figure>")[0]
+    assert scatter.count(", suspected</text>") == 2
+    assert scatter.count('class="thin"') == 4
+    assert not {">110<", ">120<", ">−20<"} & set(re.findall(r">[−\d]+<", scatter))
+    # a model has the same sign here and in the result
+    sign = re.search(r'<svg class="c(\d)"[^>]*><g class="dot">(.{0,60}?)</g></svg><bdi>c7<', page)
+    assert page.count(sign[0]) > 3
+
+
+def test_two_models_have_no_correlation():
+    two = [ModelPoint("a", "quiz", 50.0, 40.0), ModelPoint("b", "quiz", 70.0, 80.0)]
+    section = correlation_section(SimpleNamespace(correlations=correlation_rows(two)))
+    assert section.tables == []
+    assert "needs at least 3 models" in section.words
+    assert "There are 2 here" in section.words
 
 
 @pytest.mark.slow

@@ -12,13 +12,12 @@ from typing import NamedTuple
 from parley.config.extras import find_extra
 from parley.errors import ParleyError, UsageError, unknown_name
 from parley.report.figures import Clean, draw
-from parley.report.looks import Looks
+from parley.report.looks import Looks, choose_looks
 from parley.report.run_page import ResultChart, list_pair_charts, list_score_charts, ordered_parts
 from parley.report.sections import Section
 from parley.report.svg_figure import make_svg
 from parley.results.result import Result
 from parley.results.types import Figure
-from parley.store import read_run
 
 ZOOM = 3  # pixels of a PNG for each pixel of an SVG
 
@@ -40,30 +39,31 @@ def list_figures(
 ) -> list[NamedFigure]:
     """Every figure of a report: those of comparisons, then those of each run. With several runs,
     the name of a run's figure ends with `@` and the run."""
-    found = [figure for section in sections for figure in list_section_figures(section, clean)]
+    looks = choose_looks(results)
+    found = [
+        figure for section in sections for figure in list_section_figures(section, clean, looks)
+    ]
     names = [result.head.run.name for result in results]
     for result, name in zip(results, names, strict=True):
         run = name if name and names.count(name) == 1 else result.head.run.id
         after = f"@{run}" if len(results) > 1 else ""
-        own = list_run_figures(result, clean)
+        own = list_run_figures(result, clean, looks)
         found += [figure._replace(name=figure.name + after) for figure in own]
     return list(number_names(found))
 
 
-def list_section_figures(section: Section, clean: Clean) -> Iterator[NamedFigure]:
+def list_section_figures(section: Section, clean: Clean, looks: Looks) -> Iterator[NamedFigure]:
     """The figures of a section and of the sections in it."""
     name = re.sub(r"\W+", "-", section.title.lower()).strip("-")
     for figure in section.figures:
-        yield name_figure(name, figure, clean, Looks())
+        yield name_figure(name, figure, clean, looks)
     for part in section.parts:
-        yield from list_section_figures(part, clean)
+        yield from list_section_figures(part, clean, looks)
 
 
-def list_run_figures(result: Result, clean: Clean) -> Iterator[NamedFigure]:
+def list_run_figures(result: Result, clean: Clean, looks: Looks) -> Iterator[NamedFigure]:
     """The main result, who beats whom, and the figures of all parts."""
     result.compute()
-    with read_run(result.ref) as reader:
-        looks = Looks.of(reader.info.config.contestants)
     yield from name_charts("result", "Result", list_score_charts(result, looks, clean), clean)
     yield from name_charts("pairs", "Who beats whom", list_pair_charts(result, looks, clean), clean)
     for name in [*(part.name for part in ordered_parts(result)), *result.stored]:

@@ -80,7 +80,8 @@ def draw_intervals(figure: Intervals, clean: Clean, looks: Looks) -> str:
         points = [point for point in figure.points if point.label == label]
         drawn = draw_interval_marks(points, groups, across, looks)
         numbers = "<br>".join(minus(describe_point(point, figure.digits)) for point in points)
-        model = label if several else points[0].model or label
+        models = {point.model or label for point in points}
+        model = models.pop() if len(models) == 1 else label
         rows.append(
             f'<tr><th scope="row">{name_model(model, label, clean, looks)}</th>'
             f'<td class="plot">{drawn}</td><td class="nw">{numbers}</td></tr>'
@@ -88,8 +89,8 @@ def draw_intervals(figure: Intervals, clean: Clean, looks: Looks) -> str:
     body = draw_rows(figure.title, figure.alt, across, rows, figure.unit, clean)
     if not several:
         return body
-    models = all(point.model or point.label in looks.places for point in figure.points)
-    return body + draw_group_legend(groups, models, clean)
+    coloured = all(point.model or point.label in looks.places for point in figure.points)
+    return body + draw_group_legend(groups, coloured, clean)
 
 
 def draw_interval_marks(
@@ -114,10 +115,10 @@ def draw_interval_marks(
     return f"{svg}{grid}{''.join(parts)}</svg>"
 
 
-def draw_group_legend(groups: Sequence[str], models: bool, clean: Clean) -> str:
+def draw_group_legend(groups: Sequence[str], coloured: bool, clean: Clean) -> str:
     """The shape of each group; its colour as well, unless colours say the model."""
     entries = [
-        LegendEntry("grey" if models else f"p{at % SHADES}", SHAPES[at % len(SHAPES)], group)
+        LegendEntry("grey" if coloured else f"p{at % SHADES}", SHAPES[at % len(SHAPES)], group)
         for at, group in enumerate(groups)
     ]
     return draw_legend(entries, clean)
@@ -357,8 +358,8 @@ def draw_scatter(figure: Scatter, clean: Clean, looks: Looks) -> str:
     parts += [draw_dot(dot, plane, clean, looks) for dot in dots]
     parts += draw_dot_names(dots, plane, clean)
     body = draw_plane(figure.title, figure.alt, figure.x, figure.y, parts, plane, clean)
-    models = dict.fromkeys(dot.model or dot.label for dot in dots)
-    entries = [LegendEntry.of_model(model, looks) for model in models if model in looks.places]
+    models = sorted({dot.model or dot.label for dot in dots} & looks.places.keys(), key=looks.place)
+    entries = [LegendEntry.of_model(model, looks) for model in models]
     return body + draw_legend(entries, clean)
 
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from parley.results.result import Result
+from parley.store import read_run
+
 COLOURS = 9  # --m0 … --m8 of the style sheet
 SHAPES = (
     '<circle r="5"/>',
@@ -47,3 +50,12 @@ class Looks:
             f'<svg class="{self.colour(label)}" viewBox="-7 -7 14 14" aria-hidden="true">'
             f'<g class="dot">{self.shape(label)}</g></svg>'
         )
+
+
+def choose_looks(results: Iterable[Result]) -> Looks:
+    """The looks of the models of several runs: a model that played in two runs has one look."""
+    aliases = dict[str, None]()
+    for result in results:
+        with read_run(result.ref) as reader:
+            aliases |= dict.fromkeys(reader.info.config.contestants)
+    return Looks.of(aliases)

@@ -8,6 +8,7 @@ from html import escape
 
 from parley import __version__
 from parley.report.figures import Clean
+from parley.report.looks import choose_looks
 from parley.report.notable import ROOM
 from parley.report.page_options import PageOptions
 from parley.report.run_page import draw_lead, draw_run, draw_task_words, list_chips, name_task
@@ -49,21 +50,28 @@ def page_text(
     def clean(text: str) -> str:
         return show_hidden(without_secrets(text))
 
-    sections = [section for found in compared for section in found.sections]
     alone = len(results) == 1
-    first = len(sections)
+    sections = [
+        section
+        for found in compared
+        for section in found.sections
+        if not (alone and section.of_several)
+    ]
+    first, looks = len(sections), choose_looks(results)
     compared_text = "".join(
-        draw_section(section, f"s{at}", clean) for at, section in enumerate(sections)
-    )
-    runs_text = "".join(
-        draw_run(result, first + at, clean, whole, 1 if alone else 2, options)
-        for at, result in enumerate(results)
+        draw_section(section, f"s{at}", clean, looks) for at, section in enumerate(sections)
     )
     tasks = list(dict.fromkeys(result.head.run.task for result in results))
     title = escape(clean(", ".join(map(name_task, tasks))))
-    if alone:
-        body = runs_text + compared_text
+    if alone:  # begins with what was found in this run
+        body = draw_run(
+            results[0], first, clean, whole, 1, options, looks=looks, compared=compared_text
+        )
     else:
+        runs_text = "".join(
+            draw_run(result, first + at, clean, whole, 2, options, looks=looks)
+            for at, result in enumerate(results)
+        )
         words = "".join(draw_task_words(task, clean) for task in tasks)
         heading = f'<p class="eyebrow">{plural(len(results), "run")}</p><h1>{title}</h1>{words}'
         found = draw_findings(results, first, options, clean)

@@ -48,14 +48,17 @@ def draw_run(
     level: int,
     options: PageOptions,
     heading: bool = True,
+    looks: Looks | None = None,
+    compared: str = "",
 ) -> str:
     """A run: an article with its own heading, unless the page has one. `whole` is false if the page
-    would be too large."""
+    would be too large. `looks` are those of all models on the page, by default of this run's;
+    `compared` has sections that compare accuracy and interviews, which follow the result."""
     result.compute()  # all parts from one reading of the file
     audit = options.audit_of(result.ref)
     with read_run(result.ref) as reader:
         info = reader.info
-        looks = Looks.of(info.config.contestants)
+        looks = looks or Looks.of(info.config.contestants)
         matches = MatchSelection()
         if whole:
             matches = select_matches(result, reader, options.matches, options.room)
@@ -67,6 +70,7 @@ def draw_run(
         draw_cautions(result, clean),
         draw_result(result, looks, clean),
         draw_comparison(result, looks, clean),
+        compared,
     ]
     if whole:
         ordered = ordered_parts(result)

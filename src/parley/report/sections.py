@@ -26,6 +26,7 @@ class Section(NamedTuple):
     figures: Sequence[Figure] = ()
     parts: Sequence[Section] = ()
     anchor: str = ""  # for links, within the enclosing section
+    of_several: bool = False  # the page of a single run shows the same elsewhere
 
 
 @dataclass(frozen=True)
@@ -90,18 +91,24 @@ def clean_data(value: Any, clean: Clean) -> Any:
 # Sections as HTML.
 
 
-def draw_section(section: Section, anchor: str, clean: Clean, level: int = 2) -> str:
-    """A section: words, figures, tables, and the sections in it."""
-    figures = draw_each_figure(section.figures, clean)
+def draw_section(
+    section: Section, anchor: str, clean: Clean, looks: Looks | None = None, level: int = 2
+) -> str:
+    """A section: words, figures, tables, and the sections in it. The tables are folded where there
+    is a figure."""
+    figures = draw_each_figure(section.figures, clean, looks)
     legends = dict.fromkeys(
         figure.legend for figure in section.figures if isinstance(figure, Scatter)
     )
     figures += "".join(f'<p class="note">{escape(clean(said))}</p>' for said in legends if said)
     words = f'<p class="why">{escape(clean(section.words))}</p>' if section.words else ""
     tables = "".join(draw_table(table, section.title, clean) for table in section.tables)
+    if figures and tables:
+        tables = f"<details><summary>The same as a table</summary>{tables}</details>"
     title = escape(clean(section.title))
     parts = "".join(
-        draw_section(part, f"{anchor}-{part.anchor}", clean, level + 1) for part in section.parts
+        draw_section(part, f"{anchor}-{part.anchor}", clean, looks, level + 1)
+        for part in section.parts
     )
     body = f"<h{level}>{title}</h{level}>{words}{figures}{tables}{parts}"
     card = ' class="card"' if level == 2 else ""

@@ -63,7 +63,7 @@ svg{display:block}svg text{font:12px var(--sans);fill:var(--soft)}.grid{stroke:v
 .cell{text-align:center;padding:.4rem .3rem;border:2px solid var(--card)}.up{background:var(--goodt);color:var(--good);font-weight:600}
 .down{background:var(--badt);color:var(--bad)}.even{background:var(--tint);color:var(--soft)}
 .h0,.h1,.h2,.h3,.h4,.h5,.h6,.h7,.h8{background:color-mix(in srgb,var(--accent) var(--mix),var(--card))}
-.h0{--mix:5%}.h1{--mix:9%}.h2{--mix:14%}.h3{--mix:18%}.h4{--mix:23%}.h5{--mix:27%}.h6{--mix:31%}.h7{--mix:36%}.h8{--mix:40%}
+.h0{--mix:5%}.h1{--mix:9%}.h2{--mix:13%}.h3{--mix:16%}.h4{--mix:20%}.h5{--mix:25%}.h6{--mix:30%}.h7{--mix:35%}.h8{--mix:40%}
 .vh{position:absolute;clip-path:inset(50%);width:1px;height:1px;overflow:hidden;white-space:nowrap}
 figure{margin:.6rem 0 1.2rem}figcaption{font-weight:600;font-size:.92rem;margin-bottom:.4rem}
 details{border-top:1px solid var(--rule);padding:.55rem 0}summary{cursor:pointer;color:var(--accent);font-size:.92rem}

@@ -4,12 +4,13 @@ how interviews ended, and their cost."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from parley.money import format_usd
 from parley.report.sections import ComparisonResult, ReportOptions, RunComparison, Section
 from parley.results.human_votes import HUMAN_NOTE, human_cells
-from parley.results.types import Dot, Figure, Scatter, Series
+from parley.results.types import Dot, Figure, Intervals, Point, Scatter, Series
 from parley.statistics.agreement import BlockEstimate
 from parley.statistics.contamination import LOOK, SUSPECTED, Contamination, Fit, Position, SideTest
 from parley.statistics.estimates import PairedDifference
@@ -34,8 +35,10 @@ LEVEL = "95% interval"
 CONVENTION_TITLES = dict(zip(CONVENTIONS, ("KIEval", "KIEval, zero"), strict=True))
 LEGEND = (
     "Line and band: the score expected from the other models; 5% of honest models lie below the "
-    "band and 5% above it. ◆ suspected, □ worth a look, ▲ above the line, ● others."
+    "band and 5% above it. Models outside of it have a ring, a word beside their name, and their "
+    "95% intervals."
 )
+FEWEST_MODELS = 3  # for a correlation: two models always lie on a line
 
 
 def compare(refs: Sequence[RunRef], options: ReportOptions) -> ComparisonResult:
@@ -51,12 +54,13 @@ def all_sections(found: Analysis) -> Iterator[Section]:
     if found.comparison.models:
         yield Section("Models and datasets", [overview_table(found)])
     for dataset in found.comparison.datasets:
-        yield Section(f"Results on {dataset}", list(dataset_tables(found, dataset)))
+        tables = list(dataset_tables(found, dataset))
+        yield Section(f"Results on {dataset}", tables)
     if found.correlations:
-        yield Section("Correlation of accuracy and KIEval score", [correlation_table(found)])
+        yield correlation_section(found)
     if found.contamination is not None:
         tables, words = contamination_tables(found.contamination), describe_verdict(found)
-        figures = contamination_figures(found.contamination)
+        figures = contamination_figures(found)
         yield Section("Contamination", tables, words, figures)
     if found.matched:
         yield Section("Matched control", [control_table(found.matched)])
@@ -64,11 +68,13 @@ def all_sections(found: Analysis) -> Iterator[Section]:
         bars = stop_bars(
             (row["alias"], row["interviews"], row["reasons"]) for row in found.record.stops
         )
-        yield Section("How interviews ended", [stop_table(found)], "", [bars] if bars else [])
+        figures = [bars] if bars else []
+        title = "How interviews ended"
+        yield Section(title, [stop_table(found)], "", figures, of_several=True)
     if found.record.violations:
-        yield Section("Violations", [violation_table(found)])
+        yield Section("Violations", [violation_table(found)], of_several=True)
     if found.record.spent:
-        yield Section("Cost", list(interview_cost_tables(found)))
+        yield Section("Cost of interviews", list(interview_cost_tables(found)))
 
 
 def overview_table(found: Analysis) -> Table:
@@ -223,14 +229,28 @@ def signature_lines(cells: list[ModelCell]) -> list[str]:
     ]
 
 
+def correlation_section(found: Analysis) -> Section:
+    """The correlations, or how many models they need."""
+    title = "Correlation of accuracy and KIEval score"
+    most = max(row.correlation.n for row in found.correlations)
+    if most >= FEWEST_MODELS:
+        return Section(title, [correlation_table(found)])
+    words = (
+        f"A correlation needs at least {FEWEST_MODELS} models with both an accuracy and a KIEval "
+        f"score. There {'is' if most == 1 else 'are'} {most} here: add models, or runs with other "
+        "models."
+    )
+    return Section(title, [], words)
+
+
 def correlation_table(found: Analysis) -> Table:
     """Pearson's r of benchmark accuracy and KIEval score, with all models and without the excluded
-    ones (table 5)."""
+    ones (table 5); no r for fewer than three models."""
     rows = [
         [
             row.dataset or "overall",
             ", ".join(row.without) or "none",
-            format_number(row.correlation.r, 3),
+            format_number(row.correlation.r if row.correlation.n >= FEWEST_MODELS else None, 3),
         ]
         + [format_interval(row.correlation.interval.low, row.correlation.interval.high, 3)]
         + ["–" if row.correlation.p is None else f"{row.correlation.p:.2e}", str(row.correlation.n)]
@@ -592,13 +612,38 @@ def human_facts(found: BlockEstimate) -> dict[str, Any]:
     return {**facts, "n": found.n, "missing": found.dropped, "from": "people"}
 
 
-def contamination_figures(found: Contamination) -> list[Figure]:
-    """Score against accuracy by dataset, with the fitted line."""
-    return [fit_figure(fit) for fit in found.fits if fit.positions]
+def contamination_figures(found: Analysis) -> list[Figure]:
+    """Score against accuracy by dataset, with the fitted line, and both with their intervals."""
+    assert found.contamination is not None
+    figures: list[Figure] = []
+    for fit in found.contamination.fits:
+        if fit.positions:
+            cells = {
+                one.model: found.comparison.by[one.model, fit.dataset] for one in fit.positions
+            }
+            figures += [fit_figure(fit, cells), score_figure(fit, cells)]
+    return figures
 
 
-def fit_figure(fit: Fit) -> Scatter:
-    """One dataset: every model as a dot, the line of the others and its band."""
+def score_figure(fit: Fit, cells: Mapping[str, ModelCell]) -> Intervals:
+    """One dataset: accuracy and KIEval score of each model, the best interviews first."""
+    words = {one.model: describe_level(one) for one in fit.positions}
+    points = []
+    for one in sorted(fit.positions, key=lambda one: -one.score):
+        label = f"{one.model} ({words[one.model]})" if words[one.model] else one.model
+        for measure, group in (("accuracy", "accuracy, %"), ("kieval_played", "KIEval score")):
+            mean = cells[one.model].figures.get(measure, Mean(None))
+            points.append(Point(label, mean.value, mean.low, mean.high, group, one.model))
+    title = f"{fit.dataset}: accuracy and KIEval score"
+    said = "; ".join(
+        f"{one.model}: {one.accuracy:.1f} and {one.score:.1f}" for one in fit.positions
+    )
+    return Intervals(title, f"{title}, with 95% intervals: {said}", "0 to 100", tuple(points), 1)
+
+
+def fit_figure(fit: Fit, cells: Mapping[str, ModelCell] | None = None) -> Scatter:
+    """One dataset: every model as a dot, the line of the others and its band. Models that lie apart
+    have their intervals."""
     band = fit.band or []
     line = Series(
         "expected",
@@ -607,20 +652,43 @@ def fit_figure(fit: Fit) -> Scatter:
         tuple(step.low for step in band),
         tuple(step.high for step in band),
     )
-    alt = f"KIEval score against accuracy on {fit.dataset}"
-    dots = tuple(position_dot(one) for one in fit.positions)
-    axes = ("accuracy, %", "KIEval score")
-    return Scatter(fit.dataset, alt, *axes, dots, line if band else None, LEGEND)
+    title = f"{fit.dataset}: KIEval score against accuracy"
+    apart = [f"{one.model} ({words})" for one in fit.positions if (words := describe_level(one))]
+    said = f"apart from the line: {', '.join(apart)}" if apart else "no model lies apart"
+    alt = f"{title} of {plural(len(fit.positions), 'model')}; {said}"
+    dots = tuple(position_dot(one, (cells or {}).get(one.model)) for one in fit.positions)
+    return Scatter(
+        title,
+        alt,
+        "accuracy, %",
+        "KIEval score",
+        dots,
+        line if band else None,
+        LEGEND,
+        x_bounds=(0.0, 100.0),
+        y_bounds=(0.0, 100.0),
+    )
 
 
-def position_dot(one: Position) -> Dot:
-    """A model, marked if it is far from the line."""
-    level = one.below.level or one.above.level
+def describe_level(one: Position) -> str:
+    """How a model compares with the line of the others, if it lies apart."""
+    return one.below.level or one.above.level or ""
+
+
+def position_dot(one: Position, cell: ModelCell | None) -> Dot:
+    """A model, marked and with its intervals if it is far from the line."""
+    level = describe_level(one)
     said = f"{one.model}: accuracy {one.accuracy:.1f}, KIEval {one.score:.1f}"
     mark = {SUSPECTED: "suspected", LOOK: "look"}.get(one.below.level or "", "")
     mark = mark or ("above" if one.above.level is not None else "")
     note = f"{said}, {level}" if level else said
-    return Dot(one.model, one.accuracy, one.score, mark, note)  # type: ignore[arg-type]
+    dot = Dot(one.model, one.accuracy, one.score, mark, note)  # type: ignore[arg-type]
+    if not mark or cell is None:
+        return dot
+    accuracy, score = (cell.figures.get(name, Mean(None)) for name in ("accuracy", "kieval_played"))
+    return replace(
+        dot, x_low=accuracy.low, x_high=accuracy.high, y_low=score.low, y_high=score.high
+    )
 
 
 def format_share_of(share: Mapping[str, Any]) -> list[str]:
