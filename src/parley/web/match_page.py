@@ -21,7 +21,7 @@ from parley.report.sections import draw_table
 from parley.results.demonstrations import read_demonstrations
 from parley.results.match_list import ListedSeat
 from parley.results.match_notes import describe_note, name_seats
-from parley.results.match_scores import match_score_table
+from parley.results.match_scores import match_score_table, turn_table
 from parley.results.scores import group_attempts, parse_metric
 from parley.results.transcript import (
     MatchTurn,
@@ -233,6 +233,8 @@ def make_panel(
         format_duration((row.ended or 0) - (row.began or 0)) if over else "",
     ]
     table = match_score_table(found)
+    if table is not None and len(table.header) > 3 and len(table.rows) < 4:
+        table = turn_table(table)
     return MatchPanel(
         row,
         title_of_match(row, leading),
@@ -264,7 +266,8 @@ def metrics_of(info: RunInfo) -> list[Metric]:
 
 
 def title_of_match(row: MatchRow, leading: Sequence[ListedSeat]) -> str:
-    names = [f"{each.alias} {each.score_text}" for each in leading]
+    one_metric = len({each.metric.name for each in leading if each.metric}) == 1
+    names = [f"{each.alias} {each.score_text}" if one_metric else each.alias for each in leading]
     if not names:
         return f"Match {row.number}"
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
