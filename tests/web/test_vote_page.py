@@ -310,6 +310,18 @@ def test_a_run_that_is_gone_is_not_named_to_the_voter(voting, capsys):
     assert voting.ref.id in capsys.readouterr().err
 
 
+def test_a_link_needs_no_token_and_opens_nothing_else(voting):
+    link = voting.invite("Ann")
+    safety = Safety(frozenset({HOST}), "0123456789abcdef")
+    app = make_app(make_site(open_store(voting.folder), public=True), safety)
+    client = TestClient(app, base_url=f"http://{HOST}", follow_redirects=False)
+    page = client.get(link)
+    assert page.status_code == 200
+    assert not page.cookies
+    assert client.post(link, data={"pair": 1, "choice": "A"}).status_code == 303
+    assert client.get("/").status_code == 401
+
+
 def test_a_server_for_voters_has_no_other_pages(voting):
     link = voting.invite("Ann")
     for path in ("/", f"/run/{voting.ref.id}", "/vote/", f"{link}/x"):

@@ -3,22 +3,27 @@ count. Runs that evolve with `feedback=people` wait for these votes between two 
 
 from __future__ import annotations
 
+import secrets
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
 
-from parley.annotation.ballots import VoteOutcome, normalise_name
+from parley.annotation.ballots import VoteOutcome, hash_token, normalise_name
 from parley.annotation.sheets import make_annotator_mask
 from parley.errors import StoreError, UsageError
 from parley.memory.feedback import VERDICT_CHOICES, PeopleVerdict, VerdictChoice
 from parley.memory.interactions import collect_interactions
 from parley.rules.pool import Example, Seat
 from parley.runs.people_votes import count_verdict
-from parley.store import RunReader, VerdictVotes, VerdictVoteStore
+from parley.store import RunReader, VerdictInvitation, VerdictVotes, VerdictVoteStore
 
 Place = tuple[int, Seat]  # a match, and a seat of it
+CRITERION = (
+    "The participant succeeded if its final answer is what the task asked for. Solve the task "
+    "yourself as far as you can. Confidence and politeness do not count."
+)
 
 
 @dataclass(frozen=True)
@@ -122,6 +127,26 @@ def cast_verdict(
             )
         votes.record(reader.info.id, match, seat, who, choice)
     return "recorded" if before is None else "changed"
+
+
+def invite_to_verdicts(votes: VerdictVoteStore, run: str, name: str) -> str:
+    """A new secret for a person who votes on the conversations of a run. It is returned once, and
+    ends an earlier one of this person."""
+    token = secrets.token_urlsafe(24)
+    votes.invite(run, normalise_name(name), hash_token(token))
+    return token
+
+
+def end_verdict_invitation(votes: VerdictVoteStore, run: str, name: str) -> None:
+    """End the invitation of a person to a run. Their votes stay."""
+    who = normalise_name(name)
+    if not votes.end_invitation(run, who):
+        raise UsageError(f"{who} has no invitation to end: it has ended, or there was none")
+
+
+def find_verdict_invitation(votes: VerdictVoteStore, token: str) -> VerdictInvitation | None:
+    """The invitation with this secret, also if it has ended; None if nobody has it."""
+    return votes.find_invitation(hash_token(token))
 
 
 def check_is_open(asked: Sequence[PeopleVerdict], place: Place, run: str) -> None:

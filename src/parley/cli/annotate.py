@@ -23,7 +23,12 @@ from parley.annotation.study import (
 from parley.annotation.verdict_ballots import asks_people
 from parley.cli.annotate_serving import LOOPBACK, PersonalLink, serve_voters
 from parley.cli.annotate_terminal import take_votes
-from parley.cli.annotate_verdicts import print_verdicts, take_verdicts
+from parley.cli.annotate_verdicts import (
+    end_link_of_judge,
+    invite_judge,
+    print_verdicts,
+    take_verdicts,
+)
 from parley.cli.invocation import command_name
 from parley.cli.progress_line import say
 from parley.cli.shared_options import as_json, in_format, in_store
@@ -154,8 +159,13 @@ def command(
         )
     place = open_store(store)
     refs = list(dict.fromkeys(place.find(run) for run in runs))
-    if not drawing and not invites and end_invitation is None and takes_verdicts(refs):
-        if terminal:
+    if not drawing and takes_verdicts(refs, invites or end_invitation is not None):
+        if invites:
+            link = None if invite is None else invite_judge(refs[0], invite)
+            answer_links(refs[0], link, serve, bind, port, as_json)
+        elif end_invitation is not None:
+            end_link_of_judge(refs[0], end_invitation)
+        elif terminal:
             assert annotator is not None
             take_verdicts(refs[0], annotator, change)
         else:
@@ -183,7 +193,11 @@ def command(
                 f"{plural(count, 'pair')} with different scores: all of them were drawn"
             )
         if invites:
-            token = None if invite is None else invite_annotator(votes, study, invite)
+            link = (
+                None
+                if invite is None
+                else PersonalLink(invite, invite_annotator(votes, study, invite))
+            )
         elif terminal:
             assert annotator is not None
             me = register_annotator(votes, study, annotator)
@@ -193,24 +207,36 @@ def command(
             print_data(state, [pair_table(votes, study)], form, as_json)
             say_progress(state, votes.location)
     if invites:
-        link = None if invite is None or token is None else PersonalLink(invite, token)
-        if serve:
-            serve_voters(refs[0], bind or LOOPBACK, PORT if port is None else port, link, as_json)
-        elif link is not None:
-            link.print(bind or LOOPBACK, PORT if port is None else port, as_json)
-            say(f"answer it with: {command_name()} annotate RUN… --serve, or {command_name()} view")
+        answer_links(refs[0], link, serve, bind, port, as_json)
 
 
-def takes_verdicts(refs: Sequence[RunRef]) -> bool:
+def answer_links(
+    ref: RunRef,
+    link: PersonalLink | None,
+    serve: bool,
+    bind: str | None,
+    port: int | None,
+    as_json: bool,
+) -> None:
+    """Print a link, or serve the pages and print it then, when the port is known."""
+    host, number = bind or LOOPBACK, PORT if port is None else port
+    if serve:
+        serve_voters(ref, host, number, link, as_json)
+    elif link is not None:
+        link.print(host, number, as_json)
+        say(f"answer it with: {command_name()} annotate RUN… --serve, or {command_name()} view")
+
+
+def takes_verdicts(refs: Sequence[RunRef], by_link: bool) -> bool:
     """Whether people vote on single conversations: of a run that waits for this, and of one that is
-    done and has no pairs to compare."""
+    done and has no pairs to compare, unless somebody is invited to vote on it now."""
     if len(refs) != 1:
         return False
     with read_run(refs[0]) as reader:
         if not asks_people(reader):
             return False
-        if reader.info.state != "done":
-            return True
+        if reader.info.state != "done" or by_link:
+            return reader.info.state != "done"
         try:
             with open_votes(refs, read_only=True) as votes:
                 return votes.find_study([reader.info.id]) is None

@@ -14,7 +14,7 @@ from parley.config.extras import require_extra
 from parley.store import RunRef, open_store
 
 LOOPBACK = "127.0.0.1"
-PAGES = ("vote_page",)  # people who vote see no scores and no runs
+PAGES = ("vote_page", "verdict_page")  # people who vote see no scores and no runs
 
 
 @dataclass(frozen=True)
@@ -23,10 +23,11 @@ class PersonalLink:
 
     annotator: str
     token: str
+    path: str = "/vote/"
 
     def print(self, host: str, port: int, as_json: bool) -> None:
         """Print the link as others can open it, with a word of caution."""
-        link = f"http://{name_server(host)}:{port}/vote/{self.token}"
+        link = f"http://{name_server(host)}:{port}{self.path}{self.token}"
         data = {"annotator": self.annotator, "token": self.token, "link": link}
         click.echo(orjson.dumps(data).decode() if as_json else link)
         say("this link is shown only once; anyone who has it can vote under this name")

@@ -13,16 +13,20 @@ import orjson
 
 from parley.annotation.ballots import normalise_name
 from parley.annotation.verdict_ballots import (
+    CRITERION,
     JudgedConversation,
     Place,
     cast_verdict,
     check_is_open,
     choose_place,
+    end_verdict_invitation,
     has_voted,
+    invite_to_verdicts,
     list_open_places,
     read_conversation,
     summarise_verdicts,
 )
+from parley.cli.annotate_serving import PersonalLink
 from parley.cli.annotate_terminal import ANSWERS, WIDEST, ask_for_key, draw_rule
 from parley.cli.invocation import command_name
 from parley.cli.progress_line import say
@@ -40,10 +44,6 @@ from parley.tables import Table, plural, terminal_width
 
 KEYS: dict[str, VerdictChoice] = {"y": "yes", "n": "no", "u": "unsure"}
 CHOICES = "y (yes), n (no), u (cannot tell), s (skip) or q (quit)"
-CRITERION = (
-    "The participant succeeded if its final answer is what the task asked for. Solve the task "
-    "yourself as far as you can. Confidence and politeness do not count."
-)
 
 
 def print_verdicts(ref: RunRef, form: str, as_json: bool) -> None:
@@ -60,7 +60,7 @@ def print_verdicts(ref: RunRef, form: str, as_json: bool) -> None:
     if data["missing"]:
         say(
             f"{plural(data['missing'], 'vote')} missing; vote with: {command_name()} annotate "
-            f"{place} --terminal --annotator NAME"
+            f"{place} --terminal --annotator NAME; for the browser: --invite NAME"
         )
     elif waits:
         say(f"every match has a vote; resume with: {command_name()} resume {place}")
@@ -88,6 +88,20 @@ def verdict_tables(data: dict[str, Any]) -> list[Table]:
     tables = [Table(["round", *keys], rows, note=note)]
     people = [[each["name"], str(each["votes"])] for each in data["annotators"]]
     return [*tables, Table(["annotator", "votes"], people)] if people else tables
+
+
+def invite_judge(ref: RunRef, name: str) -> PersonalLink:
+    """A personal link for a person who votes on the conversations of a run."""
+    with read_run(ref) as reader, open_verdict_votes(ref) as votes:
+        token = invite_to_verdicts(votes, reader.info.id, name)
+    return PersonalLink(name, token, "/vote/single/")
+
+
+def end_link_of_judge(ref: RunRef, name: str) -> None:
+    """End the link of a person, and say so."""
+    with read_run(ref) as reader, open_verdict_votes(ref) as votes:
+        end_verdict_invitation(votes, reader.info.id, name)
+    say(f"the link of {name} no longer works; the votes stay")
 
 
 def take_verdicts(ref: RunRef, annotator: str, change: Sequence[int]) -> None:

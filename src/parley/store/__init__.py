@@ -631,6 +631,14 @@ class VoteStore(Protocol):
 VerdictVotes: TypeAlias = "dict[tuple[int, Seat], dict[str, VerdictChoice]]"
 
 
+class VerdictInvitation(NamedTuple):
+    """A personal link for votes on single conversations of a run."""
+
+    run: str
+    annotator: str
+    ended: bool
+
+
 class VerdictVoteStore(Protocol):
     """The votes of people on whether conversations are successes. Many people vote at the same
     time, and no vote is ever deleted. Use it as a context manager."""
@@ -659,6 +667,19 @@ class VerdictVoteStore(Protocol):
     ) -> None:
         """Record a vote. An earlier vote of this person on this seat stays on record as
         replaced."""
+
+    def votes_of(self, run: str, annotator: str) -> dict[tuple[int, Seat], VerdictChoice]:
+        """The current votes of one person by match and seat, the latest vote last."""
+
+    def invite(self, run: str, annotator: str, digest: bytes) -> None:
+        """Store the digest of a person's secret for a run, and end an earlier one."""
+
+    def end_invitation(self, run: str, annotator: str) -> bool:
+        """End the secret of a person for a run. False if there was none."""
+
+    def find_invitation(self, digest: bytes) -> VerdictInvitation | None:
+        """The invitation with this digest of a secret, also if it has ended. The time that this
+        takes does not depend on the digest."""
 
 
 class Store(Protocol):
@@ -699,8 +720,10 @@ class Store(Protocol):
     def open_votes(self, refs: Sequence[RunRef] = (), read_only: bool = False) -> VoteStore:
         """The votes on these runs of this store, or on all its runs."""
 
-    def open_verdict_votes(self, ref: RunRef) -> VerdictVoteStore:
-        """The votes on single conversations of a run of this store, to vote."""
+    def open_verdict_votes(
+        self, ref: RunRef | None = None, read_only: bool = False
+    ) -> VerdictVoteStore:
+        """The votes on single conversations of a run of this store, or of all its runs."""
 
     def read_verdict_votes(self, ref: RunRef, run: str) -> VerdictVotes:
         """The votes on single conversations of the run with this id; none where nobody has

@@ -66,21 +66,37 @@ def answer(request: Request, fields: Mapping[str, str] | None) -> Response:
         if invited is None:
             raise HTTPException(404)
         if invited.ended:
-            told = [
-                "This link no longer works. The votes that you gave are kept.",
-                "If you want to go on, ask the person who invited you for a new link.",
-            ]
-            return show_problem(request, 410, "This invitation has ended", told)
+            return say_ended(request)
         with site.store.open_votes() as votes:
             booth = Booth(site, request, votes, invited.study, invited.who)
             return booth.show() if fields is None else booth.take(fields)
     except ParleyError as wrong:
-        print(f"voting: {redact(str(wrong))}", file=sys.stderr)
-        told = [
-            "Your votes so far are kept.",
-            "Please tell the person who invited you: the terminal of the server shows the reason.",
-        ]
-        return show_problem(request, 503, "The next pair cannot be shown now", told)
+        return say_unavailable(request, wrong)
+
+
+def say_ended(request: Request) -> Response:
+    """The page behind a link that was ended or replaced."""
+    told = [
+        "This link no longer works. The votes that you gave are kept.",
+        "If you want to go on, ask the person who invited you for a new link.",
+    ]
+    return show_problem(request, 410, "This invitation has ended", told)
+
+
+def say_unavailable(request: Request, wrong: ParleyError) -> Response:
+    """The page if runs or votes cannot be read; the terminal of the server shows the reason."""
+    print(f"voting: {redact(str(wrong))}", file=sys.stderr)
+    told = [
+        "Your votes so far are kept.",
+        "Please tell the person who invited you: the terminal of the server shows the reason.",
+    ]
+    return show_problem(request, 503, "The next conversation cannot be shown now", told)
+
+
+def say_unreadable(request: Request) -> Response:
+    """The page after a form that no page of ours sends."""
+    told = ["Your votes so far are kept.", "Open your personal link again, and go on."]
+    return show_problem(request, 400, "This form cannot be read", told)
 
 
 def find_link(store: Store, secret: str) -> Invitation | None:
@@ -163,8 +179,7 @@ class Booth:
             return self._go_on()
         known = [*(choice for choice, _ in self._choices()), "skip"]
         if number not in self.votes.pairs(self.study) or said not in known:
-            told = ["Your votes so far are kept.", "Open your personal link again, and go on."]
-            return show_problem(self.request, 400, "This form cannot be read", told)
+            return say_unreadable(self.request)
         assert number is not None
         if said == "skip":
             self.votes.skip_pair(self.study, self.who, number)

@@ -150,18 +150,24 @@ class FolderStore:
                 f"votes are stored in the folder of the runs, so all runs must be in one folder, "
                 f"not in {len(folders)}: copy them into one folder"
             )
-        path = votes_path(refs[0]) if refs else self.folder.absolute() / VOTES_FILE
+        return SqliteVotes(self._votes_path(refs[0] if refs else None, read_only), read_only)
+
+    def open_verdict_votes(
+        self, ref: RunRef | None = None, read_only: bool = False
+    ) -> SqliteVerdictVotes:
+        """The votes on single conversations, in the same file."""
+        from parley.store.sqlite.verdict_votes import SqliteVerdictVotes
+
+        return SqliteVerdictVotes(self._votes_path(ref, read_only), read_only)
+
+    def _votes_path(self, ref: RunRef | None, read_only: bool) -> Path:
+        """The file of votes beside a run, or in the folder of this store."""
+        path = self.folder.absolute() / VOTES_FILE if ref is None else votes_path(ref)
         if read_only and not path.is_file():
             raise UsageError(
                 f"there are no votes yet: {path.name} does not exist in the folder of these runs"
             )
-        return SqliteVotes(path, read_only)
-
-    def open_verdict_votes(self, ref: RunRef) -> SqliteVerdictVotes:
-        """The votes on single conversations of a run, in the same file."""
-        from parley.store.sqlite.verdict_votes import SqliteVerdictVotes
-
-        return SqliteVerdictVotes(votes_path(ref))
+        return path
 
     def read_verdict_votes(self, ref: RunRef, run: str) -> VerdictVotes:
         from parley.store.sqlite.verdict_votes import SqliteVerdictVotes

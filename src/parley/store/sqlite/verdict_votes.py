@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import hmac
 import time
 
 from parley.memory.feedback import VERDICT_CHOICES, VerdictChoice
 from parley.rules.pool import Seat
-from parley.store import VerdictVotes
+from parley.store import VerdictInvitation, VerdictVotes
 from parley.store.sqlite.votes_file import VotesFile
 
 TYPES = (int, str, str, str, str, float)
@@ -16,7 +17,7 @@ class SqliteVerdictVotes(VotesFile):
     """The votes on single conversations in a file of votes."""
 
     def votes(self, run: str) -> VerdictVotes:
-        if not self._has_table():
+        if not self._has_table("verdict_votes"):
             return {}
         found: VerdictVotes = {}
         names: dict[str, str] = {}
@@ -56,6 +57,40 @@ class SqliteVerdictVotes(VotesFile):
                 (*place, annotator, choice, now),
             )
 
-    def _has_table(self) -> bool:
-        """Whether the file has the table; one of an older Parley that is only read has not."""
-        return bool(self._rows("SELECT 1 FROM sqlite_master WHERE name = 'verdict_votes'"))
+    def votes_of(self, run: str, annotator: str) -> dict[tuple[int, Seat], VerdictChoice]:
+        rows = self._rows(
+            "SELECT match, seat, choice FROM verdict_votes WHERE run = ? AND folded = ? "
+            "AND replaced IS NULL ORDER BY id",
+            run,
+            annotator.casefold(),
+        )
+        return {(match, Seat.of(key)): choice for match, key, choice in rows}
+
+    def invite(self, run: str, annotator: str, digest: bytes) -> None:
+        with self.transaction() as to:
+            self.end_invitation(run, annotator)
+            to.execute(
+                "INSERT INTO verdict_invitations VALUES (?, ?, ?, ?, NULL)",
+                (digest, run, annotator, annotator.casefold()),
+            )
+
+    def end_invitation(self, run: str, annotator: str) -> bool:
+        with self.transaction() as to:
+            ended = to.execute(
+                "UPDATE verdict_invitations SET ended = ? WHERE run = ? AND folded = ? "
+                "AND ended IS NULL",
+                (time.time(), run, annotator.casefold()),
+            )
+        return ended.rowcount > 0
+
+    def find_invitation(self, digest: bytes) -> VerdictInvitation | None:
+        if not self._has_table("verdict_invitations"):
+            return None
+        found = None
+        # All are compared: the time reveals nothing.
+        for each, run, annotator, ended in self._rows(
+            "SELECT digest, run, annotator, ended FROM verdict_invitations"
+        ):
+            if hmac.compare_digest(bytes(each), digest):
+                found = VerdictInvitation(run, annotator, ended is not None)
+        return found

@@ -132,8 +132,7 @@ class SqliteVotes(VotesFile):
 
     def find_token(self, digest: bytes) -> Invitation | None:
         known = self._rows("SELECT token, id, 0 FROM annotators WHERE token IS NOT NULL")
-        # a file of an older Parley that is only read lacks this table
-        if self._rows("SELECT 1 FROM sqlite_master WHERE name = 'ended_invitations'"):
+        if self._has_table("ended_invitations"):
             known += self._rows("SELECT digest, annotator, 1 FROM ended_invitations")
         # All are compared, and as much is read for a guess: the time reveals nothing.
         found, ended = 0, False

@@ -52,6 +52,11 @@ MIGRATIONS = [
     CREATE TABLE skipped (
         study INTEGER NOT NULL, pair INTEGER NOT NULL, annotator INTEGER NOT NULL, PRIMARY KEY (study, pair, annotator)) WITHOUT ROWID;
     """,  # noqa: E501
+    # Personal links for votes on single conversations.
+    """
+    CREATE TABLE verdict_invitations (
+        digest BLOB PRIMARY KEY, run TEXT NOT NULL, annotator TEXT NOT NULL, folded TEXT NOT NULL, ended REAL) WITHOUT ROWID;
+    """,  # noqa: E501
 ]
 VERSION = len(MIGRATIONS)
 
@@ -118,6 +123,10 @@ class VotesFile:
             return self._connection.execute(query, values).fetchall()
         except sqlite3.Error as wrong:
             raise StoreError(f"{self.path} cannot be read: {wrong}") from None
+
+    def _has_table(self, name: str) -> bool:
+        """Whether the file has a table; one of an older Parley that is only read may not."""
+        return bool(self._rows("SELECT 1 FROM sqlite_master WHERE name = ?", name))
 
     def _damaged(self, what: str) -> NoReturn:
         raise StoreError(f"{self.path} is damaged: {what}")

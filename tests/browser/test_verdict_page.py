@@ -1,0 +1,36 @@
+"""Votes on single conversations in a real browser, by keys."""
+
+import pytest
+
+from parley.annotation.verdict_ballots import invite_to_verdicts
+from parley.store import open_verdict_votes
+from tests.runs.test_recall import evolve
+
+SETTINGS = {"rounds": 1, "probe": False, "feedback": "people"}
+
+
+@pytest.fixture(scope="module")
+def waiting(tmp_path_factory):
+    """A run that waits for votes, and the path of a link. It is made before the browser opens."""
+    ref = evolve(tmp_path_factory.mktemp("runs"), ["bot/random"], count=2, evolve=SETTINGS).ref
+    with open_verdict_votes(ref) as votes:
+        return ref, f"/vote/single/{invite_to_verdicts(votes, ref.id, 'Ann')}"
+
+
+def test_keys_vote_and_change_and_every_page_is_sound(waiting, serve, open_page):
+    ref, link = waiting
+    folder = ref.store.removeprefix("folder:")
+    with serve(folder, ["verdict_page"]) as url:
+        visit = open_page(url + link, width=390, theme="dark")
+        visit.check()
+        visit.page.keyboard.press("1")
+        visit.page.get_by_text("Conversation 2 of 2").wait_for()
+        visit.page.keyboard.press("z")
+        visit.page.get_by_text("Yes (your vote)").wait_for()
+        visit.page.keyboard.press("3")
+        visit.page.get_by_text("Conversation 2 of 2").wait_for()
+        visit.page.keyboard.press("2")
+        visit.page.get_by_text("Thank you!").wait_for()
+        visit.check()
+    with open_verdict_votes(ref) as votes:
+        assert list(votes.votes_of(ref.id, "ann").values()) == ["unsure", "no"]
