@@ -313,6 +313,8 @@ def as_before(out):
         del out["identical"]  # new; what follows from it stands in the files beside the runs
         assert out.pop("shown") is None  # of runs that evolve
         assert out.pop("evolve") is None
+        out.pop("efficiency")  # new: scores beside their cost and latency
+        (out["judges"] or {}).pop("models", None)  # new: the means behind the correlations
         for row in out["results"]:
             del row["defaulted"]  # new as well
     if isinstance(out, dict) and "recalled" in out:  # a match; new for runs that evolve

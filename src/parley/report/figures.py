@@ -256,7 +256,7 @@ def draw_bar(bar: Bar, names: Sequence[str], most: float, clean: Clean, looks: L
         if not wide:
             continue
         shade = names.index(name) % SHADES
-        number = f"{value:.3g}"
+        number = format_amount(value)
         parts.append(
             f'<g class="p{shade}"><rect class="piece" x="{at:.2f}%" y="6" width="{wide:.2f}%" '
             f'height="{ROW - 12}"/>'
@@ -268,7 +268,8 @@ def draw_bar(bar: Bar, names: Sequence[str], most: float, clean: Clean, looks: L
             )
         parts.append(f"<title>{escape(clean(f'{name}: {number}'))}</title></g>")
         at += wide
-    said = ", ".join(f"{name} {value:.3g}" for name, value in bar.pieces.items() if value)
+    pieces = bar.pieces.items()
+    said = ", ".join(f"{name} {format_amount(value)}" for name, value in pieces if value)
     who = bar.model or bar.label
     svg = f'<svg width="100%" height="{ROW}" role="img" aria-label="{escape(clean(said or "0"))}">'
     return (
@@ -715,6 +716,11 @@ def scrollable(body: str, name: str) -> str:
 def minus(number: str) -> str:
     """A number with a true minus sign."""
     return number.replace("-", "−")
+
+
+def format_amount(value: float) -> str:
+    """A number with three significant digits; large ones are whole."""
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
 def shorten_label(label: str, most: int = 24) -> str:

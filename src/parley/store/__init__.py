@@ -237,6 +237,13 @@ class EndpointRecord(NamedTuple):
     waiting: int = 0  # calls that wait because it is down
 
 
+class MedianLatency(NamedTuple):
+    """The median latency of some calls in seconds, and how many calls have a known latency."""
+
+    seconds: float
+    calls: int
+
+
 class StageUsage(NamedTuple):
     """Calls and tokens in one stage and arm of the plan `evolve`."""
 
@@ -355,6 +362,9 @@ class RunReader(Protocol):
 
     def reply_lengths(self) -> dict[tuple[int, Seat], int]:
         """The number of characters in the replies of each seat in each match."""
+
+    def median_latencies(self) -> dict[tuple[str, str], MedianLatency]:
+        """The median latency of calls, by alias and role; without those of bots."""
 
     def verdict_kinds(self) -> Counter[str]:
         """How often each kind of verdict on programs occurs, in matches that have ended."""

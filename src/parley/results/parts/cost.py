@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from parley.money import COUNTS, cost_rows, price_rows, total_cost
 from parley.results.part import Part, Style
 from parley.results.scores import RunScores
-from parley.results.types import PriceRow, as_json
+from parley.results.types import Bar, Bars, Figure, PriceRow, as_json
 from parley.tables import Table
 
 
@@ -76,6 +77,42 @@ def cost_tables(found: Cost, style: Style) -> list[Table]:
     return [Table(header, rows, left=2, note="\n".join(notes))]
 
 
+def cost_figures(found: Cost, style: Style) -> list[Figure]:
+    """A bar for each model with a piece for each role: USD if all are known and not 0, else tokens,
+    else calls."""
+    spent: dict[str, list[float | None]] = {
+        "USD": [row.usd for row in found.cost],
+        "tokens": [count_tokens(row) for row in found.cost],
+        "calls": [row.calls for row in found.cost],
+    }
+    for unit, amounts in spent.items():
+        known = [amount for amount in amounts if amount is not None]
+        if any(known) and len(known) == len(amounts):
+            return [make_cost_bars(unit, found.cost, known)]
+    return []
+
+
+def count_tokens(row: CostRow) -> int | None:
+    """Tokens in and out; None unless both are known."""
+    known = row.tokens_in is not None and row.tokens_out is not None
+    return (row.tokens_in or 0) + (row.tokens_out or 0) if known else None
+
+
+def make_cost_bars(unit: str, rows: Sequence[CostRow], amounts: Sequence[float]) -> Bars:
+    """The largest amount first."""
+    by: dict[str, dict[str, float]] = {}
+    for row, amount in zip(rows, amounts, strict=True):
+        by.setdefault(row.alias, {})[row.role] = amount
+    digits = ".4g" if unit == "USD" else ",.0f"
+    bars = tuple(
+        Bar(alias, pieces, f"{sum(pieces.values()):{digits}} {unit}")
+        for alias, pieces in sorted(by.items(), key=lambda pair: -sum(pair[1].values()))
+    )
+    title = f"{'Cost in USD' if unit == 'USD' else unit.capitalize()} by model and role"
+    alt = "; ".join(f"{bar.label}: {bar.note}" for bar in bars)
+    return Bars(title, f"{title}: {alt}", unit, bars)
+
+
 def describe_prices(prices: tuple[PriceRow, ...]) -> list[str]:
     """The prices used for each model, one line each."""
     long = {(row.alias, row.model_served): row.above for row in prices if row.above > 0}
@@ -101,6 +138,7 @@ PARTS = (
         Cost,
         compute_cost,
         tables=cost_tables,
+        figures=cost_figures,
         rows=lambda found: [as_json(row) for row in found.cost],
         section="cost",
         spread=True,

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from parley.results.part import Part, Rows, Style
 from parley.results.scores import RunScores
-from parley.results.types import as_json
+from parley.results.types import Dot, Figure, Scatter, as_json
 from parley.rules.notes import Votes
 from parley.statistics import estimates
 from parley.statistics.agreement import BlockEstimate, krippendorff_alpha
@@ -92,6 +92,21 @@ class ValidityRow:
 
 
 @dataclass(frozen=True)
+class JudgedModel:
+    """A model in a role: the judges' score and the measured metric, with their intervals."""
+
+    role: str
+    alias: str
+    measured: str
+    score: float | None
+    score_low: float | None
+    score_high: float | None
+    value: float | None
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True)
 class BiasRow:
     """A bias of judges: towards length, or towards their own model."""
 
@@ -116,6 +131,7 @@ class JudgeReport:
     validity: tuple[ValidityRow, ...]
     bias: tuple[BiasRow, ...]
     also_play: tuple[str, ...]
+    models: tuple[JudgedModel, ...] = ()
 
 
 def compute_judges(run: RunScores) -> JudgeReport | None:
@@ -136,6 +152,7 @@ def compute_judges(run: RunScores) -> JudgeReport | None:
         validity=tuple(row for role in run.roles for row in validity_rows(run, role, judged)),
         bias=(*length_bias(run, merged), *self_preference_rows(run, merged, bounds)),
         also_play=tuple(judges_that_play(run, votes)),
+        models=tuple(judged_models(run, judged)),
     )
 
 
@@ -257,6 +274,55 @@ def validity_rows(run: RunScores, role: str, judged: str) -> Iterator[ValidityRo
     if len(models) > 2:  # with two, a rank correlation is always 1 or -1
         ranked = spearman([a for a, _ in models], [b for _, b in models])
         yield ValidityRow(role, measured, "models", **estimate_fields(ranked))
+
+
+def judged_models(run: RunScores, judged: str) -> Iterator[JudgedModel]:
+    """The means of both metrics, in roles that have both."""
+    rows = {(row.role, row.alias, row.metric): row for row in run.results}
+    for role in run.roles:
+        measured = run.ranking_metric(role, measured=True)
+        for alias in run.config.contestants:
+            score, value = rows.get((role, alias, judged)), rows.get((role, alias, str(measured)))
+            if measured and score and value:
+                ends = (score.mean, score.low, score.high, value.mean, value.low, value.high)
+                yield JudgedModel(role, alias, measured, *ends)
+
+
+def judge_figures(found: JudgeReport, style: Style) -> list[Figure]:
+    """For each role, the judges' score of every model against what was measured."""
+    figures: list[Figure] = []
+    for role in dict.fromkeys(each.role for each in found.models):
+        dots = tuple(
+            Dot(
+                each.alias,
+                each.value,
+                each.score,
+                note=f"{each.alias}: judges {each.score:.3g}, {each.measured} {each.value:.3g}",
+                x_low=each.low,
+                x_high=each.high,
+                y_low=each.score_low,
+                y_high=each.score_high,
+                model=each.alias,
+            )
+            for each in found.models
+            if each.role == role and each.score is not None and each.value is not None
+        )
+        if not dots:
+            continue
+        measured = next(each.measured for each in found.models if each.role == role)
+        title = f"{role.capitalize()}: score of the judges against {measured}"
+        figures.append(
+            Scatter(
+                title,
+                f"{title}, with {style.level} intervals: {'; '.join(dot.note for dot in dots)}",
+                f"{measured} (measured)",
+                f"{found.metric} (judges)",
+                dots,
+                x_bounds=style.bounds.get(measured, ()),
+                y_bounds=style.bounds.get(found.metric, ()),
+            )
+        )
+    return figures
 
 
 def length_bias(run: RunScores, votes: Sequence[JudgeVote]) -> Iterator[BiasRow]:
@@ -408,6 +474,7 @@ PARTS = (
         compute_judges,
         tables=judge_tables,
         rows=judge_rows,
+        figures=judge_figures,
         applies=is_judged,
         absent="not applicable: this run has no votes from judges",
         section="judges",

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
+from statistics import median
 from types import NoneType, TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, Self, TypedDict
 from urllib.parse import quote
@@ -28,6 +29,7 @@ from parley.store import (
     DigestFault,
     EndpointRecord,
     MatchRow,
+    MedianLatency,
     NoteRow,
     RecentCall,
     RunInfo,
@@ -676,6 +678,23 @@ class SqliteReader:
         return {
             (match, self._seat(key, f"a call of match {match}")): length
             for match, key, length in rows
+        }
+
+    def median_latencies(self) -> dict[tuple[str, str], MedianLatency]:
+        rows = self._rows(
+            "SELECT s.value, c.seat, c.latency FROM calls c JOIN matches m ON c.match = m.number "
+            "JOIN json_each(m.seats) s ON s.key = c.seat "
+            "WHERE c.pinned IS NULL AND c.latency IS NOT NULL"
+        )
+        found: dict[tuple[str, str], list[float]] = {}
+        roles: dict[str, str] = {}
+        for alias, key, seconds in rows:
+            if key not in roles:
+                roles[key] = self._seat(key, "the latency of a call").role
+            found.setdefault((alias, roles[key]), []).append(seconds)
+        return {
+            (self._known_alias(alias), role): MedianLatency(median(waited), len(waited))
+            for (alias, role), waited in found.items()
         }
 
     def verdict_kinds(self) -> Counter[str]:
