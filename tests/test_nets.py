@@ -320,6 +320,8 @@ def as_before(out):
     if isinstance(out, dict) and "recalled" in out:  # a match; new for runs that evolve
         assert (out.pop("stage"), out.pop("arm"), out.pop("recalled")) == (0, "", [])
         assert out.pop("people_verdicts") == []
+    if isinstance(out, dict) and out.get("schema") == "parley.report/1":
+        out.pop("human", None)  # new: what people said
     for result in out.get("results", []) if isinstance(out, dict) else ():
         as_before(result)  # a report holds whole results
     return out
