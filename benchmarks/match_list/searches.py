@@ -1,36 +1,32 @@
-"""The searches that the benchmark measures: each filter and order alone, and together."""
+"""The pages that the benchmark asks for: every filter with every range of scores and order."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import product
 
-from parley.store.match_search import ORDERS, MatchSearch
+from parley.store.match_search import ORDERS
 
-FILTERS: tuple[dict[str, object], ...] = (
+FILTERS: tuple[dict[str, str], ...] = (
     {},
     {"model": "fair"},
     {"model": "fair", "role": "proofreader"},
     {"item": "en-zh/lighthouse"},
-    {"violations": True},
-    {"states": frozenset(["aborted", "failed"])},
-    {"states": frozenset(["failed"])},  # none
-    {"apart": 2.0},
-    {"model": "weak", "violations": True, "apart": 2.0},
-    {"model": "weak", "role": "translator", "apart": 9.0},  # few or none
+    {"violations": "1"},
+    {"aborted": "1"},
+    {"apart": "2"},
+    {"model": "weak", "violations": "1", "apart": "2"},
+    {"model": "weak", "role": "translator", "apart": "9"},  # few or none
 )
-RANGES: tuple[dict[str, object], ...] = (
+RANGES: tuple[dict[str, str], ...] = (
     {},
-    {"metric": "bleu", "low": 0.2, "high": 0.9},
-    {"metric": "bleu", "low": 0.7999, "high": 0.8},
-    {"metric": "judge", "high": 1.0},
+    {"metric": "bleu", "low": "0.2", "high": "0.9"},
+    {"metric": "bleu", "low": "0.7999", "high": "0.8"},
+    {"metric": "judge", "high": "1"},
 )
 
 
-def list_searches() -> Iterator[MatchSearch]:
-    """Every filter with every range and order, in both directions."""
-    for given, within, order, descending in product(FILTERS, RANGES, ORDERS, (False, True)):
-        wanted = {**given, **within}
-        if order == "score":
-            wanted.setdefault("metric", "bleu")
-        yield MatchSearch(**wanted, order=order, descending=descending)  # type: ignore[arg-type]
+def list_queries() -> Iterator[dict[str, str]]:
+    """The queries, in both directions of each order."""
+    for given, within, order, down in product(FILTERS, RANGES, ORDERS, ("", "1")):
+        yield {**given, **within, "order": order, "down": down}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 if TYPE_CHECKING:
     from parley.store import MatchRow
 
-MatchOrder = Literal["number", "score", "ended", "seconds", "tokens", "violations"]
+MatchOrder = Literal["number", "score", "seconds", "tokens"]
 ORDERS: tuple[MatchOrder, ...] = get_args(MatchOrder)
 PAGE = 50  # matches
 

@@ -6,7 +6,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from html import escape
 from importlib import import_module
 from importlib.resources import files
@@ -36,6 +36,7 @@ from parley.web.run_drawer import RunDrawer
 from parley.web.safety import Guard, Safety
 
 HERE = files("parley.web")
+SHORT = 200  # characters
 MOST_RESULTS = 20  # results that are kept as HTML, each up to a few MB
 FILES = {"pages.js": "text/javascript", "icon.svg": "image/svg+xml"}
 
@@ -80,9 +81,15 @@ def make_site(store: Store, public: bool = False) -> Site:
     def clean(text: str) -> str:
         return show_hidden(without_secrets(text))
 
+    def isolate(text: str) -> Markup:
+        return Markup(f"<bdi>{escape(clean(text))}</bdi>")
+
+    isolate_short = lru_cache(4096)(isolate)  # names are said many times on a page
+
     def said(text: object) -> Markup:
         """What a model, a person or a file said: escaped, isolated in direction, nothing hidden."""
-        return Markup(f"<bdi>{escape(clean(str(text)))}</bdi>")
+        words = str(text)
+        return isolate_short(words) if len(words) <= SHORT else isolate(words)
 
     def said_marked(text: str, words: Sequence[str]) -> Markup:
         """The same with some words marked."""

@@ -29,10 +29,8 @@ from parley.web.known_prices import known_price
 ORDER_WORDS: Mapping[MatchOrder, tuple[str, str]] = {  # ascending, descending
     "number": ("first match first", "last match first"),
     "score": ("lowest score first", "highest score first"),
-    "ended": ("oldest first", "newest first"),
     "seconds": ("shortest first", "longest first"),
     "tokens": ("fewest tokens first", "most tokens first"),
-    "violations": ("fewest violations first", "most violations first"),
 }
 STATE_CHIPS = {"done": "good", "running": "warn", "aborted": "bad", "failed": "bad"}
 

@@ -1,29 +1,28 @@
 """Finds one page of matches by keyset, with a bound on the work for a page.
 
-All filters but scores use columns of one index of `matches`: a page takes one scan of it at most.
-Scores have an index by metric and value. If a search needs both, a page first walks a part of one
-of them. If that does not fill the page, it looks at the matches that pass the more selective
-filter. If those are too many, it walks a little further and ends early.
+A page first walks along an index in its order and looks at a few hundred matches. If these do not
+fill it, all filters but scores use one other index: a scan of it gives the exact page. If a search
+needs scores as well, the page looks at the matches that pass the more selective filter. If those
+are too many, it walks a little further and ends early.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import orjson
 
 from parley.store.match_search import MatchPlace, MatchSearch
+from parley.store.sqlite.schema import ORDER_KEYS
 
-FEW = 3_000  # matches that are looked at one by one for one page
-FIRST_STEPS, MORE_STEPS = 500, 1_500  # rows of an index that are walked for one page
+FEW = 2_000  # matches that are looked at one by one for one page
+FIRST_STEPS, MORE_STEPS = 500, 1_000  # rows of an index that are walked for one page
 BATCH = 250  # rows that are looked at together
 KEYS = {  # by order: what a match is ordered by; matches without it come first
     "number": "m.number",
-    "ended": "COALESCE(m.ended, 0)",
-    "seconds": "COALESCE(m.ended - m.began, -1)",
+    "seconds": ORDER_KEYS["seconds"],
     "tokens": "COALESCE({tokens}, -1)",
-    "violations": "COALESCE({violations}, -1)",
 }
 
 LIVE = "s.judge = ''"  # not copied from the run that is rejudged
@@ -55,22 +54,32 @@ class PlaceFinder:
         columns: Mapping[str, str],
         wanted: MatchSearch,
         seats: Mapping[str, int],
+        is_indexed: bool = True,
     ) -> None:
-        """`columns`: the derived columns of `matches` as SQL; `seats`: how many each role has."""
+        """`columns`: the derived columns of `matches` as SQL; `seats`: how many each role has;
+        `is_indexed`: whether the file has the indexes for lists."""
         self._run_query, self._wanted = run_query, wanted
         self._start = wanted.after or wanted.before
         self._falls = wanted.descending != (wanted.before is not None)
         self._key = KEYS.get(wanted.order, "").format(**columns)
         self._filters = list(filter_matches(wanted, columns, seats))
-        self._score = list(filter_scores(wanted))
+        self._score = list(filter_scores(wanted)) if wanted.metric else []
+        # SQLite would often choose another index than the one that needs the fewest rows
+        self._listed = "INDEXED BY matches_listed" if is_indexed else ""
+        by = f"INDEXED BY matches_by_{wanted.order}" if wanted.order in ORDER_KEYS else ""
+        self._ordered = by if is_indexed else ""
 
     def find(self) -> FoundPlaces:
-        if not self._wanted.metric:
-            return self._page_of(self._list_matches(self._wanted.most + 1))
+        if not self._wanted.metric and not self._filters:
+            return self._page_of(self._walk_order(self._wanted.most + 1))
         if self._wanted.order == "score":
             walked = self._walk_scores(FIRST_STEPS, self._start)
-            if walked.looked_at is None:
-                return walked
+        else:
+            walked = self._fill_page(self._walk_order(FIRST_STEPS), FIRST_STEPS)
+        if walked.looked_at is None:
+            return walked
+        if not self._wanted.metric:
+            return self._page_of(self._list_matches(self._wanted.most + 1))
         numbers = self._few_numbers()
         if numbers is not None:
             found = self._look_at(numbers).values()
@@ -98,20 +107,31 @@ class PlaceFinder:
         found = list(places)
         return FoundPlaces(found[: self._wanted.most], len(found) > self._wanted.most)
 
+    def _walk_order(self, most: int) -> list[MatchPlace]:
+        """The first matches in the order, whether they pass the filters or not."""
+        return self._select_matches([], self._ordered, most)
+
     def _list_matches(self, most: int) -> list[MatchPlace]:
         """The first matches that pass all filters but the score."""
-        conditions = list(self._filters)
+        return self._select_matches(self._filters, self._listed if self._filters else "", most)
+
+    def _select_matches(
+        self, filters: Sequence[Condition], index: str, most: int
+    ) -> list[MatchPlace]:
+        conditions = list(filters)
         side, direction = ("<", "DESC") if self._falls else (">", "ASC")
         if self._start is not None:
             place = self._start.key, self._start.number
             if self._wanted.order == "number":
                 conditions.append(Condition(f"m.number {side} ?", place[1:]))
             else:
+                # the first condition can use the index, the second one cannot
+                conditions.append(Condition(f"{self._key} {side}= ?", place[:1]))
                 conditions.append(Condition(f"({self._key}, m.number) {side} (?, ?)", place))
         by = "" if self._wanted.order == "number" else f"{self._key} {direction}, "
         where, values = join_conditions(conditions)
         rows = self._run_query(
-            f"SELECT {self._key}, m.number FROM matches m WHERE {where} "
+            f"SELECT {self._key}, m.number FROM matches m {index} WHERE {where} "
             f"ORDER BY {by}m.number {direction} LIMIT {most}",
             *values,
         )
@@ -126,7 +146,9 @@ class PlaceFinder:
             found = self._numbers(f"SELECT DISTINCT s.match FROM scores s WHERE {where}", values)
         if found is None and self._filters and self._wanted.order == "score":
             where, values = join_conditions(self._filters)
-            found = self._numbers(f"SELECT m.number FROM matches m WHERE {where}", values)
+            found = self._numbers(
+                f"SELECT m.number FROM matches m {self._listed} WHERE {where}", values
+            )
         return found
 
     def _numbers(self, query: str, values: tuple[Any, ...]) -> list[int] | None:
@@ -135,6 +157,15 @@ class PlaceFinder:
 
     def _look_at(self, numbers: Iterable[int]) -> dict[int, MatchPlace]:
         """The places of those of these matches that pass all filters, by number."""
+        if not self._wanted.metric:
+            where, values = join_conditions(self._filters)
+            rows = self._run_query(
+                f"SELECT {self._key}, m.number FROM json_each(?) AS chosen "
+                f"CROSS JOIN matches m ON m.number = chosen.value WHERE {where}",
+                orjson.dumps(list(numbers)).decode(),
+                *values,
+            )
+            return {number: MatchPlace(key, number) for key, number in rows}
         held = Condition("(m.idle IS NULL OR instr(m.idle, '\"' || s.seat || '\"') = 0)")
         conditions = [*self._filters, *self._score, held]
         if self._wanted.model:

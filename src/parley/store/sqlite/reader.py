@@ -52,6 +52,7 @@ from parley.store.sqlite.schema import (
     HEALTH,
     LISTED,
     NOTES_WITH_KINDS,
+    ORDERED,
     copy_migrated,
     find_stranger,
     needs_copy,
@@ -166,9 +167,10 @@ class SqliteReader:
         try:
             self._version = version_of(self._connection, str(path))
             is_listed, self._has_health = self._version >= LISTED, self._version >= HEALTH
+            self._is_indexed = self._version >= ORDERED
             if needs_copy(self._version):
                 self._connection = copy_migrated(self._connection, self._version)
-                is_listed = self._has_health = True
+                is_listed = self._has_health = self._is_indexed = True
             if stranger := find_stranger(self._connection):
                 self._connection.close()
                 raise StoreError(
@@ -342,7 +344,7 @@ class SqliteReader:
         from parley.store.sqlite.match_places import PlaceFinder
 
         seats = self.info.identity["seats"]
-        finder = PlaceFinder(self._rows, self._derived, wanted, seats)
+        finder = PlaceFinder(self._rows, self._derived, wanted, seats, self._is_indexed)
         found = finder.find()
         places = found.places
         further = (found.end or places[-1]) if found.more else None

@@ -41,6 +41,11 @@ DERIVED = {
         "FROM calls c WHERE c.match = m.number AND c.pinned IS NULL)"
     ),
 }
+# Keys of orders that have an index each.
+ORDER_KEYS = {
+    "seconds": "COALESCE(ended - began, -1)",
+    "tokens": "COALESCE(tokens, -1)",
+}
 MIGRATIONS = [
     """
     CREATE TABLE runs (
@@ -176,6 +181,11 @@ MIGRATIONS = [
     """,
     # How the endpoints of the run answer, by alias, for pages that follow it.
     "ALTER TABLE runs ADD COLUMN health TEXT;",
+    # Lists of matches in these orders; matches without a value come first.
+    f"""
+    CREATE INDEX matches_by_seconds ON matches ({ORDER_KEYS["seconds"]});
+    CREATE INDEX matches_by_tokens ON matches ({ORDER_KEYS["tokens"]});
+    """,
 ]
 VERSION = len(MIGRATIONS)
 NOTES_WITH_KINDS = 1 + next(
@@ -183,13 +193,14 @@ NOTES_WITH_KINDS = 1 + next(
 )
 
 LISTED = 1 + next(step for step, sql in enumerate(MIGRATIONS) if "matches_listed" in sql)
+ORDERED = 1 + next(step for step, sql in enumerate(MIGRATIONS) if "matches_by_tokens" in sql)
 HEALTH = 1 + next(step for step, sql in enumerate(MIGRATIONS) if "COLUMN health" in sql)
 
 
 def needs_copy(version: int) -> bool:
     """Whether an older file must be migrated to be read. The indexes for lists of matches can be
     missing: lists are slower without them. So can the health of endpoints."""
-    return any(step + 1 not in (LISTED, HEALTH) for step in range(version, VERSION))
+    return any(step + 1 not in (LISTED, ORDERED, HEALTH) for step in range(version, VERSION))
 
 
 def version_of(connection: sqlite3.Connection, path: str) -> int:
