@@ -3,46 +3,17 @@
 import asyncio
 import json
 import re
-import shutil
 import sqlite3
 import threading
 from contextlib import asynccontextmanager
 
 import pytest
 
-import parley
 from parley.store import open_store
 from parley.web import following
 from parley.web.app import make_app, make_site
 from parley.web.following import Drawn, LiveRuns
 from parley.web.listening import make_server, open_address
-
-BOTS = dict.fromkeys(("ann", "bob", "cy"), "bot/random")
-
-
-@pytest.fixture(scope="module")
-def played(tmp_path_factory):
-    place = tmp_path_factory.mktemp("played")
-    return parley.run("public_goods", models=BOTS, repeats=3, store=place, name="Three").path
-
-
-@pytest.fixture
-def folder(played, tmp_path):
-    """A store with one run."""
-    shutil.copy(played, tmp_path)
-    return tmp_path
-
-
-def pretend_to_run(folder, owner=None):
-    """Make the run of a folder look as if it were being played, by this process or by another."""
-    from parley.store.sqlite.owner import process_id
-
-    (path,) = folder.glob("*.parley")
-    with sqlite3.connect(path) as connection:
-        connection.execute("UPDATE runs SET state = 'running', owner = ?", (owner or process_id(),))
-        connection.execute("UPDATE matches SET state = 'running', ended = NULL WHERE number = 3")
-    connection.close()
-    return path.stem
 
 
 def id_of(folder):
@@ -115,7 +86,7 @@ def test_an_error_in_a_computation_is_said_without_its_traceback(
     assert "secret detail" in capsys.readouterr().err
 
 
-def test_a_running_run_shows_progress_endpoints_and_latest_matches(visit, folder):
+def test_a_running_run_shows_progress_endpoints_and_latest_matches(visit, folder, pretend_to_run):
     id = pretend_to_run(folder)
     text = visit(folder).get(f"/run/{id}").text
     assert "● running" in text
@@ -127,7 +98,7 @@ def test_a_running_run_shows_progress_endpoints_and_latest_matches(visit, folder
     assert "round 5 …" in text
 
 
-def test_a_run_whose_process_was_killed_is_not_shown_as_running(visit, folder):
+def test_a_run_whose_process_was_killed_is_not_shown_as_running(visit, folder, pretend_to_run):
     from parley.store.sqlite.owner import Owner, process_id
 
     dead = Owner.of(process_id())._replace(pid="1", began="0")
@@ -205,7 +176,9 @@ def run_in_loop(work):
     asyncio.run(asyncio.wait_for(work, 60))
 
 
-def test_readers_of_one_run_share_a_watcher_and_get_what_changes(folder, monkeypatch):
+def test_readers_of_one_run_share_a_watcher_and_get_what_changes(
+    folder, pretend_to_run, monkeypatch
+):
     id = pretend_to_run(folder)
     monkeypatch.setattr(following, "EVERY", 0.01)
     path = folder / f"{id}.parley"
@@ -244,7 +217,7 @@ def test_a_stream_ends_with_the_run(folder):
     run_in_loop(follow())
 
 
-def test_streams_are_bounded_and_end_when_the_server_stops(folder, monkeypatch):
+def test_streams_are_bounded_and_end_when_the_server_stops(folder, pretend_to_run, monkeypatch):
     id = pretend_to_run(folder)
     monkeypatch.setattr(following, "MOST_STREAMS", 1)
     monkeypatch.setattr("parley.web.listening.GRACE_SECONDS", 600)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import click
 
 from parley.cli.progress_line import say
@@ -44,5 +46,7 @@ def command(store: str | None, port: int, bind: str) -> None:
     address = open_address(bind, port)
     site = make_site(place, public=bool(address.safety.token))
     server = make_server(make_app(site, address.safety))
+    # results are computed in threads beside the pages, which must not wait for them
+    sys.setswitchinterval(0.001)
     say(f"{place.check().location} is shown at {address.link()} (Ctrl-C stops the server)")
     asyncio.run(server.serve(sockets=[address.socket]))

@@ -15,6 +15,7 @@ import uvicorn
 from starlette.applications import Starlette
 
 from parley.errors import UsageError
+from parley.tables import shorten
 from parley.web.safety import Safety
 
 TOKEN_VARIABLE = "PARLEY_VIEW_TOKEN"
@@ -53,13 +54,22 @@ def open_address(bind: str, port: int) -> Address:
         opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         opened.bind(found)
         opened.listen(128)
-    except OSError as wrong:
+    except (OSError, UnicodeError) as wrong:  # a name that cannot be encoded is no host
         if opened is not None:
             opened.close()
+        if isinstance(wrong, UnicodeError | socket.gaierror) or wrong.errno == errno.EADDRNOTAVAIL:
+            raise UsageError(
+                "--bind must be an address of this machine, such as 127.0.0.1 (this machine only) "
+                f"or 0.0.0.0 (all its addresses), not {shorten(bind)!r}"
+            ) from None
         if wrong.errno == errno.EADDRINUSE:
             raise UsageError(
                 f"port {port} is already in use: stop the other server, or choose another port "
                 "with --port (0 takes any free one)"
+            ) from None
+        if wrong.errno == errno.EACCES:
+            raise UsageError(
+                f"port {port} is reserved for the system: choose a port above 1023 with --port"
             ) from None
         raise UsageError(f"the server cannot listen on {bind}:{port}: {wrong}") from None
     taken = opened.getsockname()

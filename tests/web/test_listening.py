@@ -1,0 +1,54 @@
+"""Where a server listens, and how it stops."""
+
+import errno
+import signal
+import socket
+
+import pytest
+
+from parley.errors import UsageError
+from parley.web.listening import open_address
+from tests.web.processes import start_server
+
+
+@pytest.mark.parametrize(
+    ("bind", "said"),
+    [
+        ("no.such.host.invalid", "--bind must be an address of this machine"),
+        ("192.0.2.1", "--bind must be an address of this machine"),
+        ("x" * 300, "--bind must be an address of this machine"),
+    ],
+)
+def test_a_bad_address_is_explained(bind, said):
+    with pytest.raises(UsageError, match=said):
+        open_address(bind, 0)
+
+
+def test_a_port_that_is_taken_or_reserved_is_explained(monkeypatch):
+    taken = open_address("127.0.0.1", 0)
+    with taken.socket, pytest.raises(UsageError, match="is already in use"):
+        open_address("127.0.0.1", taken.port)
+
+    def refuse(self, address):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(socket.socket, "bind", refuse)
+    with pytest.raises(UsageError, match="port 80 is reserved for the system"):
+        open_address("127.0.0.1", 80)
+
+
+def test_ctrl_c_stops_the_server_though_somebody_follows_a_run(folder, pretend_to_run):
+    id = pretend_to_run(folder)
+    with start_server(folder) as (server, url):
+        host, port = url.removeprefix("http://").rstrip("/").split(":")
+        with socket.create_connection((host, int(port)), timeout=30) as reader:
+            request = f"GET /run/{id}/events HTTP/1.1\r\nHost: {host}:{port}\r\n\r\n"
+            reader.sendall(request.encode())
+            received = b""
+            while b"event: parts" not in received:
+                received += reader.recv(65_536)
+            server.send_signal(signal.SIGINT)
+            while reader.recv(65_536):
+                pass
+        assert server.wait(30) == 130
+        assert "Traceback" not in server.stderr.read()
