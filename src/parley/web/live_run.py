@@ -16,7 +16,7 @@ from parley.rules.task import Metric
 from parley.store import ENDED, EndpointRecord, MatchRow, RecentCall, RunInfo, RunReader
 from parley.tables import plural
 
-RECENT = 400  # calls that pace and latency are taken from
+RECENT = 200  # calls that pace and latency are taken from
 LATEST = 8  # matches
 MINUTE = 60.0
 SILENT = 30.0  # seconds without a reply after which a page says so
