@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 
 import click
 
@@ -49,4 +50,5 @@ def command(store: str | None, port: int, bind: str) -> None:
     # results are computed in threads beside the pages, which must not wait for them
     sys.setswitchinterval(0.001)
     say(f"{place.check().location} is shown at {address.link()} (Ctrl-C stops the server)")
-    asyncio.run(server.serve(sockets=[address.socket]))
+    with suppress(KeyboardInterrupt):  # the ordinary way to stop it
+        asyncio.run(server.serve(sockets=[address.socket]))

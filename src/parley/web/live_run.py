@@ -129,15 +129,15 @@ def describe_live(
 
 
 def describe_pace(own: Sequence[RecentCall], calls: Sequence[RecentCall], now: float) -> str:
-    """How many of the recent calls are `own`, by minute. If the recent ones span less than a
-    minute, this is an estimate."""
+    """How many of the recent calls are `own`, by minute; empty if there are none. If the recent ones
+    span less than a minute, this is an estimate."""
     recent = sum(now - call.at <= MINUTE for call in own)
     if not recent:
         return ""
     span = now - calls[-1].at
     if len(calls) == RECENT and 0 < span < MINUTE:
-        return f"about {round(recent / span * MINUTE):,} calls a minute"
-    return f"{plural(recent, 'call')} in the last minute"
+        return f"about {round(recent / span * MINUTE):,}"
+    return f"{recent:,}"
 
 
 def describe_left(rest: int, calls: Sequence[RecentCall], now: float) -> str:

@@ -19,7 +19,6 @@ from parley.report.run_page import (
     draw_lead,
     draw_result,
     draw_run,
-    name_task,
 )
 from parley.results.parts.stability import MetricPath, StabilityResult
 from parley.results.result import Result
@@ -123,7 +122,7 @@ def draw_path(path: MetricPath, is_race: bool, looks: Looks, clean: Clean) -> st
             '<rect class="track" width="100%" height="8" y="3" rx="4"/>'
             f'<rect class="dot" width="{100 * share:.1f}%" height="8" y="3" rx="4"/></svg>'
         )
-        state = "reached" if width is not None and width <= target else ""
+        state = "reached" if width is not None and width <= target else "not yet"
         number = "–" if width is None else f"±{minus(format_number(width, 3))}"
         rows.append(
             f'<tr><th scope="row">{name_model(each.alias, label, clean, looks)}</th>'
@@ -131,10 +130,7 @@ def draw_path(path: MetricPath, is_race: bool, looks: Looks, clean: Clean) -> st
             f'<td class="l">{state}</td></tr>'
         )
     aim = "smallest difference to resolve" if is_race else "target"
-    caption = (
-        f"Half-width of {name_task(path.metric)} after {plural(last.blocks, 'block')}; "
-        f"{aim}: {target:g}"
-    )
+    caption = f"Half-width of {path.metric} after {plural(last.blocks, 'block')}; {aim}: {target:g}"
     head = (
         '<tr><td></td><th scope="col" class="plot"><span class="vh">on its way</span></th>'
         '<th scope="col">half-width</th><th scope="col" class="l">target</th></tr>'
