@@ -129,8 +129,8 @@ def describe_live(
 
 
 def describe_pace(own: Sequence[RecentCall], calls: Sequence[RecentCall], now: float) -> str:
-    """How many of the recent calls are `own`, by minute; empty if there are none. If the recent ones
-    span less than a minute, this is an estimate."""
+    """How many of the recent calls are `own`, by minute; empty if there are none. It is an estimate
+    if the recent ones span less than a minute."""
     recent = sum(now - call.at <= MINUTE for call in own)
     if not recent:
         return ""
