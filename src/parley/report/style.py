@@ -6,7 +6,7 @@ STYLE = """
 --m0:#0b67ab;--m1:#bd5600;--m2:#04775a;--m3:#97358a;--m4:#7d6200;--m5:#2b7f96;--m6:#b02a37;--m7:#6b4e2e;--grey:#5c6068;--m8:#4a4fb5;
 --serif:ui-serif,"Iowan Old Style",Charter,Georgia,serif;--sans:system-ui,-apple-system,"Segoe UI",Roboto,sans-serif;
 --mono:ui-monospace,"SF Mono",Menlo,Consolas,monospace}
-@media(prefers-color-scheme:dark){:root{--paper:#131519;--card:#1a1d22;--ink:#ebe9e4;--soft:#a7adb8;--rule:#2e333b;--tint:#20242a;
+@media screen and (prefers-color-scheme:dark){:root{--paper:#131519;--card:#1a1d22;--ink:#ebe9e4;--soft:#a7adb8;--rule:#2e333b;--tint:#20242a;
 --accent:#8abdf5;--good:#7fd8ab;--goodt:#16302a;--warn:#f0c060;--warnt:#33290f;--bad:#ff9a8f;--badt:#3a1d1a;
 --m0:#6fb7f5;--m1:#f5a25d;--m2:#5fd3ab;--m3:#e09ad4;--m4:#dcc04e;--m5:#7fd3e8;--m6:#ff8f96;--m7:#cba680;--grey:#b4bac4;--m8:#a9acff}}
 *{box-sizing:border-box}html{-webkit-text-size-adjust:100%}
@@ -76,5 +76,5 @@ dl{display:grid;grid-template-columns:8rem minmax(0,1fr);gap:.35rem 1rem;margin:
 footer{color:var(--soft);font-size:.86rem;padding-top:2rem;padding-bottom:3rem;overflow-wrap:anywhere}
 @media(max-width:640px){.hide,.between{display:none}.plot{min-width:5rem;width:50%}table{font-size:.88rem}.card{padding:.8rem .7rem}
 th,td{padding-left:.35rem;padding-right:.35rem}main,footer{padding:0 .9rem}.say,dl{grid-template-columns:minmax(0,1fr)}nav ul{columns:1}}
-@media print{:root{--paper:#fff}nav{display:none}.card{border:0;padding:0;break-inside:avoid}}
+@media print{:root{color-scheme:light;--paper:#fff}nav{display:none}.card{border:0;padding:0;break-inside:avoid}}
 """  # noqa: E501
