@@ -16,7 +16,8 @@ def folder(tmp_path_factory):
     return place
 
 
-def test_runs_and_unreadable_files_are_listed(folder, serve, open_page):
+def test_runs_and_unreadable_files_are_listed(folder, serve, open_page, monkeypatch):
+    monkeypatch.setattr("parley.web.run_catalogue.PATIENCE", 60)
     with serve(folder) as url:
         visit = open_page(url)
         visit.check()

@@ -17,8 +17,11 @@ BOTS = dict.fromkeys(("ann", "bob", "cy"), "bot/random")
 
 
 @pytest.fixture
-def visit():
-    """`visit(folder)`: a client of all pages of the store in a folder."""
+def visit(monkeypatch):
+    """`visit(folder)`: a client of all pages of the store in a folder. Pages wait for what they
+    compute, however busy the machine is."""
+    monkeypatch.setattr("parley.web.run_catalogue.PATIENCE", 60)
+    monkeypatch.setattr("parley.web.runs_page.PATIENCE", 60)
 
     def made(folder):
         app = make_app(make_site(open_store(folder)), Safety(frozenset({HOST})))

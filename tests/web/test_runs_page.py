@@ -89,6 +89,7 @@ def test_many_runs_come_in_pages_and_each_is_read_once(visit, folder, tmp_path, 
 
     client, seen, address = visit(tmp_path), [], "/"
     client.app.state.site.catalogue.start_summary = lambda ref: ""  # it reads runs as well
+    monkeypatch.setattr("parley.web.runs_page.PATIENCE", 0)
     monkeypatch.setattr(SqliteReader, "__init__", counted)
     while address:
         text = client.get(address).text
@@ -102,6 +103,7 @@ def test_many_runs_come_in_pages_and_each_is_read_once(visit, folder, tmp_path, 
 
 
 def test_a_search_that_takes_long_ends_early_and_goes_on(visit, folder, monkeypatch):
+    client = visit(folder)
     monkeypatch.setattr("parley.web.run_catalogue.PATIENCE", -1)
-    text = visit(folder).get("/?q=friends").text
+    text = client.get("/?q=friends").text
     assert "Search on" in text

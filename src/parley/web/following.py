@@ -115,8 +115,9 @@ class RunFollower:
                         drawn, spent = await in_daemon_thread(self._draw)
                         drawn_at, news = time.monotonic(), drawn.news
                         self._publish(drawn)
-                except Exception as wrong:  # readers see it, and the next look may be better
+                except Exception as wrong:  # readers see it, and a later look may be better
                     self._publish(self._drawer.explain(wrong))
+                    spent = CALM / SHARE
                     if watch is not None:
                         watch.__exit__(None, None, None)
                         watch = None
