@@ -5,14 +5,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
-from statistics import median, quantiles
+from dataclasses import dataclass, field
+from statistics import fmean, median, quantiles
 
 from parley.results.part import Part, Rows, Style
 from parley.results.scores import RunScores
 from parley.results.types import Box, Boxes, Figure, Lines, Series
 from parley.statistics import estimates
-from parley.statistics.estimates import Observation
+from parley.statistics.intervals import compute_interval
 from parley.tables import Table, format_estimate, format_number, pivot, plural
 
 MOST_DOTS = 200  # payoffs of a model that are listed and drawn one by one
@@ -86,34 +86,50 @@ def compute_payments(run: RunScores) -> tuple[PaymentRow, ...]:
         if each.outcome == "default"
     }
     seats = {
-        match.number: (match.block, [(s.key, s.role, a) for s, a in run.contestants_of(match)])
+        match.number: (match.block, [(seat.key, a) for seat, a in run.contestants_of(match)])
         for match in run.matches
     }
-    paid: dict[int, list[Observation]] = defaultdict(list)
+    paid: dict[tuple[str, int], Payments] = defaultdict(Payments)
     for note in run.reader.notes():
-        if note.match not in seats or "invested" not in note.facts:
+        invested = note.facts.get("invested")
+        if note.match not in seats or invested is None:
             continue
         block, listed = seats[note.match]
-        for seat, role, alias in listed:
-            lost = (note.match, note.round, seat) in unread
-            value = None if lost else note.facts["invested"][seat]
-            paid[note.round].append(Observation(block, note.match, alias, role, "paid", value))
-    bounds = {"paid": (0.0, float(run.config.params["endowment"]))}
-    found = {
-        (cell.alias, number): PaymentRow(
-            cell.alias,
-            number,
-            cell.mean,
-            *cell.interval[:2],
-            cell.blocks,
-            cell.matches,
-            cell.missing,
-        )
-        for number, rows in paid.items()
-        for cell in estimates.compute_cells(rows, bounds, run.method, run.same)
-    }
-    order = list(run.config.contestants)
-    return tuple(found[key] for key in sorted(found, key=lambda key: (order.index(key[0]), key[1])))
+        for seat, alias in listed:
+            known = not unread or (note.match, note.round, seat) not in unread
+            paid[alias, note.round].add(block, invested[seat] if known else None)
+    order, most = list(run.config.contestants), float(run.config.params["endowment"])
+    rows = sorted(paid, key=lambda key: (order.index(key[0]), key[1]))
+    return tuple(paid[key].summarise(*key, most, run) for key in rows)
+
+
+@dataclass
+class Payments:
+    """What a model paid in one round: sums and counts by block."""
+
+    blocks: dict[str, list[float]] = field(default_factory=dict)  # sum and count
+    matches: int = 0
+    missing: int = 0
+
+    def add(self, block: str, amount: float | None) -> None:
+        self.matches += 1
+        if amount is None:
+            self.missing += 1
+            return
+        found = self.blocks.get(block)
+        if found is None:
+            self.blocks[block] = [amount, 1]
+        else:
+            found[0] += amount
+            found[1] += 1
+
+    def summarise(self, alias: str, number: int, most: float, run: RunScores) -> PaymentRow:
+        """The mean over blocks, with its interval."""
+        means = {block: total / count for block, (total, count) in self.blocks.items()}
+        values, weights = estimates.merge_blocks(means, run.same)
+        low, high, _ = compute_interval(values, (0.0, most), method=run.method, weights=weights)
+        mean = fmean(means.values()) if means else None
+        return PaymentRow(alias, number, mean, low, high, len(values), self.matches, self.missing)
 
 
 def payoff_tables(found: Sequence[PayoffSpread], style: Style) -> list[Table]:
