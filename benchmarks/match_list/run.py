@@ -56,8 +56,8 @@ IDENTITY: dict[str, Any] = {
 AT_A_TIME = 50  # matches in flight
 
 
-def measure_pages(path: Path, rounds: int) -> list[tuple[float, str]]:
-    """The median CPU of each page, with its query, the slowest first."""
+def measure_pages(path: Path, rounds: int) -> list[tuple[float, float, str]]:
+    """The median and the least CPU of each page, with its query, the slowest first."""
     app = make_app(make_site(open_store(path.parent)), Safety(frozenset({HOST})))
     client = TestClient(app, base_url=f"http://{HOST}")
     address = f"/run/{path.stem}/matches"
@@ -70,7 +70,9 @@ def measure_pages(path: Path, rounds: int) -> list[tuple[float, str]]:
             answer = client.get(f"{address}?{text}")
             taken.setdefault(text, []).append(time.process_time() - before)
             assert answer.status_code == 200, answer.text
-    return sorted(((statistics.median(each), text) for text, each in taken.items()), reverse=True)
+    return sorted(
+        ((statistics.median(each), min(each), text) for text, each in taken.items()), reverse=True
+    )
 
 
 async def record_matches(path: Path, matches: int) -> float:
@@ -124,6 +126,7 @@ def measure_writer(matches: int, rounds: int) -> list[tuple[float, float, float]
                     schema.MIGRATIONS[schema.LISTED - 1] = migrations[schema.LISTED - 1].split(
                         "CREATE INDEX matches_listed"
                     )[0]
+                    schema.MIGRATIONS[schema.ORDERED - 1] = ""
                     rows.END = end.replace(sums, "")
                     assert end != rows.END
                 schema.own_objects.cache_clear()
@@ -153,19 +156,25 @@ def main() -> int:
         middle, slowest = pages[len(pages) // 2][0], pages[0][0]
         missed |= slowest > MOST_SECONDS
         met = "met" if slowest <= MOST_SECONDS else "missed"
-        over = sum(each > MOST_SECONDS for each, _ in pages)
+        over = sum(each[0] > MOST_SECONDS for each in pages)
+        least = max(each[1] for each in pages)
         print(f"| pages | CPU of a page, median of {len(pages)} | {middle * 1e3:.1f} ms |  |  |")
         print(f"| pages | CPU of the slowest page | {slowest * 1e3:.1f} ms | ≤ 50 | {met} |")
-        print(f"| pages | pages above the bar | {over} | 0 | |")
-        for taken, query in pages[:5]:
+        print(f"| pages | the same, least of the rounds | {least * 1e3:.1f} ms |  |  |")
+        print(f"| pages | pages above the bar | {over} |  |  |")
+        for taken, _, query in pages[:5]:
             print(f"{taken * 1e3:8.1f} ms  {query}", file=sys.stderr)
     if given.only != "pages":
         found = measure_writer(400 if given.quick else 2_000, rounds)
-        ratios = sorted(with_ / without for with_, without, _ in found)
-        print(
-            f"| writer | CPU of a recorded match, with / without indexes | "
-            f"{statistics.median(ratios):.2f} × ({ratios[0]:.2f} to {ratios[-1]:.2f}) |  |  |"
-        )
+        matches = 400 if given.quick else 2_000
+        ratios = sorted(indexed / plain for indexed, plain, _ in found)
+        for what, column in (("with", 0), ("without", 1)):
+            middle = statistics.median(each[column] for each in found) / matches
+            said = f"CPU of a recorded match, {what} indexes"
+            print(f"| writer | {said} | {middle * 1e6:.0f} µs |  |  |")
+        across = f"{ratios[0]:.2f} to {ratios[-1]:.2f}"
+        middle = statistics.median(ratios)
+        print(f"| writer | with / without, in one round | {middle:.2f} × ({across}) |  |  |")
         print(f"| writer | size of the file, with / without | {found[0][2]:.2f} × |  |  |")
     return int(missed)
 

@@ -97,6 +97,7 @@ class MatchLine:
     tokens: int | None
     seconds: str
     chip: str
+    item_link: str  # the same list, of this item only
 
 
 def show_matches(request: Request) -> Response:
@@ -108,7 +109,7 @@ def show_matches(request: Request) -> Response:
         metrics = {each["name"]: parse_metric(each) for each in info.identity["metrics"]}
         wanted = parse_search(query, info, metrics)
         found = reader.find_matches(wanted)
-        lines = make_match_lines(reader, found.matches, metrics, wanted.metric)
+        lines = make_match_lines(reader, found.matches, metrics, wanted.metric, query)
     up, down = ORDER_WORDS[wanted.order]
     return site.page(
         "matches.html",
@@ -214,12 +215,18 @@ def read_place(text: str, name: str) -> MatchPlace | None:
 
 
 def make_match_lines(
-    reader: RunReader, found: tuple[FoundMatch, ...], metrics: Mapping[str, Metric], metric: str
+    reader: RunReader,
+    found: tuple[FoundMatch, ...],
+    metrics: Mapping[str, Metric],
+    metric: str,
+    query: MatchQuery,
 ) -> list[MatchLine]:
     """The matches of a page with their scores and costs."""
     roles, looks = reader.info.identity["roles"], Looks.of(reader.info.config.contestants)
     costs = match_costs(reader, [each.row.number for each in found], prices_of(reader, known_price))
     lines = []
+    ref = reader.info.ref
+    items = {item: query.link(ref, item=item) for item in {each.row.item for each in found} if item}
     for each in found:
         row, scores = each.row, reader.scores_of(each.row.number)
         scored = [s for s in row.seats if roles[s.role] == "contestant" and s not in row.idle]
@@ -247,6 +254,7 @@ def make_match_lines(
                 each.tokens,
                 format_duration((row.ended or 0) - (row.began or 0)) if over else "",
                 STATE_CHIPS.get(row.state, ""),
+                items.get(row.item or "", ""),
             )
         )
     return lines

@@ -17,7 +17,7 @@ from parley.store.match_search import MatchPlace, MatchSearch
 from parley.store.sqlite.schema import ORDER_KEYS
 
 FEW = 2_000  # matches that are looked at one by one for one page
-FIRST_STEPS, MORE_STEPS = 500, 1_000  # rows of an index that are walked for one page
+FIRST_STEPS, MORE_STEPS = 500, 2_000  # rows of an index that are walked for one page
 BATCH = 250  # rows that are looked at together
 KEYS = {  # by order: what a match is ordered by; matches without it come first
     "number": "m.number",
@@ -71,11 +71,8 @@ class PlaceFinder:
 
     def find(self) -> FoundPlaces:
         if not self._wanted.metric and not self._filters:
-            return self._page_of(self._walk_order(self._wanted.most + 1))
-        if self._wanted.order == "score":
-            walked = self._walk_scores(FIRST_STEPS, self._start)
-        else:
-            walked = self._fill_page(self._walk_order(FIRST_STEPS), FIRST_STEPS)
+            return self._page_of(self._walk_order(self._wanted.most + 1, self._start))
+        walked = self._walk(FIRST_STEPS, self._start)
         if walked.looked_at is None:
             return walked
         if not self._wanted.metric:
@@ -86,9 +83,7 @@ class PlaceFinder:
             start = self._start
             later = [each for each in found if start is None or self._follows(each, start)]
             return self._page_of(sorted(later, reverse=self._falls))
-        if self._wanted.order == "score":
-            return self._walk_on(walked)
-        return self._walk_matches()
+        return self._walk_on(walked)
 
     def way_back(self, places: list[MatchPlace]) -> MatchPlace | None:
         """The place from which the page before this one is read, in the other direction; None for
@@ -107,21 +102,21 @@ class PlaceFinder:
         found = list(places)
         return FoundPlaces(found[: self._wanted.most], len(found) > self._wanted.most)
 
-    def _walk_order(self, most: int) -> list[MatchPlace]:
+    def _walk_order(self, most: int, start: MatchPlace | None) -> list[MatchPlace]:
         """The first matches in the order, whether they pass the filters or not."""
-        return self._select_matches([], self._ordered, most)
+        return self._select_matches([], self._ordered, most, start)
 
     def _list_matches(self, most: int) -> list[MatchPlace]:
         """The first matches that pass all filters but the score."""
-        return self._select_matches(self._filters, self._listed if self._filters else "", most)
+        return self._select_matches(self._filters, self._listed, most, self._start)
 
     def _select_matches(
-        self, filters: Sequence[Condition], index: str, most: int
+        self, filters: Sequence[Condition], index: str, most: int, start: MatchPlace | None
     ) -> list[MatchPlace]:
         conditions = list(filters)
         side, direction = ("<", "DESC") if self._falls else (">", "ASC")
-        if self._start is not None:
-            place = self._start.key, self._start.number
+        if start is not None:
+            place = start.key, start.number
             if self._wanted.order == "number":
                 conditions.append(Condition(f"m.number {side} ?", place[1:]))
             else:
@@ -144,7 +139,7 @@ class PlaceFinder:
         if self._wanted.low is not None or self._wanted.high is not None:
             where, values = join_conditions(self._score)
             found = self._numbers(f"SELECT DISTINCT s.match FROM scores s WHERE {where}", values)
-        if found is None and self._filters and self._wanted.order == "score":
+        if found is None and self._filters:
             where, values = join_conditions(self._filters)
             found = self._numbers(
                 f"SELECT m.number FROM matches m {self._listed} WHERE {where}", values
@@ -189,8 +184,14 @@ class PlaceFinder:
             best[place.number] = choose(best.get(place.number, place), place)
         return best
 
-    def _walk_scores(self, steps: int, start: MatchPlace | None) -> FoundPlaces:
-        """Walk along the scores of the metric until the page is full."""
+    def _walk(self, steps: int, start: MatchPlace | None) -> FoundPlaces:
+        """Walk along the order until the page is full, or for this many steps."""
+        if self._wanted.order == "score":
+            return self._fill_page(self._walk_scores(steps, start), steps)
+        return self._fill_page(self._walk_order(steps, start), steps)
+
+    def _walk_scores(self, steps: int, start: MatchPlace | None) -> list[MatchPlace]:
+        """The first scores of the metric in their order."""
         conditions = list(self._score)
         side, direction = ("<", "DESC") if self._falls else (">", "ASC")
         if start is not None:
@@ -201,21 +202,16 @@ class PlaceFinder:
             f"{direction}, s.match {direction}, s.seat {direction} LIMIT {steps}",
             *values,
         )
-        return self._fill_page([MatchPlace(*row) for row in rows], steps)
+        return [MatchPlace(*row) for row in rows]
 
     def _walk_on(self, walked: FoundPlaces) -> FoundPlaces:
-        """Walk further along the scores, and then end the page."""
-        further = self._walk_scores(MORE_STEPS, walked.end)
+        """Walk further, and then end the page."""
+        further = self._walk(MORE_STEPS, walked.end)
         found = [*walked.places, *further.places]
         if len(found) >= self._wanted.most or further.looked_at is None:
             page = self._page_of(found)
             return page._replace(more=page.more or further.more)
         return FoundPlaces(found, True, further.end, FIRST_STEPS + MORE_STEPS)
-
-    def _walk_matches(self) -> FoundPlaces:
-        """Walk along the matches that pass the other filters until enough of them have the
-        score."""
-        return self._fill_page(self._list_matches(MORE_STEPS), MORE_STEPS)
 
     def _fill_page(self, walked: list[MatchPlace], steps: int) -> FoundPlaces:
         """A page from a part of an index, of which `steps` rows were wanted. It may not be full."""
