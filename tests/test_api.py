@@ -27,7 +27,7 @@ def test_a_function_that_raises_is_an_exception_with_its_traceback(tmp_path):
     with pytest.raises(
         ParticipantError,
         match=r"a: the function failed: KeyError: 'coins' \(test_"
-        r"api.py, line \d+\); the matches played so far are in .*\.parley",
+        r"api.py, line \d+\); the matches played so far are stored in .*\.parley",
     ) as found:
         parley.run("public_goods", {"a": breaks, "b": "bot/null"}, repeats=1, store=tmp_path)
     assert "in breaks" in "".join(traceback.format_exception(found.value))
@@ -76,7 +76,7 @@ def test_misspelt_options_get_the_nearest_name():
         parley.run("public_goods", PAIR, ronds=2)
     with pytest.raises(UsageError, match=r"'repeat'; did you mean 'repeats'\?"):
         parley.run(games.Echo(), PAIR, repeat=2)
-    with pytest.raises(UsageError, match="rounds cannot be given together with a task instance"):
+    with pytest.raises(UsageError, match="`rounds` cannot be combined with a task instance"):
         parley.run(games.Echo(), PAIR, rounds=2)
 
 
@@ -109,7 +109,7 @@ def test_a_callback_gets_every_notice_once(tmp_path, monkeypatch):
     parley.run("public_goods", models, repeats=4, store=tmp_path, progress=events.append)
     notices = [event.text for event in events if event.kind == "notice"]
     assert {"of a provider", "of the summary"} < set(notices)
-    assert any("more repeats add no information" in text for text in notices)
+    assert any("more repeats add nothing" in text for text in notices)
     assert len(notices) == len(set(notices))
     assert (events[0].kind, events[-1].kind) == ("started", "ended")
 

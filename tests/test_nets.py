@@ -132,31 +132,37 @@ def apart(kept, found, at=""):
 
 # Sentences that have new words since; their numbers are as before.
 REWORDED = {
-    r" had not ended, and cannot be played again": " had not ended and could not be replayed",
+    r"(\d+) match had not ended, and cannot be played again": (
+        r"\1 unfinished match was not replayed"
+    ),
+    r"(\d+) matches had not ended, and cannot be played again": (
+        r"\1 unfinished matches were not replayed"
+    ),
+    r"balance was not checked: ": "the check `balance` was not made, because ",
     r"verdicts on (.*) are taken from the record: no program was run again": (
         r"verdicts on \1 were not verified: the audit does not run programs again"
     ),
-    r"the seats of (\w+) began with different words: .* sat in each": (
-        r"the seats of \1 had different opening prompts, because the rule of the task assigns "
-        "prompts by position; this is fair if every model held every position equally often (see "
+    r" the seats of (\w+) began with different words: .* sat in each": (
+        r", the seats of role `\1` had different opening prompts, because the task assigns "
+        "prompts by position. This is fair if every model held every position equally often (see "
         "the check `balance`)"
     ),
     r"who plays in a race is decided by its plan, which was checked": (
-        "in a race the plan decides which models play; the plan was checked"
+        "in a race, the plan decides which models play, and the plan was checked"
     ),
     r"judged again: what contestants said is that of (.*), which has an audit of its own": (
-        r"rejudged: the replies of contestants come from \1, which needs its own audit"
+        r"this run rejudges \1: the replies of contestants come from that run, so audit "
+        r"that run, too"
     ),
     r"what models wrote was run without isolation; a program can have changed this record too": (
-        "model-written code ran without a sandbox; a program could have changed this record"
+        "model-written code ran without a sandbox, so a program could have changed this record"
     ),
     r"looked for questions that instruments are sure of: no model is measured by it": (
-        "only verified questions with its instruments (the unranked models), so it has no scores "
-        "and is left out"
+        "only screened questions for another run, so it has no scores and is left out"
     ),
     r"stopped by what it saw: its intervals hold at every look \((.*)\), and are wider": (
-        r"used sequential stopping: its intervals are anytime-valid (\1) and wider than those of a "
-        "fixed plan"
+        r"stopped depending on its scores (sequential stopping), so its intervals are "
+        r"anytime-valid (\1) and wider than those of a run with a fixed number of matches"
     ),
     r"the process ended without a word": "the process was killed or crashed",
     r"is not complete: (.*)$": r"is not finished (\1), so its scores may still change",
@@ -165,10 +171,20 @@ REWORDED = {
         r"the accuracies on \1 come from different sources, so they may not be comparable"
     ),
     r"no verdict: (\d+) (models(?: of the reference set)?) with accuracy and score, at .* needed": (
-        r"no verdict: at least 4 \2 with accuracy and score are needed, found \1"
+        r"no verdict, because only \1 \2 have both accuracy and score; at least 4 are needed"
     ),
-    r"p by drawing honest models": "p-values by simulating honest models",
-    r"combined by Cauchy's distribution": "combined with the Cauchy combination test",
+    r"\bmodels of the reference set\b": "reference models",
+    r"line of (\d+) declared reference models, leave-one-out studentised residuals, Student's t": (
+        r"the line is fitted to the \1 reference models that you named; p-values from "
+        r"leave-one-out studentised residuals and Student's t"
+    ),
+    r"no reference set: repeated median line, groups of .* trimmed, p by drawing honest models": (
+        "without reference models, the line is a repeated median line that ignores groups of up to "
+        "a third of the models; p-values by simulating honest models"
+    ),
+    r"one-sided; datasets combined by Cauchy's distribution": (
+        "the tests are one-sided; datasets are combined with the Cauchy combination test"
+    ),
     r"(worth a look: p ≤ [\d.]+) before it": r"\1 before the correction",
 }
 

@@ -231,9 +231,8 @@ async def watch(progress: bool | OnEvent, play: Play) -> RunOutcome:
     if watched.failure is not None:
         reason = f" ({ending.reason})" if ending.reason else ""
         watched.failure.add_note(
-            f"the function given as `progress` raised this error; the run is "
-            f"{ending.state}{reason} and is stored "
-            f"in {ending.ref.location}"
+            "the function that you passed as `progress` raised this error; the run is "
+            f"{ending.state}{reason} and is stored in {ending.ref.location}"
         )
         raise watched.failure
     return ending
@@ -259,9 +258,9 @@ def result_of(ending: RunOutcome) -> Result:
     if raised_by_code(ending.fault):
         assert isinstance(ending.fault, ParticipantError)
         raise ending.fault.with_message(
-            f"{ending.fault}; the matches played so far are in {ending.ref.location}: fix the "
-            "code, then continue with parley.resume (pass task=… if the code is a bot in the "
-            "task's file)"
+            f"{ending.fault}; the matches played so far are stored in {ending.ref.location}. "
+            "Fix the code, then continue with `parley.resume`. If the code is a bot in the "
+            "task's file, also pass `task=…`"
         ) from find_root_cause(ending.fault) or ending.fault
     return Result(ending.ref, look_up=PriceList().find, task=ending.task)
 
@@ -300,8 +299,7 @@ def refuse_misspelt_options(experiment: Experiment, params: Mapping[str, Any]) -
         if name not in experiment.instance.params:
             raise unknown_name("option of parley.run:", name, options)
         raise UsageError(
-            f"{name} cannot be given together with a task instance: pass it when you create the "
-            f"instance"
+            f"`{name}` cannot be combined with a task instance: set it when you create the instance"
         )
     known = {each.name for each in fields(task_class(experiment.task)) if each.init}  # type: ignore[arg-type]
     for name in params:

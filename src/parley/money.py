@@ -385,5 +385,5 @@ def cost_remarks(rows: list[dict[str, Any]]) -> list[str]:
     lost = {alias: sum(row["lost"] for row in rows if row["alias"] == alias) for alias in aliases}
     if any(lost.values()):
         found = ", ".join(f"{alias} {count}" for alias, count in lost.items() if count)
-        lines.append(f"requests that got no reply and may have been billed: {found}")
+        lines.append(f"some requests got no reply but may have been billed: {found}")
     return lines

@@ -51,7 +51,11 @@ class StoredOptions:
     """Options that a run keeps under their own names."""
 
     items: int | None = option(
-        None, "Use N of the items.", group="items", minimum=1, default_text="set by the task"
+        None,
+        "Play N items of the dataset.",
+        group="items",
+        minimum=1,
+        default_text="set by the task",
     )
     plan: str | None = option(
         None,
@@ -64,15 +68,15 @@ class StoredOptions:
     )
     adversary: str | None = option(
         None,
-        "Set an unranked opponent for every model to play against (only `--plan versus`).",
+        "Set the unranked opponent that every model plays against (only with `--plan versus`).",
         group="plan",
         metavar="[ALIAS=]PROVIDER/NAME",
         wanted="an alias",
     )
     seats: int | None = option(
         None,
-        "Set the number of seats per match, if the task allows several numbers (only `--plan "
-        "cycles`, `race` and `round_robin`).",
+        "Set the number of seats per match, for tasks with a variable number (only with "
+        "`--plan cycles`, `race` or `round_robin`).",
         group="plan",
         minimum=1,
     )
@@ -85,8 +89,8 @@ class StoredOptions:
     )
     max_blocks: int | None = option(
         None,
-        "Play at most N blocks (a block: all matches on one item or repeat) in a run with a "
-        "stopping rule.",
+        "Stop after N blocks at the latest (only with `--until-stable` or `--plan race`). A "
+        "block is all matches on one item or repeat.",
         group="limits",
         yaml=("stop", "max_blocks"),
         minimum=1,
@@ -95,7 +99,7 @@ class StoredOptions:
     )
     budget_usd: float | None = option(
         None,
-        "Spend at most this much in total; every model needs a known price.",
+        "Spend at most this much on the whole run. Every model needs a known price.",
         group="limits",
         yaml=("budget", "usd"),
         minimum=0,
@@ -104,7 +108,7 @@ class StoredOptions:
     )
     max_calls: int | None = option(
         None,
-        "Send at most N requests in total, including retries.",
+        "Send at most N requests in the whole run, including retries.",
         group="limits",
         yaml=("budget", "calls"),
         minimum=0,
@@ -121,8 +125,8 @@ class StoredOptions:
     seed: int = option(0, "Set the random seed.", group="run", default_text="0")
     standardise: Literal["on_error", "always"] = option(
         "on_error",
-        "Choose when to ask for the required format: `on_error` asks with the question, and again "
-        "if a reply cannot be read; `always` lets the model answer freely, then asks.",
+        "Choose when to ask for the required format: with the question, and again if a reply "
+        "cannot be read (`on_error`), or only after a free answer (`always`).",
         group="run",
         default_text="on_error",
     )
@@ -148,9 +152,8 @@ class RunOptions(StoredOptions):
     )
     half_width: float | None = option(
         None,
-        "Set the half-width that confidence intervals must reach, in the metric's units; in a "
-        "race, the "
-        "smallest difference to decide.",
+        "Set the half-width that confidence intervals must reach, in the metric's units. With "
+        "`--plan race`, set the smallest difference between models that matters.",
         group="stopping",
         yaml=("stop", "half_width"),
         above=0,
@@ -167,14 +170,15 @@ class RunOptions(StoredOptions):
     )
     target: Literal["new_items", "these_items"] | None = option(
         None,
-        "Choose whether results hold for these items or for new items like them.",
+        "Choose whether the results should hold for these items only, or also for new items "
+        "like them.",
         group="stopping",
         yaml=("stop", "target"),
         default_text="these_items for tasks with items, except in a race",
     )
     top: int | None = option(
         None,
-        "Decide only the first K places (only `--plan race`).",
+        "Stop when the top K models are known (only with `--plan race`).",
         group="stopping",
         yaml=("stop", "top"),
         minimum=1,

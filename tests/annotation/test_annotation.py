@@ -220,7 +220,7 @@ def test_runs_under_one_rule_are_compared_with_each_other_and_others_are_not(tmp
     assert models == {f"a@{first.id}", f"a@{same_alias.id}"}
     with (
         SqliteVotes(tmp_path / VOTES_FILE) as votes,
-        pytest.raises(UsageError, match="no two models"),
+        pytest.raises(UsageError, match="a pair needs finished conversations of two models"),
     ):
         prepare_study(votes, [first, other_rule], 5, 0, False)
 
@@ -236,7 +236,7 @@ def test_interviews_that_were_judged_again_are_not_taken_twice(tmp_path):
     for other in (again, third):
         with (
             open_runs([find_run(path), find_run(other)]) as runs,
-            pytest.raises(UsageError, match="with different judgements"),
+            pytest.raises(UsageError, match="judged by different judges"),
         ):
             collect_conversations(runs, "kieval")
     with open_runs([find_run(again)]) as runs:
@@ -256,7 +256,7 @@ def test_only_tasks_with_a_sheet_can_be_annotated_and_nothing_is_left_behind(tmp
         cwd=tmp_path,
     )
     done = command("annotate", "last", cwd=tmp_path, code=2)
-    assert "only runs of code_review, kieval, qa, translation can be annotated" in done.err
+    assert "choose a run of code_review, kieval, qa, translation" in done.err
     assert not (tmp_path / "runs" / VOTES_FILE).exists()
 
 
@@ -675,7 +675,7 @@ def test_the_terminal_takes_votes_skips_stops_and_goes_on(place):
     assert "stopped after 2 votes" in first.stderr
     assert "t (tie)" not in first.stderr
     second = terminal(place, "Ann", "B\nt\nA\nA\n")
-    assert "3 pairs left to vote on" in second.stderr.splitlines()[0]
+    assert "3 pairs left" in second.stderr.splitlines()[0]
     assert "You have voted on all your pairs" in second.stderr
     assert {number: by["ann"] for number, by in given_votes(place).items()} == {
         1: "A",
@@ -815,10 +815,10 @@ def test_people_see_as_much_as_was_judged(tmp_path):
         (["--annotator", "x"], "only work with --terminal"),
         (["--terminal", "--annotator", "x", "--results"], "cannot be combined"),
         (["--results"], "there are no votes yet"),
-        (["--results", "--pairs", "3"], "which are for drawing pairs"),
+        (["--results", "--pairs", "3"], "does not draw pairs"),
         (["--results", "--serve"], "cannot be combined"),
-        (["--port", "80"], "only work with --invite and --serve"),
-        (["--end-invitation", "x"], "no pairs have been sampled"),
+        (["--port", "80"], "only work with --invite or --serve"),
+        (["--end-invitation", "x"], "no pairs have been drawn"),
         (["--terminal", "--annotator", "\x1b"], "annotator's name"),
         (["nothing-like-it"], "unknown run"),
     ],
@@ -1068,7 +1068,7 @@ def test_a_sheet_that_raises_is_named_with_its_line(place, monkeypatch):
     monkeypatch.setattr("parley.tasks.kieval.annotation.SHEET", sheet)
     words = ("annotate", "talk", "--terminal", "--annotator", "me")
     done = command(*words, cwd=place, code=1)
-    assert "the annotation sheet of kieval cannot show match" in done.err
+    assert "the annotation sheet of the task kieval cannot show match" in done.err
     assert re.search(r"TypeError: .* \(test_annotation.py, line \d+\)", done.err)
     monkeypatch.setattr("parley.tasks.kieval.annotation.SHEET", None)
     assert "SHEET must be a SheetFormat" in command(*words, cwd=place, code=1).err

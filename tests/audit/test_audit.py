@@ -265,7 +265,7 @@ def test_without_the_task_what_needs_no_rule_is_still_found_and_the_rest_is_told
     out = command("audit", tmp_path / "planted.parley", cwd=tmp_path).out
     assert re.search(r"plan +not checked +–", out)
     assert out.splitlines()[-1].startswith("verdict: no breach found (")
-    assert "; 2 checks could not run: replay, plan (the task or its" in out.splitlines()[-1]
+    assert "; 2 checks could not be made: replay, plan (the task or its" in out.splitlines()[-1]
     for change, kind in (
         ("DELETE FROM violations WHERE match = 2 AND kind = 'identity'", "anonymity"),
         (
@@ -374,7 +374,10 @@ def test_what_was_not_yet_masked_when_a_run_was_played_is_counted(paid, tmp_path
         "UPDATE runs SET identity = json_remove(identity, '$.masking')",
         "UPDATE calls SET content = content || char(10) || 'Model: ChatGPT' WHERE match = 3",
     )
-    assert any("did not mask yet" in caution for caution in audit_run(find_run(old)).cautions)
+    assert any(
+        "did not mask such statements yet" in caution
+        for caution in audit_run(find_run(old)).cautions
+    )
 
 
 def test_an_answer_of_the_dictionary_that_was_changed_is_found(chained, tmp_path):
@@ -404,7 +407,7 @@ def test_a_dictionary_that_is_not_there_or_another_one_is_told(chained, tmp_path
         assert found.breaches == []
         assert "works" in found.unchecked
         assert any(
-            "lookups in dictionary were not checked again" in caution for caution in found.cautions
+            "lookups in dictionary were not repeated" in caution for caution in found.cautions
         )
         own.write_text("海阔天空\n空前绝后")
         assert "a different version is installed" in audit_run(find_run(chained)).unchecked["works"]
@@ -450,7 +453,9 @@ def test_a_model_whose_name_stands_in_a_prompt_is_told(tmp_path):
     connection.close()
     found = audit_run(result.ref)
     assert found.breaches == []
-    assert any("which all seats can read: claude-opus-9" in caution for caution in found.cautions)
+    assert any(
+        "and all seats can read them: claude-opus-9" in caution for caution in found.cautions
+    )
 
 
 def test_every_check_has_its_line_in_the_table_and_in_the_docs(translated, tmp_path):

@@ -109,7 +109,7 @@ EDITS = {
     "the beginning of a match": "UPDATE matches SET began = began - 1",
     "the end of a match": "UPDATE matches SET ended = ended + 1 WHERE number = 3",
     "the digest of the run": "UPDATE runs SET digest = NULL",
-    "the digest of the beginning": "UPDATE runs SET origin = NULL",
+    "the digest of the run's first part": "UPDATE runs SET origin = NULL",
     "the digests of the run": "UPDATE runs SET origin = NULL, digest = NULL",
     "the digest of a match": "UPDATE matches SET digest = NULL WHERE number = 1",
     "the digest of a call": "UPDATE calls SET digest = NULL WHERE match = 1",
@@ -146,7 +146,7 @@ def test_nothing_is_found_where_nothing_was_changed(run):
     assert found.breaches == []
     assert found.checked["digest"] == found.matches == 3
     assert found.digest is not None
-    assert any("was replaced as a whole goes undetected" in said for said in found.cautions)
+    assert any("cannot notice that the whole file was replaced" in said for said in found.cautions)
     found = audit_run(run, digest=found.digest)
     assert found.breaches == []
     assert not any("recomputed" in said for said in found.cautions)
@@ -158,7 +158,8 @@ def test_what_was_rewritten_as_a_whole_is_found_by_the_digest_that_was_printed(r
     assert audit_run(ref).breaches == []
     before = audit_run(run).digest
     assert [breach.detail for breach in changes(ref, digest=before)] == [
-        f"the run's digest is {audit_run(ref).digest}, not {before}"
+        f"the run's digest is {audit_run(ref).digest}, but --digest gives {before}: this is a "
+        "different record, or it was changed"
     ]
 
 
@@ -167,7 +168,8 @@ def test_the_first_row_that_was_changed_is_named(run, tmp_path):
     (one, other) = changes(edited(run, tmp_path, edit))
     assert (one.match, other.match) == (2, 2)
     assert one.detail == (
-        "its calls have changed since they were recorded, from round 2, players.2, attempt 1 on"
+        "the calls of this match have changed since they were recorded, from round 2, "
+        "players.2, attempt 1 on"
     )
 
 
@@ -180,8 +182,8 @@ def test_a_run_without_digests_is_audited_as_before_with_a_caution(tmp_path):
     shutil.copy(FOLDER / "public_goods.parley", tmp_path / "old.parley")
     found = audit_run(find_run(tmp_path / "old.parley"))
     assert found.digest is None
-    assert "version without digests" in found.unchecked["digest"]
-    assert any("version without digests" in said for said in found.cautions)
+    assert "version of Parley that computed no digests" in found.unchecked["digest"]
+    assert any("version of Parley that computed no digests" in said for said in found.cautions)
     assert not any(breach.kind == "digest" for breach in found.breaches)
     assert changes(find_run(tmp_path / "old.parley"), digest="ab")
 
@@ -211,12 +213,21 @@ def test_a_run_that_stopped_and_went_on_has_whole_chains(tmp_path):
 WHILE_IT_STOOD_STILL = {
     "calls": (
         "UPDATE calls SET tokens_out = 7 WHERE id IN (1, 9)",
-        "its calls have changed since they",
+        "the calls of this match have changed since they",
     ),
-    "configuration": (set_seed, "the configuration, prices, spending, end"),
-    "prices": ("UPDATE runs SET prices = '[1]'", "the configuration, prices, spending, end"),
-    "spending": ("UPDATE runs SET spent = NULL", "the configuration, prices, spending, end"),
-    "no digests": ("UPDATE runs SET origin = NULL", "the beginning of the run is missing"),
+    "configuration": (set_seed, "the run's configuration, prices, spending, final state"),
+    "prices": (
+        "UPDATE runs SET prices = '[1]'",
+        "the run's configuration, prices, spending, final state",
+    ),
+    "spending": (
+        "UPDATE runs SET spent = NULL",
+        "the run's configuration, prices, spending, final state",
+    ),
+    "no digests": (
+        "UPDATE runs SET origin = NULL",
+        "the run's first part (configuration and items) is missing",
+    ),
 }
 
 
@@ -257,7 +268,7 @@ def test_a_run_that_began_without_digests_goes_on_without_them(tmp_path):
     found = audit_run(gone_on.ref)
     assert found.breaches == []
     assert found.digest is None
-    assert "version without digests" in found.unchecked["digest"]
+    assert "version of Parley that computed no digests" in found.unchecked["digest"]
 
 
 def test_the_command_prints_the_digest_and_compares_it(tmp_path):
@@ -265,11 +276,11 @@ def test_the_command_prints_the_digest_and_compares_it(tmp_path):
     played = command("run", "public_goods", *models, cwd=tmp_path)
     digest = played.err.split("digest ")[1].partition(";")[0]
     assert len(digest) == 64
-    printed = shlex.split(played.err.split("the record is unchanged with: ")[1].splitlines()[0])
+    printed = shlex.split(played.err.split("the record is unchanged: ")[1].splitlines()[0])
     at = printed.index("audit")  # before it: how this program was called
     command(*printed[at:], cwd=tmp_path)
     other = command("audit", "last", "--digest", "0" * 64, cwd=tmp_path, code=5)
-    assert f"the run's digest is {digest}, not 000" in other.out
+    assert f"the run's digest is {digest}, but --digest gives 000" in other.out
 
 
 def test_an_index_or_a_view_of_somebody_elses_is_refused(run, tmp_path):

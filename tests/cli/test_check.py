@@ -35,7 +35,7 @@ def test_the_line_of_a_bot_or_rule_is_in_the_message_and_traceback_shows_all(mod
     (tmp_path / "coin.py").write_text(source)
     done = parley("run", "coin.py", "-m", model, "--repeats", 1, cwd=tmp_path, code=None)
     assert said in done.err
-    assert "add --traceback to see the full traceback" in done.err
+    assert "run the command with --traceback to see the full traceback" in done.err
     assert "Traceback (most" not in done.err
     done = parley(
         "run", "coin.py", "-m", model, "--repeats", 1, "--traceback", cwd=tmp_path, code=None
@@ -63,14 +63,14 @@ def test_a_run_goes_on_after_its_bot_was_mended_and_not_under_another_rule(tmp_p
     assert "--task ./coin.py" in done.err
     game.write_text(source.replace("HALF", "'5'").replace("players, 1)", "players, 0)"))
     assert (
-        "if the rule of the task has changed, start a new run"
+        "If the task's rule has changed, start a new run"
         in parley("resume", "first", cwd=tmp_path, code=2).err
     )
     done = parley("resume", "first", "--task", "./coin.py", cwd=tmp_path, code=None)
     assert "was started with another rule of coin: undo the change" in done.err
     game.write_text(source.replace("HALF", "'5'"))
     done = parley("resume", "first", "--task", "./coin.py", cwd=tmp_path)
-    assert "the bots of coin have changed since this run started" in done.err
+    assert "the bots of the task coin have changed since this run started" in done.err
     found = parley("audit", "first", "--json", "--task", "./coin.py", cwd=tmp_path).json
     assert found["breaches"] == []
     assert found["checked"]["replay"] == 1
@@ -83,6 +83,9 @@ def test_a_misspelt_command_gets_the_nearest_name(tmp_path):
 def test_counts_of_one_are_said_as_one(tmp_path):
     (tmp_path / "coin.py").write_text(GAME)
     done = parley("run", "coin.py", "-m", "bot/null", "--dry-run", "--repeats", 1, cwd=tmp_path)
-    assert "1 match, 1 call (about 1 by bots or people)" in done.out
+    assert (
+        "estimate for 1 match: 1 call (about 1 of them to bots or people, free of charge)"
+        in done.out
+    )
     done = parley("run", "public_goods", "-m", "bot/null", cwd=tmp_path, code=2)
     assert "but you named 1 model (you can name a model twice" in done.err

@@ -194,9 +194,19 @@ def test_a_stopped_run_says_why_wherever_it_is_shown(tmp_path):
     refused(tmp_path)
     out = parley("show", "last", cwd=tmp_path).out
     assert "stopped: 0 of 1 match; a: http://127.0.0.1:9/v1/chat/completions" in out
+    run = parley_result(tmp_path).head.run.id
+    assert f"; resume with `parley resume {run}`" in out
     result = parley_result(tmp_path)
     assert "stopped: 0 of 1 match" in repr(result)
     assert "stopped: 0 of 1 match" in result._repr_html_()
+
+
+def test_a_run_out_of_calls_is_shown_with_the_command_that_resumes_it(tmp_path):
+    bots = ("-m", "bot/free-rider", "-m", "bot/random", "--repeats", 2)
+    parley("run", "public_goods", *bots, "--max-calls", 12, cwd=tmp_path, code=4)
+    run = parley_result(tmp_path).head.run.id
+    out = parley("show", "last", cwd=tmp_path).out
+    assert f"; resume with `parley resume {run}` and a higher limit (--max-calls N)" in out
 
 
 def parley_result(folder):
@@ -438,7 +448,7 @@ WRONG = {
     "no role": (("run", "public_goods", *PAIR, "--role", "judge=bot/random"), "judge"),
     "unknown plan": (("run", "public_goods", *PAIR, "--plan", "roundrobin"),
                      "did you mean 'round_robin'"),
-    "no items": (("run", "public_goods", *PAIR, "--dataset", "x.jsonl"), "no dataset"),
+    "no items": (("run", "public_goods", *PAIR, "--dataset", "x.jsonl"), "does not use a dataset"),
     "zero repeats": (("run", "public_goods", *PAIR, "--repeats", "0"), "repeats"),
     "unknown prompt": (("run", "public_goods", *PAIR, "--prompt", "public_goods.rule=x"), "x"),
     "unknown flag": (("run", "public_goods", *PAIR, "--repeat", "3"), "--repeats"),
@@ -456,7 +466,7 @@ WRONG = {
                     "nothing"),
     "a sandbox and none": (
         ("run", "code_review", *PAIR, "--sandbox", "docker", "--unsafe-run-code-without-isolation"),
-        "use one of the two"
+        "remove one of them"
     ),
     "unknown run": (("show", "nothing"), "unknown run"),
     "unknown match": (("show", "public", "99"), "1 to 4"),
@@ -535,7 +545,7 @@ def test_plain_progress_is_shown_for_what_takes_longer_than_two_seconds(tmp_path
         "rounds=6",
         cwd=tmp_path,
     )
-    assert re.search(r"\d+ of 1 match, 1 in flight, \d+ of ~\d+ calls", done.err)
+    assert re.search(r"\d+ of 1 match, 1 being played, \d+ of ~\d+ calls", done.err)
 
 
 def test_help_of_every_command_has_an_example_or_a_sentence(tmp_path):

@@ -9,9 +9,9 @@ from parley.cli import COMMANDS, Lazy, command
 
 # The verbs that help texts begin with. Add one here if a new option needs it.
 VERBS = {
-    "Add", "Allow", "Assume", "Change", "Check", "Choose", "Compare", "Configure", "Decide",
-    "Delete", "Do", "Estimate", "Evaluate", "Give", "Judge", "Let", "List", "Listen", "Load", "Map",
-    "Play", "Print", "Read", "Repeat", "Replace", "Resume", "Round", "Run", "Score",
+    "Add", "Assume", "Change", "Check", "Choose", "Compare", "Configure", "Delete", "Do",
+    "Estimate", "Evaluate", "Give", "Judge", "Let", "List", "Listen", "Load", "Make",
+    "Play", "Print", "Read", "Repeat", "Replace", "Resume", "Round", "Run", "Score", "Serve",
     "Send", "Set", "Show", "Simulate", "Skip", "Spend", "Stop", "Use", "Vote", "Write",
 }  # fmt: skip
 # Turns of phrase that sound foreign in English, or leave open who acts.

@@ -88,7 +88,7 @@ def test_matches_are_found_by_model_item_and_fault(games, texts):
     assert numbers(games, "--violations") == [1, 2, 3, 4, 5, 6]
     assert numbers(games, "--aborted") == []
     assert (
-        "no match fits these filters; the run has 6 matches"
+        "no match fits these filters; the whole run has 6 matches"
         in command("show", "last", "--aborted", cwd=games).err
     )
     items = {
@@ -118,8 +118,8 @@ def test_a_match_that_was_broken_off_is_listed_with_its_reason(tmp_path):
         (("2", "--worst", "1"), "remove the match number"),
         (("--seat", "Player 1"), "--seat needs a match number"),
         (("1", "--seat", "Playr 1"), "did you mean 'Player 1'"),
-        (("1", "--format", "csv"), "a match is printed as text, or as JSON by --json"),
-        (("1", "--part", "pairs"), "--part prints one part of the results"),
+        (("1", "--format", "csv"), "remove it, or use --json to print the match as JSON"),
+        (("1", "--part", "pairs"), "--part prints results of the whole run"),
         (("--matches", "--metrics", "all"), "--metrics only works for the main table"),
     ],
 )
@@ -141,7 +141,7 @@ def test_a_match_reads_in_the_order_of_time_with_its_rules_once(games):
     assert [out.index(mark) for mark in marks] == sorted(out.index(mark) for mark in marks)
     second = out[out.index("── round 2") : out.index("── round 3")]
     assert second.index("(odd):") < second.index("! unreadable") < second.index("again:")
-    assert "text that these seats have read before" in out
+    assert "text that these seats had read before" in out
 
 
 def test_scores_of_a_match_are_a_table_with_the_digits_of_its_metric(games):

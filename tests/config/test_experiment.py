@@ -204,7 +204,7 @@ def test_options_of_models_are_added_and_a_model_named_again_keeps_its_own(here)
     }
     with pytest.raises(UsageError, match=r"unknown model in -M: 'aa'; did you mean 'a'\?"):
         ran(wrote(text), "-M", "aa.temperature=3")
-    with pytest.raises(UsageError, match="choose the model with -m a=bot/random"):
+    with pytest.raises(UsageError, match="use -m a=bot/random"):
         ran(wrote(text), "-M", "a.model=bot/random")
 
 
@@ -232,7 +232,7 @@ evolve: {rounds: 1, retriever: bm25, feedback: critic, probe: false}
 """
     config, _ = ran(wrote(text))
     assert (config.contestants, config.instruments) == (["one"], {"critic": ["judge"]})
-    with pytest.raises(UsageError, match="set --evolve feedback=critic"):
+    with pytest.raises(UsageError, match="add --evolve feedback=critic"):
         config_of(read_experiment(wrote(text.split("evolve:")[0])))
 
 
@@ -378,7 +378,7 @@ models:
             f"{HEAD}stop: {{halfwidth: 3}}\n",
             ["line 3", "stop", "unknown key 'halfwidth'; did you mean 'half_width'?"],
         ),
-        (f"{HEAD}stop: {{top: 2}}\n", ["line 3", "stop", "stop.top only works in a race"]),
+        (f"{HEAD}stop: {{top: 2}}\n", ["line 3", "stop", "stop.top only works with `--plan race`"]),
         (
             f"{HEAD}budget: {{usd: much}}\n",
             ["line 3", "budget.usd", "expected a number of USD, 0 or more, found 'much'"],
@@ -410,7 +410,7 @@ models:
         (f"{HEAD}plan: togther\n", ["line 3", "plan", "did you mean 'together'?"]),
         (f"{HEAD}set:\n  ronds: 3\n", ["line 4", "set.ronds", "did you mean 'rounds'?"]),
         (f"{HEAD}set:\n  rounds: x\n", ["line 4", "set.rounds", "must be a whole number, not 'x'"]),
-        (f"{HEAD}set:\n  rounds: 0\n", ["line 3", "set", "rounds must be at least 1"]),
+        (f"{HEAD}set:\n  rounds: 0\n", ["line 3", "set", "`rounds` must be at least 1"]),
         (
             f"{HEAD}set: 3\n",
             ["line 3", "set", "expected parameters of the task, as key: value, found 3"],

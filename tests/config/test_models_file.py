@@ -45,7 +45,7 @@ def config_of(*models, task="public_goods"):
         ("\n  model: vllm/q\n  rpm: 0", r"line 4: a.rpm: a.rpm must be at least 1"),
         (
             "\n  model: vllm/q\n  api_key: x",
-            r"line 4: a.api_key: a.api_key: Parley reads keys from",
+            r"line 4: a.api_key: a.api_key cannot be set, because Parley reads API keys",
         ),
     ],
 )
@@ -69,7 +69,9 @@ def test_a_fault_of_a_model_in_an_experiment_has_its_line(here):
     with pytest.raises(UsageError, match=r"e.yaml, line 5: contestants\[1\]: unknown bot for"):
         read_experiment(str(path)).prepare()
     path.write_text(f"{words}contestants: [bot/null, 'python/os:system']\n")
-    with pytest.raises(UsageError, match=r"e.yaml, line 3: contestants\[1\]: Python module os is"):
+    with pytest.raises(
+        UsageError, match=r"e.yaml, line 3: contestants\[1\]: the Python module os is"
+    ):
         read_experiment(str(path)).prepare()
 
 
@@ -83,7 +85,10 @@ def test_a_typed_option_is_no_fault_of_a_file(here):
 
 def test_models_shows_what_defaults_add(here):
     out = CliRunner().invoke(command, ["strong", "rider"]).output
-    assert "openai/gpt-4.1 (max_tokens 100, temperature 0, rpm 60 from defaults)" in out
+    assert (
+        "openai/gpt-4.1 (max_tokens 100, temperature 0, rpm 60 from `defaults` in models.yaml)"
+        in out
+    )
     assert "bot/free-rider: free" in out
 
 
@@ -104,7 +109,8 @@ def test_a_default_that_no_model_takes_is_refused_with_its_line(here):
         default_options()
     (here / "models.yaml").write_text("defaults: 3\na: {model: bot/null}\n")
     with pytest.raises(
-        UsageError, match="expected `OPTION: VALUE` with options for all models, found 3"
+        UsageError,
+        match="`defaults` needs options for all models, written as `OPTION: VALUE`; found 3",
     ):
         default_options()
     (here / "models.yaml").write_text("models: {a: {model: bot/null}}\ndefaults: {rpm: 3}\n")
@@ -154,11 +160,15 @@ def test_files_of_another_kind_say_what_they_are(here):
     with pytest.raises(UsageError, match="this is a list of models, not an experiment"):
         read_experiment("models.yaml")
     (here / "e.yaml").write_text("kind: experiment\ntask: public_goods\n")
-    with pytest.raises(UsageError, match="this is an experiment, not a task: run it with"):
+    with pytest.raises(
+        UsageError, match="this is an experiment file, not a task file: run it with"
+    ):
         library.run(Experiment("e.yaml").configured_task())
     (here / "t.yaml").write_text("kind: task\nname: poem\nmodels: [a]\n")
     with pytest.raises(UsageError, match=r"line 3: models: this key belongs in an experiment"):
         read_experiment("t.yaml")
     (here / "models.yaml").write_text("kind: experiment\ntask: public_goods\n")
-    with pytest.raises(UsageError, match="kind: experiment and is not a list of models"):
+    with pytest.raises(
+        UsageError, match="expected a list of models, found a file with `kind: experiment`"
+    ):
         shared_models()

@@ -63,7 +63,7 @@ def test_what_is_wrong_with_a_file_is_said_with_its_line(game, old, new, said):
 def test_a_variable_that_nothing_fills_in_is_an_error_before_the_first_call(game, tmp_path):
     path = game("Toss {number}", "Toss {nubmer}")
     said = parley("run", path, "-m", "bot/null", cwd=tmp_path, code=1).err
-    assert "coin.py, line 12: prompt 'turn' has the variable {nubmer}" in said
+    assert "coin.py, line 12: prompt 'turn' uses the variable {nubmer}" in said
     assert "did you mean {number}?" in said
     assert not (tmp_path / "runs").exists()
 
@@ -75,7 +75,7 @@ def test_prompts_in_a_dict_are_looked_at_and_values_passed_on_are_not(game):
     text = (GAME.replace(line, words)).replace("render(TURN,", 'render(TURN["a"],')
     with open(path, "w") as file:
         file.write(text)
-    with pytest.raises(TaskError, match=r"prompt 'b' has the variable \{other\}"):
+    with pytest.raises(TaskError, match=r"prompt 'b' uses the variable \{other\}"):
         check_prompt_variables(task_class(path))
     with open(path, "w") as file:
         file.write(text.replace("number=1", '**{"other": 1}'))
@@ -135,8 +135,8 @@ def test_an_installed_task_is_found_and_never_replaces_one_of_ours(installed):
     assert task_class("public_goods").__name__ == "PublicGoods"
     _, faults = installed_tasks()
     assert faults == [
-        "the task public_goods of package pack-public_goods is ignored, because Parley has a task "
-        "of that name: rename the task in the package"
+        "the task public_goods from the package pack-public_goods is ignored, because Parley "
+        "itself has a task with this name: rename the task in the package"
     ]
 
 
@@ -163,5 +163,5 @@ def test_two_parts_of_one_name_are_found_before_anything_is_played(game, tmp_pat
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(tmp_path)
         said = parley("run", path, "-m", "bot/null", cwd=tmp_path, env=env, code=1).err
-    assert "coin: two parts of the task are named `one`" in said
+    assert "coin: the task has two parts named `one`" in said
     assert not (tmp_path / "runs").exists()

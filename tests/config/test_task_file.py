@@ -351,7 +351,7 @@ def test_a_task_file_without_its_kind_is_told_what_to_say(file, kind):
             TEXT.replace("kind: task", "kind: tsk"),
             "line 1: kind: expected `kind: task`, found 'tsk'",
         ),
-        (TEXT.replace("kind: task\n", ""), "line 1: kind is missing: expected kind: task"),
+        (TEXT.replace("kind: task\n", ""), "line 1: the key `kind` is missing: add `kind: task"),
         (
             TEXT.replace("  review:", "  reviev:"),
             r"line 7: prompts\.reviev: unknown key 'reviev'; did you mean 'review'",

@@ -90,10 +90,10 @@ def test_a_function_without_a_source_is_named_and_told(file, measures, tmp_path)
 @pytest.mark.parametrize(
     ("source", "words"),
     [
-        ("def short(text):\n    return 1\n", "a function of a text and the item"),
+        ("def short(text):\n    return 1\n", "function with the arguments text and item"),
         (
             "def short(text, item, limit):\n    return 1\n",
-            "a function of a text and the item",
+            "function with the arguments text and item",
         ),
         ("async def short(text, item):\n    return 1\n", "must not be async"),
         ("def short(text, item):\n    return 1 / len(text)\n", "item 'rain'.*ZeroDivisionError"),

@@ -204,10 +204,12 @@ def test_half_a_character_is_named_with_its_row_and_field(tmp_path):
     file = tmp_path / "rows.jsonl"
     file.write_text("\n".join(map(json.dumps, rows)))
     with pytest.raises(
-        UsageError, match=r"row 2.*: source contains half of a surrogate pair \(.ud800\)"
+        UsageError, match=r"row 2.*: source contains half of a Unicode surrogate pair \(.ud800\)"
     ):
         load_items(str(file), parley.Paragraph)
-    with pytest.raises(UsageError, match=r"item 'a.udc00': id contains half of a surrogate pair"):
+    with pytest.raises(
+        UsageError, match=r"item 'a.udc00': id contains half of a Unicode surrogate pair"
+    ):
         stored_items([parley.Paragraph("a\udc00", "One.", "Eins.", "en", "de")])
     rows[1]["source"] = "\U0001f600"  # as two halves in the file, which are one character
     file.write_text("\n".join(map(json.dumps, rows)))
@@ -279,19 +281,20 @@ def test_a_test_can_fail_through_what_it_uses():
 WRONG = {
     "columns": (
         {"text": "x", "solution": "y"},
-        r"row 2: .*nearest.* text, (tests|cases) .*; found text, solution; .*--column",
+        r"row 2: .*nearest.* text, (tests|cases) .*; this file has the columns text, "
+        r"solution; .*--column",
     ),
     "no object": ([1], r"row 2: expected an object with .*; found a list"),
     "no tests": (
         PLAIN | {"tests": []},
         (
-            r"row 2 \(problems with tests\): a problem needs tests or cases, but has "
-            r"none; columns: id, text"
+            r"row 2 \(problems with tests\): this problem has neither `tests` nor `cases`: "
+            r"add one of them; the columns are id, text"
         ),
     ),
-    "both": (PLAIN | {"cases": [["", ""]]}, "tests or cases, but not both"),
-    "no text": (PLAIN | {"text": 3}, "text must be text, not a number"),
-    "no list": (PLAIN | {"tests": [1]}, "tests must be a list of texts"),
+    "both": (PLAIN | {"cases": [["", ""]]}, "both `tests` and `cases`: remove one of them"),
+    "no text": (PLAIN | {"text": 3}, "the column `text` must be text, not a number"),
+    "no list": (PLAIN | {"tests": [1]}, "the column `tests` must be a list of texts"),
     "no pair": (CASES | {"cases": [["", "", ""]]}, r"row 2.cases must be a list of 2"),
     "no reference": (
         MBPP | {"code": "def f(:"},
@@ -311,10 +314,10 @@ WRONG = {
         "test 1 asserts nothing",
     ),
     "an empty test": (PLAIN | {"tests": ["assert double(2) == 4", " "]}, "test 2 is empty"),
-    "no name": (PLAIN | {"names": "double(a)"}, r"names must be names .*, not 'double\(a\)'"),
+    "no name": (PLAIN | {"names": "double(a)"}, r"`names` must list names .*, not 'double\(a\)'"),
     "other entry": (
         HUMANEVAL | {"entry_point": "thrice"},
-        "does not define the entry_point 'thrice'",
+        "does not define the function 'thrice' that `entry_point` names",
     ),
 }
 
@@ -340,8 +343,8 @@ def test_files_that_cannot_be_read_say_why(tmp_path):
         "no.jsonl": "line 1: not valid JSON",
         "latin.json": "cannot be read",
         "one.json": "expected a list",
-        "short.csv": "row 1: the number of fields differs",
-        "empty.jsonl": "is empty; expected prompt",
+        "short.csv": "row 1: this row does not have the same number of fields",
+        "empty.jsonl": "is empty: add rows with prompt",
         "x.txt": r"expected a file that ends in \.jsonl, \.json, \.csv, \.parquet, \.xml",
         "folder": "has no file that ends in .jsonl",
         "gone.jsonl": "cannot be read",
@@ -405,13 +408,16 @@ def test_other_packages_add_datasets(monkeypatch):
             load_items(default_dataset(Word), Word)
         with pytest.raises(
             UsageError,
-            match=r"types .OSEntry, Paragraph, Problem, Question, WordPair, Word.: add --task",
+            match=r"types of items .OSEntry, Paragraph, Problem, Question, WordPair, Word.: "
+            r"add --task",
         ):
             item_type_of_dataset("samples")
         holding(teas, teas)
         assert len(datasets_named("teas")) == 1
         holding(teas, Dataset("teas", Word, 1, "there", "MIT", list))
-        with pytest.raises(UsageError, match="two datasets of Word items are called 'teas'"):
+        with pytest.raises(
+            UsageError, match="two datasets with items of type Word are named 'teas'"
+        ):
             datasets_named("teas")
         holding("nothing")
         with pytest.raises(UsageError, match=r"must be a parley\.datasets\.Dataset"):
@@ -439,8 +445,8 @@ def test_mbpp_comes_through_the_hub(monkeypatch):
     with pytest.raises(
         UsageError,
         match=(
-            r"\(full, train\) could not be loaded from the Hugging Face Hub: ConnectionError: "
-            r"no way to \[address\]; check your"
+            r"\(full, train\) could not be loaded from the Hugging Face Hub \(ConnectionError: "
+            r"no way to \[address\]\): check your"
         ),
     ):
         load_items("mbpp-all", Problem)
@@ -487,7 +493,7 @@ def experiment(file, dataset):
 
 def test_without_a_dataset_the_samples_are_played(solving, tmp_path):
     done = command("run", solving, "-m", "bot/null", "--items", 3, "--json", cwd=tmp_path)
-    assert "dataset samples: 46 items read" in done.err
+    assert "dataset samples: read 46 items" in done.err
     assert done.json["run"]["matches"]["done"] == 3
     again = command("resume", "last", "--json", cwd=tmp_path)  # its items are its own
     assert again.json["results"] == done.json["results"]
@@ -511,7 +517,7 @@ def test_an_experiment_file_says_which_column_is_which(solving, tmp_path):
     other = read_experiment(experiment(file, "{path: own.jsonl, columns: {text: words}}"))
     with pytest.raises(
         UsageError,
-        match=r"own\.jsonl, row 1: there is no column words; found key, task, a, b, text",
+        match=r"own\.jsonl, row 1: there is no column words; the columns are key, task, a, b, text",
     ):
         other.prepare()
     other.set_dataset("samples")  # a flag overrides the file, columns and all
@@ -557,21 +563,24 @@ def test_a_check_runs_every_reference_and_tells_which_fail(tmp_path):
         {"id": "3", "fault": "case 1: wrong output"},
     ]
     told = command("datasets", "check", path, cwd=tmp_path, code=5).out
-    assert told.splitlines()[-1] == f"{path}: 4 items of type Problem read; 3 checked, 2 failed"
+    assert told.splitlines()[-1] == f"{path}: read 4 items of type Problem; 3 checked, 2 failed"
 
 
 def test_a_check_needs_to_know_what_the_items_are(solving, tmp_path):
     path = written(tmp_path / "own.jsonl", [{"x": 1}])
     said = command("datasets", "check", path, cwd=tmp_path, code=2).err
-    assert "row 1: no column belongs to a known format; found x; map your columns" in said
-    assert said.rstrip().endswith("or add --task TASK for the item type")
     assert (
-        "the nearest known one for Problem items has the columns"
+        "row 1: none of the columns belongs to a known format; this file has the columns x; to "
+        "map a column" in said
+    )
+    assert said.rstrip().endswith("or add --task TASK to name the task that uses the items")
+    assert (
+        "the nearest known format for Problem items has the columns"
         in command("datasets", "check", path, "--task", solving, cwd=tmp_path, code=2).err
     )
     same = written(tmp_path / "same.jsonl", [PLAIN, PLAIN])
     told = command("datasets", "check", same, cwd=tmp_path, code=2).err
-    assert f"two items have the id 'p': {same}, row 1 and {same}, row 2" in told
+    assert f"two items have the same id 'p' ({same}, row 1 and {same}, row 2)" in told
 
 
 def test_what_looks_misspelt_is_told(solving, tmp_path):
@@ -581,15 +590,20 @@ def test_what_looks_misspelt_is_told(solving, tmp_path):
         [{"text": "x", "tests": ["assert double(1) == 2"], "refrence": reference, "level": 3}],
     )
     done = command("datasets", "check", path, cwd=tmp_path)
-    assert f"dataset {path}: column 'refrence' is not read; did you mean 'reference'?" in done.err
-    assert f"dataset {path}: columns not read: refrence, level" in done.err
-    assert f"{path}: 1 item of type Problem read" in done.out
+    assert (
+        f"dataset {path}: Parley does not use the column 'refrence'; did you mean 'reference'?"
+        in done.err
+    )
+    assert f"dataset {path}: Parley does not use the columns refrence, level" in done.err
+    assert f"{path}: read 1 item of type Problem" in done.out
     done = command("run", solving, "-m", "bot/null", "--dataset", path, cwd=tmp_path)
-    assert f"dataset {path}: 1 item read" in done.err
+    assert f"dataset {path}: read 1 item" in done.err
     assert "did you mean 'reference'?" in done.err
     wrong = written(tmp_path / "wrong.jsonl", [{"text": "x", "tets": ["assert f()"]}])
     with pytest.raises(
-        UsageError, match="found text, tets; column 'tets' is not read; did you mean 'tests'"
+        UsageError,
+        match="this file has the columns text, tets; Parley does not use the column 'tets'; "
+        "did you mean 'tests'",
     ):
         load_items(wrong, Problem)
     with pytest.raises(
@@ -602,11 +616,12 @@ def test_what_looks_misspelt_is_told(solving, tmp_path):
         load_items(path, Problem, {"refrence": "level"})
     with pytest.raises(
         UsageError,
-        match="missing word; found id, wrod; column 'wrod' is not read; did you mean 'word'",
+        match="has no value for word; its columns are id, wrod; Parley does not use the column "
+        "'wrod'; did you mean 'word'",
     ):
         load_items(written(tmp_path / "words.csv", [{"wrod": "tea"}]), Word)
     twice = [PLAIN, MBPP, PLAIN]
-    with pytest.raises(UsageError, match="two items have the id 'p': item 1 and item 3"):
+    with pytest.raises(UsageError, match=r"two items have the same id 'p' \(item 1 and item 3\)"):
         parley.run(solving, ["bot/null"], items=twice, store=tmp_path)
 
 
@@ -712,7 +727,9 @@ def test_tests_take_modules_from_the_reference_and_nothing_from_nowhere(tmp_path
     assert item.names == ("size",)
     file.write_text(json.dumps([{**row, "test_list": ["assert size((1,)) == approx(48)"]}]))
     with pytest.raises(
-        UsageError, match="tests use 'approx', but neither they nor the reference define it"
+        UsageError,
+        match="the tests use 'approx', but neither the tests nor the reference solution define "
+        "this name",
     ):
         load_items(str(file), Problem)
 

@@ -53,7 +53,7 @@ def test_a_file_in_any_form_is_a_dictionary(tmp_path, name, content, words):
 @pytest.mark.parametrize(
     ("name", "content", "fault"),
     [
-        ("a.txt", "", "is empty; expected one word per line"),
+        ("a.txt", "", "is empty: write one word per line"),
         (
             "a.txt",
             "海阔天空\tmany\n",
@@ -61,7 +61,7 @@ def test_a_file_in_any_form_is_a_dictionary(tmp_path, name, content, words):
         ),
         ("a.txt", "海阔天空\n空前绝后\t-1\n", "line 2: the frequency must be"),
         ("a.txt", "\t12\n", "line 1: expected a word"),
-        ("a.txt", "一二三\n", "has 1 word, but none of 4 characters"),
+        ("a.txt", "一二三\n", "has 1 word, but no word of 4 characters"),
         ("a.json", {"word": "海阔天空"}, "expected a list"),
         (
             "a.json",
@@ -71,7 +71,7 @@ def test_a_file_in_any_form_is_a_dictionary(tmp_path, name, content, words):
         ("a.json", [4], "row 1: expected a word or an object with `word`; found int"),
         ("a.json", [{"word": "海阔天空", "frequency": None}], "the frequency must be"),
         ("a.json", "no json", "not valid JSON"),
-        ("a.xls", "海阔天空", "expected a file that ends in .txt, .jsonl"),
+        ("a.xls", "海阔天空", "the name of the file must end in .txt, .jsonl"),
     ],
 )
 def test_what_is_wrong_with_a_dictionary_is_said_with_its_place(tmp_path, name, content, fault):
@@ -101,7 +101,10 @@ def test_lists_are_joined_and_words_of_another_length_are_counted(tmp_path):
     )
     found = open_lexicon(WordList(lists, length=4))
     assert found.words == {"海阔天空": 2, "空前绝后": 1}
-    assert found.told == "a.txt+b.json: 2 words; 1 of another length or script left out"
+    assert (
+        found.told
+        == "dictionary a.txt+b.json: 2 words; 1 words of another length or script were left out"
+    )
 
 
 def test_what_identifies_a_dictionary_changes_with_its_words_only():
@@ -156,7 +159,7 @@ def test_a_start_is_common_and_can_be_followed():
     assert found.opening(DrawOrder(0), 8) == "海阔天空"
     with pytest.raises(
         UsageError,
-        match=r"no possible start word occurs at least 10 times; .* one occurs 9 times",
+        match=r"no word that can start a game occurs at least 10 times .* one occurs 9 times",
     ):
         found.opening(DrawOrder(0), 10)
     assert Lexicon.of("a", {"空空空空": 1}).after("空空空空") == []
@@ -187,9 +190,10 @@ def test_words_that_can_never_be_used_are_not_counted_as_words_of_the_dictionary
     found = open_references(IdiomSolitaire(dictionary=(path,), traditional=False))["dictionary"]
     assert (
         found.told
-        == "a.txt: 2 words, 1 of them possible start words; 3 of another length or script left out"
+        == "dictionary a.txt: 2 words, of which 1 can start a game; 3 words of another length "
+        "or script were left out"
     )
-    with pytest.raises(UsageError, match=r"has 1 word, but none of 4 characters .IDEOGRAPH."):
+    with pytest.raises(UsageError, match=r"has 1 word, but no word of 4 characters .IDEOGRAPH."):
         open_references(
             IdiomSolitaire(dictionary=(put(tmp_path, "b.txt", "abcd"),), traditional=False)
         )
@@ -197,7 +201,7 @@ def test_words_that_can_never_be_used_are_not_counted_as_words_of_the_dictionary
 
 def test_a_dictionary_without_a_start_is_refused_when_it_is_opened(tmp_path):
     path = put(tmp_path, "a.txt", "海阔天空\t7\n空前绝后\n")
-    with pytest.raises(UsageError, match="no possible start word occurs at least 8 times"):
+    with pytest.raises(UsageError, match="no word that can start a game occurs at least 8 times"):
         open_references(IdiomSolitaire(dictionary=(path,), traditional=False, common=8))
 
 

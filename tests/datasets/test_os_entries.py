@@ -130,13 +130,13 @@ def test_what_decides(tmp_path, evaluation, fields):
 @pytest.mark.parametrize(
     ("row", "fault"),
     [
-        ({"evaluation": {}}, "neither match nor check"),
-        ({"evaluation": {"check": [None]}}, "but there is none"),
-        ({"evaluation": {"match": 3}}, "evaluation.match must be"),
+        ({"evaluation": {}}, "neither `match` nor `check`"),
+        ({"evaluation": {"check": [None]}}, "but this item has no example"),
+        ({"evaluation": {"match": 3}}, "`evaluation.match` must be"),
         ({"evaluation": {"match": {"regex": "("}}}, "not a valid pattern"),
-        ({"evaluation": {"check": [{"run": "x"}]}}, "evaluation.check must be"),
-        ({"evaluation": {"match": "a"}, "create": {"init": 3}}, "create.init must be"),
-        ({"evaluation": "a"}, "evaluation must be an object"),
+        ({"evaluation": {"check": [{"run": "x"}]}}, "`evaluation.check` must be"),
+        ({"evaluation": {"match": "a"}, "create": {"init": 3}}, "`create.init` must be"),
+        ({"evaluation": "a"}, "`evaluation` must be an object"),
         ({"evaluation": {"match": "a"}, "home": "../root"}, "absolute paths"),
         ({"evaluation": {"match": "a"}, "description": " "}, "description is empty"),
     ],
@@ -212,5 +212,5 @@ def test_started_by_an_ordinary_user_entries_that_need_several_say_so(tmp_path, 
     row = {"description": "x", "evaluation": {"check": "id ada", "example": "useradd ada"}}
     (tmp_path / "own.json").write_text(json.dumps([row]))
     done = command("datasets", "check", "own.json", cwd=tmp_path, code=5)
-    assert "1: users: it needs several users" in done.out
+    assert "1: users: this item needs several users" in done.out
     assert "run Parley as root" in done.out

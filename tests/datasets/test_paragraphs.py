@@ -104,11 +104,11 @@ def test_what_is_wrong_with_two_files_is_said(folder):
 
     good = reference.read_text(encoding="utf-8")
     reference.write_text(good.replace('<seg id="3">', '<seg id="33">', 1), encoding="utf-8")
-    wrong("zh.xml: document 922 has no segment 3, which .*en.xml has")
+    wrong("zh.xml: document 922 has no segment 3, but .*en.xml has one")
     reference.write_text(good.replace("</doc>", '<seg id="9">x</seg></doc>', 1), encoding="utf-8")
-    wrong("en.xml: document 922 has no segment 9, which .*zh.xml has")
+    wrong("en.xml: document 922 has no segment 9, but .*zh.xml has one")
     reference.write_text(good.replace('id="2"', 'id="1"', 1), encoding="utf-8")
-    wrong("line 8: document 922: there are two segments with the id 1")
+    wrong("line 8: document 922: two segments have the id 1: give each its own id")
     reference.write_text(good.replace('docid="922"', "", 1), encoding="utf-8")
     wrong("segment 1 is not inside a <doc> with a docid")
     reference.write_text(good.replace('<seg id="1">', "<seg>", 1), encoding="utf-8")
@@ -121,7 +121,7 @@ def test_what_is_wrong_with_two_files_is_said(folder):
     wrong("but IWSLT17.TED.tst2015.en-zh.zh.xml is not in the same folder")
     other = folder / "talks.xml"
     other.write_text(good)
-    wrong("expected two files with names like NAME.en-zh.en.xml", other)
+    wrong("expected two files whose names look like NAME.en-zh.en.xml", other)
 
 
 def segments(body):
@@ -222,13 +222,13 @@ def test_rows_of_the_hub_are_segments_too(tmp_path):
         (
             {"translation": {"de": "a"}},
             (
-                "row 2 .aligned segments.: translation must have one text in each of two "
+                "row 2 .aligned segments.: `translation` must have one text in each of two "
                 "languages, found de"
             ),
         ),
         ({"translation": {"de": "a", "en": "b", "fr": "c"}}, "found de, en, fr"),
         ({"translation": "a"}, "found str"),
-        ({"translation": {"de": "a", "en": None}}, "reference must be text, not null"),
+        ({"translation": {"de": "a", "en": None}}, "the column `reference` must be text, not null"),
         (
             {"text": "a"},
             "row 2: expected a column `translation`, as in the rows before; found text",
@@ -254,7 +254,7 @@ def test_plain_rows_are_paragraphs_as_they_are(tmp_path):
     (tmp_path / "x.jsonl").write_text(json.dumps({"source": "a", "target": "b"}))
     with pytest.raises(
         UsageError,
-        match=r"the nearest known one .* has the columns source, reference .paragraphs.",
+        match=r"the nearest known format .* has the columns source, reference .paragraphs.",
     ):
         load_items(str(tmp_path / "x.jsonl"), Paragraph)
 
@@ -274,8 +274,8 @@ def test_languages_that_a_row_does_not_name_are_left_to_the_task(tmp_path):
             {"target_language": "germna"},
             r"row 1 .paragraphs.: unknown language 'germna'; did you mean 'german'",
         ),
-        ({"target_language": "eng"}, "row 1: source and target language must differ"),
-        ({"target_language": " "}, "target_language is empty"),
+        ({"target_language": "eng"}, "row 1: the source and the target language must differ"),
+        ({"target_language": " "}, "the column `target_language` is empty"),
     ],
 )
 def test_what_is_wrong_with_a_language_is_said_with_its_row(tmp_path, languages, words):
@@ -339,7 +339,7 @@ def test_the_samples_are_twelve_paragraphs_for_each_of_three_pairs():
 
 def test_they_can_be_checked_from_the_command(folder, tmp_path):
     assert (
-        "3 items of type Paragraph read"
+        "read 3 items of type Paragraph"
         in command("datasets", "check", source(folder), cwd=tmp_path).out
     )
     assert (

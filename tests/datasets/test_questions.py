@@ -299,7 +299,7 @@ def test_choices_in_columns_that_nobody_reads_are_not_dropped(tmp_path, more, an
     path = written(tmp_path / "own.jsonl", [row])
     named = {"question": "Frage", "answer": "Loesung"}
     with pytest.raises(
-        UsageError, match=f"add --column choices={names} if .* --column choices= if there"
+        UsageError, match=f"add --column choices={names}; if .* add --column choices="
     ):
         load_items(path, Question, named)
     columns = names.split(",")
@@ -317,7 +317,7 @@ def test_other_columns_are_left_alone_and_listed_by_check(tmp_path):
     ]
     path = written(tmp_path / "own.csv", rows)
     done = command("datasets", "check", path, cwd=tmp_path)
-    assert f"dataset {path}: columns not read: level, source" in done.err
+    assert f"dataset {path}: Parley does not use the columns level, source" in done.err
     assert "questions without choices: 2" in done.out
 
 
@@ -327,18 +327,19 @@ def test_a_table_may_be_separated_by_semicolons_or_tabs(tmp_path, mark, name):
     lines = ["question,option_a,option_b,answer", "Half of 3 in German?,1.5,1~5,B"]
     file.write_text("\n".join(lines).replace(",", mark).replace("~", ",") + "\n")
     done = command("datasets", "check", str(file), cwd=tmp_path)
-    assert f"dataset {file}: read as separated by {name}" in done.err
+    assert f"dataset {file}: Parley read this file as separated by {name}" in done.err
     assert load_items(str(file), Question)[0].right == "1,5"
     file.write_text(file.read_text() + f"x?{mark}1{mark}2{mark}3{mark}A\n")
     with pytest.raises(
-        UsageError, match=f"row 2: the number of fields differs .* separated by {name}"
+        UsageError,
+        match=f"row 2: this row does not have the same number of fields .* separated by {name}",
     ):
         load_items(str(file), Question)
 
 
 def test_a_header_that_may_be_separated_in_two_ways_is_refused(tmp_path):
     (tmp_path / "own.csv").write_text("question;x\tanswer\n1;2\t3\n")
-    with pytest.raises(UsageError, match="by semicolons or tabs; save the file with commas"):
+    with pytest.raises(UsageError, match="by semicolons or tabs: save the file with commas"):
         load_items(str(tmp_path / "own.csv"), Question)
 
 
@@ -352,7 +353,7 @@ def test_named_columns_of_choices_are_answered_by_their_names(tmp_path):
     with pytest.raises(UsageError) as wrong:
         load_items(path, Question, named)
     assert "the name of a column, or the whole text of a choice" in str(wrong.value)
-    assert str(wrong.value).endswith("columns: question, w, x, y, z, answer")
+    assert str(wrong.value).endswith("the columns are question, w, x, y, z, answer")
     path = written(tmp_path / "turned.csv", [{"question": "x?", "b": 1, "a": 2, "answer": "a"}])
     with pytest.raises(UsageError, match="the name of one column and means the choice in an"):
         load_items(path, Question, {"choices": ["b", "a"]})
@@ -369,7 +370,7 @@ def test_check_says_which_questions_have_fewer_choices(tmp_path):
     ]
     path = written(tmp_path / "own.csv", rows)
     done = command("datasets", "check", path, cwd=tmp_path)
-    noted = "1 question has fewer than 3 choices, because choice2 is empty (row 2)"
+    noted = "1 question has fewer than 3 choices, because the column `choice2` is empty (row 2)"
     assert f"dataset {path}: {noted}" in done.err
     assert describe_reading(path, Question) == [f"dataset {path}: {noted}"]
     assert "questions with fewer than 3 choices: 1 (2)" in done.out
@@ -383,7 +384,7 @@ def test_numbers_are_places_where_not_all_of_them_can_be_texts(tmp_path, first):
         {"question": "3 - 3?", **dict(zip(columns, "2310", strict=True)), "answer": 3 + first},
         {"question": "1 + 2?", **dict(zip(columns, "2310", strict=True)), "answer": 1 + first},
     ]
-    with pytest.raises(UsageError, match="or number of another; write the letter"):
+    with pytest.raises(UsageError, match="or number of another: write the letter"):
         load_items(written(tmp_path / "one.csv", rows[1:]), Question)
     rows.append({"question": "?", **dict(zip(columns, "wxyz", strict=True)), "answer": first})
     found = load_items(written(tmp_path / "all.csv", rows), Question)
@@ -396,10 +397,10 @@ def test_the_nearest_form_is_named_without_what_is_read(tmp_path):
         load_items(path, Question)
     said = str(wrong.value).partition("row 1: ")[2]
     assert said == (
-        "unknown format; the nearest known one for Question items has the columns question, answer "
-        "(one column per choice); found question, choice1, choice2, answr; column 'answr' is not "
-        "read; did you mean 'answer'?; map your columns with --column answer=COLUMN (in an "
-        "experiment file: columns)"
+        "Parley does not know this format; the nearest known format for Question items has the "
+        "columns question, answer (one column per choice); this file has the columns question, "
+        "choice1, choice2, answr; Parley does not use the column 'answr'; did you mean 'answer'?; "
+        "to map a column, use --column answer=COLUMN (the key `columns` in an experiment file)"
     )
 
 
@@ -446,41 +447,41 @@ WRONG = {
     "no such choice": (PLAIN | {"answer": "E"},
                        r"row 2 \(.*\): answer 'E' is not a choice: expected a letter from A to D"),
     "a number too high": (PLAIN | {"answer": 4}, "answer '4' is not a choice"),
-    "no answer": (PLAIN | {"answer": ""}, "answer is empty"),
-    "null": (PLAIN | {"answer": None}, "answer must be text, not null"),
+    "no answer": (PLAIN | {"answer": ""}, "the column `answer` is empty"),
+    "null": (PLAIN | {"answer": None}, "the column `answer` must be text, not null"),
     "double": (PLAIN | {"choices": ["a", "b", "a "]}, "two choices are the same: 'a'"),
     "empty choice": (PLAIN | {"choices": ["a", "b", " "]}, "row 2: choice C is empty"),
-    "one choice": (PLAIN | {"choices": ["a"]}, "choices must be a list of two or more texts"),
-    "no list": (PLAIN | {"choices": "a"}, "choices must be a list of two or more texts, not 'a'"),
+    "one choice": (PLAIN | {"choices": ["a"]}, "`choices` must be a list of two or more texts"),
+    "no list": (PLAIN | {"choices": "a"}, "must be a list of two or more texts, not 'a'"),
     "text or number": (PLAIN | {"choices": ["1", "2", "3"], "answer": "1"},
                        "it is the text of one choice and the letter or number of another"),
     "a number or its text": ({"question": "1 + 1?", "choices": [1, 2, 3], "answer": 2},
                              "row 2 .*: answer '2' is .*letter"),
     "a column's": (CEVAL | {"A": "10", "B": "3", "C": "2", "D": "1", "answer": 3},
-                   "row 2 .*: answer '3' is ambiguous: it is the text of one"),
+                   "row 2 .*: answer '3' is ambiguous, because it is the text of one"),
     "another spelling": (CEVAL | {"A": "10", "B": "3.0", "C": "2", "D": "1", "answer": "3"},
                          "write the letter"),
     "no question": (PLAIN | {"question": " "}, "row 2: the question is empty"),
-    "label": (ARC | {"answerKey": "D"}, r"\(ARC\): answerKey must be .* A, B, C, not 'D'"),
+    "label": (ARC | {"answerKey": "D"}, r"\(ARC\): `answerKey` must be .* A, B, C, not 'D'"),
     "labels": (ARC_HUB | {"choices": {"text": ["x"], "label": ["A", "B"]}},
                "every choice must have a text and a label"),
     "same labels": (ARC_HUB | {"choices": {"text": ["x", "y"], "label": ["A", "A"]}},
                     "two choices have the same label"),
     "kept back": (SWAG | {"label": ""},
-                  "label is empty .some published test sets withhold their answers"),
+                  "`label` is empty .some published test sets withhold their answers"),
     "no number": (GSM | {"answer": "a lot\n#### many"},
-                  "answer must have a number after ####, found 'many'"),
+                  "`answer` must have a number after ####, found 'many'"),
     "columns": ({"question": "x", "key": "A"},
-                r"row 2: unknown format; .* columns question, answer \(exact answers, GSM8K\); "
-                r"found question, key; .*--column answer=COLUMN"),
+                r"row 2: Parley does not know .* columns question, answer \(exact answers, "
+                r"GSM8K\); this file has the columns question, key; .*--column answer=COLUMN"),
     "a gap": ({"question": "x", "choice1": "a", "choice3": "b", "answer": "A"},
-              "choice1, choice3 may hold choices, but would not be read.*--column choices="),
-    "one column": ({"question": "x", "option_a": "a", "answer": "A"}, "option_a may hold choices"),
+              "choice1, choice3 look like choices, but .*--column choices="),
+    "one column": ({"question": "x", "option_a": "a", "answer": "A"}, "option_a look like choices"),
     "other names": ({"question": "x", "wrong_answer_1": "a", "wrong_answer_2": "b", "answer": "c"},
-                    "wrong_answer_1, wrong_answer_2 may hold choices, but would not be read"),
-    "odd letters": ({"question": "x", "B": "a", "D": "b", "answer": "A"}, "B, D may hold choices"),
+                    "wrong_answer_1, wrong_answer_2 look like choices, but Parley would"),
+    "odd letters": ({"question": "x", "B": "a", "D": "b", "answer": "A"}, "B, D look like choices"),
     "not from 1": ({"question": "x", "choice1": "a", "choice2": "b", "answer": 0},
-                   "answer '0' is not a choice: the columns of the choices are numbered"),
+                   "answer '0' is not a choice, because the columns with choices are numbered"),
     "1 or 2": ({"question": "x", "choice1": "2", "choice2": "1", "answer": 1},
                "it is the text of one choice and the letter or number of another"),
     "no text": ({"question": "x", "choice0": "a", "choice1": "b", "answer": "c"},
@@ -543,7 +544,7 @@ def test_a_dataset_of_the_hub_is_asked_for_by_split_and_edition(monkeypatch):
     assert wanted.pop() == ("allenai/ai2_arc", "ARC-Challenge", "test")
     with pytest.raises(
         UsageError,
-        match="mmlu should have 14042 items, but the source has 1172: the source is a different",
+        match="mmlu should have 14042 items, but the source has 1172, so it is a different",
     ):
         datasets_named("mmlu")[0].items()
     examples = list(datasets_named("ceval")[0].examples())
@@ -615,11 +616,12 @@ def test_examples_that_are_not_there_are_an_error_only_if_they_were_wanted(tmp_p
     )
     assert open_references(QA(shots=0)) == {}
     for params, dataset, words in [
-        ({"shots": 5}, None, "needed 5 worked examples, but the dataset has none"),
+        ({"shots": 5}, None, "this run needs 5 worked examples, but the dataset has none"),
         (
             {"shots": 9},
             "samples",
-            "needed 9 worked examples, but samples has only 8 whose questions are not asked",
+            "this run needs 9 worked examples, but samples has only 8 whose questions this run "
+            "does not ask",
         ),
     ]:
         with pytest.raises(UsageError, match=words):
@@ -696,11 +698,11 @@ def test_a_check_finds_questions_asked_twice_and_double_choices(tmp_path):
         "datasets", "check", written(tmp_path / "own.jsonl", rows), "--json", cwd=tmp_path, code=5
     )
     assert done.json["failed"] == [
-        {"id": "again", "fault": "asks the same question as sky"},
-        {"id": "sum", "fault": "lists the right choice twice: '4'"},
+        {"id": "again", "fault": "this item asks the same question as sky"},
+        {"id": "sum", "fault": "this question lists the right choice twice: '4'"},
     ]
     assert done.json["remarks"] == [
-        "right answers: B 2, C 1",
+        "how often each letter is the right answer: B 2, C 1",
         "questions without choices: 1",
         "subjects: 2, with 1 to 2 questions each",
     ]
@@ -727,5 +729,5 @@ def test_parquet_files_are_read_where_pyarrow_is_there(tmp_path):
 def test_parquet_files_need_pyarrow(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     (tmp_path / "sums.parquet").write_bytes(b"PAR1")
-    with pytest.raises(UsageError, match=r"reading Parquet needs pyarrow: pip install"):
+    with pytest.raises(UsageError, match=r"Parquet files need the package pyarrow: pip install"):
         load_items(str(tmp_path / "sums.parquet"), Question)

@@ -309,7 +309,10 @@ def test_topics_and_synonyms_are_read_where_they_are_there(tmp_path):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("a,b\ncake,bread\ncake,\n", r"mine.csv, row 2 .*b must be a word, found nothing"),
+        (
+            "a,b\ncake,bread\ncake,\n",
+            r"mine.csv, row 2 .*the column `b` must be a word, found nothing",
+        ),
         ("a,b\ncake,bread\ncat,Cats\n", r"row 2 .*'cat' would count as 'Cats'"),
         (
             "a,b,synonyms_b\ncake,bread,gateau; the cakes\n",
@@ -317,13 +320,13 @@ def test_topics_and_synonyms_are_read_where_they_are_there(tmp_path):
         ),
         (
             "a,b\ncake,bread\nbread,cake\n",
-            r"two items have the id 'bread/cake': .*row 1 and .*row 2",
+            r"two items have the same id 'bread/cake' .*row 1 and .*row 2",
         ),
         (
             "first,second\ncake,bread\n",
-            r"row 1: unknown format.* a, b \(word pairs\).*found first, second",
+            r"row 1: Parley does not know this format.* a, b \(word pairs\).*columns first, second",
         ),
-        ("a,b\ncake\n", r"row 1: the number of fields differs"),
+        ("a,b\ncake\n", r"row 1: this row does not have the same number of fields"),
         ("a,b\n", r"empty"),
     ],
 )
@@ -335,10 +338,10 @@ def test_what_is_wrong_with_a_list_is_said_with_its_row(tmp_path, text, said):
 @pytest.mark.parametrize(
     ("row", "said"),
     [
-        ({"a": "cake", "b": 3}, "row 1 .*b must be a word, found a number"),
+        ({"a": "cake", "b": 3}, "row 1 .*the column `b` must be a word, found a number"),
         (
             {"a": "cake", "b": "bread", "synonyms_a": {"x": 1}},
-            "row 1 .*synonyms_a must be a list of words, not an object",
+            "row 1 .*the column `synonyms_a` must be a list of words, not an object",
         ),
         (["cake"], "row 1: expected an object"),
         (["cake", "bread", "food", "more"], "row 1: expected an object"),

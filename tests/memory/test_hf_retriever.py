@@ -29,7 +29,9 @@ def test_without_the_extra_it_says_what_to_install(monkeypatch, missing):
 
 
 def test_a_name_or_a_folder_is_wanted(monkeypatch, tmp_path):
-    with pytest.raises(UsageError, match="name an encoder, like hf/facebook/contriever"):
+    with pytest.raises(
+        UsageError, match="needs the name of an encoder, like hf/facebook/contriever"
+    ):
         make_retriever("hf")
     monkeypatch.setattr(hf, "find_spec", lambda name: "there")
     with pytest.raises(UsageError, match="is not a checkpoint"):
@@ -44,7 +46,7 @@ def test_what_is_not_on_this_machine_is_not_fetched(monkeypatch):
 
     monkeypatch.setattr(hf, "find_spec", lambda name: "there")
     monkeypatch.setitem(sys.modules, "huggingface_hub", Hub())
-    with pytest.raises(UsageError, match="does not download it by itself: run `hf download x/"):
+    with pytest.raises(UsageError, match="is not in the local cache: run `hf download x/"):
         make_retriever("hf/x/y")
 
 

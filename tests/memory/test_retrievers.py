@@ -82,7 +82,7 @@ def test_every_retriever_is_found_by_its_name():
         ("bm52", "unknown retriever 'bm52'; did you mean 'bm25'"),
         ("_registry", "unknown retriever"),
         ("", "unknown retriever"),
-        ("bm25/lucene", "bm25 takes no name; write bm25"),
+        ("bm25/lucene", "bm25 takes no further name: write bm25"),
     ],
 )
 def test_an_unknown_name_is_refused_with_the_nearest(name, says_what):

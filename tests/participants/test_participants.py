@@ -498,7 +498,9 @@ def test_a_service_is_sent_the_view_and_answers_with_a_reply():
 
 @pytest.mark.parametrize("answer", [{}, {"reply": 5}, {"reply": None}, [], 3, None], ids=str)
 def test_a_service_that_answers_otherwise_is_told_what_was_wanted(answer):
-    with pytest.raises(ParticipantError, match=re.escape('the answer must be {"reply": "…"}')):
+    with pytest.raises(
+        ParticipantError, match=re.escape('the service must answer with {"reply": "…"}')
+    ):
         served(answer)
 
 
@@ -568,7 +570,7 @@ def test_a_services_key_goes_into_the_header_and_nowhere_else(monkeypatch):
     [
         ("localhost", {}, "an address like"),
         ("http://me:hunter22@host", {"deadlin": 1}, "user name or password"),
-        ("http://host/?api_key=hunter22", {}, "contains a key"),
+        ("http://host/?api_key=hunter22", {}, "contains an API key"),
         ("http://host", {"deadlin": 1}, "did you mean 'deadline'"),
         ("http://host", {"deadline": -1}, "more than 0"),
         ("http://host", {"api_key_env": "NOT_SET_HERE"}, "NOT_SET_HERE"),
@@ -851,7 +853,7 @@ def test_a_person_who_leaves_stops_the_run_so_that_it_can_be_resumed(tmp_path):
         COMMAND, input="5\n\n", capture_output=True, text=True, cwd=tmp_path, timeout=60
     )
     assert ran.returncode == 3, ran.stderr
-    assert "no answer from the person" in ran.stderr
+    assert "there is no answer, because the input has ended" in ran.stderr
 
 
 def test_a_person_plays_at_a_terminal(tmp_path):

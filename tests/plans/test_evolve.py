@@ -43,7 +43,7 @@ def shape(plan):
         ({"k": 0}, "evolve.k must be from 1"),
         ({"rounds": "many"}, "evolve.rounds must be a whole number"),
         ({"scope": "subjects"}, "did you mean 'subject'"),
-        ({"window": 4, "rounds": 2}, "leave one of them out"),
+        ({"window": 4, "rounds": 2}, "remove one of them"),
         ({"success": "accuracy=1"}, "`success` must be METRIC>=X"),
         ({"held_out": 1}, "`held_out` must be less than 1"),
         ({"controls": "perhaps"}, "evolve.controls must be true or false"),
@@ -52,7 +52,7 @@ def shape(plan):
         ({"arms": {"near": {"scop": "subject"}}}, "key of evolve.arms.near: 'scop'"),
         (
             {"arms": {"masked": {}}, "controls": True},
-            "controls=true already adds an arm called 'masked'",
+            "`controls=true` already adds an arm named 'masked'",
         ),
     ],
 )
@@ -98,9 +98,9 @@ def test_a_signature_names_another_run_without_its_folder():
     assert describe_arm(EvolveArm()) == "default"
 
 
-@pytest.mark.parametrize(("share", "said"), [(0.01, "none of them"), (0.99, "all of them")])
+@pytest.mark.parametrize(("share", "said"), [(0.01, "none"), (0.99, "all")])
 def test_a_share_that_holds_out_nothing_or_everything_is_refused(share, said):
-    with pytest.raises(UsageError, match=f"of 6 items is {said}"):
+    with pytest.raises(UsageError, match=f"{said} of the 6 items would be held out"):
         plan_for({"held_out": share})
 
 

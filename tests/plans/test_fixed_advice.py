@@ -26,7 +26,7 @@ def test_a_wide_range_with_little_scatter_is_cheaper_with_fixed_repeats():
     assert half <= 1.5 < half * 1.1
     assert fixed == 2 * repeats
     assert fixed < 0.7 * looking
-    assert "(standard deviation 2) within the range 0 to 100" in line
+    assert "(standard deviation 2) within their range (0 to 100)" in line
 
 
 def test_what_cannot_be_reached_by_looking_is_said_to_take_more():

@@ -762,7 +762,7 @@ def test_drift_is_said_wherever_the_run_is_shown(tmp_path):
     )
     assert result.data["run"]["stop"]["status"] == "drift"
     assert "drift: the scores of" in result.render()
-    assert "blocks of a model contradict each other (drift)" in result.render()
+    assert "the scores of a model drifted during the run" in result.render()
 
 
 @dataclass(frozen=True)

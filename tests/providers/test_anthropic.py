@@ -151,10 +151,10 @@ def test_thinking_is_asked_for_as_documented(options, wanted):
     ("options", "told"),
     [
         ({"thinking_budget": 500}, "at least 1024"),
-        ({"thinking_budget": 2000, "max_tokens": 2000}, "less than max_tokens"),
+        ({"thinking_budget": 2000, "max_tokens": 2000}, "less than `max_tokens`"),
         (
             {"thinking_budget": 2000, "thinking": "adaptive"},
-            "set either thinking or thinking_budget",
+            "set either `thinking` or `thinking_budget`",
         ),
         ({"effort": "huge"}, "xhigh"),
         ({"seed": 1}, "unknown option"),
@@ -425,7 +425,7 @@ def test_errors_are_told_once_and_without_the_key(answer, kind):
 def test_an_answer_without_a_reply_is_the_endpoints_fault(answer):
     fault, _ = asked("anthropic", answer)
     assert type(fault) is ParticipantError
-    assert "m-1: the answer contains no reply" in str(fault)
+    assert "m-1: the endpoint's response contains no reply" in str(fault)
 
 
 def test_odd_blocks_are_left_out():

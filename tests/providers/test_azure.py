@@ -94,7 +94,9 @@ def test_a_question_that_the_filter_holds_back_is_a_reply_without_words():
 
 @pytest.mark.parametrize("options", [{}, {"api": "responses"}])
 def test_an_address_of_the_v1_interface_takes_no_date_and_may_take_a_name(options):
-    with pytest.raises(UsageError, match="leave out either api_version, or /openai/v1 in base_url"):
+    with pytest.raises(
+        UsageError, match="remove either `api_version`, or /openai/v1 from `base_url`"
+    ):
         providers.make_provider(
             "azure",
             "m-1",

@@ -183,7 +183,7 @@ def test_what_a_model_does_not_take_is_left_out_step_by_step_and_remembered():
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ({"thinking_budget": 1, "thinking_level": "low"}, "not both"),
+        ({"thinking_budget": 1, "thinking_level": "low"}, "cannot be combined"),
         ({"thinking_levl": "low"}, "did you mean 'thinking_level'"),
     ],
 )
@@ -296,7 +296,7 @@ def test_a_wrong_key_is_told_as_such_although_it_comes_as_a_bad_request():
         failing(400, "INVALID_ARGUMENT", "API key not valid. Please pass a valid API key."),
     )
     assert type(fault) is Refused
-    assert "check the key" in str(fault)
+    assert "check the API key" in str(fault)
     assert len(server.asked) == 1
 
 
@@ -339,4 +339,4 @@ def test_the_wait_that_an_error_names_in_its_details_is_kept(clock):
 def test_an_answer_without_a_reply_is_the_endpoints_fault(answer):
     fault, _ = asked("google", answer)
     assert type(fault) is ParticipantError
-    assert "m-1: the answer contains no reply" in str(fault)
+    assert "m-1: the endpoint's response contains no reply" in str(fault)

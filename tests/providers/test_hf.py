@@ -75,8 +75,8 @@ def test_naming_the_providers_loads_none_of_it():
     [
         ("./nowhere", {}, "the folder nowhere does not exist"),
         ("~nobody-has-this-name/x", {}, "home"),
-        ("./empty", {}, "config.json and weights"),
-        ("./empty", {"device": "gpu"}, "device must be auto"),
+        ("./empty", {}, "config.json or weights"),
+        ("./empty", {"device": "gpu"}, "`device` must be auto"),
         ("./empty", {"dtype": "int3"}, "bfloat16"),
         ("./empty", {"temperature": "-1"}, "at least 0"),
         ("./empty", {"top_p": "0"}, "top_p"),
@@ -478,7 +478,7 @@ def test_a_template_that_takes_no_system_text_is_told_with_what_to_do(copied):
     (copied / "chat_template.jinja").write_text("{{ raise_exception('no system role here') }}")
     [fault] = asked(copied, [Turn("system", "Be brief."), Turn("user", "How many?")])
     assert type(fault) is Refused
-    assert "no system role here (try no_system_role=true)" in str(fault)
+    assert "no system role here (try -M ALIAS.no_system_role=true)" in str(fault)
     [fault] = asked(copied, "How many?")
     assert type(fault) is Rejected
 

@@ -223,7 +223,7 @@ def test_an_answer_without_a_choice_is_no_reply(api, mock):
     mock(api.ModelOutput(model="mock-1", choices=[], error="moderated", usage=api.ModelUsage()))
     fault = asked()
     assert type(fault) is ParticipantError
-    assert "the answer contains no reply: moderated" in str(fault)
+    assert "the endpoint's response contains no reply: moderated" in str(fault)
 
 
 class Said(Exception):
@@ -246,7 +246,7 @@ def raising(wrong):
 @pytest.mark.parametrize(
     ("wrong", "kind", "says_what"),
     [
-        (Said(401), Refused, r"it says no \(check the key\)"),
+        (Said(401), Refused, r"it says no \(check the API key\)"),
         (Said(404), Refused, "check the model's name"),
         (Said(400), Rejected, "it says no"),
         (Said(500), ParticipantError, "it says no"),

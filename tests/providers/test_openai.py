@@ -93,9 +93,9 @@ def test_openai_takes_the_limit_under_its_newer_name_and_compatible_endpoints_un
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ({"api": "responses", "seed": 1}, "does not accept seed"),
-        ({"api": "responses", "stop": "END"}, "seed and stop"),
-        ({"reasoning_summary": "auto"}, "set api=responses"),
+        ({"api": "responses", "seed": 1}, "does not accept `seed`"),
+        ({"api": "responses", "stop": "END"}, "`seed` and `stop`"),
+        ({"reasoning_summary": "auto"}, "set `api=responses`"),
         ({"api": "batch"}, "available: chat, responses"),
     ],
 )
@@ -391,12 +391,12 @@ def test_what_was_set_and_is_not_taken_is_told_once_and_stands_with_every_reply(
         listening.told
         == [
             (
-                "m-1 does not accept a system role: Parley puts the system text at the start of "
-                "the first turn, and records that with its replies"
+                "m-1 does not accept a system role, so Parley puts the system text at the start "
+                "of the first message; the run records this with each reply"
             ),
             (
-                "m-1 does not accept temperature: Parley leaves it out, "
-                "and records that with its replies"
+                "m-1 does not accept temperature, so Parley leaves it out; the run records this "
+                "with each reply"
             ),
         ]
         * 2
@@ -418,7 +418,7 @@ def test_options_that_were_not_taken_stand_in_the_run_and_its_result(tmp_path):
         }
         result = parley.run("public_goods", players, repeats=1, seed=1, store=tmp_path, rounds=3)
     assert result.data["left_out"] == [{"alias": "model", "options": ["temperature"], "calls": 3}]
-    line = "model: 3 calls without temperature, which the endpoint does not support"
+    line = "model: 3 calls sent without temperature, because the endpoint does not support this"
     assert line in result.render()
     assert line in audit_run(result.ref).cautions
 
@@ -678,7 +678,7 @@ def test_what_was_found_holds_for_the_endpoint_and_the_model_in_the_whole_proces
             (True, "m-2"),
         ]
     assert caplog.messages == [
-        "m-1: the endpoint does not accept temperature; from now on Parley leaves it out"
+        "m-1: the endpoint does not accept temperature, so Parley leaves it out from now on"
     ]
 
 

@@ -175,7 +175,7 @@ def test_lines_of_env_that_are_no_assignments_are_told_by_their_number_and_not_s
         ("run", "public_goods", "-m", "bot/random", "-m", "bot/altruist", "--repeats", 1),
     ):
         done = parley(*words, cwd=tmp_path)
-        assert ".env, line 4: not of the form NAME=value" in done.err
+        assert ".env, line 4 does not have the form NAME=value" in done.err
         assert "sk-do-not-show-me" not in done.out + done.err
 
 
@@ -199,7 +199,7 @@ def test_an_address_that_goes_too_far_is_refused_at_the_start():
         "http://h/v1/chat/completions?x=1",
     ):
         with pytest.raises(
-            UsageError, match=r"base_url must not end with /chat/completions: .*leave it out"
+            UsageError, match=r"base_url must not end with /chat/completions, .*: remove it"
         ):
             providers.make_provider("vllm", "m", {"base_url": base})
     providers.make_provider("vllm", "m", {"base_url": "http://h/v1"})

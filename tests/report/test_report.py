@@ -121,16 +121,19 @@ def test_table_5_comes_out_of_table_2(tmp_path):
         ("", "is empty"),
         ("name,x\na,1\n", "row 1: expected a column `model`, found name, x"),
         ("model,x,x\na,1,2\n", "row 1: the column 'x' appears twice"),
-        ("model,x\na,1,2\n", "row 2: the row has 3 cells, but the header has 2"),
+        ("model,x\na,1,2\n", "row 2: this row has 3 cells, but the header has 2"),
         (
             "model,x\n\na,one\n",
             "row 3: column `x` must be a number, or empty if there is no value, not 'one'",
         ),
         ("model,x\na,nan\n", "row 2: column `x` must be a number"),
-        ("model,x\n,1\n", "row 2: the name of the model is empty"),
-        ("model,x\na,1\na,2\n", "row 3: x of a is given twice"),
-        ("model,column,value\na,MT,1\na,MT,2\n", "row 3: MT of a is given twice"),
-        ("model,accuracy@mmlu\na,101\n", "row 2: `accuracy@mmlu` of a must be 0 to 100, not 101"),
+        ("model,x\n,1\n", "row 2: the column `model` is empty: write the name of the model"),
+        ("model,x\na,1\na,2\n", "row 3: the value of `x` for a is given twice: remove one of them"),
+        (
+            "model,column,value\na,MT,1\na,MT,2\n",
+            "row 3: the value of `MT` for a is given twice: remove one of them",
+        ),
+        ("model,accuracy@mmlu\na,101\n", "`accuracy@mmlu` must be from 0 to 100 for a, not 101"),
         ("model,recall@mmlu\na,1\n", "use accuracy@NAME, kieval@NAME or rounds@NAME"),
     ],
 )
@@ -159,7 +162,7 @@ def test_a_file_neither_contradicts_a_run_nor_names_strangers(tmp_path):
         build_model_table([entry("known")], read_scores_file(tmp_path / "s.csv"))
     (tmp_path / "s.csv").write_text("model,kieval@mmlu\na,50\n")
     with pytest.raises(
-        UsageError, match="has a value of kieval@mmlu for a, but run r1 already measured this"
+        UsageError, match="has a value of kieval@mmlu for a, but run r1 already measured it"
     ):
         build_model_table([entry()], read_scores_file(tmp_path / "s.csv"))
     (tmp_path / "s.csv").write_text("model,accuracy@mmlu\na,50\n")
@@ -215,7 +218,7 @@ def test_one_model_measured_in_two_ways_is_refused_unless_told():
     )
     with pytest.raises(
         UsageError,
-        match=r"both measure a on mmlu \(kieval\), with different settings: x:1 versus x:2",
+        match=r"both measure a on mmlu \(kieval\), but with different settings \(x:1 versus x:2\)",
     ):
         merge_entries([one, other])
     assert merge_entries([other, one], newest=True) == [other]
@@ -689,7 +692,7 @@ def test_of_runs_made_otherwise_the_newest_can_be_taken(fleet):
     assert {run for cell in data["cells"] for run in cell["runs"]} == {again.json["run"]["id"]}
     # what the other run has cost is no part of it
     assert {row["role"] for row in data["cost"]} == {"evaluator"}
-    assert any("replaced by newer runs" in line for line in data["cautions"])
+    assert any("newer runs replace them" in line for line in data["cautions"])
 
 
 def test_faults_of_the_command_are_told(fleet):

@@ -149,9 +149,9 @@ def told(monkeypatch):
 def test_a_deterministic_endpoint_is_found_out_and_its_differences_are_ranked(name, told, tmp_path):
     result = asyncio.run(play(name, tmp_path))
     assert result.state == "done"
-    assert any("more repeats add no information" in line for line in told)
+    assert any("more repeats add nothing" in line for line in told)
     text = result.render()
-    assert "deterministic: " in text
+    assert "the models always gave the same replies: " in text
     assert "a temperature above 0, more items, or other seat orders" in text
     leading = result.data["leading"]
     ranks = {
@@ -229,7 +229,7 @@ def test_a_run_that_goes_on_counts_what_was_played_before(told, tmp_path):
             return await resume_run(prepared, begun.ref)
 
     assert asyncio.run(whole()).state == "done"
-    assert sum("more repeats add no information" in line for line in told) == 1
+    assert sum("more repeats add nothing" in line for line in told) == 1
 
 
 def test_means_are_over_all_blocks_where_some_are_identical(tmp_path):
@@ -276,6 +276,6 @@ def test_repeats_add_something_where_judges_vary(told, tmp_path):
 
     result = asyncio.run(play("kieval", tmp_path, speak=speak, repeats=4, concurrency=1))
     assert result.state == "done"
-    assert not any("more repeats add no information" in line for line in told)
+    assert not any("more repeats add nothing" in line for line in told)
     assert result.data["identical"] is None
     assert "More repeats add nothing" not in result.render()

@@ -123,22 +123,33 @@ def say(last, probe=None, **controls):
 
 def test_a_sentence_claims_no_more_than_its_interval():
     clear, none, loss = gain_of(23, 0), gain_of(11, 9), gain_of(2, 20)
-    assert say(clear).startswith("m: arm evolve gains +0.240 (0.155 to 0.336) in round 3, 23 ")
-    assert say(none).startswith("m: no significant gain in arm evolve: +0.021")
-    assert "arm evolve gets worse: -0.188" in say(loss)
+    assert say(clear).startswith(
+        "m: arm evolve gains significantly, by +0.240 (0.155 to 0.336) in round 3 (23 "
+    )
+    assert say(none).startswith("m: arm evolve has no significant gain: +0.021")
+    assert "arm evolve gets significantly worse, by -0.188" in say(loss)
     assert "11 gained and 9 lost" in say(none)
-    assert "; with the same item masked, no significant gain: +0.021" in say(clear, none)
-    assert "; with the same item masked: +0.240 (" in say(clear, clear)
+    assert "; with experiences of the same item masked, the gain is +0.021" in say(clear, none)
+    assert "; with experiences of the same item masked, the gain is +0.240 (" in say(clear, clear)
 
 
 def test_a_gain_that_does_not_exceed_all_controls_is_named_as_such():
     clear, none = gain_of(23, 0), gain_of(11, 9)
     exceeds = say(clear, unchanged=clear, masked=clear, random=clear)
-    assert "; the gain exceeds all 3 controls: unchanged by +0.240 (" in exceeds
+    assert (
+        "; the gain is significantly larger than that of all 3 controls: unchanged by +0.240 ("
+        in exceeds
+    )
     assert "not significantly" not in exceeds
     partly = say(clear, unchanged=clear, masked=none, random=clear)
-    assert "; the gain exceeds unchanged by +0.240 (0.155 to 0.336), random by" in partly
-    assert "; the gain does not significantly exceed masked: +0.021 (-0.075 to 0.117)." in partly
+    assert (
+        "; the gain is significantly larger than that of unchanged by +0.240 (0.155 to 0.336), "
+        "random by" in partly
+    )
+    assert (
+        "; the gain is not significantly larger than that of masked: +0.021 (-0.075 to 0.117)."
+        in partly
+    )
     assert "exceeds" not in say(clear, unchanged=none)
 
 
@@ -242,7 +253,7 @@ def test_held_out_items_and_series_are_shown_apart(tmp_path):
     assert whole.value == pytest.approx(sum(whole.series) / 2)
     assert whole.gained + whole.lost <= 64
     text = result.render("text", "evolve")
-    assert "held out: items that are played but never remembered" in text
+    assert "held-out items are played, but never stored in the memory" in text
     assert "Gains by series" in text
 
 
@@ -269,7 +280,7 @@ def test_a_stream_has_its_regret_beside_its_control(tmp_path):
     assert steps[-1].regret == pytest.approx(end.regret)
     text = result.render("text", "evolve")
     assert "control so far" in text
-    assert "negative: the stream did better" in text
+    assert "a negative regret means that the stream did better" in text
     assert [figure.title for figure in result.figures("evolve")][-1] == "Regret of streams"
     assert not found.forgotten
 
@@ -319,7 +330,7 @@ def test_what_has_no_score_leaves_the_pair_and_is_counted(tmp_path):
     assert (last.value, last.items, last.unpaired) == (1.0, 5, 1)
     row = find(found.rounds, round=1)
     assert (row.missing, row.plays, row.success.items) == (1, 6, 5)
-    assert "1 play without a score in one of the two rounds" in result.render("text", "evolve")
+    assert "1 play left out of the gain" in result.render("text", "evolve")
 
 
 def test_cost_by_round_and_per_item_gained(tmp_path, monkeypatch):
@@ -410,7 +421,7 @@ def test_a_critics_verdicts_are_held_against_the_truth(tmp_path):
     assert judged.recall.value < 1
     assert find(found.gains, arm="judged", kind="last").gain.items == 40
     assert find(found.differences, other="judged").difference.items == 40
-    assert "recall:" in result.render("text", "evolve")
+    assert "`recall` is" in result.render("text", "evolve")
 
 
 def test_near_duplicates_are_other_items_within_the_threshold(tmp_path, monkeypatch):

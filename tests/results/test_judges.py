@@ -135,7 +135,7 @@ def test_one_model_in_two_seats_is_told_from_agreement(tmp_path):
     )
     shown = command("show", "twice", "--part", "judges", cwd=tmp_path).out
     assert "judge (judge.1)" in shown
-    assert "one model holds several judge seats" in shown
+    assert "one model fills several judge seats" in shown
 
 
 def test_each_role_is_held_against_what_is_measured_of_it(tmp_path):
@@ -164,7 +164,7 @@ def test_a_judge_of_its_own_model_is_named(tmp_path):
         2,
     )
     shown = command(*wish, cwd=tmp_path)
-    assert "judges that are also contestants: j" in shown.out
+    assert "these judges are also contestants, so they may favour themselves: j" in shown.out
 
 
 @pytest.mark.parametrize(("runs", "least"), [(6, 4), pytest.param(100, 88, marks=pytest.mark.slow)])

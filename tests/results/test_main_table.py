@@ -97,10 +97,10 @@ def test_a_column_that_is_the_same_in_all_rows_is_left_out(played):
     table = score_table((row(missing=2), row("b", missing=2, violations=1)), STYLE)
     assert list(table.header[-2:]) == ["sd", "violations"]
     assert "2 scores missing each" in table.title  # not zero: that must be said
-    assert "violations: replies" in table.note
+    assert "`violations` counts replies" in table.note
     one = score_table((row(low=None, high=None, sd=None, interval=None),), STYLE)
     assert one.header == ["model", "mean"]
-    assert "no interval" in one.note
+    assert "the interval is missing" in one.note
 
 
 def test_only_the_metrics_that_a_role_is_ranked_by_are_shown(translated):
@@ -111,7 +111,7 @@ def test_only_the_metrics_that_a_role_is_ranked_by_are_shown(translated):
     ranked = [line for line in translated.table().rows if line[3] == "judge"]
     assert sorted(line[2] for line in ranked) == ["proofreader"] * 2 + ["translator"] * 2
     assert all(line[0][0] in "12" for line in ranked)
-    assert re.search(r"other metrics: chrf.*--metrics\s+all`", text, re.DOTALL)
+    assert re.search(r"the task has more metrics.*chrf.*--metrics\s+all`", text, re.DOTALL)
     every = translated.table("all")
     assert {line[3] for line in every.rows} == {"bleu", "chrf", "improvement", "judge"}
     assert "--metrics all" not in every.note
@@ -149,18 +149,21 @@ def test_marks_are_explained_where_they_stand():
     assert "*" not in score_table((plain,), STYLE).render()
     marked = score_table((plain, bounded), STYLE)
     assert "*" in marked.rows[0][3]
-    assert "\n* interval for bounded scores" in marked.note
-    assert "\n\n\\* interval for" in marked.render("markdown")
-    assert "rank: the ranks compatible with the paired differences between models" in marked.note
+    assert "\n* this interval uses a method for bounded scores" in marked.note
+    assert "\n\n\\* this interval uses" in marked.render("markdown")
+    assert (
+        "`rank` gives all ranks that are compatible with the paired differences between models"
+        in marked.note
+    )
 
 
 def test_notes_speak_of_blocks_only_where_blocks_are_explained():
     single = score_table((row(interval="bounded"),), STYLE)
-    assert "sd: standard deviation over matches" in single.note
+    assert "`sd` is the standard deviation over matches" in single.note
     assert "block" not in single.note
-    assert "sd:" not in single.render(width=30)  # where the column is left out
+    assert "`sd`" not in single.render(width=30)  # where the column is left out
     several = score_table((row(matches=15),), STYLE)
-    assert "block: all matches on one item" in several.note
+    assert "block is all matches on one item" in several.note
 
 
 @pytest.mark.parametrize("width", [60, 80, 100])

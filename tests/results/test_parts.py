@@ -276,7 +276,7 @@ def test_parts_with_one_name_are_refused():
         return Part(name, "x", tuple[Vote, ...], lambda run: (), tables=lambda f, s: [])
 
     kind = type("Twice", (Scribe,), {"parts": (part("a"), part("a"))})
-    with pytest.raises(TaskError, match="two parts of the task are named `a`"):
+    with pytest.raises(TaskError, match="the task has two parts named `a`"):
         parts_of_task(kind)
     assert declared_parts(Task) == ()
     with pytest.raises(TaskError, match="must contain parley"):
@@ -284,7 +284,7 @@ def test_parts_with_one_name_are_refused():
 
 
 def test_a_type_that_cannot_be_published_is_refused_when_the_part_is_declared():
-    with pytest.raises(TaskError, match="the result of a part cannot hold"):
+    with pytest.raises(TaskError, match="the result of a part cannot contain"):
         Part("sets", "x", tuple[set, ...], lambda run: (), tables=lambda f, s: [Table([], [])])
 
 
@@ -327,7 +327,7 @@ def test_a_damaged_note_is_named_with_its_match(tmp_path):
     with closing(sqlite3.connect(result.path)) as connection:
         connection.execute('UPDATE notes SET facts = \'{"number": "x"}\' WHERE match = 2')
         connection.commit()
-    with pytest.raises(parley.ParleyError, match="match 2 has a damaged note"):
+    with pytest.raises(parley.ParleyError, match="match 2: a recorded note is damaged"):
         Result(result.path, task=result._task).part("trust")
 
 
@@ -385,7 +385,7 @@ def test_a_stored_part_that_is_damaged_is_named(hunt, column, text):
         connection.commit()
     result = Result(path)
     read = {"data": result.tables, "figures": result.figures}[column]
-    with pytest.raises(parley.ParleyError, match=r"stored part stag_hunt\.trust is damaged"):
+    with pytest.raises(parley.ParleyError, match=r"stored part `stag_hunt\.trust` is damaged"):
         read("trust")
 
 

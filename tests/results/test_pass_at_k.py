@@ -34,4 +34,4 @@ def test_samples_with_different_reviewers_are_not_pooled(tmp_path):
     assert rates["a", 2]["mean"] == pytest.approx(0.5)
     assert rates["c", 2]["mean"] == 1
     assert (rates["a", 2]["samples"], rates["a", 2]["items"]) == (2, 3)
-    assert "samples: matches on one item" in found.render(part="passes")
+    assert "the samples of an item are its matches" in found.render(part="passes")

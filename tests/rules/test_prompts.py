@@ -42,8 +42,8 @@ def prepared(task, prompts, **params):
 def test_a_variable_that_is_left_out_is_told_and_no_error():
     ready = prepared("public_goods", {"public_goods.turn": "Round {number}: how many?"})
     assert (
-        "the replacement of prompt public_goods.turn does not use {endowment}, {rounds}, "
-        "which the original prompt uses" in ready.cautions
+        "your replacement for the prompt `public_goods.turn` does not contain {endowment}, "
+        "{rounds}, which the original prompt contains" in ready.cautions
     )
     assert not [caution for caution in prepared("public_goods", {}).cautions if "prompt" in caution]
 
@@ -76,7 +76,7 @@ def test_parameters_may_be_used_anywhere():
 def test_a_prompt_that_nobody_hears_is_told_and_changes_nothing(task, address, params):
     plain, other = prepared(task, {}, **params), prepared(task, {address: "Other words."}, **params)
     told = (
-        f"prompt {address} is replaced, but this configuration never uses that prompt, so "
+        f"you replaced the prompt `{address}`, but this configuration never uses it, so "
         f"the replacement has no effect"
     )
     assert told in other.cautions
@@ -186,9 +186,9 @@ def test_tasks_tells_what_everything_means(tmp_path):
     said = command("tasks", "code_review", cwd=tmp_path).out
     for line in (
         "role programmer: 1 seat\n",
-        "role judge: 0 to 9 seats, an instrument, optional\n",
+        "role judge: 0 to 9 seats, unranked, optional\n",
         "--set rounds=…  (int, default 3): number of versions of the program, each with a review\n",
-        "metric pass, of programmer: 0 to 1",
+        "metric pass of programmer: 0 to 1",
         "(-M ALIAS.strength=0.5, -M ALIAS.review=0.5)\n",
         "    {conversation}: everything both roles said, quoted\n",
         "prompt code_review.judge (not used by default):",

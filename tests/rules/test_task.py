@@ -345,7 +345,7 @@ def test_metrics_are_checked_before_a_run(metric, said, tmp_path):
 
 def test_metrics_need_different_names_and_one_at_least():
     twice = define(metrics=lambda self, seats: [games.POINTS, games.POINTS])()
-    with pytest.raises(TaskError, match="two metrics are called 'points'"):
+    with pytest.raises(TaskError, match="two metrics are named 'points'"):
         parley.run(twice, ["bot/null"])
     with pytest.raises(TaskError, match="must return at least one Metric"):
         parley.run(define(metrics=lambda self, seats: [])(), ["bot/null"])

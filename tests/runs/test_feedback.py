@@ -291,13 +291,13 @@ def test_prompts_of_the_plan_are_replaced_by_their_addresses(tmp_path):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"roles": {}}, "feedback=critic needs exactly one critic, not 0"),
+        ({"roles": {}}, "needs exactly one critic, not 0"),
         ({"roles": {"critic": ["a=bot/critic", "b=bot/critic"]}}, "not 2"),
         ({"evolve": {"feedback": "truth"}}, "this run does not use a critic"),
         ({"evolve": {"feedback": "critics"}}, "critic"),
         (
             {"evolve": {"memory": "insights", "arms": {"a": {}, "b": {"feedback": "truth"}}}},
-            "the same feedback",
+            "the same `feedback`",
         ),
         ({"evolve": {"memory": "insights", "poison": 0.1}}, "poison"),
     ],
@@ -327,7 +327,7 @@ def test_a_task_with_a_critic_of_its_own_keeps_it_and_cannot_have_another(tmp_pa
     options = {"items": questions(3), "store": tmp_path, "roles": {"critic": "bot/random"}}
     settings = {**BM25, "rounds": 1}
     assert parley.run(Reviewed(), ["bot/null"], evolve=settings, **options).state == "done"
-    with pytest.raises(UsageError, match="has its own role called critic"):
+    with pytest.raises(UsageError, match="has a role named `critic`"):
         parley.run(Reviewed(), ["bot/null"], evolve={**settings, "feedback": "critic"}, **options)
 
 

@@ -493,7 +493,7 @@ def test_no_call_more_than_allowed_leaves_with_many_in_flight(here, most):
     run = result.data["run"]
     assert (run["state"], run["stop"]["status"]) == ("stopped", "budget")
     calls = "1 call" if most == 1 else f"{most} calls"
-    assert f"{calls} made, as many as --max-calls allows" in run["stop"]["reason"]
+    assert f"the limit of --max-calls is reached ({calls} made)" in run["stop"]["reason"]
     assert sum(row["calls"] for row in result.data["cost"]) == most
     assert len(server.asked) <= most
     assert run["budget"] == {"usd": None, "calls": most}
@@ -792,7 +792,7 @@ def test_calls_that_wait_for_their_endpoint_have_not_left(here):
         for _ in range(2):
             await (await budget.reserve("b", a_view(), True)).before_request()
         assert budget.calls == 2
-        with pytest.raises(Halted, match="2 calls made, as many as --max-calls allows"):
+        with pytest.raises(Halted, match=r"the limit of --max-calls is reached \(2 calls made\)"):
             await waiting[0].before_request()
 
     asyncio.run(main())
@@ -804,7 +804,7 @@ def test_where_calls_mostly_failed_a_bound_on_them_says_how(here, monkeypatch):
     stop = result.data["run"]["stop"]
     assert stop["status"] == "budget"
     assert 0 < len(server.asked) <= 12
-    assert stop["reason"].startswith("12 calls made, as many as --max-calls allows; ")
+    assert stop["reason"].startswith("the limit of --max-calls is reached (12 calls made); ")
     assert stop["reason"].endswith(" of 12 calls failed, most recently a: HTTP 500: out of order")
 
 
@@ -847,7 +847,7 @@ def test_a_bound_in_usd_gives_replies_an_end(here, monkeypatch):
         "a.base_url=http://127.0.0.1:9/v1",
     )
     done = command("run", "public_goods", *flags, cwd=here, code=3)
-    assert "max_tokens=4096 is set for a " in done.err
+    assert "max_tokens=4096 for a; " in done.err
     assert "-M a.max_tokens=N" in done.err
     assert (
         command("show", "last", "--json", cwd=here).json["run"]["models"]["a"]["max_tokens"] == 4096
@@ -905,7 +905,8 @@ def test_a_model_without_a_price_is_refused_before_anything_is_called(here):
         async with Server(answering()) as server:
             with pytest.raises(
                 UsageError,
-                match=r"a \(openai-compatible/x\) is unknown: add it to prices.yaml.*--max-calls",
+                match=r"a \(openai-compatible/x\) is unknown. Add a line to "
+                r"prices.yaml.*--max-calls",
             ):
                 await parley.run_async(
                     "public_goods",

@@ -115,7 +115,7 @@ def test_a_run_waits_after_each_round_and_remembers_what_people_call_a_success(t
     assert stop_of(result).status == "waiting_for_votes"
     assert stop_of(result).reason == "8 of 8 matches of the standard round lack a vote"
     again = Result(result.ref).render()
-    assert f"vote with `parley annotate {result.ref.id}`, then `parley resume" in again
+    assert f"vote with `parley annotate {result.ref.id}`, then resume with `parley resume" in again
     assert not audit_run(result.ref).breaches
     _, _, scores = rows(result)
     # people call the wrong answers right
@@ -200,7 +200,7 @@ def test_votes_that_come_or_change_later_change_nothing(tmp_path):
     result = parley.resume(result)
     used, shown = verdicts(result.ref), rows(result)[1]
     with read_run(result.ref) as reader, open_verdict_votes(result.ref) as votes:
-        with pytest.raises(UsageError, match="have been used: a later round"):
+        with pytest.raises(UsageError, match="cannot change any more, because a later round"):
             cast_verdict(votes, reader, place, "bob", "no")
         with pytest.raises(UsageError, match="does not ask for votes on match 1, Other"):
             cast_verdict(votes, reader, (1, Seat("other")), "bob", "no")
@@ -295,7 +295,9 @@ def test_every_seat_of_a_game_without_items_gets_its_own_vote(tmp_path):
 
 
 def test_settings_that_cannot_be_are_refused_before_any_call(tmp_path):
-    with pytest.raises(UsageError, match="memory=insights shows players the outcome right after"):
+    with pytest.raises(
+        UsageError, match="`memory=insights` and `feedback=people` cannot be combined"
+    ):
         evolve(tmp_path, evolve={**PEOPLE, "memory": "insights"})
     with pytest.raises(UsageError, match="people"):
         evolve(tmp_path, evolve={"feedback": "peple"})
@@ -350,14 +352,14 @@ def judged(tmp_path_factory):
         (
             "UPDATE people_verdicts SET yes = NULL, no = NULL, unsure = NULL WHERE match = 2",
             "votes",
-            "round 1 began, but people have not voted on student",
+            "round 1 began before people had voted on student",
         ),
         ("DELETE FROM people_verdicts WHERE match = 2", "votes", "round 1 began"),
         ("UPDATE people_verdicts SET yes = 1, no = 0 WHERE match = 1", "recalled", "differs"),
         (
             "INSERT INTO people_verdicts SELECT MAX(number), 'student', 1, 0, 0 FROM matches",
             "votes",
-            "which is in no memory",
+            "although no memory uses that seat",
         ),
         (
             "UPDATE runs SET state = 'stopped', stop_status = 'waiting_for_votes'",
@@ -440,7 +442,9 @@ def run_words(*more):
 
 def test_the_command_waits_takes_votes_and_goes_on(tmp_path):
     forecast = command(*run_words("--dry-run"), cwd=tmp_path)
-    assert "people are asked for up to 4 votes: 4 after the standard round" in forecast.out
+    assert (
+        "waits for people's votes, up to 4 votes in all: 4 after the standard round" in forecast.out
+    )
     data = json.loads(command(*run_words("--dry-run", "--json"), cwd=tmp_path).out)
     assert data["people_votes"] == [{"round": 0, "votes": 4}]
 
@@ -473,7 +477,7 @@ def test_the_command_waits_takes_votes_and_goes_on(tmp_path):
     done = command("resume", "talk", "--json", cwd=tmp_path)
     assert done.json["run"]["state"] == "done"
     late = command(*sitting, "--change", str(own["no"]), cwd=tmp_path, typed="y\n", code=2)
-    assert "have been used" in late.err
+    assert "cannot change any more" in late.err
     assert "is not waiting for votes" in command(*sitting, cwd=tmp_path, typed="y\n").err
     assert "no breach" in command("audit", "talk", cwd=tmp_path).out
     assert verdicts(find_run(path))[own["unsure"], "student"].success is True

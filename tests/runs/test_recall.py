@@ -123,8 +123,8 @@ def test_another_number_of_examples_is_said_before_the_first_round(tmp_path):
         return [text for kind, done, text in said if kind == "notice" and done == 0]
 
     (found,) = [text for text in notices(k=2, controls=True) if "number of examples alone" in text]
-    assert "the standard round shows 3 examples and later rounds show 2" in found
-    assert "set --evolve k=3" in found
+    assert "the standard round shows 3 examples, but later rounds show 2" in found
+    assert "add --evolve k=3" in found
     assert not [text for text in notices(k=3) if "alone" in text]
 
 
@@ -233,7 +233,7 @@ def test_what_cannot_work_is_refused_before_anything_is_written(tmp_path, settin
 
 
 def test_settings_with_another_plan_are_refused(tmp_path):
-    with pytest.raises(UsageError, match="use --plan evolve"):
+    with pytest.raises(UsageError, match="add --plan evolve"):
         evolve(tmp_path, plan="each")
     with pytest.raises(UsageError, match="fixed number of rounds"):
         evolve(tmp_path, until_stable=True)
@@ -302,7 +302,7 @@ def test_audit_finds_that_other_words_were_sent(tmp_path):
     connection.close()
     (found,) = audit_run(result.ref).breaches
     assert (found.kind, found.match) == ("recalled", number)
-    assert "demonstrations that were sent differ" in found.detail
+    assert "demonstrations in the prompt differ" in found.detail
 
 
 def test_a_match_shows_what_it_recalls_and_where_that_comes_from(tmp_path):
@@ -315,7 +315,7 @@ def test_a_match_shows_what_it_recalls_and_where_that_comes_from(tmp_path):
         (seat,) = match.seats
         text, own = format_match(reader, match), format_seat_view(reader, match, seat)
         said = reader.calls(first.match)[0].reply.content
-    source = f"shown from match {first.match}, item {matches[first.match].item}, distance"
+    source = f"taken from match {first.match}, item {matches[first.match].item} (distance"
     assert source in text
     assert source in own
     assert f"→ {said}" in own

@@ -65,7 +65,7 @@ def test_what_was_recalled_in_the_standard_round_stays_out_of_the_tables(played,
     ref = forge(played, tmp_path, change)
     assert Result(ref).part("evolve").rounds
     assert any(
-        "cannot have a memory in this round" in each.detail for each in audit_run(ref).breaches
+        "this seat has no memory in this round" in each.detail for each in audit_run(ref).breaches
     )
 
 
@@ -73,14 +73,14 @@ def test_audit_finds_that_what_was_shown_is_no_longer_on_record(played, tmp_path
     ref = forge(played, tmp_path, "DELETE FROM recalled")
     found = audit_run(ref).breaches
     assert {each.kind for each in found} == {"recalled"}
-    assert all("sent that are not on record" in each.detail for each in found)
+    assert all("that are not in the record" in each.detail for each in found)
 
 
 def test_audit_finds_that_one_seat_has_no_memory_on_record(played, tmp_path):
     ref = forge(played, tmp_path, "DELETE FROM recalled WHERE match = 5")
     found = audit_run(ref).breaches
     assert {(each.kind, each.match) for each in found} == {("recalled", 5)}
-    assert any("other seats of its round have one" in each.detail for each in found)
+    assert any("has one for other seats of this round" in each.detail for each in found)
 
 
 def test_audit_says_once_that_too_much_was_shown(played, tmp_path):
@@ -88,7 +88,7 @@ def test_audit_says_once_that_too_much_was_shown(played, tmp_path):
     facts = f'{{"shown": [{many}], "k": 2, "dropped": 0, "shuffle": ""}}'
     ref = forge(played, tmp_path, f"UPDATE recalled SET shown = '{facts}' WHERE match = 5")
     found = audit_run(ref).breaches
-    assert any("was shown 5,000 experiences instead of at most 2" in each.detail for each in found)
+    assert any("was shown 5,000 experiences, but the limit is 2" in each.detail for each in found)
     assert len(found) < 10
 
 
@@ -110,7 +110,7 @@ def test_an_id_of_another_run_neither_replaces_nor_is_held_out(tmp_path):
 def test_an_experience_that_another_run_never_brought_is_damage(played, tmp_path):
     facts = '{"shown": [[-9, "student", 0.1]], "k": 2, "dropped": 0, "shuffle": ""}'
     ref = forge(played, tmp_path, f"UPDATE recalled SET shown = '{facts}' WHERE match = 5")
-    with read_run(ref) as reader, pytest.raises(StoreError, match="recalls experience 9"):
+    with read_run(ref) as reader, pytest.raises(StoreError, match="was shown experience 9"):
         format_seat_view(reader, reader.match(5), Seat("student"))
 
 
@@ -121,7 +121,7 @@ def test_audit_finds_the_same_item_where_it_is_masked(tmp_path):
         """"dropped": 0, "shuffle": ""}' WHERE match = 5"""
     )
     found = audit_run(forge(result, tmp_path, change)).breaches
-    assert any("the same item is masked" in each.detail for each in found)
+    assert any("the same item are masked" in each.detail for each in found)
 
 
 def same_answer(count):

@@ -405,7 +405,10 @@ def test_another_seed_asks_judges_for_other_samples_or_says_that_it_cannot(tmp_p
     assert now == before
     assert "gets the same random seeds again" in said
     said = judged_by(tmp_path, {"temperature": "0"}, seed=2)[2]
-    assert "--seed 2 has no effect on judge j: its temperature is 0; set -M j.temperature=1" in said
+    assert (
+        "--seed 2 has no effect on judge j: its temperature is 0; to get new replies, add -M "
+        "j.temperature=1" in said
+    )
     said = judged_by(tmp_path, {"temperature": 1, "seed": 5}, seed=2)[2]
     assert "--seed 2 has no effect on judge j: it has its own option seed=5" in said
     assert "seed" not in judged_by(tmp_path, {"temperature": 1, "seed": "none"}, seed=2)[2]

@@ -60,7 +60,7 @@ def test_matches_that_failed_are_missing_by_model_and_a_model_without_any_has_a_
     (left,) = (each for each in done["run"]["unfinished"] if each["alias"] == "a")
     assert left["matches"] == left["planned"] == failed
     assert (
-        f"not finished: a {failed} of {failed} matches, x"
+        f"not all matches are finished: a {failed} of {failed} matches, x"
         in parley("show", "last", cwd=tmp_path).out
     )
 
@@ -87,8 +87,9 @@ def test_resuming_is_not_offered_where_it_cannot_help(tmp_path):
     with endpoint(0) as served:
         done = with_a(served.url, tmp_path, "--repeats", 1)  # its paths begin with /v1
     assert (
-        "start a new run with the right name (did you leave out /v1 at the end of base_url?); if "
-        "only its base_url is wrong, resume with: parley resume runs/"
+        "start a new run with the right name (did you leave out /v1 at the end of base_url?), "
+        "because a run keeps its model names; if its base_url is wrong, resume with: parley resume "
+        "runs/"
     ) in done.err
     assert f".parley --task {EXAMPLE} -M ALIAS.base_url=URL" in done.err
 
@@ -101,7 +102,7 @@ def test_a_run_goes_on_where_its_server_has_moved(tmp_path):
         done = parley(*moved, cwd=tmp_path)
     assert "done" in done.err
     for option, said in {
-        "a.temperature=1": "cannot change when a run is resumed; only base_url, api_key_env",
+        "a.temperature=1": "cannot change in a resumed run",
         "b.base_url=x": "unknown model of this run: 'b'",
     }.items():
         words = ("resume", "last", "--task", EXAMPLE, "-M", option)
@@ -220,7 +221,7 @@ def test_a_run_keeps_how_many_matches_are_in_flight_until_another_number_is_give
 
 def test_the_smallest_bound_that_is_of_use_is_named(tmp_path):
     done = parley("run", EXAMPLE, *BOTS, "--repeats", 2, "--max-calls", 2, cwd=tmp_path, code=4)
-    assert "--max-calls N (N: 3 or more)" in done.err
+    assert "--max-calls N (N must be at least 3)" in done.err
     words = ("resume", "last", "--task", EXAMPLE, "--max-calls", 1000)
     assert "done" in parley(*words, cwd=tmp_path).err
 

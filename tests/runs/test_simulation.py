@@ -647,15 +647,15 @@ def test_the_table_tells_what_each_plan_needs(tmp_path):
             r"[\d,]+ +[\d,]+ +[\d,]+ +[\d,]+ +– +– +100% +\d+% +\d\.\d\d +5", cells
         ), cells
         assert plan != "round_robin" or "1.00" in cells
-    assert "median and 90% quantile over 5 simulated runs" in out
+    assert "the median over 5 simulated runs" in out
     assert (
-        "assumed: 4 models, 2 per match, 2 roles; scores from 1 to 10 in steps of 1; noise 0.5 "
-        "by item, 0.4 by model × item"
+        "assumed: 4 models, 2 per match, 2 roles; scores from 1 to 10 in steps of 1; standard "
+        "deviations of the noise: 0.5 between items, 0.4 of a model on an item"
     ) in out
     assert "mean scores in both roles: 8.877, 8.3" in out
-    assert "the cost of a match is unknown" in out
-    assert "advice: for a half-width of 0.6 use `--plan cycles --until-stable` (0." in out
-    assert "for the top 2 use `--plan race --top 2`" in out
+    assert "the cost is unknown" in out
+    assert "advice: for a half-width of 0.6, use `--plan cycles --until-stable` (it needs 0." in out
+    assert "for the top 2, use `--plan race --top 2`" in out
 
 
 def test_the_object_has_the_promised_keys_and_money_only_where_it_is_known(tmp_path):
@@ -699,13 +699,14 @@ def test_what_is_not_decided_has_no_number(tmp_path):
         ) == (0, 0, *[None] * 3)
     out = command_line(*FOUR, "--max-blocks", 20, cwd=tmp_path).out
     assert re.search(r"full ranking +cycles +> 20 +> 20 +> 80 +> 80 +– +– +0% +0% +– +5", out)
-    assert "was not reached in every run within 20 blocks, so raise --max-blocks" in out
+    assert "within 20 blocks: raise --max-blocks" in out
 
 
 def test_few_models_are_told_that_a_race_saves_little(tmp_path):
     close = ("simulate", "--abilities", "8.6,8.4,8.3", "--half-width", "0.5", "--runs", 5)
     assert (
-        "with few models, a race saves little over cycles" in command_line(*close, cwd=tmp_path).out
+        "with few models, `--plan race` needs almost as many matches as `--plan cycles`"
+        in command_line(*close, cwd=tmp_path).out
     )
 
 
@@ -763,7 +764,7 @@ def test_progress_is_told_on_stderr_where_it_takes_long(tmp_path, monkeypatch):
     monkeypatch.setattr("parley.cli.simulate.SOON", 0)
     monkeypatch.setattr("parley.cli.simulate.EVERY", 0)
     assert re.search(
-        r"parley: simulating full ranking, race: \d of 5 runs finished, block \d+",
+        r"parley: simulating full ranking, race: \d of 5 runs finished, now at block \d+",
         command_line(*FOUR, cwd=tmp_path).err,
     )
 
@@ -931,7 +932,7 @@ def test_options_override_what_a_run_says(store):
 def test_what_a_run_cannot_tell_is_said(store):
     out = command_line("simulate", "two", "--runs", 1, cwd=store).out
     assert "every block has one match per model" in out
-    assert "0 by model × item" in out
+    assert "0 of a model on an item" in out
     once = ("simulate", "once", "--noise", "2,2,5", "--runs", 1)
     assert "estimated from public_goods-" in command_line(*once, cwd=store).out
 
@@ -939,7 +940,7 @@ def test_what_a_run_cannot_tell_is_said(store):
 def test_less_may_be_better(store):
     data = command_line("simulate", "golf", "--runs", 1, "--json", cwd=store).json
     assert data["assumed"]["means"][0][0] > data["assumed"]["means"][0][1]
-    assert "mirrors them" in data["assumed"]["remarks"][0]
+    assert "mirrors all scores" in data["assumed"]["remarks"][0]
     assert data["assumed"]["seats"] == 1
 
 
@@ -988,7 +989,7 @@ WRONG = {
     "no ends": (("--models", "3", "--half-width", ".5"), "--best X and --worst X"),
     "ends of nothing": (("--best", "9", "--half-width", ".5"), "need --models N"),
     "ends reversed": (("--models", "3", "--best", "8", "--worst", "9", "--half-width", ".5"),
-                      "at least --worst"),
+                      "at least as high as --worst"),
     "top": (("--abilities", "9,8", "--top", "3", "--half-width", ".5"), "only 2 models"),
     "top zero": (("--abilities", "9,8", "--top", "0", "--half-width", ".5"), "--top"),
     "range reversed": (("--abilities", "9,8", "--range", "10,1", "--half-width", ".5"),
@@ -1028,12 +1029,14 @@ WRONG = {
     "three seats": (("--abilities", "9,8", "--seats", "3", "--half-width", ".5"), "--seats"),
     "unknown run": (("nothing",), "unknown run"),
     "run at a larger table": (("three",),
-                              "had 3 contestants, but only matches with 1 or 2 can be simulated"),
+                              "has 3 contestants per match, but only matches with 1 or 2 "
+                              "contestants can be simulated"),
     "run of one block": (("once",), "from a single block: set --noise"),
     "run without scores": (("unscored",), "has no points in any match"),
     "run of one model": (("alone",), "one model (a)"),
     "run with uneven roles": (("uneven",),
-                              "scores of different kinds (left: won 0 to 1, right: marks 1 to 10)"),
+                              "scores with different ranges (left: won 0 to 1, right: marks 1 "
+                              "to 10)"),
     "run with an unscored role": (("unseen",), "right has no score"),
     "run and a range that does not fit": (("dilemma", "--range", "0,2"),
                                           "outside the range of the scores, 0 to 2"),

@@ -76,7 +76,7 @@ def test_least_squares_through_all_models_would_hide_the_cheaters():
 def test_without_a_reference_set_the_cheaters_are_still_listed_and_no_honest_model_is():
     found = assess_contamination(points(cheaters=True))
     assert found.suspected + found.worth_a_look == ["PT-Cheater", "SFT-Cheater"]
-    assert "no reference set" in found.method
+    assert "without reference models" in found.method
     assert next(fit.aside for fit in found.fits if fit.dataset == "ARC-C") == [
         "PT-Cheater",
         "SFT-Cheater",
@@ -220,19 +220,23 @@ def rising(dataset="quiz", more=()):
         (
             rising()[:3],
             (),
-            "no verdict: at least 4 models with accuracy and score are needed, found 3",
+            "no verdict, because only 3 models have both accuracy and score; at least 4 are needed",
         ),
-        ([*rising()[:3], ModelPoint("x", "quiz", None, 3.0)], (), "no verdict: at least 4 models"),
-        (rising(), ["m0", "m1", "m2"], "no verdict: at least 4 models of the reference set"),
+        (
+            [*rising()[:3], ModelPoint("x", "quiz", None, 3.0)],
+            (),
+            "no verdict, because only 3 models",
+        ),
+        (rising(), ["m0", "m1", "m2"], "no verdict, because only 3 reference models"),
         (
             [ModelPoint(f"m{i}", "quiz", 50.0, float(i)) for i in range(6)],
             (),
-            "do not differ in accuracy",
+            "all have the same accuracy",
         ),
         (
             [ModelPoint(f"m{i}", "quiz", 50.0 + (i > 3), float(i)) for i in range(6)],
             ["m0", "m1", "m2", "m3"],
-            "do not differ in accuracy",
+            "all have the same accuracy",
         ),
         (
             [ModelPoint(f"m{i}", "quiz", float(i), 2.0 * i) for i in range(6)],

@@ -215,7 +215,7 @@ def test_a_run_that_is_being_played_cannot_be_played_by_another_process(tmp_path
 
     async def main():
         journal = await fresh(path)
-        with pytest.raises(StoreError, match="is being played"):
+        with pytest.raises(StoreError, match="is already being played"):
             await SqliteJournal.open(path)
         await journal.close()
         await (await SqliteJournal.open(path)).close()
@@ -272,7 +272,7 @@ def test_a_run_that_another_machine_plays_is_not_taken_over_however_clocks_diffe
     async def main():
         beating = asyncio.create_task(beat())
         began = clock.now
-        with pytest.raises(StoreError, match="is being played by process 1 on elsewhere"):
+        with pytest.raises(StoreError, match="is already being played by process 1 on elsewhere"):
             await SqliteJournal.open(path)
         assert clock.now - began < 20
         await beating
@@ -296,8 +296,8 @@ def test_a_run_whose_beats_stand_still_for_a_minute_is_taken_over(tmp_path, cloc
 
     clock.run(main())
     assert said == [
-        "process 1 on elsewhere owns this run; Parley takes it over after 60 seconds without a "
-        "heartbeat"
+        "process 1 on elsewhere is still registered as playing this run; Parley waits 60 seconds "
+        "for a sign of life, and then takes the run over"
     ]
     with sqlite3.connect(path) as connection:
         assert connection.execute("SELECT beats FROM runs").fetchone() == (9,)

@@ -191,6 +191,6 @@ def test_two_processes_do_not_play_the_same_run(tmp_path):
         with parley("resume", str(path), store=tmp_path, url=server.url) as other:
             _, err = other.communicate(timeout=90)
         assert other.returncode == 1
-        assert "is being played" in err
+        assert "is already being played" in err
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=60)

@@ -273,7 +273,7 @@ def test_to_do_without_isolation_takes_its_own_words_and_is_printed(tmp_path):
         assert result.render("text", part).count("UNSAFE") == 1, part
     assert any("UNSAFE" in caution for caution in audit_run(result.ref).cautions)
     assert "done, UNSAFE" in command("ls", "--store", tmp_path, cwd=tmp_path).out
-    with pytest.raises(UsageError, match="use one of the two"):
+    with pytest.raises(UsageError, match="remove one of them"):
         run(
             CodeReview(),
             ["bot/null"],
@@ -296,8 +296,8 @@ def test_verdicts_that_could_be_forged_are_counted(tmp_path):
     result = run(CodeReview(rounds=1), bots, items=[ADD, handed], store=tmp_path)
     assert result.data["programs"] == {"run": 4, "inside": 2}
     assert (
-        "2 of 4 programs were judged inside the process of the program itself, where the program "
-        "can forge its verdict" in result.remarks()
+        "2 of 4 programs were judged inside the program's own process, where a program can forge "
+        "its verdict" in result.remarks()
     )
     assert (
         "inside" not in run("public_goods", ["bot/random", "bot/altruist"], store=tmp_path).render()

@@ -218,7 +218,7 @@ def test_the_rule_can_be_fed_by_hand():
 
 
 def test_parameters_are_looked_at():
-    with pytest.raises(ValueError, match="rounds must be at least 1"):
+    with pytest.raises(ValueError, match="`rounds` must be at least 1"):
         IdiomSolitaire(rounds=0)
     with pytest.raises(ParleyError, match="at least one word list"):
         IdiomSolitaire(dictionary=()).works()
@@ -344,9 +344,9 @@ def test_what_cannot_be_played_leaves_no_file(made, tmp_path):
         "traditional=false",
     )
     done = command(*asked, "--set", f"dictionary={own}", "--set", "common=9", cwd=tmp_path, code=2)
-    assert "no possible start word occurs at least 9 times" in done.err
+    assert "no word that can start a game occurs at least 9 times" in done.err
     done = command(*asked, "--set", f"dictionary={made}", "--items", "3", cwd=tmp_path, code=2)
-    assert "idiom_solitaire has no items; to set how often it is played, use --repeats" in done.err
+    assert "the task idiom_solitaire has no items: use --repeats" in done.err
     assert list(tmp_path.rglob("*.parley")) == []
 
 

@@ -478,7 +478,7 @@ def test_fewer_questions_than_wanted_are_told_and_none_is_an_error(tmp_path):
     roles = {"interactor": {"i": answering(0.2)}, "evaluator": {"e": answering(1)}}
     found = run("kieval", models={"c": lambda view: "B"}, roles=roles, items=40, store=tmp_path)
     assert 0 < len(found.matches) < 40
-    with pytest.raises(UsageError, match="nothing to interview about"):
+    with pytest.raises(UsageError, match="no question is left for an interview"):
         run(
             "kieval",
             models={"c": lambda view: "B"},
@@ -502,7 +502,7 @@ def test_looking_for_questions_can_be_stopped_and_goes_on(tmp_path):
     stopped_run = command(
         *wish, "--items", 10, "--max-calls", 7, "--concurrency", 1, cwd=tmp_path, code=4
     )
-    assert "repeat the same command" in stopped_run.err
+    assert "run the same command again" in stopped_run.err
     assert not stopped_run.out
     done = command(*wish, "--items", 10, "--max-calls", 1000, cwd=tmp_path)
     assert "10 items that" in done.err
@@ -649,7 +649,9 @@ def test_an_interviewer_cannot_be_replaced(tmp_path):
         "evaluator": {"e": lambda view: json.dumps(graded(3))},
     }
     first = run(PLAIN, models=CANDIDATES, roles=roles, items=LEAFS[:1], store=tmp_path)
-    with pytest.raises(UsageError, match="contestants of kieval see what the interactor says"):
+    with pytest.raises(
+        UsageError, match="contestants of the task kieval read what the interactor says"
+    ):
         rejudge(first, {"interactor": {"other": lambda view: "How?"}}, task=PLAIN, store=tmp_path)
 
 

@@ -557,7 +557,7 @@ def test_a_run_without_examples_says_so(tmp_path):
     done = command(
         "run", "qa", "-m", "bot/student", "--dataset", "own.jsonl", "--json", cwd=tmp_path
     )
-    assert "shots none, because the dataset has no worked examples; add some with" in done.err
+    assert "shots none, because the dataset has no worked examples; to add some, use" in done.err
     assert "|shots:0|" in done.json["results"][0]["signature"]
     wrong = command(
         "run",
@@ -693,7 +693,7 @@ def test_an_endpoint_without_log_probabilities_is_an_error_and_no_wrong_answer(a
     found = asyncio.run(played()).data
     assert found["run"]["state"] == "stopped"
     assert (
-        "the endpoint returned no log-probabilities, which this task needs: set by=text"
+        "this task needs log-probabilities, but the endpoint returned none: use --set by=text"
         in found["run"]["stop"]["reason"]
     )
     assert not [row for row in found["results"] if row["mean"] is not None]
@@ -746,6 +746,7 @@ def test_letters_are_weighed():
     assert said(QA(by="logprobs"), CITY, '{"B": -0.1, "A": -2}')[0].scores[STUDENT]["accuracy"] == 1
     check_task(QA(by="logprobs"), items=[CITY], seeds=(1,))
     with pytest.raises(
-        UsageError, match="no item fits qa with these parameters: 1 item without choices"
+        UsageError,
+        match="fits the task qa with these parameters: 1 item without choices",
     ):
         run("qa", ["bot/student"], items=[EGGS], by="logprobs")

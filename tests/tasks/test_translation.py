@@ -631,10 +631,10 @@ def test_the_command_on_a_fresh_machine(tmp_path):
         code=2,
     )
     assert (
-        "no item fits translation with these parameters: 12 items of the pair en-zh, not "
-        "fr-en; 12 items"
+        "fits the task translation with these parameters: 12 items for the language pair en-zh "
+        "instead of fr-en; 12 items"
     ) in done.err
-    assert "12 items of the pair en-fr, not" in done.err
+    assert "12 items for the language pair en-fr instead of" in done.err
     assert "12 items of the pair de-en, not" in done.err
     done = command(
         "run",

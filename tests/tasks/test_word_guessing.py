@@ -492,7 +492,10 @@ def test_everybody_meets_the_adversary_with_both_words_and_in_both_seats(tmp_pat
     ("options", "said"),
     [
         ({"plan": "versus"}, "--adversary"),
-        ({"plan": "together", "adversary": "x=bot/guesser"}, "--adversary needs --plan versus"),
+        (
+            {"plan": "together", "adversary": "x=bot/guesser"},
+            "--adversary only works with --plan versus",
+        ),
         ({"adversary": "a=bot/guesser"}, "give one of them another alias"),
         ({"adversary": "x=bot/guesser", "seats": 4}, "--seats"),
     ],

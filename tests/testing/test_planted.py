@@ -118,7 +118,7 @@ def test_a_role_can_be_looked_at_alone():
 
 def test_the_wrong_order_is_refused_with_a_table():
     with pytest.raises(
-        AssertionError, match=r"100\.0% of the runs find the opposite order"
+        AssertionError, match=r"100\.0% of the runs found the opposite order"
     ) as wrong:
         check_planted(
             PublicGoods(rounds=1), ["bot/altruist", "bot/random", "bot/free-rider"], runs=50
@@ -131,7 +131,7 @@ def test_the_wrong_order_is_refused_with_a_table():
 
 
 def test_equals_that_are_not_are_refused():
-    with pytest.raises(AssertionError, match=r"100\.0% of runs find a difference"):
+    with pytest.raises(AssertionError, match=r"100\.0% of the runs found a difference"):
         check_planted(PublicGoods(rounds=1), [["bot/free-rider", "bot/random"]], runs=50)
 
 
@@ -158,7 +158,8 @@ def test_a_statistic_that_declares_15_percent_of_equals_different_is_caught(monk
     check_planted(PublicGoods(rounds=1), [["bot/random", "bot/random"]])
     monkeypatch.setattr(estimates, "compare_models", declaring(0.15))
     with pytest.raises(
-        AssertionError, match=r"random = random \(2\) \(players\): 1\d.* of runs find a difference"
+        AssertionError,
+        match=r"random = random \(2\) \(players\): 1\d.* of the runs found a difference",
     ):
         check_planted(PublicGoods(rounds=1), [["bot/random", "bot/random"]])
 
@@ -200,7 +201,7 @@ def test_the_check_itself_is_neither_flaky_nor_blind(seed, monkeypatch):
     order = ["bot/free-rider", ["bot/random", "bot/random", "bot/random"], "bot/altruist"]
     check_planted(PublicGoods(rounds=2), order, seed=seed)
     monkeypatch.setattr(estimates, "compare_models", declaring(0.15))
-    with pytest.raises(AssertionError, match="of runs find a difference"):
+    with pytest.raises(AssertionError, match="of the runs found a difference"):
         check_planted(PublicGoods(rounds=2), order, seed=seed)
 
 

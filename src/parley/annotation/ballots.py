@@ -117,7 +117,7 @@ def cast_vote(
     with votes.transaction():
         known = votes.votes(study)
         if number not in known:
-            raise UsageError(f"there is no pair {number}: choose 1 to {len(known)}")
+            raise UsageError(f"there is no pair {number}: choose a number from 1 to {len(known)}")
         before = known[number].get(who.id)
         if before == choice:
             return "same"

@@ -38,8 +38,8 @@ def collect_conversations(
         origin = reader.info.id if again is None else again.root or again.run
         if origin in seen:
             raise UsageError(
-                f"{reader.info.id} and {seen[origin]} have the same conversations with different "
-                f"judgements: give only one of them"
+                f"{reader.info.id} and {seen[origin]} contain the same conversations, judged by "
+                "different judges: give only one of these runs"
             )
         seen[origin] = reader.info.id
     names = name_contestants(readers)

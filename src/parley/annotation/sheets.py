@@ -73,7 +73,7 @@ def format_of_task(task: type[Task] | None) -> SheetFormat | None:
             name, found = declared_sheet(kind)
         except Exception as wrong:  # foreign code
             raise TaskError(
-                f"the annotation sheet of {kind.__name__} cannot be loaded: "
+                f"the annotation sheet of the task {kind.__name__} cannot be loaded: "
                 f"{describe_exception(wrong)}"
             ) from wrong
         if name:
@@ -116,8 +116,8 @@ def errors_of_sheet(reader: RunReader, match: int) -> Iterator[None]:
         raise
     except Exception as wrong:
         raise TaskError(
-            f"the annotation sheet of {reader.info.identity['task']} cannot show match {match} of "
-            f"{reader.info.id}: {describe_exception(wrong)}"
+            f"the annotation sheet of the task {reader.info.identity['task']} cannot show match "
+            f"{match} of {reader.info.id}: {describe_exception(wrong)}"
         ) from wrong
 
 
@@ -131,8 +131,8 @@ def format_of_runs(runs: Sequence[RunReader]) -> SheetFormat:
             known, _ = installed_tasks()
             able = [each for each, task in known.items() if format_of_task(task)]
             raise UsageError(
-                f"{run.info.id} is a run of {name}, which has no annotation sheet: only runs of "
-                f"{', '.join(able)} can be annotated"
+                f"{run.info.id} is a run of the task {name}, which has no annotation sheet: "
+                f"choose a run of {', '.join(able)}"
             )
         found[name] = sheet
     if len(found) > 1:
@@ -177,8 +177,8 @@ def make_sheet(
             match = reader.match(side.match)
             if pair.item not in items or match is None:
                 raise StoreError(
-                    f"{reader.info.ref.location} does not have the conversations that were sampled "
-                    "from it"
+                    f"{reader.info.ref.location} no longer has the conversations that were "
+                    "drawn for annotation: restore the file"
                 )
             with errors_of_sheet(reader, side.match):
                 item = known.write_item(items[pair.item])

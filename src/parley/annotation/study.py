@@ -39,7 +39,7 @@ def find_study(votes: VoteStore, refs: Sequence[RunRef]) -> Study:
         found = votes.find_study([run.info.id for run in runs])
     if found is None:
         raise UsageError(
-            "no pairs have been sampled from these runs yet: run `parley annotate RUN…` first"
+            "no pairs have been drawn from these runs yet: run `parley annotate RUN…` first"
         )
     return found
 
@@ -61,8 +61,8 @@ def prepare_study(
         known = [] if study is None else list(votes.pairs(study).values())
         if pairs is not None and pairs < len(known):
             raise UsageError(
-                f"--pairs must be at least {len(known)}, the number of pairs sampled so far, "
-                f"not {pairs}"
+                f"--pairs must be at least {len(known)}, the number of pairs drawn so far, not "
+                f"{pairs}"
             )
         if known and pairs in (None, len(known)):
             assert study is not None
@@ -71,8 +71,8 @@ def prepare_study(
         possible = list_pairs(collect_conversations(runs, sheet.metric, sheet.role))
         if not possible:
             raise UsageError(
-                "there are no pairs to sample: no two models have finished conversations on the "
-                "same item with different scores"
+                "there are no pairs to draw: a pair needs finished conversations of two models "
+                "on the same item, with different scores"
             )
         study = study or votes.create_study(ids, seed or 0, bool(ties))
         wanted = (pairs or DEFAULT_PAIRS) - len(known)
@@ -85,13 +85,13 @@ def check_same_rules(study: Study, seed: int | None, ties: bool | None) -> None:
     combined."""
     if seed is not None and seed != study.seed:
         raise UsageError(
-            f"the pairs of these runs were sampled with random seed {study.seed}, not {seed}: "
-            "leave out --seed"
+            f"the pairs of these runs were drawn with random seed {study.seed}, which cannot "
+            f"change to {seed}: remove --seed"
         )
     if ties and not study.ties:
         raise UsageError(
-            "these runs already have pairs for which annotators cannot vote for a tie, and this "
-            "cannot be changed: leave out --ties"
+            "the pairs of these runs were drawn without ties, which cannot change any more: "
+            "remove --ties"
         )
 
 

@@ -58,8 +58,8 @@ def read_conversation(reader: RunReader, place: Place) -> JudgedConversation:
     found = None if recorded is None else collect_interactions(recorded).get(seat.key)
     if match is None or found is None:
         raise StoreError(
-            f"{reader.info.ref.location} asks for votes on {seat} of match {number}, which holds "
-            "no such conversation"
+            f"{reader.info.ref.location} asks for votes on {seat} in match {number}, but this "
+            "match has no such conversation: the file is damaged"
         )
     item = next((each for each in reader.items() if str(each["id"]) == match.item), {})
     mask = make_annotator_mask(reader, item)
@@ -118,8 +118,8 @@ def cast_verdict(
             return "same"
         if before is not None and not change:
             raise UsageError(
-                f"{who} has already voted {before} on match {match}, {seat}: to replace this "
-                "vote, ask for a change"
+                f"{who} has already voted {before} on match {match}, {seat}: use --change "
+                f"{match} to replace this vote"
             )
         if before is None and change:
             raise UsageError(
@@ -160,8 +160,8 @@ def check_is_open(asked: Sequence[PeopleVerdict], place: Place, run: str) -> Non
         )
     if not found.is_open:
         raise UsageError(
-            f"the votes on match {match}, {seat} have been used: a later round of {run} has begun, "
-            "so they can no longer change"
+            f"the votes on match {match}, {seat} cannot change any more, because a later round "
+            f"of {run} has already used them"
         )
 
 

@@ -178,14 +178,16 @@ class AuditRun:
             if now["prompts"] == then["prompts"] and (not known or is_same_rule(then, now)):
                 if not known:
                     self.cautions.append(
-                        "the digest of the task's rule has an older format, so Parley cannot "
-                        "tell whether the rule has changed since the run"
+                        "this run stored the digest of the task's rule in an older format, so "
+                        "Parley cannot tell whether the rule has changed since then"
                     )
                 return prepared
         except ParleyError as wrong:
             why = str(wrong)
         self.unchecked |= dict.fromkeys(("replay", "plan"), why)
-        self.cautions.append(f"matches were not replayed, so scores were not verified: {why}")
+        self.cautions.append(
+            f"matches were not replayed and scores were not verified, because {why}"
+        )
         return None
 
     def _open_memories(self) -> RecallCheck | None:
@@ -195,7 +197,7 @@ class AuditRun:
             return None
         if self.prepared is None:
             self.unchecked["recalled"] = (
-                "the memories of the run cannot be rebuilt without the task"
+                "the memories of this run cannot be rebuilt without the task: add --task FILE"
             )
             return None
         return RecallCheck(self.prepared, self.reader)
@@ -205,7 +207,10 @@ class AuditRun:
         wanted = self.reader.info.identity.get("works", {})
         if not wanted:
             return {}
-        why = "reference works, such as dictionaries, cannot be opened without the task"
+        why = (
+            "reference works, such as dictionaries, cannot be opened without the task: add "
+            "--task FILE"
+        )
         try:
             played = (
                 (self.prepared.config.dataset, list(self.prepared.items.values()))
@@ -218,13 +223,13 @@ class AuditRun:
                 return works
             if works:
                 why = (
-                    "a different version is installed now: "
-                    f"{', '.join(f'{name} {facts}' for name, facts in now.items())}"
+                    "a different version is installed now "
+                    f"({', '.join(f'{name} {facts}' for name, facts in now.items())})"
                 )
         except ParleyError as wrong:
             why = str(wrong)
         self.unchecked["works"] = why
-        self.cautions.append(f"lookups in {', '.join(wanted)} were not checked again: {why}")
+        self.cautions.append(f"lookups in {', '.join(wanted)} were not repeated, because {why}")
         return {}
 
     def add_breach(self, kind: str, match: int | None, detail: str) -> None:
@@ -235,14 +240,19 @@ class AuditRun:
         info = self.reader.info
         if given is not None and given.strip().lower() != info.digest:
             self.add_breach(
-                "digest", None, f"the run's digest is {info.digest or 'missing'}, not {given}"
+                "digest",
+                None,
+                f"the run's digest is {info.digest or 'missing'}, but --digest "
+                f"gives {given}: this is a different record, or it was changed",
             )
         faults = list(self.reader.find_changes())
         if not info.keeps_digests and not faults:
-            self.unchecked["digest"] = why = "the run was started by a version without digests"
+            self.unchecked["digest"] = why = (
+                "the run was started by an old version of Parley that computed no digests"
+            )
             self.cautions.append(
-                f"{why}, so changes to tokens, times, served model names or prices cannot be "
-                "detected"
+                f"{why}, so the audit cannot detect changes to token counts, times, served "
+                "model names or prices"
             )
             return
         for fault in faults:
@@ -250,19 +260,19 @@ class AuditRun:
         self.checked["digest"] += sum(self.reader.counts().values())
         if stored := [part.name for part in self.reader.part_results()]:
             self.cautions.append(
-                f"no digest covers the stored results of {', '.join(map(shorten, stored))}; they "
-                f"are recomputed if the task is installed or given with --task"
+                f"no digest covers the stored results of {', '.join(map(shorten, stored))}; to "
+                "have them recomputed, install the task or add --task FILE"
             )
         if not info.digest and info.keeps_digests:
             self.cautions.append(
-                "the run is still being played or was interrupted: its matches have digests, but "
-                "the run itself has none yet"
+                "the run is still being played or was interrupted, so its matches have "
+                "digests, but the run as a whole has no digest yet"
             )
         elif given is None:
             self.cautions.append(
-                f"digest {info.digest}: compare it with the digest that the run printed at its "
-                "end (`--digest D`). Without this comparison, a record that was replaced as a "
-                "whole goes undetected"
+                f"digest {info.digest}: compare this digest with the one that the run printed "
+                "at its end (`--digest D`). Without this comparison, the audit cannot notice "
+                "that the whole file was replaced"
             )
 
     def check_match(self, match: MatchRow, runner: asyncio.Runner) -> None:
@@ -329,10 +339,10 @@ class AuditRun:
             self.checked["votes"] += len(reader.people_verdicts())
         why = "the run is not finished" if reader.info.state != "done" else ""
         if config.plan == "race":
-            why = "in a race the plan decides which models play; the plan was checked"
+            why = "in a race, the plan decides which models play, and the plan was checked"
         if why:
             self.unchecked |= dict.fromkeys(("balance", "items"), why)
-            self.cautions.append(f"balance was not checked: {why}")
+            self.cautions.append(f"the check `balance` was not made, because {why}")
         else:
             self.checked.update(("balance", "items"))
             rounds: dict[tuple[int, str], list[MatchRow]] = {}
@@ -345,14 +355,16 @@ class AuditRun:
                 if config.rejudged is None:
                     self.add_breach(kind, None, detail)
                 else:  # only matches that had ended are rejudged
-                    self.cautions.append(f"already in the original run: {detail}")
+                    self.cautions.append(f"this was already so in the original run: {detail}")
         self.cautions += self.list_cautions(matches)
 
     def list_cautions(self, matches: list[MatchRow]) -> Iterator[str]:
         """Limits of the audit that its reader should know."""
         reader, config = self.reader, self.reader.info.config
         if self.prepared is not None and (left := sum(not match.has_ended for match in matches)):
-            yield f"{plural(left, 'match', 'matches')} had not ended and could not be replayed"
+            yield (
+                f"{plural(left, 'unfinished match was', 'unfinished matches were')} not replayed"
+            )
         if programs := sum(reader.verdict_kinds().values()):
             yield (
                 f"verdicts on {plural(programs, 'program')} were not verified: the audit does not "
@@ -360,26 +372,26 @@ class AuditRun:
             )
         if names := find_names_in_prompts(reader):
             yield (
-                f"the prompts contain names of models in this run, which all seats can read: "
+                "the prompts contain names of models in this run, and all seats can read them: "
                 f"{', '.join(names)}"
             )
         if self.unmasked and self.masking.scheme < SCHEME:
             yield (
-                f"seats reveal their model in {plural(self.unmasked, 'statement')} of a form that "
-                f"Parley did not mask yet when this run was played"
+                f"seats reveal their model in {plural(self.unmasked, 'statement')}; the version "
+                "of Parley that played this run did not mask such statements yet"
             )
         if dealt := self.opening_words.describe_dealt(self.unconfirmed):
             yield dealt
         if config.rejudged is not None:
             yield (
-                f"rejudged: the replies of contestants come from {config.rejudged.run}, which "
-                f"needs its own audit"
+                f"this run rejudges {config.rejudged.run}: the replies of contestants come from "
+                "that run, so audit that run, too"
             )
         yield from describe_left_out([LeftOut(**each) for each in reader.unsupported_options()])
         if reader.info.identity.get("runs_code") and config.sandbox == "none":
             yield (
-                "UNSAFE: model-written code ran without a sandbox; "
-                "a program could have changed this record"
+                "UNSAFE: model-written code ran without a sandbox, so a program could have "
+                "changed this record"
             )
 
 
@@ -404,12 +416,12 @@ def wrong_stop_status(reader: RunReader, status: str | None) -> Iterator[str]:
     config, marked = reader.info.config, reader.info.status
     if reader.info.state == "done" and marked not in ENDS:
         yield (
-            f"the run is marked as done with the status `{marked or 'none'}`, but no plan "
-            "ends with this status"
+            f"the run is marked as done with the status `{marked or 'none'}`, which is not a "
+            "status that a finished plan can have"
         )
     elif marked in ENDS and marked != status:
         does = f"ends with the status `{status}`" if status else "has not ended"
-        yield f"the run has the status `{marked}`, but its plan {does}"
+        yield f"the run has the status `{marked}`, but a replay of its plan {does}"
     elif (
         marked == "budget"
         and status is None
@@ -449,14 +461,16 @@ def find_unplanned(prepared: Prepared, reader: RunReader, matches: list[MatchRow
     yield from wrong_stop_status(reader, end.status if end else None)
     for match in matches:
         if wanted.pop(match.number, None) != match.spec:
-            yield f"match {match.number} differs from the match that the configuration plans"
+            yield (
+                f"match {match.number} differs from the match that follows from the configuration"
+            )
         ended = match.has_ended
         if not ended and reader.scores_of(match.number):
-            yield f"match {match.number} has scores, but has not ended"
+            yield f"match {match.number} has scores, although it has not ended"
         if reader.info.state == "done" and not ended:
             yield f"match {match.number} has not ended, but the run is marked as done"
     if reader.info.state == "done" and wanted:
         yield f"{plural(len(wanted), 'planned match is', 'planned matches are')} missing"
     if strangers := reader.orphan_scores():
         listed = ", ".join(map(str, strangers))
-        yield f"there are scores of matches that are not on record: {listed}"
+        yield f"the record has scores for matches that it does not contain: {listed}"

@@ -42,7 +42,8 @@ def find_imbalance(
         if measure_spread(config, count) > (1 if rotates and place not in roles else 0):
             yield (
                 "balance",
-                f"unequal numbers of matches as {place}: {format_counts(config, count)}",
+                f"models played unequal numbers of matches as {place}: "
+                f"{format_counts(config, count)}",
             )
     odd: dict[str, list[str]] = {}
     for (place, on), count in sorted(parts.items()):
@@ -51,7 +52,7 @@ def find_imbalance(
     for place, found in odd.items():
         yield (
             "items",
-            f"unequal numbers of matches as {place} on {found[0]}"
+            f"models played unequal numbers of matches as {place} on {found[0]}"
             + (f"; {plural(len(found) - 1, 'more case')}" if len(found) > 1 else ""),
         )
 

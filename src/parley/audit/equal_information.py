@@ -45,15 +45,17 @@ class OpeningWords:
             for words, numbers in by_words.items():
                 if words != usual:
                     where = (
-                        f"{seat}: opening prompt differs from match {by_words[usual][0]} "
-                        f"(block {block})"
+                        f"{seat}: the opening prompt differs from that in match "
+                        f"{by_words[usual][0]} (block {block})"
                     )
                     found |= {
                         number: f"{where}: {describe_difference(usual, words, 'there', 'here')}"
                         for number in numbers
                     }
         for number in unconfirmed & self._different_roles.keys() - found.keys():
-            found[number] = f"{self._different_roles[number]}: opening prompts differ between seats"
+            found[number] = (
+                f"{self._different_roles[number]}: the opening prompts differ between seats"
+            )
         yield from sorted(found.items())
 
     def describe_dealt(self, unconfirmed: set[int]) -> str:
@@ -63,8 +65,8 @@ class OpeningWords:
             return ""
         role = self._different_roles[unlike[0]]
         return (
-            f"in {plural(len(unlike), 'match', 'matches')} the seats of {role} had different "
-            "opening prompts, because the rule of the task assigns prompts by position; this is "
+            f"in {plural(len(unlike), 'match', 'matches')}, the seats of role `{role}` had "
+            "different opening prompts, because the task assigns prompts by position. This is "
             "fair if every model held every position equally often (see the check `balance`)"
         )
 

@@ -29,7 +29,9 @@ def find_unsynchronous(messages: Messages) -> Iterator[str]:
         silent = sorted(asked - replied)
         if kind == "ask":
             if round < opened or (round == opened and replied):
-                yield f"round {round}: a seat was asked after another had already replied"
+                yield (
+                    f"round {round}: a seat got its prompt after another seat had already replied"
+                )
             elif round > opened:
                 if silent:
                     yield (
@@ -42,14 +44,14 @@ def find_unsynchronous(messages: Messages) -> Iterator[str]:
             if round != opened:
                 yield f"a reply of round {round} was recorded during round {opened}"
             elif message["sender"] not in asked:
-                yield f"round {round}: {message['sender']} replied without being asked"
+                yield f"round {round}: {message['sender']} replied without a prompt"
             replied.add(message["sender"])
         elif kind == "tell" and (round != opened or silent):
             yield f"round {round}: seats received a message while round {opened} was open"
         elif kind == "again" and (round != opened or not audience <= replied):
             yield (
-                f"round {round}: {', '.join(sorted(audience))} was asked again "
-                f"without having replied"
+                f"round {round}: {', '.join(sorted(audience))} got another prompt before "
+                "replying to the first one"
             )
 
 
@@ -65,8 +67,8 @@ def unmatched_replies(
         # copied matches may last longer than the new judges let them
         if config.is_live_role(words[round, seat, attempt].seat.role):
             yield (
-                f"round {round}, {seat}, attempt {attempt + 1}: "
-                f"this reply is on record, but belongs to no round"
+                f"round {round}, {seat}, attempt {attempt + 1}: the record has this reply, but "
+                "no round contains it"
             )
 
 
@@ -174,9 +176,14 @@ def check_masking(
     kept = Counter((claim.round, claim.seat.key, claim.attempt, claim.detail) for claim in claims)
     for round, seat, _, leak in sorted(found - kept):
         claim = shorten(leak)
-        yield f"round {round}, {seat}: reveals its model, and this was not masked: {claim!r}"
+        yield (
+            f"round {round}, {seat}: a statement that reveals its model was not masked: {claim!r}"
+        )
     for round, seat, _, leak in sorted(kept - found):
-        yield f"round {round}, {seat}: on record as masked, but never said: {shorten(leak)!r}"
+        yield (
+            f"round {round}, {seat}: the record says that this was masked, but the seat never "
+            f"said it: {shorten(leak)!r}"
+        )
 
 
 def word_pattern(name: str) -> re.Pattern[str]:

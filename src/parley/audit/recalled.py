@@ -47,11 +47,14 @@ class RecallCheck:
             if match is None or not arms & planned.get(match.stage + 1, set()):
                 yield (
                     said.match,
-                    (f"people were asked to vote on {said.seat.key}, which is in no memory"),
+                    (
+                        f"people were asked to vote on {said.seat.key}, although no memory uses "
+                        "that seat"
+                    ),
                 )
         for stage, begun in arms_by_stage(match.spec for match in matches.values()).items():
             for number, seat in self._builder.places_to_judge(stage - 1, begun):
-                yield number, f"round {stage} began, but people have not voted on {seat.key}"
+                yield number, f"round {stage} began before people had voted on {seat.key}"
 
     def find_faults(
         self,
@@ -64,7 +67,8 @@ class RecallCheck:
         for row in self._rows.get(match.number, ()):
             if match.stage == 0 or row.seat not in seats:
                 yield (
-                    f"{row.seat} has experiences on record, but cannot have a memory in this round"
+                    f"the record shows experiences for {row.seat}, although this seat has no "
+                    "memory in this round"
                 )
                 continue
             seat = seats[row.seat]
@@ -76,7 +80,10 @@ class RecallCheck:
                 rules = self._builder.rules[match.arm.removesuffix(PROBE)]
                 is_recalling = (match.stage, match.arm) in self._recalling
                 if is_recalling and seat.role in rules and seat not in match.idle:
-                    yield f"{key} has no memory on record, but other seats of its round have one"
+                    yield (
+                        f"the record has no memory for {key}, but it has one for other seats "
+                        "of this round"
+                    )
                 yield from self._find_unrecorded(seat, conversations[seat], calls)
 
     def _find_foreign_experiences(
@@ -96,7 +103,7 @@ class RecallCheck:
         version, known = self._memories[owner, match.stage]
         if len(row.shown) > row.k:
             yield (
-                f"{row.seat} was shown {len(row.shown):,} experiences instead of at most {row.k:,}"
+                f"{row.seat} was shown {len(row.shown):,} experiences, but the limit is {row.k:,}"
             )
         for shown in row.shown[: row.k]:
             if (shown.match, shown.seat) not in known:
@@ -108,11 +115,14 @@ class RecallCheck:
                 match.block, self._builder.by_key[arm][shown.match, shown.seat].item
             ):
                 yield (
-                    f"{row.seat} was shown match {shown.match} on the same item, although the same "
-                    f"item is masked"
+                    f"{row.seat} was shown match {shown.match} on the same item, although "
+                    "experiences of the same item are masked"
                 )
         if row.version != version:
-            yield f"{row.seat} searched a memory that differs from the one built from the record"
+            yield (
+                f"{row.seat} searched a memory that differs from the memory that follows from "
+                "the record"
+            )
 
     def _find_unrecorded(
         self, seat: Seat, conversation: SeatHistory, calls: Sequence[RecordedCall]
@@ -122,8 +132,8 @@ class RecallCheck:
         for call in calls:
             if call.seat == seat and call.reply.sent not in (None, digest_shown(own)):
                 yield (
-                    f"round {call.round}, {seat.key}: demonstrations were sent that are not on "
-                    f"record"
+                    f"round {call.round}, {seat.key}: the prompt contained demonstrations that "
+                    "are not in the record"
                 )
 
     def _describe_source(self, arm: str, match: int, seat: str) -> str:
@@ -163,8 +173,8 @@ class RecallCheck:
         for call in calls:
             if call.seat == seat and call.reply.sent != wanted and (own is None or first == 0):
                 yield (
-                    f"round {call.round}, {seat.key}: the demonstrations that were sent differ "
-                    f"from the record"
+                    f"round {call.round}, {seat.key}: the demonstrations in the prompt differ "
+                    "from those in the record"
                 )
 
 

@@ -82,7 +82,7 @@ async def replay_match(
 ) -> list[tuple[str, str]]:
     """Where the replay of a match differs from its record."""
     if match.item is not None and match.item not in prepared.items:
-        return [("replay", f"item {shorten(match.item)} is not among the items of the run")]
+        return [("replay", f"item {shorten(match.item)} is not among the run's items")]
     tape = MemoryRecord()
     for call in calls:
         tape.calls[call.round, call.seat, call.attempt] = call

@@ -20,7 +20,7 @@ COMMANDS = {
     "resume": "Resume a run that stopped.",
     "ls": "List the runs in the store.",
     "rm": "Delete runs.",
-    "show": "Print a run's results, its matches, or the transcript of a match.",
+    "show": "Print the results of a run, a list of its matches, or the transcript of one match.",
     "report": "Compare runs in tables or on an HTML page.",
     "view": "Show runs, results and transcripts in a browser.",
     "rejudge": "Score recorded matches again with other judges.",
@@ -31,7 +31,7 @@ COMMANDS = {
     "check": "Check a task that you have written before you run it.",
     "datasets": "List the datasets, or check one.",
     "models": "List models, bots and other participants.",
-    "doctor": "Check keys, endpoints, sandbox and versions.",
+    "doctor": "Check API keys, endpoints, the sandbox and versions.",
     "demo": "Play a small tournament that needs no API key.",
 }
 

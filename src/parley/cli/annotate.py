@@ -39,13 +39,12 @@ from parley.store import RunRef, Study, VoteStore, open_store, open_votes, read_
 from parley.tables import Table, format_interval, format_number, plural, terminal_width
 
 ORDER = (
-    "`with order`: among the pairs whose votes have a majority, the share in which the majority "
-    "prefers the conversation with the higher score"
+    "`with order` is the share of pairs in which most annotators prefer the conversation with "
+    "the higher score; pairs without a majority are left out"
 )
 ALONE = (
-    "only one annotator has voted: this table counts each of these votes; no pair is settled, and "
-    "agreement is "
-    "unknown until a second person votes"
+    "only one annotator has voted, so this table counts every single vote; no pair is settled "
+    "and agreement is unknown until a second annotator votes"
 )
 
 
@@ -54,42 +53,44 @@ ALONE = (
 @click.option(
     "--pairs",
     type=click.IntRange(1, 100_000),
-    help=f"Set the total number of pairs (default: {DEFAULT_PAIRS}); you can draw more later.",
+    help=f"Set the total number of pairs to compare (default: {DEFAULT_PAIRS}). You can raise "
+    "it later.",
 )
 @click.option(
     "--seed",
     type=click.IntRange(0, 2**62),
-    help="Set the random seed for drawing pairs and sides (default: 0).",
+    help="Set the random seed that decides which pairs are drawn, and which conversation is A "
+    "(default: 0).",
 )
 @click.option(
     "--ties",
     is_flag=True,
-    help="Allow ties: annotators may say that both conversations are equally good.",
+    help="Let annotators vote that both conversations are equally good.",
 )
 @click.option(
     "--invite",
     metavar="NAME",
-    help="Print a personal link for this annotator; an earlier link stops working.",
+    help="Print a personal link for this annotator. An earlier link stops working.",
 )
 @click.option(
     "--end-invitation",
     metavar="NAME",
-    help="Make the link of this annotator stop working; the votes stay.",
+    help="Make this annotator's link stop working. The votes are kept.",
 )
 @click.option(
     "--serve",
     is_flag=True,
-    help="Serve the pages for voting, so that people can open their links.",
+    help="Serve the voting pages, so that people can open their links.",
 )
 @click.option(
     "--port",
     type=click.IntRange(0, 65_535),
-    help=f"Set the port for --serve and of the printed link (default: {PORT}).",
+    help=f"Set the port of the voting pages and of the printed link (default: {PORT}).",
 )
 @click.option(
     "--bind",
     metavar="ADDRESS",
-    help="Set the address for --serve and of the printed link (default: 127.0.0.1).",
+    help="Set the address of the voting pages and of the printed link (default: 127.0.0.1).",
 )
 @click.option("--terminal", is_flag=True, help="Vote in this terminal.")
 @click.option("--annotator", metavar="NAME", help="Set the name of the person who votes.")
@@ -100,7 +101,12 @@ ALONE = (
     metavar="N",
     help="Change your vote on pair or match N (repeatable).",
 )
-@click.option("--results", "wants_results", is_flag=True, help="Print the results of the votes.")
+@click.option(
+    "--results",
+    "wants_results",
+    is_flag=True,
+    help="Print how people voted, and how well their votes agree.",
+)
 @in_store
 @in_format
 @as_json
@@ -135,7 +141,7 @@ def command(
     \b
     parley annotate last --pairs 50                           draw pairs, print the progress
     parley annotate last --invite NAME                        print a personal link
-    parley annotate last --serve                              answer the links, in the browser
+    parley annotate last --serve                              serve the voting pages for these links
     parley annotate last --terminal --annotator NAME          vote here; stop with q, continue later
     parley annotate last --terminal --annotator NAME --change 7
     parley annotate last --results
@@ -147,16 +153,14 @@ def command(
             "them; only --invite and --serve go together"
         )
     if not invites and (port is not None or bind is not None):
-        raise UsageError("--port and --bind only work with --invite and --serve")
+        raise UsageError("--port and --bind only work with --invite or --serve")
     if not terminal and (annotator is not None or change):
         raise UsageError("--annotator and --change only work with --terminal")
     if terminal and annotator is None:
         raise UsageError("--terminal needs --annotator NAME, the person who votes")
     drawing = pairs is not None or seed is not None or ties
     if wants_results and drawing:
-        raise UsageError(
-            "--results prints votes; remove --pairs, --seed and --ties, which are for drawing pairs"
-        )
+        raise UsageError("--results does not draw pairs: remove --pairs, --seed and --ties")
     place = open_store(store)
     refs = list(dict.fromkeys(place.find(run) for run in runs))
     if not drawing and takes_verdicts(refs, invites or end_invitation is not None):
@@ -189,8 +193,8 @@ def command(
         count = len(votes.pairs(study))
         if count < (pairs or 0):
             say(
-                f"{pairs} pairs were requested, but these runs have only "
-                f"{plural(count, 'pair')} with different scores: all of them were drawn"
+                f"you asked for {pairs} pairs, but these runs have only {plural(count, 'pair')} "
+                "with different scores; all of them were drawn"
             )
         if invites:
             link = (
@@ -224,7 +228,10 @@ def answer_links(
         serve_voters(ref, host, number, link, as_json)
     elif link is not None:
         link.print(host, number, as_json)
-        say(f"answer it with: {command_name()} annotate RUN… --serve, or {command_name()} view")
+        say(
+            f"the link works while you run {command_name()} annotate RUN… --serve, or "
+            f"{command_name()} view"
+        )
 
 
 def takes_verdicts(refs: Sequence[RunRef], by_link: bool) -> bool:
@@ -310,7 +317,8 @@ def result_tables(data: dict[str, Any]) -> list[Table]:
         Table(
             header,
             [*rows[1:], rows[0]],
-            note=f"{ORDER}; intervals by question{alone}",
+            note=f"{ORDER}\nthe intervals treat each question, with all its pairs, as one "
+            f"observation{alone}",
         ),
         count_table(data),
         Table(
@@ -356,7 +364,8 @@ def count_table(data: dict[str, Any]) -> Table:
     return Table(
         ["what", "n"],
         [[what, str(count)] for what, count in rows],
-        note="conflict: the first two votes on a pair differ; a third vote settles the pair",
+        note="a conflict is a pair whose first two votes differ; a third vote then settles the "
+        "pair",
     )
 
 

@@ -31,7 +31,7 @@ ANSWERS: dict[VoteOutcome, str] = {
     "recorded": "recorded",
     "same": "unchanged",
     "changed": "vote changed; the record keeps both votes",
-    "not needed": "not counted, because other annotators completed this pair in the meantime",
+    "not needed": "not counted: other annotators have completed this pair in the meantime",
 }
 
 
@@ -66,8 +66,8 @@ def take_new_votes(
     while (found := offer_pair(votes, study, me, skipped)) is not None:
         own = sum(me.id in by for by in votes.votes(study).values())
         say(
-            f"pair {found}; you have given {plural(own, 'vote')}, and at most "
-            f"{plural(count_open_pairs(votes, study, me), 'pair')} left to vote on"
+            f"pair {found}; you have given {plural(own, 'vote')} and have at most "
+            f"{plural(count_open_pairs(votes, study, me), 'pair')} left"
         )
         answer = ask_choice(make_sheet(found, pairs[found], refs, sheet), sheet, study.ties)
         if answer == "stop":
@@ -94,7 +94,7 @@ def change_votes(
     for number in change:
         if me.name not in given.get(number, {}):
             raise UsageError(
-                f"{me.name} has not voted on pair {number}: there is no vote to change"
+                f"{me.name} has not voted on pair {number}, so there is no vote to change"
             )
     for number in change:
         say(f"pair {number}; your vote is {given[number][me.name]}")
@@ -143,7 +143,9 @@ def ask_for_key(
         try:
             line = sys.stdin.readline()
         except (AttributeError, OSError, ValueError) as wrong:
-            raise UsageError(f"the input cannot be read: {wrong}") from None
+            raise UsageError(
+                f"your input cannot be read ({wrong}): type one of the letters shown"
+            ) from None
         answer = line.strip().casefold()
         if not line or answer == "q":
             return "stop"

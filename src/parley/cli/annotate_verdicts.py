@@ -59,13 +59,13 @@ def print_verdicts(ref: RunRef, form: str, as_json: bool) -> None:
     place = shlex.quote(ref.location)
     if data["missing"]:
         say(
-            f"{plural(data['missing'], 'vote')} missing; vote with: {command_name()} annotate "
-            f"{place} --terminal --annotator NAME; for the browser: --invite NAME"
+            f"{plural(data['missing'], 'vote')} still missing; vote with: {command_name()} "
+            f"annotate {place} --terminal --annotator NAME (or --invite NAME for the browser)"
         )
     elif waits:
         say(f"every match has a vote; resume with: {command_name()} resume {place}")
     elif not data["rounds"]:
-        say("this run has not asked for votes yet; it asks for them when a round has ended")
+        say("this run does not need votes yet: it asks for votes at the end of each round")
 
 
 def verdict_tables(data: dict[str, Any]) -> list[Table]:
@@ -77,8 +77,8 @@ def verdict_tables(data: dict[str, Any]) -> list[Table]:
     ]
     several = data["several_votes"]
     note = (
-        "undecided: as many people voted yes as no, or nobody could tell; the memory does not "
-        "keep such a match"
+        "undecided: the same number of people voted yes and no, or nobody could tell; such a "
+        "match is not kept in the memory"
     )
     if several:
         note += (
@@ -133,7 +133,7 @@ def take_new_verdicts(votes: VerdictVoteStore, ref: RunRef, name: str) -> None:
             break
         missing = sum(not given.get(place) for place in places)
         if was_missing and not missing:
-            say("every match has a vote; you can add further votes, or quit with q")
+            say("every match has a vote; you can vote on more conversations, or quit with q")
         was_missing = missing > 0
         say(f"you have given {plural(count, 'vote')}; {missing} missing")
         answer = ask_verdict(shown)
@@ -145,7 +145,7 @@ def take_new_verdicts(votes: VerdictVoteStore, ref: RunRef, name: str) -> None:
             continue
         count += record_verdict(votes, ref, found, name, answer)
     if not places:
-        say(f"{run} is not waiting for votes")
+        say(f"{run} is not waiting for votes, so there is nothing to vote on")
         return
     left = f" except {plural(len(skipped), 'conversation')} that you skipped" if skipped else ""
     say(f"You have voted on all conversations{left}. Thank you!")

@@ -20,8 +20,8 @@ from parley.tables import Table, plural, shorten, terminal_width
 @click.option(
     "--digest",
     metavar="D",
-    help="Check the record against the digest that the run printed at its end. Without it, a "
-    "record that was replaced as a whole goes undetected.",
+    help="Check the record against the digest that the run printed at its end. Without a "
+    "digest, the audit cannot notice that the whole file was replaced.",
 )
 @with_task
 @in_store
@@ -49,8 +49,9 @@ def command(
             click.echo(str(breach))
         if found.masked:
             click.echo(
-                "\nmasked for the other seats, because these words reveal the model in a seat "
-                "(not a breach; check for false positives):"
+                "\nParley masked these words before other seats read them, because they reveal "
+                "which model is speaking. This is not a breach; please check for false "
+                "positives:"
             )
             header = ["alias", "masked", "match", "round"]
             rows = [
@@ -90,7 +91,7 @@ def summarise_audit(found: Audit) -> str:
     for check, why in found.unchecked.items():
         reasons.setdefault(why, []).append(check)
     listed = "; ".join(f"{', '.join(checks)} ({why})" for why, checks in reasons.items())
-    return f"{verdict}; {plural(len(found.unchecked), 'check')} could not run: {listed}"
+    return f"{verdict}; {plural(len(found.unchecked), 'check')} could not be made: {listed}"
 
 
 def breaches_of(found: Audit, check: str) -> int:

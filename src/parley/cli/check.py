@@ -24,7 +24,7 @@ from parley.testing.conformance import CHECKS, check_task
     metavar="KEY=VALUE",
     help="Set a parameter of the task (repeatable).",
 )
-@click.option("--dataset", metavar="NAME|PATH", help="Choose the dataset to check the task on.")
+@click.option("--dataset", metavar="NAME|PATH", help="Choose the dataset that the check uses.")
 @with_columns
 @as_json
 def command(
@@ -36,8 +36,8 @@ def command(
 ) -> None:
     """Check a task that you have written (./my_game.py, ./my_task.yaml or a name).
 
-    It plays many matches, with both valid and nonsense replies, and tests that each match can be
-    resumed from any point. No model is called. The check stops at the first failure with exit
+    Parley plays many matches, with both valid and nonsense replies. It tests that each match can
+    be resumed from any point. No model is called. The check stops at the first failure with exit
     code 1.
     """
     kind = task_class(task)

@@ -53,7 +53,7 @@ def command(context: click.Context, as_json: bool) -> None:
 @click.argument("dataset", metavar="NAME|PATH")
 @click.option(
     "--task",
-    help="Read the items in the format of this task (default: detected from the name or the "
+    help="Read the dataset as items of this task (default: detected from the dataset's name or "
     "columns).",
 )
 @with_columns
@@ -91,7 +91,7 @@ def check_dataset(dataset: str, task: str | None, columns: tuple[str, ...], as_j
             else "only the format of the items was checked"
         )
         click.echo(
-            f"{dataset}: {format_item_count(len(items))} of type {kind.__name__} read; {came}"
+            f"{dataset}: read {format_item_count(len(items))} of type {kind.__name__}; {came}"
         )
     return FAILED if found["failed"] else 0
 

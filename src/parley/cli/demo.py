@@ -46,16 +46,19 @@ def command(bots_only: bool, store: str | None, as_json: bool) -> int:
 
     The demo writes a report and prints its path. The model is downloaded once (93 MB). The demo
     takes a minute or two on two cores, a few minutes on a busy machine. The model has 135 million
-    parameters: its score shows that everything works, not what language models can do.
+    parameters: its score only shows that everything works. It says nothing about larger models.
     """
     task = task_class("public_goods").from_params({"rounds": ROUNDS})
     models: dict[str, dict[str, Any]] = (
         {} if bots_only or not has_local_model() else {"smollm2": dict(MODEL)}
     )
     models |= {name: {"model": f"bot/{name}"} for name in BOTS[: SEATS - len(models)]}
-    say(f"public goods game: {', '.join(models)} play {ROUNDS} rounds, {task.repeats} times")
+    say(
+        f"playing the public goods game with {', '.join(models)}: {task.repeats} games of "
+        f"{ROUNDS} rounds"
+    )
     if "smollm2" in models:
-        say("smollm2 is a tiny model: its score shows that the pipeline works, nothing more")
+        say("smollm2 is a tiny model: its score only shows that everything works")
     given = from_keywords(name="demo", concurrency=AT_ONCE)
     asked = Experiment(task.name, models=models, given=given)
     prepared, place = asked.prepare(), open_store(store)
@@ -101,6 +104,6 @@ def has_local_model() -> bool:
             downloads.obtain_file(SMOLLM2)
     except ParleyError as wrong:
         say(f"the language model cannot play: {wrong}")
-        say("this demo continues with bots only, without a language model")
+        say("the demo continues with bots only")
         return False
     return True

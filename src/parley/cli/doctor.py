@@ -42,7 +42,9 @@ PATIENCE = 20.0  # seconds for a call
 
 
 @click.command()
-@click.option("--no-calls", is_flag=True, help="Check endpoints without calling a model.")
+@click.option(
+    "--no-calls", is_flag=True, help="Check that endpoints can be reached, without calling a model."
+)
 @allow_options
 @in_store
 @as_json
@@ -82,8 +84,8 @@ def command(no_calls: bool, store: str | None, as_json: bool, **options: Any) ->
         # errors first
         said = "; ".join([*asked, row["state"]] if row["error"] else [row["state"], *asked])
         click.echo(
-            f"{row['provider']:<20} key {row['key']:<10} "
-            f"{row['base_url'] or 'no address':<34} {said}"
+            f"{row['provider']:<20} key {row['key']:<10} {row['base_url'] or 'no base URL':<34} "
+            f"{said}"
         )
     for row in facts["models"]:
         click.echo(f"{row['alias']:<20} {row['model']:<49} {format_outcome(row)}")
@@ -145,11 +147,11 @@ def check_sandbox() -> dict[str, str]:
     finally:
         tried.close()
     how = (
-        "new namespaces for each program"
+        "starts each program in new namespaces"
         if kind.nested
-        else f"a new sandbox for each program, which is slower ({kind.reason})"
+        else f"starts a new sandbox for each program, which is slower ({kind.reason})"
     )
-    memory = "memory limited by the kernel" if tried.bounded else "memory monitored"
+    memory = "the kernel limits memory" if tried.bounded else "Parley monitors memory"
     return {"sandbox": kind.name, "isolation": f"tested and works; {how}, {memory}"}
 
 

@@ -20,7 +20,7 @@ from parley.tables import Table, shorten
 @in_store
 @as_json
 def command(store: str | None, as_json: bool) -> None:
-    """List the runs in the store, newest first, with their cost (≥ if only part of it is known)."""
+    """List the runs in the store, newest first, with their cost (≥ if some prices are unknown)."""
     found, look_up = [], PriceList().find
     place = open_store(store)
     for run in place.runs():

@@ -44,7 +44,9 @@ def format_match(reader: RunReader, match: MatchRow, width: int | None = None) -
     parts.append(page.draw_heading("scores") + "\n" + format_scores(found, width))
     parts += page.format_people(found.people)
     if found.leaves_out:
-        left_out = f"{LEFT_OUT}: text that these seats have read before; --seat NAME prints all"
+        left_out = (
+            f"{LEFT_OUT} marks text that these seats had read before; --seat NAME prints all of it"
+        )
         parts.append(break_lines(left_out, width))
     return "\n\n".join(parts)
 
@@ -113,12 +115,13 @@ class Page:
             seat, shown = self.name(Seat.of(row.seat)), row.shown
             own = row.k - len(shown)
             more = [
-                f"{plural(row.dropped, 'lesson' if lessons else 'experience')} left out (too long)"
+                f"{plural(row.dropped, 'lesson' if lessons else 'experience')} left out because "
+                "the prompt would be too long"
             ] * bool(row.dropped)
             if row.shuffle:
-                more.append("the task's examples, shuffled")
+                more.append("shown the task's own examples in random order")
             elif own > 0 and not lessons:
-                more.append(f"after up to {plural(own, 'example')} of the task")
+                more.append(f"shown after up to {plural(own, 'example')} from the task itself")
             sources = [
                 describe_shown(each, reader.match(each.match) if each.match > 0 else None)
                 for each in shown

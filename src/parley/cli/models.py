@@ -96,7 +96,7 @@ def describe_options(entry: models_file.Entry) -> Iterator[str]:
         whole = entry
     for name, value in whole.items():
         if name != "model":
-            yield f"{name} {value}" + ("" if name in entry else " from defaults")
+            yield f"{name} {value}" + ("" if name in entry else " from `defaults` in models.yaml")
 
 
 def find_entry_fault(entry: models_file.Entry) -> str:
@@ -132,7 +132,7 @@ def print_model(facts: dict[str, Any]) -> None:
             click.echo(f"{row['provider'] + '/…':<22}{mark}{row['error']}")
             continue
         missing = (
-            "not set" if row["key_needed"] else "not set, needed only if the server requires it"
+            "not set" if row["key_needed"] else "not set; needed only if your server asks for a key"
         )
         key = (
             f"{row['key'] if row['key_found'] else row['keys']} "
@@ -147,9 +147,16 @@ def print_model(facts: dict[str, Any]) -> None:
         click.echo("* API key is set")
     click.echo("\nscripted/PATH          replies from a file, one per line")
     click.echo("human/terminal         a person at this terminal")
-    click.echo("human/web              a person in a browser, with a secret link (extra web)")
-    click.echo("python/MODULE:FUNCTION a function that takes the view and returns a reply")
-    click.echo("http/URL               an HTTP service that gets the view as JSON")
+    click.echo(
+        "human/web              a person in a browser, with a secret link (needs the extra `web`)"
+    )
+    click.echo(
+        "python/MODULE:FUNCTION a Python function that gets the messages a seat has "
+        "seen and returns a reply"
+    )
+    click.echo(
+        "http/URL               an HTTP service that gets the messages a seat has seen as JSON"
+    )
     for line in missing_extras():
         click.echo(f"extra {line}")
     for task, names in facts["bots"].items():
@@ -176,7 +183,9 @@ def describe_model(name: str) -> dict[str, Any]:
         "keys": " or ".join(filter(None, [*traits.key_env_first, traits.key_env])) or None,
         "key_found": bool(key and find_setting(key)),
         "key_needed": traits.key_needed,
-        "key_told": "no key needed" if traits.key_known else "uses the keys of its own providers",
+        "key_told": "needs no API key"
+        if traits.key_known
+        else "uses the API keys of the providers that it calls",
         "base_url": address_without_secrets((home and find_setting(home)) or traits.home),
         "about": (((provider and provider.__doc__) or "").strip().splitlines() or [""])[0],
         "abilities": list_abilities(provider, traits),
@@ -218,7 +227,7 @@ def format_price(price: dict[str, Any] | None) -> str:
     cached = (
         f" ({price['cached_input']:g} cached)" if price["cached_input"] != price["input"] else ""
     )
-    more = "; more for long prompts" if "above" in price else ""
+    more = "; long prompts cost more" if "above" in price else ""
     return (
         f": {price['input']:g} USD input{cached}, {price['output']:g} output per million tokens"
         f"{more} [{price['source']}]"

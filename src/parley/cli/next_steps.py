@@ -15,7 +15,7 @@ def list_next_steps(store: str | None, has_page: bool = False) -> list[str]:
     run = "last" if store is None else shlex.quote(ref.location)
     me = command_name()
     pairs = [f"compare every pair of models: {me} show {run} --part pairs"]
-    page = [f"write everything to one page: {me} report {run} -o report.html"]
+    page = [f"write a report as one HTML page: {me} report {run} -o report.html"]
     return [
         *(pairs if Result(ref).data["pairs"] else []),
         f"list all matches: {me} show {run} --matches",

@@ -45,8 +45,8 @@ def play_and_print(
     ending = run_sync(play_attended(play, quiet=prepared.terminal_taken))
     if ending.during_screening:
         say(
-            f"stopped while screening items ({ending.reason}): repeat the same command to continue "
-            f"({ending.ref.location})"
+            f"stopped while screening items ({ending.reason}); to continue, run the same "
+            f"command again (the screening is stored in {ending.ref.location})"
         )
         return {"budget": BUDGET, "drift": DRIFT}.get(ending.status or "", CODES[ending.state])
     result = Result(
@@ -58,8 +58,8 @@ def play_and_print(
     if result.digest:
         check = f"{command_name()} audit {shlex.quote(ending.ref.location)}"
         say(
-            f"digest {result.digest}; keep it, and check later that the record is unchanged with: "
-            f"{check} --digest {result.digest}"
+            f"digest {result.digest}; keep this digest to check later that the record is "
+            f"unchanged: {check} --digest {result.digest}"
         )
     return {"budget": BUDGET, "drift": DRIFT}.get(ending.status or "", CODES[ending.state])
 
@@ -76,8 +76,8 @@ async def play_attended(play: Play, quiet: bool) -> RunOutcome:
             return
         stop_signal.stop("interrupted")
         say(
-            "stopping: waiting for calls in flight, whose replies are kept; press Ctrl-C (or send "
-            "TERM) again to stop at once"
+            "stopping: waiting for the calls in flight, so that their replies are kept; press "
+            "Ctrl-C again (or send TERM) to stop at once"
         )
 
     for signum in (signal.SIGINT, signal.SIGTERM):
@@ -88,7 +88,7 @@ async def play_attended(play: Play, quiet: bool) -> RunOutcome:
             return await play(progress=progress, stop_signal=stop_signal, summarise=parts_to_store)
     except asyncio.CancelledError:
         say(
-            "stopped at once"
+            "stopped without waiting for the calls in flight"
             + (f"; resume with: {resume_command(progress.location)}" if progress.location else "")
         )
         os._exit(130)  # does not wait for a function or person that still holds a thread
@@ -113,7 +113,7 @@ def print_fault(ending: RunOutcome) -> None:
     if (click.get_current_context().obj or {}).get("traceback"):
         print_traceback(ending.fault)
     elif ending.state == "failed" or raised_by_code(ending.fault):
-        say("add --traceback to see the full traceback")
+        say("run the command with --traceback to see the full traceback")
 
 
 def print_ending(ending: RunOutcome) -> None:
@@ -124,7 +124,11 @@ def print_ending(ending: RunOutcome) -> None:
         case "done":
             say(f"done{describe_reason(ending)}; written to {place}")
         case "stopped" if ending.status == "budget":
-            least = f" (N: {ending.minimum_to_resume} or more)" if ending.minimum_to_resume else ""
+            least = (
+                f" (N must be at least {ending.minimum_to_resume})"
+                if ending.minimum_to_resume
+                else ""
+            )
             say(f"stopped ({ending.reason}); resume with: {go_on} {ending.flag} N{least}")
         case "stopped":
             annotate = f"{command_name()} annotate {shlex.quote(place)}"
@@ -132,7 +136,7 @@ def print_ending(ending: RunOutcome) -> None:
             stopped = "waiting for votes" if ending.status == WAITING else "stopped"
             say(f"{stopped} ({ending.reason}); {how or f'resume with: {go_on}'}")
         case "failed":
-            say(f"failed: {ending.reason}; the matches played so far are in {place}")
+            say(f"failed: {ending.reason}; the matches played so far are stored in {place}")
 
 
 def resume_command(place: str) -> str:

@@ -39,7 +39,7 @@ from parley.store import open_store
     multiple=True,
     required=True,
     metavar="ROLE=[ALIAS=]PROVIDER/NAME",
-    help="Add a judge (repeat for a panel).",
+    help="Add a judge (repeat the option for a panel of judges).",
 )
 @click.option(
     "-M",
@@ -58,7 +58,7 @@ from parley.store import open_store
 @click.option(
     "--seed",
     type=int,
-    help="Set the random seed; another seed gets new replies from the same judges.",
+    help="Set the random seed. Another seed requests new replies from the same judges.",
 )
 @run_options("budget_usd", "max_calls", "concurrency", "name")
 @allow_options
@@ -83,7 +83,7 @@ def command(
 ) -> int:
     """Judge the matches of RUN (an id, the start of one, a name or a path) again.
 
-    The new scores go into a new run. No contestant is called.
+    The new scores are stored in a new run. No contestant is called.
 
     \b
     parley rejudge last --role judge=openai/gpt-4.1

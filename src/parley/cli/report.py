@@ -25,38 +25,39 @@ from parley.tables import FORMATS, terminal_width
     "-o",
     "--output",
     metavar="FILE",
-    help="Write the report to this file: one self-contained HTML page, unless --format is given.",
+    help="Write the report to this file (default format: one self-contained HTML page).",
 )
 @click.option(
     "--scores",
     metavar="FILE.csv",
-    help="Read further numbers about the models from a CSV file: columns for the tables, and "
-    "accuracies that no run measured.",
+    help="Read more numbers about the models from a CSV file: extra columns for the tables, or "
+    "accuracies that no run has measured.",
 )
 @click.option(
     "--reference",
     multiple=True,
     metavar="ALIAS",
-    help="Use this model, known to be uncontaminated, to fit the contamination line (repeatable).",
+    help="Use this model, which you know to be uncontaminated, to fit the contamination line "
+    "(repeatable).",
 )
 @click.option(
     "--without",
     multiple=True,
     metavar="ALIAS",
-    help="Add correlations that are computed without this model (repeatable).",
+    help="Add the same correlations, computed without this model (repeatable).",
 )
 @click.option(
     "--control",
     "controls",
     multiple=True,
     metavar="SUSPECT=CONTROL",
-    help="Set a control for a model suspected of contamination, trained from the same base model "
-    "(repeatable).",
+    help="Compare a model suspected of contamination with a control that was trained from the "
+    "same base model (repeatable).",
 )
 @click.option(
     "--newest",
     is_flag=True,
-    help="Use the newest run if several runs have different values for a model.",
+    help="Use the newest run if several runs have different values for the same model.",
 )
 @click.option(
     "--figure",

@@ -35,8 +35,8 @@ from parley.store import find_run, open_store, read_run
     "model_options",
     multiple=True,
     metavar="ALIAS.KEY=VALUE",
-    help="Change where a model is served or its rate limits: base_url, api_key_env, concurrency, "
-    "rpm, tpm (repeatable).",
+    help="Change a model's endpoint or rate limits: base_url, api_key_env, concurrency, rpm or "
+    "tpm (repeatable).",
 )
 @run_options(resume=True)
 @with_task
@@ -57,8 +57,8 @@ def command(
 ) -> int:
     """Resume RUN (an id, the start of one, a name or a path).
 
-    Recorded replies are reused and not paid for again. Limits apply to the whole run, including
-    calls made before it stopped. Limits that you do not give keep their values.
+    Recorded replies are reused, so you do not pay for them again. Limits apply to the whole run,
+    including the calls that it made before it stopped. Limits that you leave out stay as they were.
     """
     for fault in find_env_faults():
         say(fault)
@@ -77,8 +77,8 @@ def command(
             say(f"{reader.info.id} is done: there is nothing to resume")
         if reader.info.config.verify is not None:
             say(
-                f"{reader.info.id} only screens items for another run: to start that run, repeat "
-                f"its command, which will reuse this screening"
+                f"{reader.info.id} only screened items for another run. To start that run, "
+                "repeat its command; it will use this screening"
             )
     return play_and_print(
         partial(player.resume_run, prepared, ref),

@@ -19,9 +19,9 @@ from parley.tables import plural
 @in_store
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 def command(runs: tuple[str, ...], store: str | None, yes: bool) -> None:
-    """Delete RUN… (ids, starts of ids, names or paths) and everything in them.
+    """Delete RUN… (ids, starts of ids, names or paths) with all matches, replies and scores.
 
-    People's votes on their conversations are kept. A run that is still being played is not deleted.
+    People's votes on the conversations are kept. A run that is still being played is not deleted.
     """
     place = open_store(store)
     refs = list(dict.fromkeys(place.find(run) for run in runs))
@@ -29,7 +29,10 @@ def command(runs: tuple[str, ...], store: str | None, yes: bool) -> None:
         click.echo(describe_run(place, ref))
     if not yes:
         if not sys.stdin.isatty():
-            raise UsageError("parley rm asks before it deletes: add --yes to run it in a script")
+            raise UsageError(
+                "`parley rm` asks for confirmation, which needs a terminal: add "
+                "--yes to delete without asking"
+            )
         click.confirm(f"parley: delete {plural(len(refs), 'run')}?", abort=True, err=True)
     for ref in refs:
         place.delete(ref)

@@ -68,14 +68,14 @@ ASK_FROM = 1.0  # USD
     "roles",
     multiple=True,
     metavar="ROLE=[ALIAS=]PROVIDER/NAME",
-    help="Add an unranked model for a role, such as a judge (repeat for a panel).",
+    help="Add a model for an unranked role, such as judge (repeat the option for a panel).",
     shell_complete=complete_models,
 )
 @click.option(
     "--exclude",
     multiple=True,
     metavar="ALIAS",
-    help="Skip this model; tables keep an empty row for it (repeatable).",
+    help="Skip this model, but keep an empty row for it in the tables (repeatable).",
 )
 @click.option(
     "--set",
@@ -95,18 +95,19 @@ ASK_FROM = 1.0  # USD
     "prompts",
     multiple=True,
     metavar="ADDRESS=FILE",
-    help="Replace a prompt with the contents of a file; `parley tasks NAME` lists the prompts.",
+    help="Replace a prompt with the contents of a file (`parley tasks NAME` lists the prompts).",
 )
 @click.option(
     "--dataset",
     metavar="NAME|PATH",
-    help="Choose the dataset that items come from; `parley datasets` lists the names.",
+    help="Choose the dataset that provides the items, by name or path (`parley datasets` lists "
+    "the names).",
 )
 @with_columns
 @click.option(
     "--fresh",
     is_flag=True,
-    help="Repeat the screening of questions, even if the store already has its results.",
+    help="Repeat the screening of questions, even if the store already has the models' answers.",
 )
 @run_options()
 @without_isolation
@@ -135,7 +136,7 @@ def command(
 ) -> int:
     """Run TASK (a name, or a path like ./my_game.py) and print the result.
 
-    With FILE.yaml, run the experiment that it describes; flags override the file.
+    With FILE.yaml, run the experiment described in that file. Options override the file.
 
     \b
     parley run public_goods -m bot/free-rider -m bot/altruist -m bot/random
@@ -214,10 +215,10 @@ def forecast_table(found: Forecast) -> Table:
     ]
     calls = data["range"]["calls"]
     free = sum(row["calls"] for row in found.rows if is_free(row))
-    bots = f" (about {free:,} by bots or people)" if free else ""
+    bots = f" (about {free:,} of them to bots or people, free of charge)" if free else ""
     about = (
-        f"{plural(found.matches, 'match', 'matches')}, {format_calls(calls)}{bots}; "
-        f"no model was called"
+        f"estimate for {plural(found.matches, 'match', 'matches')}: "
+        f"{format_calls(calls)}{bots}; no model was called"
     )
     return Table(header, [*rows, ["all", "", *sums]], left=2, note="\n".join([about, *found.notes]))
 
@@ -245,16 +246,16 @@ def refuse_unwanted(prepared: Prepared) -> None:
     cost = (
         "the cost is unknown because a price is missing"
         if usd["high"] is None
-        else f"they cost {format_usd(usd['low'] or 0)} to {format_usd(usd['high'])} USD"
+        else f"the estimated cost is {format_usd(usd['low'] or 0)} to {format_usd(usd['high'])} USD"
     )
     # a budget in USD needs every price
     bound = "--max-calls" if usd["high"] is None else "--budget-usd"
     say(
-        f"this run makes about {plural(calls, 'call')}; {cost} (use --dry-run for details, "
-        f"{bound} to set a limit, --yes to skip this question)"
+        f"this run makes about {plural(calls, 'call')}; {cost}. Use --dry-run for details, "
+        f"{bound} to set a limit, or --yes to skip this question"
     )
     if not click.confirm("parley: start the run?", err=True):
-        say("no match was played")
+        say("the run was not started")
         raise click.Abort
 
 

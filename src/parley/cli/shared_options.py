@@ -25,8 +25,8 @@ in_format = click.option(
 with_task = click.option(
     "--task",
     metavar="FILE",
-    help="Load the task from this file. Parley does not run a task file just because a run refers "
-    "to it.",
+    help="Load the task from this file. Without this option, Parley does not execute a task "
+    "file that is only named in a run.",
 )
 
 
@@ -78,13 +78,13 @@ def spending_options(command: Command) -> Command:
 def allow_options(command: Command) -> Command:
     """The `--allow-…` flags; `read_allowed` collects their values."""
     for flag, name, what in (
-        ("--allow-env", "NAME", "Let this run's files use an environment variable"),
+        ("--allow-env", "NAME", "Let the experiment and task files use this environment variable"),
         (
             "--allow-path",
             "PATH",
-            "Let this run's files use a path or Python module outside their folder",
+            "Let the experiment and task files use this path or Python module outside their folder",
         ),
-        ("--allow-host", "HOST", "Let this run's files send an API key to a host"),
+        ("--allow-host", "HOST", "Let the experiment and task files send an API key to this host"),
     ):
         option = click.option(flag, multiple=True, metavar=name, help=f"{what} (repeatable).")
         command = option(command)
@@ -108,7 +108,7 @@ with_columns = click.option(
     "columns",
     multiple=True,
     metavar="FIELD=COLUMN[,COLUMN…]",
-    help="Map a field of the items to a column of the dataset (repeatable).",
+    help="Read a field of the items from this column of the dataset (repeatable).",
 )
 
 
@@ -132,7 +132,7 @@ def parse_assignments(texts: Sequence[str], what: str) -> dict[str, str]:
                 else f"{what} needs KEY=VALUE, but {text!r} has no key"
             )
         if key in found:
-            raise UsageError(f"{what} {key} is given twice")
+            raise UsageError(f"{what} sets {key!r} twice: remove one of them")
         found[key] = value
     return found
 
@@ -143,9 +143,7 @@ def set_model_options(models: dict[str, dict[str, Any]], texts: Sequence[str]) -
         if alias not in models:
             raise unknown_name("model in -M:", alias, models)
         if "model" in options:
-            raise UsageError(
-                f"-M sets options of a model; choose the model with -m {alias}={options['model']}"
-            )
+            raise UsageError(f"-M cannot choose a model: use -m {alias}={options['model']} instead")
         models[alias].update(options)
 
 

@@ -52,7 +52,7 @@ class PartName(click.ParamType[str]):
     "--part",
     type=PartName(),
     default="results",
-    help="Print one part of the results; `parley tasks NAME` lists those of a task.",
+    help="Print one part of the results (`parley tasks NAME` lists the parts).",
 )
 @click.option(
     "--metrics",
@@ -64,13 +64,13 @@ class PartName(click.ParamType[str]):
     "--interval",
     type=click.Choice(METHODS),
     default="block",
-    help="Choose how to compute confidence intervals: Student's t or a bootstrap, both over blocks "
-    "(a block: all matches on one item or repeat).",
+    help="Choose how confidence intervals over blocks are computed: with Student's t or a "
+    "bootstrap. A block is all matches on one item or repeat.",
 )
 @click.option(
     "--scores",
     metavar="FILE.csv",
-    help="Read a file with other scores of the models, by alias, for --part external.",
+    help="Read other scores of the models, listed by alias, from this file (for --part external).",
 )
 @click.option("--matches", "listed", is_flag=True, help="List the matches with their scores.")
 @click.option("--model", metavar="ALIAS", help="List only matches of this model.")
@@ -79,7 +79,7 @@ class PartName(click.ParamType[str]):
     "--worst",
     type=click.IntRange(1),
     metavar="N",
-    help="List the N matches with the lowest scores (of --model, or of any model).",
+    help="List the N matches with the lowest scores, of all models or of --model.",
 )
 @click.option("--violations", is_flag=True, help="List only matches with violations.")
 @click.option("--aborted", is_flag=True, help="List only matches that were not played to the end.")
@@ -139,14 +139,17 @@ def command(
 
 NEEDED = {  # by option: what it can be combined with
     "--scores": "--scores only works with --part external or --json",
-    "--metrics": "--metrics only works for the main table; JSON and CSV contain all metrics",
+    "--metrics": "--metrics only works for the main table: remove it (JSON and CSV contain all "
+    "metrics)",
     "--part": (
-        "--part prints one part of the results of the whole run; remove the match number or "
-        "--matches"
+        "--part prints results of the whole run: remove either --part, or the match number and "
+        "the options that list matches"
     ),
-    "--matches": "--matches and its filters list matches; remove the match number",
+    "--matches": "--matches and its filters list several matches: remove them, or remove the "
+    "match number",
     "--seat": "--seat needs a match number: parley show RUN N --seat NAME",
-    "--format": "--format only works for tables; a match is printed as text, or as JSON by --json",
+    "--format": "--format only works for tables: remove it, or use --json to print the match "
+    "as JSON",
 }
 
 
@@ -176,7 +179,9 @@ def print_part(
         print_result(result, as_json, form, part, metrics)
     elif part in part_names():
         click.echo(
-            "" if form == "csv" else f"the results of this run of `{played}` have no part `{part}`"
+            ""
+            if form == "csv"
+            else f"this run of the task `{played}` has no results for part `{part}`"
         )
     else:
         raise unknown_name("part", part, [*result.parts, *result.stored])
@@ -188,7 +193,8 @@ def print_match(ref: RunRef, number: int, seat: str | None, as_json: bool) -> No
         match = reader.match(number)
         if match is None:
             raise UsageError(
-                f"{reader.info.id} has no match {number}; it has matches 1 to {reader.info.planned}"
+                f"{reader.info.id} has no match {number}: give a number from 1 to "
+                f"{reader.info.planned}"
             )
         chosen = find_seat(match, seat) if seat is not None else None
         width = terminal_width()
@@ -218,7 +224,7 @@ def print_matches(ref: RunRef, run: str, wanted: MatchFilter, form: str, as_json
         return
     if not found:
         count = plural(sum(counts.values()), "match", "matches")
-        say(f"no match fits these filters; the run has {count}")
+        say(f"no match fits these filters; the whole run has {count}")
         return
     table = match_table(found, info.identity["task"], len(roles) > 1)
     click.echo(table.render(form, terminal_width()))

@@ -47,20 +47,21 @@ class Aim(NamedTuple):
     "--half-width",
     type=float,
     metavar="X",
-    help="Set the target half-width of confidence intervals, in units of the score (default with "
-    "RUN: set by its task).",
+    help="Set the half-width that confidence intervals must reach, in points of the score "
+    "(with RUN, the default comes from its task).",
 )
 @click.option(
     "--abilities",
     multiple=True,
     metavar="A,B,…",
-    help="Set the mean score of every model (repeat for a second role).",
+    help="Set the mean score of each model, separated by commas (repeat the option for a "
+    "second role).",
 )
 @click.option(
     "--models",
     type=click.IntRange(2, MOST),
     metavar="N",
-    help="Assume N models with evenly spaced abilities, instead of --abilities.",
+    help="Assume N models with evenly spaced mean scores (instead of --abilities).",
 )
 @click.option(
     "--best", type=float, metavar="X", help="Set the mean score of the best model (with --models)."
@@ -75,7 +76,7 @@ class Aim(NamedTuple):
     "--top",
     type=click.IntRange(1),
     metavar="K",
-    help="Simulate also how many matches it takes to identify the top K models.",
+    help="Simulate how many matches it takes to identify the top K models, too.",
 )
 @click.option(
     "--range", "bounds", metavar="LOW,HIGH", help="Set the range of scores (default: 1,10)."
@@ -83,8 +84,8 @@ class Aim(NamedTuple):
 @click.option(
     "--noise",
     metavar="ITEM,MODEL_ITEM,MATCH",
-    help="Set three standard deviations of the noise: between items, of a model on an item, and "
-    "between matches (default: 0.5,0.4,1 for range 1,10; 8,8,18 for 0,100).",
+    help="Set the standard deviations of three kinds of noise: item difficulty, model by item, "
+    "and single matches (default: 0.5,0.4,1 with --range 1,10; 8,8,18 with --range 0,100).",
 )
 @click.option(
     "--step",
@@ -102,7 +103,7 @@ class Aim(NamedTuple):
     "--roles",
     type=click.IntRange(1, 2),
     metavar="1|2",
-    help="Set the number of roles that contestants play (default: the number of seats).",
+    help="Set the number of different roles for contestants (default: as many as seats).",
 )
 @click.option(
     "--alpha",
@@ -124,10 +125,14 @@ class Aim(NamedTuple):
     type=click.IntRange(1, 10**6),
     default=FAR,
     show_default=True,
-    help="Stop a simulated run after this many blocks (block: all matches on one item or repeat).",
+    help="Stop a simulated run after this many blocks (a block is all matches on one item or "
+    "repeat).",
 )
 @click.option(
-    "--usd-per-match", type=float, metavar="X", help="Set the cost of a match (default: unknown)."
+    "--usd-per-match",
+    type=float,
+    metavar="X",
+    help="Set the cost of one match in USD (default: unknown).",
 )
 @click.option(
     "--seed",
@@ -163,8 +168,8 @@ def command(
 ) -> None:
     """Simulate how many matches each plan needs to reach a precision or a ranking.
 
-    Abilities and noise are assumed, or estimated from RUN, a run in the store. Options override
-    these estimates. No model is called.
+    Give the abilities (mean scores) and the noise as options, or let Parley estimate them from
+    RUN, a run in the store. Options override these estimates. No model is called.
 
     \b
     parley simulate --abilities 9,8.8,8.7,8.5 --half-width 0.25
@@ -254,7 +259,10 @@ class SimulationProgress:
             now = time.monotonic()
             if now - self._began > SOON and now - self._told > EVERY:
                 self._told = now
-                say(f"simulating {what}: {ended} of {self._runs} runs finished, block {block:,}")
+                say(
+                    f"simulating {what}: {ended} of {self._runs} runs finished, now at block "
+                    f"{block:,}"
+                )
 
         return told
 

@@ -38,20 +38,24 @@ def recommend_plan(results: Sequence[dict[str, Any]], assumed: Assumptions, most
         )
         if best["matches"]["mean"] is None:
             said.append(
-                f"{what} was not reached in every run within {most:,} blocks, so raise "
-                f"--max-blocks or --half-width"
+                f"not every simulated run reached {what} within {most:,} blocks: raise "
+                "--max-blocks or --half-width"
             )
             continue
         about = (
             []
             if best["ratio"] in (None, 1)
-            else [f"{best['ratio']:.2f} times the matches of {rows[0]['plan']}"]
+            else [
+                f"it needs {best['ratio']:.2f} times as many matches as `--plan {rows[0]['plan']}`"
+            ]
         )
         if aim == "ranking" and saves_little(rows):
             few = "with few models" if assumed.models < FEW else "with these abilities"
-            about.append(f"{few}, a race saves little over {rows[-2]['plan']}")
+            about.append(
+                f"{few}, `--plan race` needs almost as many matches as `--plan {rows[-2]['plan']}`"
+            )
         said.append(
-            f"for {what} use `{format_flags(best)}`" + (f" ({'; '.join(about)})" if about else "")
+            f"for {what}, use `{format_flags(best)}`" + (f" ({'; '.join(about)})" if about else "")
         )
     return ", ".join(said)
 
@@ -141,24 +145,27 @@ def list_remarks(data: dict[str, Any]) -> list[str]:
         else f"2 per match, {plural(assumed['roles'], 'role')}"
     )
     said = [
-        f"median and 90% quantile over {plural(data['results'][0]['runs'], 'simulated run')}, for "
-        f"new items, alpha {assumed['alpha']:g}",
-        f"`decided`: share of runs that reached the aim; `wrong`: share of runs with a false "
-        f"conclusion; `ratio`: mean matches relative to {first}",
-        f"ranking: every pair of models is separated, or known to differ by less than "
-        f"{assumed['half_width']:g}; only a race stops when the ranking is decided, other plans "
-        "are shown for comparison",
+        f"each number is the median over {plural(data['results'][0]['runs'], 'simulated run')}, "
+        "and `90%` after it is the 90% quantile; the results hold for new items, at "
+        f"significance level {assumed['alpha']:g}",
+        "`decided` is the share of simulated runs that reached the aim; `wrong` is the share "
+        "that drew a false conclusion; `ratio` is the mean number of matches, relative to plan "
+        f"`{first}`",
+        "a ranking is full when every pair of models is either separated or known to differ by "
+        f"less than {assumed['half_width']:g}; only `--plan race` stops at that point, and the "
+        "other plans are shown for comparison",
         f"{source}: {plural(assumed['models'], 'model')}, {seats}; scores from {low:g} to {high:g}"
         + (f" in steps of {step:g}" if step else "")
         + (
-            f"; noise {noise['item']:.3g} by item, {noise['model_item']:.3g} by model × item, "
-            f"{noise['match']:.3g} by match"
+            f"; standard deviations of the noise: {noise['item']:.3g} between items, "
+            f"{noise['model_item']:.3g} of a model on an item, {noise['match']:.3g} between "
+            "matches"
         ),
         *format_mean_scores(assumed["means"]),
         *assumed["remarks"],
     ]
     if assumed["usd_per_match"] is None:
-        said.append("the cost of a match is unknown: set it with --usd-per-match X")
+        said.append("the cost is unknown: set the cost of one match with --usd-per-match X")
     return [*said, f"advice: {data['advice']}"]
 
 

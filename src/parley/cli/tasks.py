@@ -52,7 +52,7 @@ def format_task(facts: Mapping[str, Any]) -> Iterator[str]:
         seats = "1 seat" if role["seats"] == "1" else f"{role['seats']} seats"
         yield (
             f"role {name}: {seats}"
-            + ", an instrument" * role["instrument"]
+            + ", unranked" * role["instrument"]
             + ", optional" * role["optional"]
         )
     for name, param in facts["params"].items():
@@ -71,10 +71,9 @@ def format_task(facts: Mapping[str, Any]) -> Iterator[str]:
             " and ".join(metric["roles"]) or "every contestant",
         )
         yield (
-            f"metric {metric['name']}, of {whose}: {metric['low']:g} to {metric['high']:g}{unit}, "
-            f"{metric['better']} is better, target half-width {metric['epsilon']:g}"
-            + ", scored by judges"
-            * metric["judged"]
+            f"metric {metric['name']} of {whose}: {metric['low']:g} to "
+            f"{metric['high']:g}{unit}, {metric['better']} is better, target half-width "
+            f"{metric['epsilon']:g}" + ", scored by judges" * metric["judged"]
         )
     for name, about in facts["bots"].items():
         options = ", ".join(

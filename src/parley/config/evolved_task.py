@@ -184,8 +184,9 @@ def add_questions(kind: type[Task], wanted: FeedbackWanted) -> type[Task]:
     for role in wanted.roles:
         if role in kind.roles:
             raise UsageError(
-                f"{kind.name} has its own role called {role}, a name that `--plan evolve` needs: "
-                f"rename that role, or set another `feedback`"
+                f"the task {kind.name} has a role named `{role}`, but `--plan evolve` needs "
+                "this name for its own role: rename the task's role, or choose another "
+                "`feedback`"
             )
     added = {role: feedback_role(kind) for role in wanted.roles}
     facts = {

@@ -74,15 +74,15 @@ class Experiment:
         said = dataset if isinstance(dataset, Mapping) else {"path": dataset}
         if "path" not in said or said.keys() - {"path", "columns"}:
             raise UsageError(
-                f"a dataset must be a name, a path, or an object with path and columns; "
-                f"found an object with {', '.join(said)}"
+                "a dataset must be a name, a path, or an object with the keys `path` and "
+                f"`columns`; found an object with {', '.join(said)}"
             )
         self.dataset, self.columns = str(said["path"]), dict(said.get("columns", {}))
 
     def add_columns(self, columns: Mapping[str, str | list[str]]) -> None:
         """Add columns of the dataset for fields of the items."""
         if columns and self.dataset is None:
-            raise UsageError("--column needs a dataset of your own: add --dataset PATH")
+            raise UsageError("--column only works with your own dataset: add --dataset PATH")
         self.columns |= columns
 
     def add_model(
@@ -174,7 +174,8 @@ class Experiment:
         plan = options.plan or self.usual_plan(made)
         if self.evolve and plan != "evolve":
             raise UsageError(
-                f"there are settings for `--plan evolve`, but the plan is {plan}: use --plan evolve"
+                f"settings of `--plan evolve` are given, but the plan is `{plan}`: add --plan "
+                "evolve, or remove these settings"
             )
         stop = self.stop(options, plan, on_items=made.items is not None)
         if stop is not None and plan == "evolve":
@@ -225,12 +226,14 @@ class Experiment:
                     f"which stops when its ranking is decided: remove one of the two"
                 )
         elif "top" in self.given:
-            raise UsageError(f"{self.given['top'].said} only works in a race: add --plan race")
+            raise UsageError(
+                f"{self.given['top'].said} only works with `--plan race`: add --plan race"
+            )
         elif not options.until_stable and not in_file:
             if given := [self.given[name].said for name in STOPPING if name in self.given]:
                 raise UsageError(
-                    f"{', '.join(given)}: only for runs with a stopping rule; "
-                    f"add --until-stable or --plan race"
+                    f"{', '.join(given)} only works with a stopping rule: add --until-stable or "
+                    "--plan race"
                 )
             return None
         if "repeats" in self.given and not on_items:
@@ -268,7 +271,7 @@ class Experiment:
             refuse_secrets(config)
         except TypeError as wrong:
             raise UsageError(
-                f"the configuration contains a value that cannot be stored: {wrong}"
+                f"the configuration contains a value that cannot be stored in a run: {wrong}"
             ) from None
         return prepare_new(
             config, task=made, items=items, functions=self.functions, need_keys=need_keys
@@ -289,8 +292,8 @@ def sandbox_choice(sandbox: str | None, unsafe: bool = False) -> str | None:
     if unsafe:
         if sandbox is not None:
             raise UsageError(
-                f"sandbox {sandbox} and `unsafe-run-code-without-isolation` contradict each other: "
-                f"use one of the two"
+                f"--sandbox {sandbox} and --unsafe-run-code-without-isolation contradict each "
+                "other: remove one of them"
             )
         return "none"
     if sandbox is not None and sandbox not in OPTIONS["sandbox"].choices:

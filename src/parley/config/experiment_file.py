@@ -57,9 +57,9 @@ def read_experiment(path: str, allowed: Allowed = NOTHING_MORE) -> Experiment:
         if strange := [key for key in EXPERIMENT_KEYS if key in file.data]:
             raise file.error(
                 (strange[0],),
-                f"this key belongs in an experiment, but this file is a task (`kind: task`); "
-                f"write a second file with `kind: experiment`, `task: {file.path.name}` and "
-                f"`{strange[0]}: …`",
+                "this key belongs in an experiment file, but this is a task file (`kind: "
+                f"task`). Write a second file with `kind: experiment`, `task: {file.path.name}` "
+                f"and `{strange[0]}: …`",
             )
         task_class(path)  # errors in the task come first
         return Experiment(path, allowed=allowed)
@@ -154,16 +154,15 @@ def refuse_later(file: YamlFile) -> None:
     if isinstance(kind, str) and kind in OTHERS:
         raise file.error(
             ("kind",),
-            f"this version does not support {OTHERS[kind]}; expected `kind: experiment`, found "
-            f"kind: "
-            f"{kind}",
+            f"this version of Parley does not support {OTHERS[kind]}: expected `kind: "
+            f"experiment`, found `kind: {kind}`",
         )
     if "kind" not in file.data and file.data and all(map(is_model_entry, file.data.values())):
         raise file.error(
             (),
-            "this is a list of models, not an experiment: expected the keys `kind: experiment`, "
-            "`task: NAME` and `models: …`; to use aliases in all runs, put them into models.yaml "
-            "and use -m ALIAS",
+            "this is a list of models, not an experiment. An experiment file needs the keys "
+            "`kind: experiment`, `task: NAME` and `models: …`. To use these aliases in all "
+            "runs, move them to models.yaml and use -m ALIAS",
         )
     if "kind" not in file.data and file.data.keys() & {"writer", "editor", "rubric"}:
         raise file.error(

@@ -76,10 +76,9 @@ def refuse_mixed_forms(old: Mapping[str, Any], new: Mapping[str, Any], run: str)
     """Refuse to resume a run whose first replies had a schema with replies that have none."""
     if "free_first" in new and "free_first" not in old:
         raise ReplayError(
-            f"{run} was started by an older version of Parley, which sent the schema with the "
-            f"first request "
-            "even for standardise=always; new replies would not be comparable with the recorded "
-            "ones: start a new run"
+            f"{run} was started by an older version of Parley, which used `standardise=always` "
+            "differently (it sent the schema with the first request). New replies would not be "
+            "comparable with the recorded ones, so start a new run"
         )
 
 
@@ -106,9 +105,8 @@ def changed_bots(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     if not old["rule"] or old["rule"] == new["rule"] or not is_same_rule(old, new):
         return []
     return [
-        f"the bots of {old['task']} have changed since this run started (the rule of the task has "
-        f"not): "
-        "recorded replies stay as they are, and new replies come from the changed bots"
+        f"the bots of the task {old['task']} have changed since this run started, but its rule "
+        "has not: recorded replies are kept, and new replies come from the changed bots"
     ]
 
 
@@ -148,8 +146,8 @@ def refuse_changes(old: Mapping[str, Any], new: Mapping[str, Any], run: str) -> 
         ]
     if changed:
         raise ReplayError(
-            f"{run} was started with another {', '.join(changed)}: undo the change, "
-            "or start a new run (the file of this run keeps the matches already played)"
+            f"{run} was started with another {', '.join(changed)}: undo the change, or start a "
+            "new run. The matches already played stay in the run's file"
         )
 
 
@@ -165,8 +163,8 @@ def refuse_other(old: Config, new: Config, run: str) -> None:
     if changed:
         said = "; ".join(f"{key} was {before[key]!r}, is now {after[key]!r}" for key in changed)
         raise ReplayError(
-            f"{run} was started with another configuration ({said}): resume it with the old one, "
-            f"or start a new run"
+            f"{run} was started with another configuration ({said}): resume the run with its "
+            "old configuration, or start a new run"
         )
 
 
@@ -176,6 +174,6 @@ def refuse_secrets(config: Config) -> None:
     for secret in secrets_in_environment():
         if secret.encode() in text:
             raise UsageError(
-                "the configuration contains the value of a secret: "
-                "write ${NAME} instead, where NAME is its environment variable"
+                "the configuration contains a secret, such as an API key, in plain text: put "
+                "the secret into an environment variable NAME and write ${NAME} instead"
             )

@@ -92,8 +92,8 @@ def read_models(file: YamlFile, trusted: bool) -> dict[str, Entry]:
     if file.data.get("kind") in ("experiment", "task"):
         raise file.error(
             ("kind",),
-            f"this file has kind: {file.data['kind']} and is not a list of models; write models as "
-            "ALIAS: {model: PROVIDER/NAME}",
+            f"expected a list of models, found a file with `kind: {file.data['kind']}`: write "
+            "each model as `ALIAS: {model: PROVIDER/NAME}`",
         )
     read_defaults(file, trusted)
     models = {**experiment_schema()["properties"]["models"], "type": "object"}
@@ -120,7 +120,8 @@ def read_defaults(file: YamlFile, trusted: bool) -> Entry:
     if not isinstance(defaults, dict):
         raise file.error(
             ("defaults",),
-            f"expected `OPTION: VALUE` with options for all models, found {short_value(defaults)}",
+            "`defaults` needs options for all models, written as `OPTION: VALUE`; found "
+            f"{short_value(defaults)}",
         )
     for name in defaults:
         if name not in known_options():
@@ -210,6 +211,6 @@ def model_of_alias(
         "alias", alias, {*own, *shared} - {each for each in typed if each not in shared}
     )
     raise UsageError(
-        f"{wrong}; looked in {' and '.join(looked)}; to name a model without an alias, write "
-        f"PROVIDER/NAME, like bot/random"
+        f"{wrong}; Parley looked for aliases in {' and '.join(looked)}. To name a model without "
+        "an alias, write PROVIDER/NAME, like bot/random"
     )

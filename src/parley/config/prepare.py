@@ -219,8 +219,8 @@ def prepare_resume(
     check_recorded_paths(config, ref.location, allowed, bool(task or task_file))
     if config.sandbox == "none" and not unsafe:
         raise UsageError(
-            f"{ref.location} runs model-written code without isolation: to resume it like that, "
-            f"add --unsafe-run-code-without-isolation"
+            f"{ref.location} was started without a sandbox for model-written code: if you want "
+            "to resume it without a sandbox, add --unsafe-run-code-without-isolation"
         )
     if task is None:
         kind = task_to_resume(config.task, identity_then, task_file)
@@ -247,8 +247,8 @@ def moved_models(
         for name, value in options.items():
             if name not in MAY_MOVE:
                 raise UsageError(
-                    f"-M {alias}.{name} cannot change when a run is resumed; only "
-                    f"{', '.join(MAY_MOVE)} can; start a new run to use another {name}"
+                    f"-M {alias}.{name} cannot change in a resumed run: start a new run to use "
+                    f"another {name}. Only {', '.join(MAY_MOVE)} can change"
                 )
             models[alias][name] = value
     return models
@@ -361,8 +361,8 @@ def check_names(config: Config, task: Task) -> None:
             raise unknown_name("model", alias, config.models)
     if len(set(config.contestants)) != len(config.contestants):
         raise UsageError(
-            "a contestant is listed twice: give each an alias, like -m a=PROVIDER/NAME -m "
-            "b=PROVIDER/NAME"
+            "the same contestant is listed twice: give each its own alias, like -m "
+            "a=PROVIDER/NAME -m b=PROVIDER/NAME"
         )
 
 
@@ -518,9 +518,9 @@ def refuse_too_little(config: Config, made: Mapping[str, Participant], prices: P
         ):
             continue
         raise UsageError(
-            f"--budget-usd {config.budget_usd:g} does not cover one call to {alias}: Parley "
-            f"reserves {format_usd(most)} USD for a reply of {limit:,} tokens; raise the budget, "
-            f"or limit replies with -M {alias}.max_tokens=N"
+            f"--budget-usd {config.budget_usd:g} is too low for a single call to {alias}, "
+            f"because Parley reserves {format_usd(most)} USD for a reply of up to {limit:,} "
+            f"tokens: raise the budget, or limit replies with -M {alias}.max_tokens=N"
         )
 
 
@@ -536,9 +536,8 @@ def with_default_limit(prepared: Prepared, aliases: Sequence[str]) -> Prepared:
     }
     limits = " ".join(f"-M {alias}.max_tokens=N" for alias in aliases)
     notice = (
-        f"--budget-usd needs a reply limit: max_tokens={DEFAULT_MAX_TOKENS} is set for "
-        f"{', '.join(aliases)} "
-        f"(override with {limits})"
+        "--budget-usd needs a limit on the length of replies, so Parley sets "
+        f"max_tokens={DEFAULT_MAX_TOKENS} for {', '.join(aliases)}; to change this, use {limits}"
     )
     config, cautions = replace(prepared.config, models=models), [*prepared.cautions, notice]
     return replace(prepared, config=config, cautions=cautions, prices=prepared.prices)
@@ -549,11 +548,10 @@ def refuse_unpriced(prices: Prices) -> None:
     if unpriced := prices.unknown():
         said = ", ".join(f"{alias} ({prices.model(alias)})" for alias in unpriced)
         raise UsageError(
-            f"--budget-usd needs the price of every model, but the price of {said} is unknown: "
-            f"add it to {prices_path()} "
-            f"({unpriced[0]}: {{input: USD, output: USD}} per million "
-            f"tokens, or {unpriced[0]}: free), "
-            "or limit the calls instead: --max-calls N"
+            f"--budget-usd needs the price of every model, but the price of {said} is unknown. "
+            f"Add a line to {prices_path()}, either `{unpriced[0]}: {{input: USD, output: "
+            f"USD}}` with prices per million tokens or `{unpriced[0]}: free`, or limit the "
+            "number of calls with --max-calls N"
         )
 
 
@@ -562,8 +560,8 @@ def refuse_unknown_past(reader: RunReader, prices: Prices) -> None:
     if reader.spent_at_most()[1] is None and total_cost(cost_rows(reader, prices)).usd is None:
         raise UsageError(
             f"the cost of {reader.info.id} so far is unknown, because an endpoint did not count "
-            f"all tokens or may have billed requests that got no reply: "
-            "remove --budget-usd, or limit the calls instead: --max-calls N"
+            "all tokens or may have billed requests without a reply: remove --budget-usd, or "
+            "limit the number of calls with --max-calls N"
         )
 
 
@@ -574,8 +572,8 @@ def refuse_spent(reader: RunReader, prices: Prices, budget_usd: float | None) ->
     )
     if budget_usd is not None and budget_usd < spent and reader.info.state != "done":
         raise UsageError(
-            f"--budget-usd {budget_usd:g} is too low: {reader.info.id} has already spent "
-            f"{format_usd(spent)} USD, and the budget counts the whole run; set it higher"
+            f"--budget-usd {budget_usd:g} is too low, because the budget covers the whole run "
+            f"and {reader.info.id} has already spent {format_usd(spent)} USD: raise the budget"
         )
 
 
@@ -583,11 +581,13 @@ def refuse_fewer_blocks(reader: RunReader, max_blocks: int) -> None:
     """Refuse a limit that is lower than the number of blocks so far."""
     if reader.info.config.stop is None:
         raise UsageError(
-            "--max-blocks only works in runs with a stopping rule (--until-stable, --plan race)"
+            "--max-blocks only works for runs that were started with --until-stable or --plan "
+            "race: remove --max-blocks"
         )
     if max_blocks < (played := len({match.block for match in reader.matches()})):
         raise UsageError(
-            f"--max-blocks {max_blocks} is too low: the run already has {plural(played, 'block')}"
+            f"--max-blocks {max_blocks} is too low, because the run already has "
+            f"{plural(played, 'block')}: give a larger number"
         )
 
 

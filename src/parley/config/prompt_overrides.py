@@ -43,11 +43,11 @@ def about_prompts(
         address = prompt_address(task.name, name)
         if address in replaced and name in unused:
             yield (
-                f"prompt {address} is replaced, but this configuration never uses that prompt, so "
-                f"the replacement has no effect"
+                f"you replaced the prompt `{address}`, but this configuration never uses it, so "
+                "the replacement has no effect"
             )
         elif address in replaced and (missing := own.without(Prompt(name, replaced[address]))):
             yield (
-                f"the replacement of prompt {address} does not use {missing}, which the original "
-                f"prompt uses"
+                f"your replacement for the prompt `{address}` does not contain {missing}, which "
+                "the original prompt contains"
             )

@@ -35,8 +35,8 @@ def check_prompt_variables(task: type[Task]) -> None:
                     hint = f"did you mean {{{near[0]}}}? " if near else ""
                     names = ", ".join(f"{{{name}}}" for name in known) or "none"
                     raise TaskError(
-                        f"{where}: prompt {prompt.name!r} has the variable {{{variable}}}, which "
-                        f"gets no value here; {hint}available: {names}"
+                        f"{where}: prompt {prompt.name!r} uses the variable {{{variable}}}, "
+                        f"which has no value here; {hint}available: {names}"
                     )
 
 

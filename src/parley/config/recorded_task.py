@@ -67,8 +67,9 @@ def task_to_read(reference: str, task_file: str | None = None) -> type[Task]:
     """The task class that checks a record: installed, or in the file that the user names."""
     if task_file is None and is_task_path(reference):
         raise UsageError(
-            f"the task of this run is in a file ({reference}), and Parley does not run a task "
-            f"file just because a run refers to it: if you trust the file, add --task {reference}"
+            f"the task of this run is Python code in a file ({reference}). Parley does not "
+            "execute this file unless you ask for it: if you trust the file, add --task "
+            f"{reference}"
         )
     return task_class(task_file or reference)
 
@@ -86,9 +87,9 @@ def task_to_resume(
     changed = is_task_path(reference) and (now == ELSEWHERE or identity.get("source", "") != now)
     if task_file is None and changed:
         raise UsageError(
-            f"{reference} has changed since this run started: if only its bots or analyses have "
-            f"changed and you trust the file, add --task {reference}; if the rule of the task has "
-            f"changed, start a new run (matches already played stay in the run's file)"
+            f"{reference} has changed since this run started. If only its bots or analyses have "
+            f"changed and you trust the file, add --task {reference}. If the task's rule has "
+            "changed, start a new run; the matches already played stay in the run's file"
         )
     return task_class(task_file or reference)
 

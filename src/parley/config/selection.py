@@ -47,7 +47,7 @@ def select_items(config: Config, task: Task, items: Sequence[Any] | None) -> Sel
     fit = f", of which {len(pool)} fit the parameters of {task.name}"
     others = fit if len(pool) < len(known) else ""
     read = (
-        [f"dataset {config.dataset}: {format_item_count(len(known))} read{others}", *odd]
+        [f"dataset {config.dataset}: read {format_item_count(len(known))}{others}", *odd]
         if config.dataset is not None
         else []
     )
@@ -61,12 +61,13 @@ def select_items(config: Config, task: Task, items: Sequence[Any] | None) -> Sel
     if config.items is not None:
         if task.items is None:
             raise UsageError(
-                f"--items {config.items}: {task.name} has no items; to set how often it is played, "
-                f"use --repeats N"
+                f"--items {config.items} has no effect, because the task {task.name} has no "
+                "items: use --repeats N to set how often it is played"
             )
         if not 1 <= config.items <= len(pool):
             raise UsageError(
-                f"--items {config.items}: the dataset has only {format_item_count(len(pool))}"
+                f"--items {config.items} is too high, because the dataset has only "
+                f"{format_item_count(len(pool))}"
             )
     return Selection(dict(list(pool.items())[: config.items]), pool, config, read)
 
@@ -75,8 +76,8 @@ def as_items(items: Sequence[Any], task: type[Task]) -> list[Any]:
     """Convert plain rows to items of the task, as if they came from a file."""
     if isinstance(items, str | bytes | Mapping):
         raise UsageError(
-            "items must be a list of the task's items, or of rows with their fields; "
-            "to read items from a file, use `dataset`"
+            "`items` must be a list of the task's item objects, or of rows with the fields of "
+            "an item; to read items from a file, use `dataset`"
         )
     if not items:
         return []
@@ -111,7 +112,10 @@ def recorded_items(items: Sequence[Any], task: Task) -> dict[str, Any]:
 def refuse_no_items(items: Sequence[Any], task: Task) -> None:
     """Refuse a task that needs items but has none."""
     if task.items is not None and not items:
-        raise UsageError(f"{task.name} needs items: choose them with --dataset NAME|PATH")
+        raise UsageError(
+            f"the task {task.name} needs items: choose a dataset with --dataset "
+            "NAME or --dataset PATH"
+        )
 
 
 def drop_unfit(items: Sequence[Any], task: Task) -> list[Any]:
@@ -125,7 +129,9 @@ def drop_unfit(items: Sequence[Any], task: Task) -> list[Any]:
             for reason, count in Counter(rejected).most_common()
         ]
         said = "; ".join([*reasons[:8], "and so on"] if len(reasons) > 8 else reasons)
-        raise UsageError(f"no item fits {task.name} with these parameters: {said}")
+        raise UsageError(
+            f"no item of the dataset fits the task {task.name} with these parameters: {said}"
+        )
     return found
 
 
@@ -135,7 +141,10 @@ def by_id(items: Iterable[Any]) -> dict[str, Any]:
     places: dict[str, int] = {}
     for number, item in enumerate(items, 1):
         if (first := places.setdefault(str(item.id), number)) != number:
-            raise UsageError(f"two items have the id {item.id!r}: items {first} and {number}")
+            raise UsageError(
+                f"items {first} and {number} have the same id {item.id!r}: give "
+                "each item its own id"
+            )
         found[str(item.id)] = item
     return found
 

@@ -54,8 +54,8 @@ def installed_tasks() -> tuple[dict[str, type[Task]], list[str]]:
             faults.append(str(wrong))
         if name in own and (others := packages_with(name)):
             faults.append(
-                f"the task {name} of package {others} is ignored, because Parley has a task of "
-                f"that name: rename the task in the package"
+                f"the task {name} from the package {others} is ignored, because Parley itself "
+                "has a task with this name: rename the task in the package"
             )
     return found, faults
 
@@ -97,11 +97,12 @@ def load_installed(name: str) -> type[Task]:
         raise
     except BaseException as wrong:  # somebody else's module can do anything on import
         raise UsageError(
-            f"{what}: {describe_exception(wrong)}; fix or uninstall package {packages}"
+            f"{what}: {describe_exception(wrong)}; fix or uninstall the package {packages}"
         ) from wrong
     if not (isinstance(found, type) and issubclass(found, Task) and found.roles):
         raise UsageError(
-            f"{what}: {entries[0].value} of package {packages} is not a subclass of parley.Task"
+            f"{what}: {entries[0].value} from the package {packages} is not a subclass of "
+            "parley.Task; fix or uninstall the package"
         )
     return found
 
@@ -155,7 +156,7 @@ def load_task_module(path: str) -> ModuleType:
     """A user's file as a module."""
     place = Path(path).expanduser().resolve()
     if not place.is_file():
-        raise UsageError(f"task file {path} does not exist")
+        raise UsageError(f"task file {path} does not exist: check the path")
     try:
         name = module_name(place, place.read_bytes())
     except OSError as wrong:
@@ -164,7 +165,7 @@ def load_task_module(path: str) -> ModuleType:
         return sys.modules[name]
     spec = spec_from_file_location(name, place)
     if spec is None or spec.loader is None:
-        raise UsageError(f"{path} is not a Python file")
+        raise UsageError(f"{path} is not a Python file: a task file ends with .py or .yaml")
     module = module_from_spec(spec)
     sys.modules[name] = module  # dataclasses and prompts look up their module there
     try:

@@ -72,8 +72,8 @@ def task_in(path: str) -> type[Task]:
     if file.data.get("kind") == "experiment":
         raise file.error(
             ("kind",),
-            "this is an experiment, not a task: run it with `parley run "
-            f"{path}`; its task is {short_value(file.data.get('task', 'not named'))}",
+            f"this is an experiment file, not a task file: run it with `parley run {path}` (its "
+            f"task is {short_value(file.data.get('task', 'not named'))})",
         )
     if "kind" in file.data and file.data["kind"] != "task":
         raise file.error(
@@ -137,7 +137,7 @@ def roles_in(file: YamlFile) -> tuple[str, str]:
     writer, editor = file.data["writer"], file.data["editor"]
     for key, role in (("writer", writer), ("editor", editor)):
         if role in ("self", "referee") or iskeyword(role):
-            raise file.error((key,), f"{role} cannot be the name of a role: choose another")
+            raise file.error((key,), f"`{role}` cannot be the name of a role: choose another name")
     if len({writer, editor, "judge"}) < 3:
         raise file.error(
             ("editor",),
@@ -171,7 +171,8 @@ def read_wording(
     text = file.data[section].get(key, USUAL.get(name))
     if text is None:
         raise file.error(
-            (section,), f"`{key}` is missing: expected `{key}: TEXT` with the text of this prompt"
+            (section,),
+            f"the key `{key}` is missing: add `{key}: TEXT` with the text of this prompt",
         )
     words, also = text.strip("\n"), "number" if name in PROMPTS else "asked"
     with file.errors_at(*place):
@@ -190,16 +191,16 @@ def item_kind(file: YamlFile) -> type | None:
     for number, name in enumerate(names):
         place = ("fields", number) if said else ("items", 0, name)
         if name in OWN:
-            raise file.error(place, f"{name} has a special meaning in prompts: rename the field")
+            raise file.error(place, f"`{name}` has a special meaning in prompts: rename the field")
         if not name.isascii() or not name.isidentifier():
             raise file.error(
                 place,
                 f"expected a field name of letters, digits and _, found {short_value(name)}",
             )
         if iskeyword(name):
-            raise file.error(place, f"{name} is a Python keyword: rename the field")
+            raise file.error(place, f"`{name}` is a Python keyword: rename the field")
         if name in names[:number]:
-            raise file.error(place, f"{name} is listed twice: remove one")
+            raise file.error(place, f"the field `{name}` is listed twice: remove one of them")
     if not names:
         return None
     return make_dataclass("Item", [("id", str), *((name, str) for name in names)], frozen=True)
@@ -224,8 +225,8 @@ def bundled_items(file: YamlFile, kind: type | None) -> tuple[Any, ...]:
             item = make_item(LocatedRow(f"item {number}", number, row), kind)
             if extra := row.keys() - {"id", *item_fields(kind)}:
                 raise UsageError(
-                    f"the earlier items have no field `{sorted(extra)[0]}`, but all items need "
-                    f"the same fields"
+                    f"the earlier items have no field `{sorted(extra)[0]}`: add it there or "
+                    "remove it here, because all items need the same fields"
                 )
             if item.id in found:
                 first = file.line("items", list(found).index(item.id))

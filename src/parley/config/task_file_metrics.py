@@ -34,8 +34,8 @@ def read_measure(file: YamlFile, fields: Sequence[str]) -> Measure | None:
         if name in MEASURES:
             if "reference" not in fields or "language" not in file.data:
                 raise UsageError(
-                    f"{name} needs items with a field `reference`, and the key `language` with the "
-                    f"language code of the texts"
+                    f"the metric `{name}` needs items with a field `reference`, and the key "
+                    "`language` with the language code of the texts"
                 )
             language = file.data["language"]
             return Measure(
@@ -49,12 +49,14 @@ def read_measure(file: YamlFile, fields: Sequence[str]) -> Measure | None:
                 f"expected {', '.join(MEASURES)} or package.module:function, found {name}"
             )
         if (own := name.rpartition(":")[2].rpartition(".")[2]) in TAKEN:
-            raise UsageError(f"every task file has a metric called {own}: rename the function")
+            raise UsageError(
+                f"every task file already has a metric named `{own}`: rename the function"
+            )
         function = function_beside(file.path.resolve().parent, name)
         refuse_bad_form(function, name)
         source = source_digest(function, name) or "no-source"
         caution = (
-            f"metric {name} has no Python source, so Parley cannot notice when the metric changes"
+            f"the metric `{name}` has no Python source, so Parley cannot notice when it changes"
         )
         of = partial(call_metric, function, str(file.error(("metric",), name)))
         return Measure(
@@ -82,8 +84,8 @@ def function_beside(folder: Path, name: str) -> Callable[..., Any]:
         if is_module_in(module, [folder, Path.cwd()]):
             return import_module(module)
         raise UsageError(
-            f"{name}: the function must be in the folder of this task, but there is no "
-            f"{module}.py; create it and import what you need there"
+            f"{name}: the function must be in the folder of this task file, but the folder has "
+            f"no {module}.py: create that file, and import there what you need"
         )
 
     return load_function(name, "", folder, load)
@@ -92,15 +94,17 @@ def function_beside(folder: Path, name: str) -> Callable[..., Any]:
 def refuse_bad_form(function: Callable[..., Any], name: str) -> None:
     """Refuse a function that cannot be called with a text and an item."""
     if inspect.isclass(function):
-        raise UsageError(f"{name} is a class: expected a function of a text and the item")
+        raise UsageError(f"{name} is a class: expected a function with the arguments text and item")
     if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
         raise UsageError(
-            f"{name} must not be async: expected a plain function of a text and the item"
+            f"{name} must not be async: expected a plain function with the arguments text and item"
         )
     try:
         inspect.signature(function).bind("", None)
     except TypeError as wrong:
-        raise UsageError(f"{name} must be a function of a text and the item: {wrong}") from None
+        raise UsageError(
+            f"{name} must be a function with the arguments text and item: {wrong}"
+        ) from None
     except ValueError:
         pass  # its signature is unknown; the trial call will show
 
@@ -119,8 +123,8 @@ def call_metric(function: Callable[..., Any], named: str, text: str, item: Any) 
         return None
     if not isinstance(found, Real) or not 0 <= float(found) <= 1:  # also refuses nan
         raise TaskError(
-            f"{named} returned {short_value(found)} {beside}: expected a number from 0 to 1, "
-            f"or None for no score"
+            f"{named} returned {short_value(found)} {beside}: expected a number from 0 to 1, or "
+            "None if there is no score"
         )
     return float(found)
 

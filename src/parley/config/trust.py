@@ -127,8 +127,8 @@ def check_reference(file: YamlFile, place: Place, text: str, allowed: Allowed) -
         if not address and name not in allowed.variables:
             raise file.error(
                 place,
-                f"${{{name}}} would use a variable of your environment; if you trust this file, "
-                f"add --allow-env {name}",
+                f"${{{name}}} would read one of your environment variables: if you trust this "
+                f"file, add --allow-env {name}",
             )
 
 
@@ -151,7 +151,7 @@ def check_path(file: YamlFile, place: Place, path: str, allowed: Allowed) -> Non
     if not all(each.is_relative_to(folder) or allowed.has_path(each) for each in places):
         raise file.error(
             place,
-            f"{path} is outside the folder of this file; if you trust this file, add "
+            f"{path} is outside the folder of this file: if you trust this file, add "
             f"--allow-path {path}",
         )
 
@@ -181,8 +181,8 @@ def check_run_name(file: YamlFile, place: Place, text: str, allowed: Allowed) ->
     if not own and not Path(text).exists() and not allowed.has_path(Path(text).resolve()):
         raise file.error(
             place,
-            f"{text} is a run in {folder}, which is outside the folder of this file; if you trust "
-            f"this file, add --allow-path {text}",
+            f"{text} is a run in {folder}, outside the folder of this file: if you trust this "
+            f"file, add --allow-path {text}",
         )
 
 
@@ -206,8 +206,8 @@ def check_code(file: YamlFile, place: Place, module: str, allowed: Allowed) -> N
         return
     raise file.error(
         place,
-        f"Python module {module} is outside the folder of this file and would run with your "
-        f"permissions; if you trust this file, add --allow-path {module}",
+        f"the Python module {module} is outside the folder of this file and would run with your "
+        f"permissions: if you trust this file, add --allow-path {module}",
     )
 
 
@@ -254,8 +254,8 @@ def check_model(options: Mapping[str, Any], allowed: Allowed) -> None:
     if isinstance(variable, Written) and variable not in provider_variables() | allowed.variables:
         raise variable.file.error(
             variable.place,
-            f"{variable} is not the key of a known provider, but would be sent as one; if you "
-            f"trust this file, add --allow-env {variable}",
+            f"the environment variable {variable} would be sent as an API key, but no provider "
+            f"that Parley knows uses it: if you trust this file, add --allow-env {variable}",
         )
     if providers.is_provider(family):
         check_model_address(options, providers.provider_traits(family), allowed)
@@ -310,7 +310,8 @@ def check_host(origin: Written, address: str, variable: str, family: str, allowe
     sent = variable if variable == ALL_KEYS else f"the value of {variable}"
     if not host:
         raise origin.file.error(
-            origin.place, f"{sent} would be sent to an address without a readable host"
+            origin.place,
+            f"{sent} would be sent to an address without a readable host name: correct the address",
         )
     advice = f"if you trust this host, add --allow-host {host}"
     if any(is_own_host(host, owner) for owner in owners or {family}):
@@ -322,8 +323,8 @@ def check_host(origin: Written, address: str, variable: str, family: str, allowe
         )
     raise origin.file.error(
         origin.place,
-        f"{sent} would be sent to {host}, which is not a host of "
-        f"{' or '.join(sorted(owners)) or 'their owner'}; {advice}",
+        f"{sent} would be sent to {host}, which does not belong to "
+        f"{' or '.join(sorted(owners)) or 'the owner of the key'}: {advice}",
     )
 
 

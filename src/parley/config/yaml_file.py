@@ -48,7 +48,7 @@ class YamlFile:
             loader = yaml.SafeLoader(text)
             root = loader.get_single_node()
             if root is None:
-                raise UsageError(f"{self.path} is empty")
+                raise UsageError(f"{self.path} is empty: write the configuration into this file")
             found = self._value(root, (), loader)
         except yaml.MarkedYAMLError as wrong:
             line = wrong.problem_mark.line + 1 if wrong.problem_mark else 1
@@ -100,8 +100,8 @@ class YamlFile:
         if isinstance(found, str) and HALVES.search(found):
             raise self.error(
                 place,
-                f"invalid Unicode (half of a surrogate pair), which cannot be stored, in "
-                f"{short_value(found)}",
+                f"invalid Unicode (half of a surrogate pair) in {short_value(found)}: remove "
+                "it, because it cannot be stored",
             )
         return found
 
@@ -119,8 +119,8 @@ class YamlFile:
             here, line = (*place, key.value), key.start_mark.line + 1
             if key.value in found:
                 raise UsageError(
-                    f"{self.path}, line {line}: {format_place(here)} is given twice, first in line "
-                    f"{self._lines[here]}: remove one"
+                    f"{self.path}, line {line}: the key `{format_place(here)}` is given twice, "
+                    f"first in line {self._lines[here]}: remove one of them"
                 )
             self._lines.setdefault(here, line)
             found[key.value] = self._value(value, here, loader)
@@ -178,7 +178,7 @@ class YamlFile:
                 missing = next(key for key in wrong.rule_definition if key not in wrong.value)
                 wanted = wrong.definition["properties"][missing]["title"]
                 raise self.error(
-                    place, f"{missing} is missing: expected {missing}: {wanted}"
+                    place, f"the key `{missing}` is missing: add `{missing}: {wanted}`"
                 ) from None
             if wrong.rule == "propertyNames":
                 raise self.error(
@@ -201,7 +201,7 @@ class YamlFile:
                     key, [each for each in form.get("required", ()) if each not in value], n=1
                 )
                 said = (
-                    f"unknown key {key!r}; did you mean {near[0]!r}? It is missing"
+                    f"unknown key {key!r}; did you mean {near[0]!r}, which is missing?"
                     if near
                     else unknown_name("key", key, known)
                 )

@@ -44,8 +44,8 @@ def load_dataset(dataset: Dataset) -> list[Any]:
     if len(found) != dataset.count:
         has = format_item_count(dataset.count)
         raise UsageError(
-            f"dataset {dataset.name} should have {has}, but the source has {len(found)}: the "
-            "source is a different edition of the dataset"
+            f"dataset {dataset.name} should have {has}, but the source has {len(found)}, so it "
+            "is a different edition of the dataset"
         )
     return found
 
@@ -63,13 +63,13 @@ def all_datasets() -> tuple[Dataset, ...]:
     for dataset in [*own, *others]:
         if not isinstance(dataset, Dataset):
             raise UsageError(
-                "an entry point of the group parley.datasets must be a parley.datasets.Dataset, "
-                f"not {dataset!r}"
+                "an entry point in the group `parley.datasets` must be a "
+                f"parley.datasets.Dataset, not {dataset!r}: fix or uninstall the package"
             )
         if found.setdefault((dataset.name, dataset.item_type), dataset) is not dataset:
             raise UsageError(
-                f"two datasets of {dataset.item_type.__name__} items are called {dataset.name!r}: "
-                "uninstall one of the packages that provide them"
+                f"two datasets with items of type {dataset.item_type.__name__} are named "
+                f"{dataset.name!r}: uninstall one of the packages that provide them"
             )
     return tuple(found.values())
 
@@ -99,7 +99,7 @@ def load_items(reference: str, kind: type, columns: Columns | None = None) -> li
             )
     rows = list(load_rows(reference, kind))
     if not rows:
-        raise UsageError(f"dataset {reference} is empty; expected {describe_columns(kind)}")
+        raise UsageError(f"dataset {reference} is empty: add rows with {describe_columns(kind)}")
     return make_items(rows, kind, columns)
 
 
@@ -164,7 +164,7 @@ def describe_reading(
     read = {*item_fields(kind), *((*form.columns, *form.also) if form is not None else ())}
     left = [str(column) or "(unnamed column)" for column in rest if column not in read]
     if unread and left:
-        odd.append(f"dataset {reference}: columns not read: {', '.join(left)}")
+        odd.append(f"dataset {reference}: Parley does not use the columns {', '.join(left)}")
     return odd
 
 
@@ -188,9 +188,9 @@ def item_type_of_dataset(reference: str, columns: Columns | None = None) -> type
             raise UsageError(f"dataset {reference} is empty: add rows or choose another dataset")
         if not isinstance(first.row, Mapping):
             raise UsageError(
-                f"{first.where}: expected an object with named fields, "
-                f"found {describe_type(first.row)}; add --task TASK to say which task the items "
-                "are for"
+                f"{first.where}: expected an object with named fields, found "
+                f"{describe_type(first.row)}; add --task TASK to name the task that uses the "
+                "items"
             )
         row = rename_columns(first.row, columns, first.where) if columns else first.row
         kinds = item_types_of_row(row)
@@ -199,7 +199,7 @@ def item_type_of_dataset(reference: str, columns: Columns | None = None) -> type
     if len(kinds) > 1:
         several = ", ".join(kind.__name__ for kind in kinds)
         raise UsageError(
-            f"dataset {reference} could hold items of several types ({several}): "
-            "add --task TASK to choose"
+            f"dataset {reference} fits several types of items ({several}): add --task TASK to "
+            "choose one"
         )
     return kinds[0]

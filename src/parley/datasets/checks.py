@@ -60,15 +60,18 @@ async def check_questions(questions: Sequence[Question], told: Told) -> CheckRes
     for each in questions:
         doubles = [text for text, count in Counter(each.choices).items() if count > 1]
         if (other := first.setdefault(question_identity(each), each.id)) != each.id:
-            faults[each.id] = f"asks the same question as {other}"
+            faults[each.id] = f"this item asks the same question as {other}"
         elif doubles:
             which = "the right choice" if each.right in doubles else "a choice"
-            faults[each.id] = f"lists {which} twice: {shorten(doubles[0])!r}"
+            faults[each.id] = f"this question lists {which} twice: {shorten(doubles[0])!r}"
     told(len(questions))
     letters = Counter(each.answer for each in questions if each.choices)
     exact = sum(not each.choices for each in questions)
     remarks = (
-        [f"right answers: {', '.join(f'{letter} {letters[letter]}' for letter in sorted(letters))}"]
+        [
+            "how often each letter is the right answer: "
+            f"{', '.join(f'{letter} {letters[letter]}' for letter in sorted(letters))}"
+        ]
         if letters
         else []
     )

@@ -53,7 +53,8 @@ def open_lexicon(wanted: WordList) -> Lexicon:
         if not found:
             kind = f"{wanted.length} characters" + (f" ({wanted.script})" if wanted.script else "")
             raise UsageError(
-                f"dictionary {name} has {plural(len(every), 'word')}, but none of {kind}"
+                f"dictionary {name} has {plural(len(every), 'word')}, but no word of {kind}: "
+                "choose another dictionary"
             )
         left_out |= every.keys() - found.keys()
         for word, often in found.items():
@@ -77,14 +78,14 @@ def load_word_list(name: str) -> Words:
         )
     if file_ending(file) != ".txt" and file_ending(file) not in ENDINGS:
         raise UsageError(
-            f"dictionary {name}: expected a file that ends in .txt, {', '.join(ENDINGS)}"
+            f"dictionary {name}: the name of the file must end in .txt, {', '.join(ENDINGS)}"
         )
     rows = read_word_lines(file) if file_ending(file) == ".txt" else read_file_rows(file)
     words = word_frequencies(rows)
     if not words:
         raise UsageError(
-            f"dictionary {name} is empty; expected one word per line, "
-            f"or a JSON list of words or of objects like {{'word': …}}"
+            f"dictionary {name} is empty: write one word per line, or a JSON list of words or "
+            "of objects like {'word': …}"
         )
     return words
 
@@ -259,10 +260,14 @@ class Lexicon:
         begin = (
             ""
             if self.common is None
-            else f", {len(self.openings(self.common)):,} of them possible start words"
+            else f", of which {len(self.openings(self.common)):,} can start a game"
         )
-        rest = f"; {self.left_out:,} of another length or script left out" if self.left_out else ""
-        return f"{self.name}: {len(self.words):,} words{begin}{rest}"
+        rest = (
+            f"; {self.left_out:,} words of another length or script were left out"
+            if self.left_out
+            else ""
+        )
+        return f"dictionary {self.name}: {len(self.words):,} words{begin}{rest}"
 
     def entry(self, word: str) -> dict[str, Any]:
         """The dictionary's spelling of a word, and whether the dictionary has it."""
@@ -285,16 +290,17 @@ class Lexicon:
             return self._openings[common]
         if not self.followed:
             raise UsageError(
-                f"dictionary {self.name}: no word begins with the last character of another, so "
-                "there is nothing to start with; use a larger dictionary"
+                f"dictionary {self.name}: no word begins with the last character of another "
+                "word, so no game can start: use a larger dictionary"
             )
         counted = max(self.words.values()) > 1
         found = [word for word in self.followed if not counted or self.words[word] >= common]
         if not found:
             most = max(self.words[word] for word in self.followed)
             raise UsageError(
-                f"dictionary {self.name}: no possible start word occurs at least {common} times; "
-                f"the most frequent one occurs {plural(most, 'time')}: set common={most} or less"
+                f"dictionary {self.name}: no word that can start a game occurs at least "
+                f"{common} times (the most frequent one occurs {plural(most, 'time')}): set "
+                f"common={most} or less"
             )
         return self._openings.setdefault(common, found)
 

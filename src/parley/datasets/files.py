@@ -140,15 +140,16 @@ def parse_csv(text: str, file: Path) -> Iterator[dict[str, str]]:
         for number, row in enumerate(table, 1):
             if None in row or None in row.values():
                 raise UsageError(
-                    f"dataset {file}, row {number}: the number of fields differs from the header "
-                    f"({', '.join(filter(None, row))}); the file was read as separated by {split}: "
-                    f"put quotes around fields that contain {split}, or use another separator"
+                    f"dataset {file}, row {number}: this row does not have the same number of "
+                    f"fields as the header ({', '.join(filter(None, row))}). Parley read the "
+                    f"file as separated by {split}: put quotes around fields that contain "
+                    f"{split}, or use another separator"
                 )
             yield row
     except csv.Error as wrong:
         raise UsageError(
-            f"dataset {file}, row {number + 1}: not valid CSV (read as separated by {split}): "
-            f"{wrong}"
+            f"dataset {file}, row {number + 1} is not valid CSV (Parley read the file as "
+            f"separated by {split}): {wrong}"
         ) from None
 
 
@@ -158,7 +159,8 @@ def find_separator(text: str, file: Path) -> str:
     if len(found) > 1 and "," not in found:
         names = " or ".join(SEPARATORS[mark] for mark in found)
         raise UsageError(
-            f"dataset {file}: the header could be separated by {names}; save the file with commas"
+            f"dataset {file}: Parley cannot tell whether the header is separated by {names}: "
+            "save the file with commas"
         )
     return found[0] if found else ","
 
@@ -177,7 +179,7 @@ def describe_separators(path: Path) -> list[str]:
     tables = [each for each in files if file_ending(each) == ".csv"]
     found = {each: find_separator(read_text(each), each) for each in tables}
     return [
-        f"dataset {file}: read as separated by {SEPARATORS[mark]}"
+        f"dataset {file}: Parley read this file as separated by {SEPARATORS[mark]}"
         for file, mark in found.items()
         if mark != ","
     ]
@@ -190,7 +192,8 @@ def read_parquet(file: Path) -> Iterator[dict[str, Any]]:
         from pyarrow.parquet import ParquetFile
     except ImportError:
         raise UsageError(
-            f'dataset {file}: reading Parquet needs pyarrow: pip install "parley-eval[datasets]"'
+            f"dataset {file}: Parquet files need the package pyarrow: pip install "
+            '"parley-eval[datasets]"'
         ) from None
     try:
         with ParquetFile(file) as found:

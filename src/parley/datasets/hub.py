@@ -16,9 +16,9 @@ def load_hub_rows(
     """The rows of one or more splits of a dataset, one split after the other."""
     if find_spec("datasets") is None:
         raise UsageError(
-            f"{name} is on the Hugging Face Hub and needs the datasets library: "
-            'pip install "parley-eval[datasets]"; '
-            "or download the file yourself and pass --dataset PATH"
+            f"{name} comes from the Hugging Face Hub and needs the package `datasets`: run pip "
+            'install "parley-eval[datasets]", or download the file yourself and use --dataset '
+            "PATH"
         )
     import datasets
 
@@ -30,8 +30,8 @@ def load_hub_rows(
         except Exception as wrong:  # the library passes on exceptions of any kind
             said = re.sub(r"\S*://\S+", "[address]", str(wrong)).partition("\n")[0][:200]
             raise UsageError(
-                f"{name} ({edition}, {split}) could not be loaded from the Hugging Face Hub: "
-                f"{type(wrong).__name__}: {said}; "
-                "check your connection, or download the file yourself and pass --dataset PATH"
+                f"{name} ({edition}, {split}) could not be loaded from the Hugging Face Hub "
+                f"({type(wrong).__name__}: {said}): check your connection, or download the file "
+                "yourself and use --dataset PATH"
             ) from wrong
         yield from map(dict, found)

@@ -35,7 +35,8 @@ def item_from_row(row: Any, kind: type, where: str, number: int | str) -> Any:
         raise UsageError(
             "; ".join(
                 [
-                    f"{where}: missing {', '.join(missing)}; found {', '.join(row)}",
+                    f"{where} has no value for {', '.join(missing)}; its columns are "
+                    f"{', '.join(row)}",
                     *misspelt_columns(row, wanted),
                 ]
             )
@@ -61,7 +62,10 @@ def item_from_record(row: Any, kind: type, where: str) -> Any:
         if field.init and field.default is MISSING and field.default_factory is MISSING
     ]
     if not isinstance(row, Mapping) or (missing := [name for name in missing if name not in row]):
-        raise UsageError(f"{where} is not a {kind.__name__}: missing {', '.join(missing)}")
+        raise UsageError(
+            f"{where} is not a {kind.__name__}, because these fields are missing: "
+            f"{', '.join(missing)}"
+        )
     return restore_value(row, kind, where)
 
 
@@ -210,8 +214,8 @@ def find_lone_surrogate(item: Any) -> str | None:
         except UnicodeEncodeError as wrong:
             half = f"\\u{ord(wrong.object[wrong.start]):04x}"
             return (
-                f"{name} contains half of a surrogate pair ({half}), which is not a valid "
-                "character: write the whole character or remove it"
+                f"{name} contains half of a Unicode surrogate pair ({half}), which is not a "
+                "valid character: write the whole character, or remove it"
             )
     return None
 
@@ -229,7 +233,7 @@ def misspelt_columns(columns: Iterable[Any], known: Iterable[str]) -> list[str]:
         for column in found
     }
     return [
-        f"column {column!r} is not read; did you mean {names[0]!r}?"
+        f"Parley does not use the column {column!r}; did you mean {names[0]!r}?"
         for column, names in near.items()
         if names and column not in known
     ]
@@ -238,6 +242,6 @@ def misspelt_columns(columns: Iterable[Any], known: Iterable[str]) -> list[str]:
 def item_type_of_task(task: type[Task]) -> type:
     if task.items is None:
         raise UsageError(
-            f"task {task.name} has no items, so it takes no dataset: leave out --dataset"
+            f"the task {task.name} has no items, so it does not use a dataset: remove --dataset"
         )
     return task.items.type

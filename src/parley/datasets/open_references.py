@@ -55,14 +55,14 @@ def select_examples(wanted: Demonstrations, played: PlayedItems) -> ExampleColle
     count = min(usual, len(left)) if wanted.count is None else wanted.count
     if len(left) < count or (wanted.source and not left):
         there = (
-            f"{source} has only {len(left)} whose questions are not asked in this run"
+            f"{source} has only {len(left)} whose questions this run does not ask"
             if found
             else f"{source or 'the dataset'} has none"
         )
         wanted_text = plural(count, "worked example") if count else "worked examples"
         raise UsageError(
-            f"needed {wanted_text}, but {there}: choose another source with "
-            "--set shots_from=NAME (or PATH), or set shots=0"
+            f"this run needs {wanted_text}, but {there}: choose another source with --set "
+            "shots_from=NAME (or a path), or use --set shots=0"
         )
     return ExampleCollection(source, left, count, len(found) - len(left))
 
@@ -107,14 +107,14 @@ class ExampleCollection:
     @property
     def told(self) -> str:
         rest = (
-            f"; {self.left_out} left out, because this run asks the same question"
+            f"; {self.left_out} left out, because this run asks the same questions"
             if self.left_out
             else ""
         )
         if not self.count:
             return (
-                f"none, because the dataset has no worked examples{rest}; "
-                "add some with --set shots_from=NAME (or PATH)"
+                f"none, because the dataset has no worked examples{rest}; to add some, use "
+                "--set shots_from=NAME (or a path)"
             )
         return (
             f"{self.count} before each question, "

@@ -36,7 +36,7 @@ FETCHES = re.compile(
     r"\b(?:curl|wget|git\s+clone)\s"
 )
 SECONDS = 180  # timeout for an example
-INERT = "passes although nothing was done"
+INERT = "the check passes although nothing was done, so every model would pass"
 
 
 class ExampleResult(NamedTuple):
@@ -69,7 +69,7 @@ async def check_os_entries(
     }
     reasons = Counter(each.reason for each in found.values() if each.reason)
     examples = sum(entry.example is not None for entry in entries)
-    summary = [f"entries with an example: {examples} of {len(entries)}"]
+    summary = [f"{examples} of {len(entries)} entries have an example solution"]
     summary += [
         f"failures by reason: {', '.join(f'{why} {n}' for why, n in reasons.most_common())}"
     ]
@@ -81,7 +81,9 @@ async def check_entry(shells: Shells, entry: OSEntry) -> ExampleResult:
     if missing := [script.missing for script in entry.scripts if script.missing]:
         return ExampleResult("init", f"the file {missing[0]} is missing")
     if foreign := [each.language for each in entry.scripts if each.language not in LANGUAGES]:
-        return ExampleResult("language", f"a script is in {foreign[0]}, not bash or python")
+        return ExampleResult(
+            "language", f"a script is written in {foreign[0]}; only bash and python are supported"
+        )
     name = f"entry {entry.id}"
 
     def in_shell(player: str) -> Run:
@@ -121,7 +123,7 @@ async def try_example(run: Run, entry: OSEntry) -> ExampleResult:
     if verdict.solved:
         return ExampleResult()
     if verdict.result is None:
-        said = f"the example prints {shorten(done['output'].strip())!r}"
+        said = f"the example solution prints {shorten(done['output'].strip())!r}"
         return find_reason(entry, prepared, [done], ExampleResult("check", said))
     said = f"check {verdict.script} of {len(entry.checks)}: exit {verdict.result['status']}"
     return find_reason(
@@ -142,7 +144,7 @@ def find_reason(
     if any(each["timed_out"] for each in prepared):
         return ExampleResult("time", "preparing the machine took too long")
     if any(each["timed_out"] for each in rest):
-        return ExampleResult("time", "the example or a check took too long")
+        return ExampleResult("time", "the example solution or a check took too long")
     for text in (f"{each.get('errors', '')}{each['output']}" for each in (*prepared, *rest)):
         if lines := [line for line in text.splitlines() if OFFLINE.search(line)]:
             return ExampleResult(

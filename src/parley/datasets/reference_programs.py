@@ -78,8 +78,8 @@ def lines_for_tests(reference: str, names: Iterable[str], texts: Iterable[str]) 
                 lines.append(f"{source}import {ast.unparse(each)}\n")
     if missing:
         raise ValueError(
-            f"tests use {sorted(missing)[0]!r}, but neither they nor the reference define it: "
-            "import or define it in the setup"
+            f"the tests use {sorted(missing)[0]!r}, but neither the tests nor the reference "
+            "solution define this name: import or define it in `setup`"
         )
     return "".join(lines)
 

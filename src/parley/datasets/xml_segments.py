@@ -32,20 +32,20 @@ def aligned_segments(file: Path, read: Callable[[Path], str]) -> Iterator[dict[s
     named = NAME.fullmatch(file.name)
     if named is None or named["language"] not in (named["source"], named["target"]):
         raise UsageError(
-            f"dataset {file}: expected two files with names like NAME.en-zh.en.xml and "
+            f"dataset {file}: expected two files whose names look like NAME.en-zh.en.xml and "
             "NAME.en-zh.zh.xml"
         )
     source, target = (parallel_file(file, named, named[which]) for which in ("source", "target"))
     texts, references = (parse_segments(read(each), each) for each in (source, target))
     if missing := next((key for key in texts if key not in references), None):
         raise UsageError(
-            f"dataset {target}: document {missing[0]} has no segment {missing[1]}, which "
-            f"{source.name} has"
+            f"dataset {target}: document {missing[0]} has no segment {missing[1]}, but "
+            f"{source.name} has one: both files need the same segments"
         )
     if extra := next((key for key in references if key not in texts), None):
         raise UsageError(
-            f"dataset {source}: document {extra[0]} has no segment {extra[1]}, which "
-            f"{target.name} has"
+            f"dataset {source}: document {extra[0]} has no segment {extra[1]}, but "
+            f"{target.name} has one: both files need the same segments"
         )
     for key, text in texts.items():
         yield {
@@ -62,7 +62,8 @@ def parallel_file(file: Path, named: re.Match[str], language: str) -> Path:
     if found is None:
         wanted = possible_parallel_files(file, named, language)[0].name
         raise UsageError(
-            f"dataset {file}: both languages are needed, but {wanted} is not in the same folder"
+            f"dataset {file}: Parley needs the files of both languages, but {wanted} is not in "
+            "the same folder"
         )
     return found
 
@@ -103,7 +104,7 @@ def parse_segments(text: str, file: Path) -> Segments:
             past = closed + len(CLOSING[kind])
         elif kind == "<!entity":
             raise wrong(
-                mark.start(), "entity definitions are not supported; write out the entities"
+                mark.start(), "XML entity definitions are not supported: write out the entities"
             )
         elif kind == "</seg":
             if segment is None:
@@ -131,7 +132,7 @@ def parse_segments(text: str, file: Path) -> Segments:
                 what = "has no id" if document else "is not inside a <doc> with a docid"
                 raise wrong(begun, f"segment {segment or len(found) + 1} {what}")
             if (document, segment) in found:
-                raise wrong(begun, f"there are two segments with the id {segment}")
+                raise wrong(begun, f"two segments have the id {segment}: give each its own id")
             if tag[0].endswith("/>"):
                 raise wrong(begun, f"segment {segment} is empty")
     if segment is not None:

@@ -59,8 +59,8 @@ class Effects:
         if kept is not None:
             if kept[0] != digest:
                 raise ReplayError(
-                    f"after round {round}: the task asks for a different {what} than the record "
-                    "has; the rule of the task, a prompt or the random seed has changed"
+                    f"after round {round}: the task asks for a different {what} than in the "
+                    "record, because the task's rule, a prompt or the random seed has changed"
                 )
             if isinstance(effect, RunProgram) and asked.get("kind") == "shell":
                 self._behind.append((asked, kept[1]))
@@ -84,8 +84,8 @@ class Effects:
             found = await self._execute(asked)
             if any(found.get(key) != result.get(key) for key in SAME):
                 raise ShellDiffers(
-                    f"shell command {number} of {len(behind)} gave a different result when it "
-                    "was repeated in a new shell"
+                    f"shell command {number} of {len(behind)} gave a different result when "
+                    "Parley repeated it in a new shell"
                 )
 
     async def _run_program(self, run: RunProgram) -> Any:

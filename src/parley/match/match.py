@@ -155,7 +155,8 @@ class Match:
             return self._effects.perform(effect, self.referee.round)
         found = type(effect).__name__
         raise TaskError(
-            f"{self.task.name} awaited {found}: `play` may only await methods of its referee"
+            f"{self.task.name}: `play` awaited {found}, but it may only await methods of its "
+            "referee"
         )
 
     async def conduct(self, asks: tuple[Ask[Any], ...]) -> dict[Seat, Any]:
@@ -259,8 +260,8 @@ class Match:
         if kept is not None:
             if kept.view_digest != conversation.digest:
                 raise ReplayError(
-                    f"round {round}, {seat}: the prompt differs from the recorded prompt; the "
-                    "rule of the task, a prompt or the random seed has changed"
+                    f"round {round}, {seat}: the prompt differs from the recorded prompt, "
+                    "because the task's rule, a prompt or the random seed has changed"
                 )
             return kept.reply
         self._call.check_running()
@@ -326,8 +327,8 @@ class Match:
             unawaited.pop(id(effect), None)
         if unawaited:
             raise TaskError(
-                f"{self.task.name}: a call of the referee was not awaited; write "
-                "`await referee.ask(…)` (the same for `run` and `consult`)"
+                f"{self.task.name}: a call of the referee was not awaited: write `await "
+                "referee.ask(…)` (the same for `run` and `consult`)"
             )
 
     def _outcome(

@@ -36,7 +36,8 @@ def check_metrics(task: Task, metrics: Sequence[Metric]) -> None:
     """Refuse metrics that cannot be analysed."""
     if not metrics:
         raise TaskError(
-            f"{task.name}: metrics() must return at least one Metric; the first is the primary one"
+            f"{task.name}: metrics() must return at least one Metric (models are ranked by the "
+            "first one)"
         )
     for metric in metrics:
         if not isinstance(metric, Metric):
@@ -71,7 +72,7 @@ def check_metrics(task: Task, metrics: Sequence[Metric]) -> None:
                 raise TaskError(f"{where}: {unknown_name('contestant role', role, contestants)}")
     names = [metric.name for metric in metrics]
     if twice := [name for name in names if names.count(name) > 1]:
-        raise TaskError(f"{task.name}: two metrics are called {twice[0]!r}: rename one of them")
+        raise TaskError(f"{task.name}: two metrics are named {twice[0]!r}: rename one of them")
 
 
 def check_scores(

@@ -66,7 +66,8 @@ class DenseRetriever:
                 new |= zip(some, vectors, strict=True)
                 self._known |= zip(some, vectors, strict=True)
                 downloads.notify_watchers(
-                    f"{self.name}: {min((done + 1) * BATCH, len(todo)):,} of {len(todo):,} texts"
+                    f"{self.name}: {min((done + 1) * BATCH, len(todo)):,} of {len(todo):,} "
+                    "texts embedded"
                 )
                 if len(new) >= SAVE_EVERY:
                     cache.keep(new, self._known)

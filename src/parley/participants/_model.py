@@ -75,7 +75,7 @@ def choose_by_logprobs(reply: Reply, weigh: Callable[[Mapping[str, float]], str]
     count."""
     if reply.logprobs is None:
         raise Refused(
-            "the endpoint returned no log-probabilities, which this task needs: set by=text, or "
-            "use another endpoint"
+            "this task needs log-probabilities, but the endpoint returned none: use --set "
+            "by=text, or another endpoint"
         )
     return replace(reply, content=weigh(reply.logprobs), finish="stop")

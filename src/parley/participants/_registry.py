@@ -69,8 +69,8 @@ def parse_model_name(text: str) -> ModelName:
         alias = default_alias(family, name)
     if not re.fullmatch(r"[\w.@+-]+", alias):
         raise UsageError(
-            f"an alias may contain only letters, digits and . _ - + @, not {alias!r} (set one: "
-            f"-m ALIAS={model})"
+            f"an alias may contain only letters, digits and . _ - + @, not {alias!r}: choose "
+            f"one with -m ALIAS={model}"
         )
     return ModelName(alias, model)
 
@@ -100,8 +100,8 @@ def make_participant(
     options = {key: value for key, value in options.items() if key not in LIMITS}
     if "api_key" in options:
         raise UsageError(
-            f"{where}.api_key: Parley reads keys from the environment only; name the variable: -M "
-            f"{where}.api_key_env=NAME"
+            f"{where}.api_key cannot be set, because Parley reads API keys only from "
+            f"environment variables: name the variable with -M {where}.api_key_env=NAME"
         )
     if callable(model):
         participant: Participant = import_module("parley.participants.python").Python(

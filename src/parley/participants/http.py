@@ -68,7 +68,7 @@ class Http:
         said = answer.get("reply") if isinstance(answer, dict) else answer
         if not isinstance(said, str):
             raise ParticipantError(
-                f'{self._transport.address}: the answer must be {{"reply": "…"}}, not '
+                f'{self._transport.address}: the service must answer with {{"reply": "…"}}, not '
                 f"{shorten(answer, 200)}"
             )
         model = answer.get("model") if isinstance(answer, dict) else None

@@ -101,7 +101,7 @@ def converse(view: View) -> str:
             return fill_in(form)
         # no terminal, a closed one, text in another encoding
         except (AttributeError, OSError, ValueError) as wrong:
-            raise Refused(f"cannot read from the terminal: {wrong}") from None
+            raise Refused(f"your answer cannot be read from the terminal: {wrong}") from None
 
 
 def fill_in(form: AnswerForm) -> str:
@@ -114,7 +114,7 @@ def fill_in(form: AnswerForm) -> str:
             print(f"{group}:", file=sys.stderr)
         entered = ask_field(field)
         if entered is None and (field.required or not given):
-            raise Refused("no answer from the person: the input has ended")
+            raise Refused("there is no answer, because the input has ended")
         given[field.name] = entered or ""
     return form.write(given)
 

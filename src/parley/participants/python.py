@@ -36,7 +36,7 @@ class Python:
     ) -> None:
         if inspect.isclass(function):
             raise UsageError(
-                f"{name} is a class: give a function, or an instance that can be called"
+                f"{name} is a class: use a function, or an instance that can be called"
             )
         call = function if inspect.isroutine(function) else function.__call__  # type: ignore[operator]
         self._function, self._home = function, file_of_function(call)
@@ -111,8 +111,8 @@ def load_function(
         raise
     except (Exception, SystemExit) as wrong:
         hint = (
-            "; if a script defines the function, pass it again from Python: parley.resume(RUN, "
-            "functions={ALIAS: function})"
+            "; if the function was defined in a script, pass it again from Python with "
+            "parley.resume(RUN, functions={ALIAS: function})"
         )
         own = module == "__main__" or "<" in attribute
         fault = f"{type(wrong).__name__}: {wrong}" + (hint if own else "")

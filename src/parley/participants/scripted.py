@@ -45,7 +45,7 @@ def make(name: str, options: Mapping[str, Any], task: type[Task]) -> Scripted:
         else [parse_reply_line(line) for line in text.split("\n") if line.strip()]
     )
     if not lines:
-        raise UsageError(f"scripted/{name}: the file has no replies; write one per line")
+        raise UsageError(f"scripted/{name}: the file has no replies: write one reply per line")
     return Scripted(lines)
 
 

@@ -62,15 +62,15 @@ def seat_all_together(table: SeatingProblem, turn: int, rng: Random) -> Iterator
     role = task.roles[name]
     if len(contestants) not in role.sizes:
         raise UsageError(
-            f"a match of {task.name} has {role.size_text} seats for {name}, but you named "
-            f"{plural(len(contestants), 'model')}"
+            f"a match of the task {task.name} has {role.size_text} seats for role `{name}`, but "
+            f"you named {plural(len(contestants), 'model')}"
             + (
                 " (you can name a model twice, under two aliases)"
                 if len(contestants) < role.min_seats
                 else ""
             )
             + (
-                ": `--plan cycles` seats them in groups"
+                ": use `--plan cycles`, which lets them play in groups"
                 if len(contestants) > role.min_seats
                 else ""
             )
@@ -137,7 +137,7 @@ def seat_against_adversary(table: SeatingProblem, turn: int, rng: Random) -> Ite
         )
     if not table.adversary:
         raise UsageError(
-            "`--plan versus` needs an opponent for all models: set --adversary "
+            "`--plan versus` needs an opponent for the models: add --adversary "
             "[ALIAS=]PROVIDER/NAME"
         )
     for alias in table.contestants:
@@ -158,9 +158,9 @@ def require_contestants(table: SeatingProblem, seats: list[Seat]) -> list[Seat]:
     """The seats; raises UsageError if there are fewer contestants than seats."""
     if len(table.contestants) < len(seats):
         raise UsageError(
-            f"{table.task.name} has {plural(len(seats), 'contestant seat')}, but you named only "
-            f"{plural(len(table.contestants), 'model')} (you can name a model twice, under two "
-            "aliases)"
+            f"the task {table.task.name} has {plural(len(seats), 'contestant seat')}, but you "
+            f"named only {plural(len(table.contestants), 'model')}: add models with -m (you can "
+            "name a model twice, under two aliases)"
         )
     return seats
 
@@ -184,8 +184,8 @@ def seat_instruments(task: Task, given: Mapping[str, Sequence[str]]) -> dict[Sea
     for name in given:
         if name not in known and name == "critic":
             raise UsageError(
-                f"{task.name} has no role `critic`; to let a critic decide what models remember, "
-                "set --evolve feedback=critic"
+                f"the task {task.name} has no role `critic`: if a critic should decide what "
+                "models remember, add --evolve feedback=critic"
             )
         if name not in known:
             raise unknown_name(f"instrument role of {task.name}:", name, known)
@@ -194,8 +194,8 @@ def seat_instruments(task: Task, given: Mapping[str, Sequence[str]]) -> dict[Sea
         aliases = given.get(name, ())
         if len(aliases) not in role.sizes:
             raise UsageError(
-                f"role {name!r} of {task.name} takes {role.size_text} "
-                f"{'model' if role.size_text == '1' else 'models'}, not {len(aliases)}: set "
+                f"role {name!r} of the task {task.name} needs {role.size_text} "
+                f"{'model' if role.size_text == '1' else 'models'}, not {len(aliases)}: use "
                 f"--role {name}=PROVIDER/NAME"
             )
         seats.update(zip(role.seats(name, len(aliases)), aliases, strict=True))

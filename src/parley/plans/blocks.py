@@ -30,7 +30,7 @@ class BlockMaker:
         if name not in ARRANGEMENTS:
             raise unknown_name("plan", name, ARRANGEMENTS)
         if not contestants:
-            raise UsageError("no models: name at least one with -m PROVIDER/NAME")
+            raise UsageError("no models are given: name at least one with -m PROVIDER/NAME")
         self._arrange, self._table, self._seed = (
             ARRANGEMENTS[name],
             SeatingProblem(task, contestants, size, seed, adversary or ""),
@@ -81,11 +81,12 @@ def refuse_size(table: SeatingProblem, plan: str, size: int) -> None:
     name = table.open_role
     if name is None or plan not in ("cycles", "round_robin"):
         raise UsageError(
-            "--seats needs a task with a single contestant role of variable size, and `--plan "
-            "cycles`, `race` or `round_robin`"
+            "--seats only works for a task with a single contestant role of variable size, and "
+            "with `--plan cycles`, `race` or `round_robin`: remove --seats"
         )
     role = table.roles[name]
     if size not in role.sizes:
         raise UsageError(
-            f"--seats {size}: a match of {table.task.name} has {role.size_text} seats for {name}"
+            f"--seats {size} is not possible, because a match of the task {table.task.name} has "
+            f"{role.size_text} seats for role `{name}`"
         )

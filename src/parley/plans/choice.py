@@ -59,10 +59,14 @@ def choose_plan(
             BlockMaker(name, task, contestants, instruments, seed, size), items, repeats, *verify
         )
     if adversary is not None and name != "versus":
-        raise UsageError(f"--adversary needs --plan versus, not --plan {name}")
+        raise UsageError(
+            f"--adversary only works with --plan versus, not with --plan {name}: "
+            "change the plan, or remove --adversary"
+        )
     if adversary in contestants:
         raise UsageError(
-            f"{adversary} is both the adversary and a contestant: give one of them another alias"
+            f"{adversary} is both the opponent (--adversary) and a contestant: give one of them "
+            "another alias"
         )
     if stop is None:
         return make_fixed_plan(
@@ -70,8 +74,8 @@ def choose_plan(
         )
     if stop.target == "these_items" and not items:
         raise UsageError(
-            f"{task.name} has no items, so --target these_items is not possible: use --target "
-            "new_items"
+            f"the task {task.name} has no items, so --target these_items is not possible: use "
+            "--target new_items"
         )
     if stop.target == "these_items" and name == "race":
         raise UsageError(
@@ -80,9 +84,13 @@ def choose_plan(
             "--target out, or use --until-stable with another plan"
         )
     if name == "race" and len(contestants) < 2:
-        raise UsageError(f"a race needs at least two models, not {len(contestants)}")
+        raise UsageError(
+            f"`--plan race` needs at least two models, not {len(contestants)}: add models with -m"
+        )
     if name == "race" and stop.top is not None and stop.top > len(contestants):
-        raise UsageError(f"--top {stop.top}: there are only {len(contestants)} models")
+        raise UsageError(
+            f"--top {stop.top} is too high, because there are only {len(contestants)} models"
+        )
     from parley.plans.race import RaceRule
     from parley.plans.sequential import SequentialPlan, StoppingRule
     from parley.plans.stable import StableRule
@@ -90,7 +98,8 @@ def choose_plan(
 
     if max_blocks is not None and max_blocks < LEAST:
         raise UsageError(
-            f"--max-blocks {max_blocks} is too low: stopping rules need at least {LEAST} blocks"
+            f"--max-blocks {max_blocks} is too low: a run with a stopping rule needs at least "
+            f"{LEAST} blocks"
         )
     series = BlockMaker(
         "cycles" if name == "race" else name, task, contestants, instruments, seed, size, adversary

@@ -47,15 +47,15 @@ class ScreeningPlan:
                 for name in names[:asked]
             )
             self.status_line = (
-                f"{sure} of the {self._wanted} requested items found; {asked} screened so far"
+                f"{sure} of the {self._wanted} requested items found, {asked} items screened so far"
             )
             if sure >= self._wanted:
                 return Done("plan_complete", self.status_line)
             if asked == len(names):
                 return Done(
                     "items_exhausted",
-                    f"only {plural(sure, 'item')} passed the screening, but {self._wanted} were "
-                    f"requested; all {asked} available items were screened",
+                    f"only {plural(sure, 'item')} of the {self._wanted} requested passed the "
+                    f"screening, and no item is left to screen ({asked} were screened)",
                 )
             batch = names[asked : asked + self._wanted - sure]
             if missing := [name for name in batch if name not in known]:

@@ -37,17 +37,18 @@ class EvolvePlan:
     ) -> None:
         if len(items) < 2:
             raise UsageError(
-                f"`--plan evolve` needs at least two "
-                f"{'items' if has_items else 'games per round'}, so that "
-                "models can apply to one what they learned from another: set --items N"
+                "`--plan evolve` needs at least two "
+                f"{'items' if has_items else 'games per round'}, so that a model can use what "
+                "it learned from one of them in another: "
+                f"{'add --items N' if has_items else 'add --repeats N'}"
             )
         for name, arm in settings.arms.items():
             count = round(arm.held_out * len(items))
             if arm.held_out and count in (0, len(items)):
                 raise UsageError(
-                    f"evolve.arms.{name}: held_out={arm.held_out:g} of {len(items):,} items is "
-                    f"{'none' if count == 0 else 'all'} of them: choose another share, or more "
-                    "items"
+                    f"evolve.arms.{name}: with held_out={arm.held_out:g}, "
+                    f"{'none' if count == 0 else 'all'} of the {len(items):,} items would be "
+                    "held out: choose another share, or more items"
                 )
         self._feedback = feedback
         self._series, self._items, self._repeats, self._seed = series, list(items), repeats, seed
@@ -84,12 +85,11 @@ class EvolvePlan:
         arms = plural(len(self.settings.arms), "arm")
         return [
             f"`--plan evolve` plays {plural(len(self.stages[0]), 'match', 'matches')} in the "
-            f"standard round "
-            f"and {self.matches:,} in total ({arms})",
+            f"standard round (without memory) and {self.matches:,} in total ({arms})",
             *(
                 f"evolve: window={arm.window} covers all {len(self._items)} "
-                f"{'items' if self._has_items else 'games'}, so the memory stays empty until the "
-                "end: choose a smaller window"
+                f"{'items' if self._has_items else 'games'}, so the memory would be empty until "
+                "the end: choose a smaller window"
                 for arm in self.settings.arms.values()
                 if arm.window is not None and arm.window >= len(self._items)
             ),

@@ -74,12 +74,12 @@ class EvolveArm:
             raise ValueError(f"`success` must be METRIC>=X or METRIC<=X, not {self.success!r}")
         if self.held_out == 1:
             raise ValueError(
-                "`held_out` must be less than 1, so that there are items to learn from"
+                "`held_out` must be less than 1, so that some items are left to learn from"
             )
         if self.feedback == "people" and self.memory == "insights":
             raise ValueError(
-                "memory=insights shows players the outcome right after a match, but with "
-                "feedback=people the outcome is not known until people have voted: choose another "
+                "`memory=insights` and `feedback=people` cannot be combined: lessons are "
+                "written right after a match, but people vote later. Choose another "
                 "`feedback`, or `memory=demonstrations`"
             )
 
@@ -107,7 +107,7 @@ class EvolveSettings:
 
     def __post_init__(self) -> None:
         if not self.arms:
-            raise UsageError("evolve.arms is empty: name at least one arm")
+            raise UsageError("evolve.arms is empty: add at least one arm")
         for name in self.arms:
             if not re.fullmatch(r"[\w.-]+", name):
                 raise UsageError(
@@ -170,8 +170,8 @@ def parse_arm(given: Mapping[str, Any], owner: str) -> EvolveArm:
     arm = build_dataclass(EvolveArm, named, "key of", owner)
     if arm.window is not None and "rounds" in given:
         raise UsageError(
-            f"{owner}: window and rounds exclude each other (window plays every item once, rounds "
-            "plays all items several times): leave one of them out"
+            f"{owner}: `window` plays every item once, but `rounds` plays all items several "
+            "times: remove one of them"
         )
     return arm
 
@@ -189,7 +189,7 @@ def with_controls(settings: EvolveSettings) -> EvolveSettings:
         arm = replace(own, probe=False, **changes)
         if name in settings.arms:
             raise UsageError(
-                f"evolve.arms: controls=true already adds an arm called {name!r}: rename your arm"
+                f"evolve.arms: `controls=true` already adds an arm named {name!r}: rename your arm"
             )
         if arm != replace(own, probe=False):
             added[name] = arm
@@ -242,7 +242,8 @@ def find_success_rules(
     if not found:
         example = metrics[0]
         raise UsageError(
-            f"{task} does not define what counts as a success: set a threshold, like --evolve "
+            f"the task {task} does not define what counts as a success: set a threshold, like "
+            "--evolve "
             f"'success={example.name}>={example.low + (example.high - example.low) / 2:g}'"
         )
     return found

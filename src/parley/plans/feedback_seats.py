@@ -49,14 +49,14 @@ def find_wanted_feedback(settings: EvolveSettings) -> FeedbackWanted:
     writing = [arm for arm in arms if arm.memory == "insights"]
     if len({(arm.feedback, arm.success) for arm in writing}) > 1:
         raise UsageError(
-            "evolve.arms: arms with memory=insights share the lessons from the standard round, "
-            "so they need the same feedback and success"
+            "evolve.arms: all arms with `memory=insights` share the lessons from the standard "
+            "round, so they need the same `feedback` and `success`"
         )
     for arm in writing:
         if arm.poison:
             raise UsageError(
-                "evolve: `poison` has no effect with `memory=insights`, which keeps the lessons "
-                "of successes and failures alike: remove `poison`"
+                "evolve: `poison` has no effect with `memory=insights`, because lessons from "
+                "failures are kept as well: remove `poison`"
             )
     return FeedbackWanted(
         any(arm.feedback == "critic" for arm in asking),
@@ -112,13 +112,13 @@ class FeedbackSeats:
         self._wanted = find_wanted_feedback(settings)
         if self._wanted.critic and len(critics) != 1:
             raise UsageError(
-                f"evolve: feedback=critic needs exactly one critic, not {len(critics)}: set "
+                f"evolve: `feedback=critic` needs exactly one critic, not {len(critics)}: use "
                 f"--role {CRITIC}=PROVIDER/NAME"
             )
         if critics and not self._wanted.critic:
             raise UsageError(
-                f"--role {CRITIC}={critics[0]}: this run does not use a critic; set --evolve "
-                f"feedback=critic, or leave --role {CRITIC} out"
+                f"--role {CRITIC}={critics[0]} has no effect, because this run does not use a "
+                f"critic: add --evolve feedback=critic, or remove --role {CRITIC}"
             )
         self._critic = critics[0] if critics else ""
 

@@ -69,7 +69,7 @@ class RaceRule:
         pairs = len(self._roles) * len(self._aliases) * (len(self._aliases) - 1) // 2
         racing = [alias for at, alias in enumerate(self._aliases) if self._wanted[:, at].any()]
         state = f"{self._open} of {pairs} pairs undecided after {plural(self.blocks, 'block')}"
-        return state + (f"; racing: {join_names(racing)}" if self.blocks and racing else "")
+        return state + (f"; still playing: {join_names(racing)}" if self.blocks and racing else "")
 
     def cautions(self, most: int, matches: int) -> list[str]:
         """Before the race: how many blocks its hardest pair would take."""
@@ -88,13 +88,14 @@ class RaceRule:
             need = format_block_count(blocks, matches) if blocks else f"more than {FAR:,} blocks"
             found.append(
                 (
-                    f"forecast: a close pair (half of {epsilon:g}{unit_suffix(metric)} apart) "
-                    f"takes {need}, {describe_assumption(metric)}; "
+                    "forecast: to decide a close pair of models "
+                    f"({epsilon / 2:g}{unit_suffix(metric)} apart), the race needs {need}, "
+                    f"{describe_assumption(metric)}; "
                 )
                 + (
-                    "clearer pairs are decided earlier"
+                    "larger differences are decided earlier"
                     if self._stop.top is None
-                    else "a race for the top usually takes a fraction of that"
+                    else "a race with --top usually needs far fewer"
                 )
             )
             if blocks is None or blocks > most:
@@ -104,7 +105,7 @@ class RaceRule:
                 )
         if count < 6 and self._stop.top is None:
             found.append(
-                "with few models and a full ranking, a race saves few matches compared with "
+                "for a full ranking of few models, a race needs almost as many matches as "
                 "--plan cycles"
             )
         return found
@@ -137,8 +138,9 @@ class RaceRule:
         for role, a, b in np.argwhere(better & better.swapaxes(1, 2)):
             return Done(
                 "drift",
-                f"{self._aliases[a]} and {self._aliases[b]} as {self._roles[role]} each proved "
-                f"better than the other, so scores drifted during the run",
+                f"as {self._roles[role]}, {self._aliases[a]} was significantly better than "
+                f"{self._aliases[b]} in some blocks and significantly worse in others, so "
+                "scores drifted during the run",
             )
         undecided = self._undecided()
         self._wanted = np.asarray(undecided.any(axis=2))

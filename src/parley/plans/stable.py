@@ -58,7 +58,7 @@ class StableRule:
         blocks, whose = self._stability.blocks, f"{cell.alias}, {cell.role}"
         # the half-width shrinks with the root of the number of blocks, and faster at first
         more = round(blocks * ((width / cell.epsilon) ** 2 - 1))
-        left = f", at most about {more:,} more blocks" if blocks and more > 0 else ""
+        left = f", about {more:,} more blocks at most" if blocks and more > 0 else ""
         return (
             f"half-width {width:.3g} after {plural(blocks, 'block')}, target {cell.epsilon:g} "
             f"({whose}){left}"
@@ -91,9 +91,9 @@ class StableRule:
                     else f"more than {FAR:,} blocks"
                 )
                 found.append(
-                    f"forecast: {bound} are probably too few for {wanted}: expect about "
-                    f"{soon.half_width:.2g}. You need {need}"
-                    f"{' with more items' if self._items else ''}, {guess}"
+                    f"forecast: {bound} are probably too few for {wanted}; expect a half-width "
+                    f"of about {soon.half_width:.2g}. You need "
+                    f"{need}{' with more items' if self._items else ''}, {guess}"
                 )
             found += self._advise_fixed(cell, spread, level, most, matches, soon.blocks)
         return found
@@ -119,11 +119,11 @@ class StableRule:
             return []
         way = f"--items {fixed}" if self._items else f"--repeats {fixed}"
         return [
-            f"a fixed number of matches would be cheaper: {way} without --until-stable takes about "
-            f"{fixed * matches:,} matches for this half-width, --until-stable "
-            f"{'more than' if blocks is None else 'about'} {looking:,}. Its intervals are valid at "
-            f"every look, which costs extra if blocks vary little (standard deviation "
-            f"{spread:.3g}) within the range {cell.low:g} to {cell.high:g}"
+            f"a fixed number of matches would be cheaper: for this half-width, {way} without "
+            f"--until-stable needs about {fixed * matches:,} matches, and --until-stable needs "
+            f"{'more than' if blocks is None else 'about'} {looking:,}. Intervals that are "
+            "valid at every look cost extra if scores vary little (standard deviation "
+            f"{spread:.3g}) within their range ({cell.low:g} to {cell.high:g})"
         ]
 
     def is_wanted(self, role: str, alias: str) -> bool:
@@ -145,8 +145,8 @@ class StableRule:
                 )
                 return Done(
                     "drift",
-                    f"the scores of {cell.alias} as {cell.role} drifted: no single mean is "
-                    f"consistent with all blocks",
+                    f"the scores of {cell.alias} as {cell.role} drifted during the run, so no "
+                    "single mean is consistent with all blocks",
                 )
             case "converged":
                 return Done("converged", self.status_line)

@@ -26,11 +26,11 @@ class StopTarget:
         if self.target not in TARGETS:
             raise unknown_name("target", str(self.target), TARGETS)
         if self.half_width is not None and not 0 < self.half_width < float("inf"):
-            raise UsageError(f"half-width must be a number above 0, not {self.half_width}")
+            raise UsageError(f"--half-width must be a number above 0, not {self.half_width}")
         if not 0 < self.alpha < 1:
-            raise UsageError(f"alpha must be between 0 and 1, not {self.alpha}")
+            raise UsageError(f"--alpha must be between 0 and 1, not {self.alpha}")
         if self.top is not None and (type(self.top) is not int or self.top < 1):
-            raise UsageError(f"top must be a whole number of at least 1, not {self.top}")
+            raise UsageError(f"--top must be a whole number of at least 1, not {self.top}")
 
     def epsilon(self, metric: Metric, primary: Metric) -> float:
         """The half-width that the user set if the metric has the scale of the primary one;
@@ -54,12 +54,13 @@ def leading_metrics(
         epsilon = stop.epsilon(metric, metrics[0])
         if not metric.low < metric.high or not epsilon > 0:
             raise TaskError(
-                f"metric {metric.name!r} needs a range and an `epsilon` above 0 for a stopping rule"
+                f"metric {metric.name!r} needs a range and an `epsilon` above 0 before "
+                "--until-stable or --plan race can use it"
             )
         found[role] = replace(metric, epsilon=epsilon)
     if not found:
         raise TaskError(
-            "no contestant role has a metric, so a stopping rule (--until-stable, --plan race) "
+            "no contestant role of this task has a metric, so --until-stable and --plan race "
             "cannot be used"
         )
     return found
@@ -79,7 +80,8 @@ def describe_assumption(metric: Metric) -> str:
     return (
         spread
         if metric.spread is not None
-        else f"{spread} (a guess from its range; a smaller one takes fewer blocks)"
+        else f"{spread} (a guess from the range of scores; with a smaller standard deviation, "
+        "fewer blocks are enough)"
     )
 
 
@@ -91,9 +93,9 @@ def unit_suffix(metric: Metric) -> str:
 def refuse_unscored(role: str, alias: str, metric: str, blocks: int) -> None:
     """Raise TaskError for a model without any score, before more money is spent."""
     raise TaskError(
-        f"{alias} as {role} has no {metric} in any of {blocks} blocks, "
-        f"so nothing can be decided about this model: check whether a judge is missing or every "
-        f"match was aborted"
+        f"{alias} as {role} has no score in `{metric}` in any of {blocks} blocks, so nothing "
+        "can be decided about this model: check whether a judge is missing, or every match was "
+        "aborted"
     )
 
 

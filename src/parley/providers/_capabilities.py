@@ -78,7 +78,7 @@ class Capabilities:
             level = logging.WARNING if feature in missed else logging.INFO
             log.log(
                 level,
-                "%s: the endpoint does not accept %s; from now on Parley leaves it out",
+                "%s: the endpoint does not accept %s, so Parley leaves it out from now on",
                 self.model,
                 feature,
             )

@@ -45,7 +45,7 @@ def release_connector(loop: asyncio.AbstractEventLoop) -> aiohttp.TCPConnector |
 def describe_connection_error(wrong: aiohttp.ClientConnectorError) -> str:
     """Why no connection could be made."""
     if isinstance(wrong, aiohttp.ClientSSLError):
-        return "the TLS certificate of the server is not trusted"
+        return "the server's TLS certificate is not trusted"
     if isinstance(wrong, aiohttp.ClientConnectorDNSError):
         return "host not found"
     number = wrong.os_error.errno

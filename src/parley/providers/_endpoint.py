@@ -109,7 +109,8 @@ class Endpoint(ABC):
         if not base:
             there = f" or {self.home_env} in the environment" if self.home_env else ""
             raise ValueError(
-                f"no address for {self.name}: set -M ALIAS.base_url={self.home_like}{there}"
+                f"{self.name} needs the address of your endpoint: set -M "
+                f"ALIAS.base_url={self.home_like}{there}"
             )
         variable = self.api_key_env or traits_of(type(self)).key_variable
         key = read_key(variable, needed=self.key_needed or bool(self.api_key_env))
@@ -173,12 +174,13 @@ class Endpoint(ABC):
             if feature not in self._notified:
                 self._notified.add(feature)
                 how = (
-                    "a system role: Parley puts the system text at the start of the first turn"
+                    "a system role, so Parley puts the system text at the start of the first "
+                    "message"
                     if feature == "system"
-                    else f"{feature}: Parley leaves it out"
+                    else f"{feature}, so Parley leaves it out"
                 )
                 request.call.notice(
-                    f"{self.name} does not accept {how}, and records that with its replies"
+                    f"{self.name} does not accept {how}; the run records this with each reply"
                 )
         return missed
 
@@ -313,7 +315,9 @@ def find_provider_state(turn: Turn, family: str) -> Any:
 
 
 def no_reply_error(answer: Any, name: str) -> ParticipantError:
-    return ParticipantError(f"{name}: the answer contains no reply: {shorten(answer, 200)}")
+    return ParticipantError(
+        f"{name}: the endpoint's response contains no reply: {shorten(answer, 200)}"
+    )
 
 
 def object_in(answer: Any, name: str) -> dict[str, Any]:

@@ -227,7 +227,7 @@ class EndpointHealth:
                     0,
                 )
                 call.notice(
-                    f"{self.address} is failing ({problem}): Parley pauses calls to it for "
+                    f"{self.address} is failing ({problem}), so Parley sends it no calls for "
                     f"{rest:.0f} s; other models continue"
                 )
                 self._set_down(True)
@@ -242,7 +242,7 @@ class EndpointHealth:
         if self._until - self._limited >= NOTED and not self._notified:
             self._notified = True
             call.notice(
-                f"{self.name} is rate limited ({str(problem)[:100]}): Parley now sends fewer "
+                f"{self.name} is rate limited ({str(problem)[:100]}), so Parley now sends fewer "
                 "requests at a time"
             )
 

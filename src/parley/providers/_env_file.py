@@ -22,7 +22,8 @@ def find_setting(name: str) -> str | None:
     found = read_env_file(Path.cwd()).get(name) or None
     if found and "${" in found:
         raise UsageError(
-            f".env: {name} contains a reference; write the value itself, without ${{…}}"
+            f".env: {name} refers to another variable, which is not supported: write the value "
+            "itself, without ${…}"
         )
     return found
 
@@ -46,9 +47,9 @@ def find_env_faults(folder: Path | None = None) -> list[str]:
     try:
         lines = read_lines(folder)
     except (OSError, UnicodeDecodeError):
-        return [".env is not readable as UTF-8 text, so Parley ignores it"]
+        return [".env is not UTF-8 text, so Parley ignores this file: save it as UTF-8"]
     return [
-        f".env, line {number}: not of the form NAME=value, so Parley ignores this line"
+        f".env, line {number} does not have the form NAME=value, so Parley ignores this line"
         for number, line in enumerate(lines, 1)
         if line.strip() and not is_comment(line) and not LINE.match(line)
     ]

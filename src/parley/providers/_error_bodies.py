@@ -80,5 +80,7 @@ def parse_answer(answer: bytes) -> Any:
             return json.loads(json.dumps(found, ensure_ascii=False).encode("utf-8", "replace"))
         except (ValueError, RecursionError):
             said = redact(answer[:LOOKED_AT].decode("utf-8", "replace"))
-            fault = f"the answer is not JSON: {said[:80]!r}" if answer else "the answer is empty"
+            fault = (
+                f"the response is not JSON: {said[:80]!r}" if answer else "the response is empty"
+            )
             raise Retryable(fault, unsure=True) from None

@@ -97,7 +97,9 @@ def refuse_full_path(provider: Any, options: Mapping[str, Any]) -> None:
         else (home, find_setting(home) if home else None)
     )
     if path and isinstance(base, str) and base.partition("?")[0].rstrip("/").endswith(path):
-        raise UsageError(f"{what} must not end with {path}: Parley appends it, so leave it out")
+        raise UsageError(
+            f"{what} must not end with {path}, because Parley adds this ending itself: remove it"
+        )
 
 
 def refuse_keyless(traits: Traits, options: Mapping[str, Any]) -> None:
@@ -111,5 +113,5 @@ def refuse_keyless(traits: Traits, options: Mapping[str, Any]) -> None:
         return
     if not any(find_setting(variable) for variable in variables):
         raise KeyMissing(
-            f"no key found: set {' or '.join(variables)} in the environment or in .env"
+            f"no API key found: set {' or '.join(variables)} in the environment or in .env"
         )

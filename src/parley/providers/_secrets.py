@@ -32,7 +32,7 @@ def read_key(variable: str | None, needed: bool) -> str | None:
     """Read the key in a variable."""
     key = find_setting(variable) if variable else None
     if key is None and needed:
-        raise UsageError(f"no key found: set {variable} in the environment or in .env")
+        raise UsageError(f"no API key found: set {variable} in the environment or in .env")
     if key is not None:
         keep_secret(key)
     return key
@@ -136,13 +136,14 @@ def complete_address(url: str, what: str, path: str = "") -> str:
     for name, value in parse_qsl(url.partition("?")[2]):
         if SECRET.search(name) and not REFERENCE.fullmatch(value):
             raise UsageError(
-                f"{what} contains a key: put it into the environment and write {name}=${{NAME}} "
-                "instead"
+                f"{what} contains an API key: put the key into an environment variable NAME and "
+                f"write {name}=${{NAME}} instead"
             )
     full = expand_references(url)
     if "@" in full.partition("?")[0].partition("//")[2].partition("/")[0]:
         raise UsageError(
-            f"{what} contains a user name or password: put the key into the environment instead"
+            f"{what} contains a user name or password: remove it and put the API key into the "
+            "environment instead"
         )
     try:
         parts = urlsplit(full)

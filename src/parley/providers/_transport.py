@@ -53,9 +53,9 @@ PASSING = {408, 409, 425, 429}  # may succeed next time, like everything from 50
 SPENT = re.compile(r"insufficient_quota|billing_hard_limit")
 # errors about the model itself, not about one request
 FINAL: dict[int, tuple[FaultKind, str]] = {
-    401: ("key", "check the key"),
+    401: ("key", "check the API key"),
     402: ("credit", "check the account's credit"),
-    403: ("key", "check the key"),
+    403: ("key", "check the API key"),
     404: ("address", "check the model's name and base_url"),
     429: ("credit", "check the account's credit"),
 }
@@ -109,7 +109,10 @@ class Transport:
             if seconds is not None and not seconds > 0:
                 raise ValueError(f"{name} must be more than 0 seconds, not {seconds:g}")
         if key is not None and not (key := key.strip()).isprintable():
-            raise ValueError("the key contains characters that an HTTP header cannot have")
+            raise ValueError(
+                "the API key contains characters that are not allowed in an HTTP "
+                "header: check the key"
+            )
         self.url, self.deadline, self.timeout, self._idempotency = (
             url,
             deadline,
@@ -200,7 +203,9 @@ class Transport:
             call.refused(str(problem))
             return
         call.lost(str(problem))
-        call.notice(f"{self.address}: {problem}; this call may be billed although it has no answer")
+        call.notice(
+            f"{self.address}: {problem}; you may be billed for this call although it got no answer"
+        )
 
     async def _wait_for_turn(
         self, health: EndpointHealth, call: Call, seconds: float, last: Retryable | None
@@ -217,7 +222,10 @@ class Transport:
                     slot, waited = await health.wait_for_slot(seconds, call)
                 except TimeoutError:
                     raise self._deadline_error(
-                        last or Retryable("the call waited in the queue, and no call was answered")
+                        last
+                        or Retryable(
+                            "the call waited in the queue, and the endpoint answered no call"
+                        )
                     ) from None
                 uncounted += waited
             else:
@@ -236,7 +244,7 @@ class Transport:
             health.release_slot(slot)
 
     def _deadline_error(self, last: Retryable | None) -> ParticipantError:
-        before = f" (before that: {last})" if last else ""
+        before = f" (the error before that was: {last})" if last else ""
         return ParticipantError(
             f"{self.address}: no answer within {self.deadline:g} s{before}",
             kind=last.kind if last else "",
@@ -333,7 +341,9 @@ class Transport:
 
     def _refuse_large(self, size: int) -> None:
         if size > LARGEST:
-            raise ParticipantError(f"{self.address}: the answer is larger than {LARGEST >> 20} MB")
+            raise ParticipantError(
+                f"{self.address}: the response is larger than {LARGEST >> 20} MB"
+            )
 
     def _error_for(
         self, status: int, said: str, wait: float = 0, location: str = "", whole: str = ""

@@ -74,14 +74,14 @@ class Provider(Endpoint):
         if self.thinking_budget is not None:
             if self.thinking is not None:
                 raise ValueError(
-                    "set either thinking or thinking_budget, not both (thinking_budget is for "
-                    "models without adaptive thinking)"
+                    "set either `thinking` or `thinking_budget`, not both (`thinking_budget` "
+                    "is for models without adaptive thinking)"
                 )
             if self.thinking_budget < 1024 or (
                 self.max_tokens is not None and self.max_tokens <= self.thinking_budget
             ):
                 raise ValueError(
-                    f"thinking_budget must be at least 1024 and less than max_tokens, not "
+                    "`thinking_budget` must be at least 1024 and less than `max_tokens`, not "
                     f"{self.thinking_budget}"
                 )
         super().__post_init__()

@@ -1,4 +1,4 @@
-"""Azure OpenAI; a model is named by its deployment."""
+"""Azure OpenAI; NAME is the name of your deployment."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DATED = re.compile(r"\d{4}-\d\d")
 
 @dataclass
 class Provider(openai.Provider):
-    """Azure OpenAI; a model is named by its deployment."""
+    """Azure OpenAI; NAME is the name of your deployment."""
 
     # the dated API, such as 2024-10-21; without a date, the v1 API
     api_version: str = ""
@@ -43,8 +43,8 @@ class Provider(openai.Provider):
             return base, path if root.endswith("/openai/v1") else f"/openai/v1{path}"
         if root.endswith("/openai/v1"):
             raise ValueError(
-                "the API at /openai/v1 does not accept a dated api_version: leave out either "
-                "api_version, or /openai/v1 in base_url"
+                "the API at /openai/v1 does not accept a dated `api_version`: remove either "
+                "`api_version`, or /openai/v1 from `base_url`"
             )
         if self.api == "chat":
             path = f"/deployments/{quote(self.name, safe='')}{path}"

@@ -17,7 +17,7 @@ from parley.rules.pool import text_of
 
 @dataclass
 class Provider(OpenAICompatible):
-    """One model behind a completion endpoint; the human tag also ends its reply."""
+    """A model behind a text completion endpoint; a reply ends before `human_tag`."""
 
     human_tag: str = "\n\nHuman:"
     assistant_tag: str = "\n\nAssistant:"
@@ -34,7 +34,7 @@ class Provider(OpenAICompatible):
             unescape_typed(self.assistant_tag),
         )
         if not self.human_tag.strip() or not self.assistant_tag.strip():
-            raise ValueError("human_tag and assistant_tag must not be empty")
+            raise ValueError("`human_tag` and `assistant_tag` must not be empty")
         self.stop = (*(self.stop or ()), self.human_tag)
         super().__post_init__()
 

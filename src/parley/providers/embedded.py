@@ -69,13 +69,11 @@ class Provider:
             raise unknown_name("embedded model", self.name, MODELS)
         for option in ("max_tokens", "context", "parallel", "threads", "deadline"):
             if (value := getattr(self, option)) is not None and value <= 0:
-                raise ValueError(f"{option} must be more than 0, not {value:g}")
+                raise ValueError(f"`{option}` must be more than 0, not {value:g}")
         if self.temperature < 0:
-            raise ValueError(f"temperature must be at least 0, not {self.temperature:g}")
+            raise ValueError(f"`temperature` must be at least 0, not {self.temperature:g}")
         if find_spec("xllamacpp") is None:
-            raise UsageError(
-                f"embedded/{self.name} needs xllamacpp, which is not installed: {INSTALL}"
-            )
+            raise UsageError(f"embedded/{self.name} needs the package xllamacpp: {INSTALL}")
         downloads.find_user_file(MODELS[self.name])
 
     async def complete(self, request: Request) -> Reply:
@@ -141,8 +139,8 @@ class Provider:
         said = shorten(fault.get("message") if isinstance(fault, dict) else fault, 300)
         if isinstance(fault, dict) and fault.get("type") == "exceed_context_size_error":
             return Rejected(
-                f"embedded/{self.name}: {said} (set a larger context: -M ALIAS.context=N, now "
-                f"{self.context})"
+                f"embedded/{self.name}: {said} (the context has {self.context} tokens; for a "
+                "larger one, add -M ALIAS.context=N)"
             )
         return ParticipantError(f"embedded/{self.name}: {said}")
 
@@ -268,7 +266,8 @@ def import_xllamacpp() -> Any:
         return import_module("xllamacpp")
     except ImportError as wrong:
         raise Refused(
-            f"xllamacpp cannot be loaded: {shorten(str(wrong), 200)}; reinstall it: {INSTALL}"
+            f"the package xllamacpp cannot be loaded ({shorten(str(wrong), 200)}); reinstall it "
+            f"with {INSTALL}"
         ) from wrong
     finally:
         for name in added:

@@ -82,7 +82,7 @@ class Provider(Endpoint):
     def __post_init__(self) -> None:
         if self.thinking_budget is not None and self.thinking_level:
             raise ValueError(
-                "set either thinking_budget or thinking_level, not both: leave one of them out"
+                "`thinking_budget` and `thinking_level` cannot be combined: remove one of them"
             )
         super().__post_init__()
 
@@ -100,7 +100,7 @@ class Provider(Endpoint):
             return await super().complete(request)
         except Rejected as rejected:
             if WRONG_KEY.search(rejected.answer):
-                raise Refused(f"{rejected} (check the key)", kind="key") from None
+                raise Refused(f"{rejected} (check the API key)", kind="key") from None
             raise
 
     def head(self, unsupported: frozenset[str]) -> dict[str, Any]:

@@ -27,9 +27,9 @@ FINISH: dict[str, Finish] = {
     "content_filter": "filter",
 }
 FINAL: dict[int, tuple[FaultKind, str]] = {
-    401: ("key", "check the key"),
+    401: ("key", "check the API key"),
     402: ("credit", "check the account's credit"),
-    403: ("key", "check the key"),
+    403: ("key", "check the API key"),
     404: ("address", "check the model's name"),
 }
 RETRIES = 4
@@ -80,11 +80,10 @@ class Provider:
             )
         if "/" not in self.name.strip("/"):
             raise ValueError(
-                "the model must be given as inspect/PROVIDER/NAME, like "
-                "inspect/anthropic/claude-opus-4-1"
+                "write the model as inspect/PROVIDER/NAME, like inspect/anthropic/claude-opus-4-1"
             )
         if self.deadline <= 0:
-            raise ValueError(f"deadline must be more than 0 seconds, not {self.deadline:g}")
+            raise ValueError(f"`deadline` must be more than 0 seconds, not {self.deadline:g}")
         self._base = (
             complete_address(self.base_url, f"base_url of inspect/{self.name}")
             if self.base_url
@@ -151,7 +150,7 @@ class Provider:
     def _reply(self, output: Any) -> Reply:
         if output.empty:
             raise ParticipantError(
-                f"inspect/{self.name}: the answer contains no "
+                f"inspect/{self.name}: the endpoint's response contains no "
                 f"reply{': ' + output.error if output.error else ''}"
             )
         content, usage = output.message.content, output.usage

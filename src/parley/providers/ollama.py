@@ -1,9 +1,9 @@
-"""An Ollama server, through the interface it shares with OpenAI."""
+"""An Ollama server, through its OpenAI-compatible API."""
 
 from parley.providers.openai import OpenAICompatible
 
 
 class Provider(OpenAICompatible):
-    """An Ollama server, through the interface it shares with OpenAI."""
+    """An Ollama server, through its OpenAI-compatible API."""
 
     home, home_env = "http://localhost:11434/v1", "OLLAMA_BASE_URL"

@@ -129,7 +129,7 @@ class OpenAICompatible(Endpoint):
 
 @dataclass
 class Provider(OpenAICompatible):
-    """OpenAI itself: chat completions, or the Responses API (`api: responses`)."""
+    """OpenAI: chat completions, or the Responses API with `api=responses`."""
 
     api: Literal["chat", "responses"] = "chat"
     reasoning_summary: str = ""  # Responses only: auto, concise or detailed
@@ -149,12 +149,12 @@ class Provider(OpenAICompatible):
         if self.api == "responses":
             if isinstance(self.seed, int) or self.stop:
                 raise ValueError(
-                    "the Responses API does not accept seed and stop: leave them out, or set "
-                    "api=chat"
+                    "the Responses API does not accept `seed` and `stop`: remove them, or set "
+                    "`api=chat`"
                 )
             self.seed = None
         if self.api == "chat" and self.reasoning_summary:
-            raise ValueError("reasoning_summary needs the Responses API: set api=responses")
+            raise ValueError("`reasoning_summary` needs the Responses API: set `api=responses`")
         super().__post_init__()
 
     def route(self, base: str) -> tuple[str, str]:
@@ -216,7 +216,8 @@ def choice_in(answer: Any, name: str) -> dict[str, Any]:
         raise no_reply_error(answer, name)
     if choice.get("error"):
         raise ParticipantError(
-            f"{name}: the endpoint stopped with an error: {shorten(choice['error'], 200)}"
+            f"{name}: the endpoint broke off the reply with an error: "
+            f"{shorten(choice['error'], 200)}"
         )
     return choice
 

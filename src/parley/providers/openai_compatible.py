@@ -1,9 +1,9 @@
-"""Any OpenAI-compatible endpoint, named by base_url."""
+"""Any OpenAI-compatible endpoint; set its address with `base_url`."""
 
 from parley.providers.openai import OpenAICompatible
 
 
 class Provider(OpenAICompatible):
-    """Any OpenAI-compatible endpoint, named by base_url."""
+    """Any OpenAI-compatible endpoint; set its address with `base_url`."""
 
     home_env, key_env = "OPENAI_COMPATIBLE_BASE_URL", "OPENAI_COMPATIBLE_API_KEY"

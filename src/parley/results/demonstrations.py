@@ -30,8 +30,9 @@ def read_demonstrations(
         if shown.match < 0:
             if -shown.match > len(brought):
                 raise StoreError(
-                    f"match {recalled.match} recalls experience {-shown.match:,} that was taken "
-                    f"from another run, but only {len(brought):,} such experiences are on record"
+                    f"match {recalled.match} was shown experience {-shown.match:,} from another "
+                    f"run, but this run's file records only {len(brought):,} such experiences: "
+                    "the file is damaged"
                 )
             other = brought[-shown.match - 1]
             yield shown, None, other.lesson if lessons else format_turns(other.turns)

@@ -168,12 +168,14 @@ def main_table(found: EvolveResult) -> Table | None:
         "items",
     ]
     several = any(row.gain.series for row in found.gains)
-    of_what = "plays (an item in one series)" if several else "items"
+    of_what = "plays (a play is one item in one series)" if several else "items"
     notes = [
         *describe_findings(found),
-        f"share of successes ({'; '.join(describe_criteria(found))}); gain: last round minus "
-        f"standard round, with its paired 95% interval over items, given this memory; gained/lost: "
-        f"{of_what} that changed from failure to success, and from success to failure",
+        "`standard` and `round N` are shares of successes "
+        f"({'; '.join(describe_criteria(found))}); `gain` is the last round minus the standard "
+        "round, with a paired 95% interval over items that holds for this memory only; "
+        f"`gained/lost` counts {of_what} that changed from failure to success, and from success "
+        "to failure",
         *describe_missing(found),
     ]
     return Table(header, rows, left=len(names) + 1, note="\n".join(notes))
@@ -194,8 +196,8 @@ def describe_missing(found: EvolveResult) -> list[str]:
         if headline and row.gain.unpaired:
             plays = plural(row.gain.unpaired, "play")
             lines.append(
-                f"{row.alias}, {row.role}, {row.arm}: {plays} without a score in one of the two "
-                "rounds, left out of the gain"
+                f"{row.alias}, {row.role}, {row.arm}: {plays} left out of the gain, because the "
+                "score of one of the two rounds is missing"
             )
     return lines
 
@@ -231,7 +233,7 @@ def summarise_gains(found: EvolveResult) -> str:
         return more
     named = [*said[:NAMED], *(["and others"] if len(said) > NAMED else [])]
     gains = ", ".join(named)
-    return f"gain over the standard round (without memory), with 95% interval: {gains}; {more}"
+    return f"gain over the standard round, which has no memory, with 95% interval: {gains}; {more}"
 
 
 def describe_gain(row: EvolveGain, stream: bool) -> str:
@@ -239,23 +241,24 @@ def describe_gain(row: EvolveGain, stream: bool) -> str:
     gain = row.gain
     where = "" if stream else f" in round {row.round}"
     what = (
-        f"{format_gain(gain)}{where}, {gain.gained} gained and {gain.lost} lost over "
-        f"{plural(gain.items, 'item')}"
+        f"{format_gain(gain)}{where} ({gain.gained} gained and {gain.lost} lost, of "
+        f"{plural(gain.items, 'item')})"
     )
     if gain.low is None or gain.high is None:
-        return f"too few items to test the gain of arm {row.arm}: {what}"
+        return f"too few items to test the gain of arm {row.arm}, which is {what}"
     if gain.low > 0:
-        return f"arm {row.arm} gains {what}"
+        return f"arm {row.arm} gains significantly, by {what}"
     if gain.high < 0:
-        return f"arm {row.arm} gets worse: {what}"
-    return f"no significant gain in arm {row.arm}: {what}"
+        return f"arm {row.arm} gets significantly worse, by {what}"
+    return f"arm {row.arm} has no significant gain: {what}"
 
 
 def describe_probe(gain: Gain) -> str:
     """The gain that remains without experiences of the same item."""
     shown = gain.low is not None and gain.low > 0
     return (
-        f"with the same item masked{'' if shown else ', no significant gain'}: {format_gain(gain)}"
+        "with experiences of the same item masked, the gain is "
+        f"{format_gain(gain)}{'' if shown else ', which is not significant'}"
     )
 
 
@@ -271,10 +274,10 @@ def describe_controls(found: EvolveResult, owner: PlayOwner) -> list[str]:
         which = f"all {len(rows)} controls" if len(exceeded) == len(rows) > 1 else "the control"
         listed = ", ".join(f"{row.other} by {format_gain(row.difference)}" for row in exceeded)
         whole = f"{which}: " if not others else ""
-        said.append(f"the gain exceeds {whole}{listed}")
+        said.append(f"the gain is significantly larger than that of {whole}{listed}")
     if others:
         listed = ", ".join(f"{row.other}: {format_gain(row.difference)}" for row in others)
-        said.append(f"the gain does not significantly exceed {listed}")
+        said.append(f"the gain is not significantly larger than that of {listed}")
     return said
 
 
@@ -305,12 +308,13 @@ def other_arms_table(found: EvolveResult) -> Table | None:
     ]
     controls = {each.other for each in found.differences if each.control}
     meaning = {
-        "unchanged": "unchanged: the task's own examples again, no memory (its gain is chance)",
-        "masked": "masked: experiences of the same item are never shown",
-        "random": "random: randomly drawn successes are shown",
+        "unchanged": "`unchanged` shows the task's own examples again, without memory, so any "
+        "gain of it is chance",
+        "masked": "`masked` never shows experiences of the same item",
+        "random": "`random` shows randomly drawn successes",
     }
     notes = [
-        "differences of gains, paired by item; all arms share the standard round",
+        "differences between gains are paired by item; all arms share the same standard round",
         *(said for name, said in meaning.items() if name in controls),
     ]
     title = f"Other arms compared with {found.first}"
@@ -367,15 +371,17 @@ def gain_table(found: EvolveResult) -> Table | None:
         "n",
     ]
     note = (
-        "gains over the standard round, with paired 95% intervals over items; *: the best round is "
-        "chosen after the fact, so its gain is biased upwards; mean of rounds: area under the "
-        "learning curve; forgotten: share of the items solved in an earlier round that fail in the "
-        "last round"
+        "gains over the standard round, with paired 95% intervals over items; * the best round "
+        "is chosen after the fact, so its gain is biased upwards; `mean of rounds` is the area "
+        "under the learning curve; `forgotten` is the share of items that were solved in an "
+        "earlier round and failed in the last round"
     )
     if any(row.gain.series for row in found.gains):
-        note += ", as a mean over items; counts refer to plays (an item in one series)"
+        note += (
+            ", as a mean over items; counts are counts of plays (a play is one item in one series)"
+        )
     if len(sets) > 1:
-        note += "; held out: items that are played but never remembered"
+        note += "; held-out items are played, but never stored in the memory"
     return Table(header, rows, left=len(names), note=note, title="Gains")
 
 
@@ -414,9 +420,10 @@ def counting_table(found: EvolveResult) -> Table | None:
         "gain of any",
     ]
     note = (
-        "`round N`: share of items solved in round N, with its 95% interval; `any to N`: share "
-        "solved in at least one round up to N, including the standard round (the first one, "
-        "without memory); it rises with more tries even if the model does not improve"
+        "`round N` is the share of items solved in round N, with its 95% interval; `any to N` "
+        "is the share solved in at least one round up to N, including the standard round (the "
+        "first round, without memory). More tries alone raise `any to N`, even if the model "
+        "does not improve"
     )
     title = "Success by round, and solved so far"
     return Table(header, rows, left=len(names), note=note, title=title)
@@ -448,7 +455,10 @@ def series_table(found: EvolveResult) -> Table | None:
         )
     names = [*owner_headers(found), "arm", "gain"]
     header = [*names, "mean", "sd", "lowest to highest", "series"]
-    note = "each series has its own memory; intervals over items do not include this spread"
+    note = (
+        "each series has its own memory; the intervals over items do not include the spread "
+        "between series"
+    )
     return Table(header, rows, left=len(names), note=note, title="Gains by series")
 
 
@@ -471,10 +481,11 @@ def shown_table(found: EvolveResult) -> Table | None:
     names = [*owner_headers(found), "arm", "round"]
     header = [*names, "shown", "same item", "near duplicates", "dropped"]
     note = (
-        "shown: mean number of experiences shown before a question; same item, near duplicates: "
-        "shares of these, with 95% intervals over items; near duplicate: a different item within "
-        f"an L2 distance of {NEAR:g}, for retrievers with unit-length embeddings "
-        f"({', '.join(UNIT_LENGTH)}); dropped: retrieved, but did not fit"
+        "`shown` is the mean number of experiences shown before a question. `same item` and "
+        "`near duplicates` are shares of these experiences, with 95% intervals over items. A "
+        f"near duplicate is a different item within an L2 distance of {NEAR:g}; it is counted "
+        f"only for retrievers with unit-length embeddings ({', '.join(UNIT_LENGTH)}). `dropped` "
+        "experiences were retrieved, but did not fit into the prompt"
     )
     return Table(header, rows, left=len(names), note=note, title="Experiences shown")
 
@@ -499,10 +510,11 @@ def feedback_table(found: EvolveResult) -> Table | None:
     names = [*owner_headers(found), "arm", "feedback"]
     header = [*names, "precision", "recall", "kept", "right", "no verdict", "cases"]
     note = (
-        "precision: share of kept plays that succeed by the task's own score; recall: share of "
-        "successful plays that were kept; both are means over items with 95% intervals, the other "
-        "columns count cases, so their ratios can differ; no verdict: the critic's reply could not "
-        "be read, or people did not agree"
+        "`precision` is the share of kept plays that succeed by the task's own score, and "
+        "`recall` is the share of successful plays that were kept. Both are means over items "
+        "with 95% intervals; the other columns count plays, so ratios of these counts can "
+        "differ. `no verdict` means that the critic's reply could not be read, or that people "
+        "did not agree"
     )
     return Table(header, rows, left=len(names), note=note, title="Feedback")
 
@@ -520,8 +532,9 @@ def lesson_table(found: EvolveResult) -> Table:
     ]
     names = owner_headers(found)
     note = (
-        "matches: matches after which a lesson was requested, in all rounds; cut: lessons of more "
-        f"than {LESSON_WORDS} words, whose rest is not shown"
+        "`matches` counts the matches after which a lesson was requested, in all rounds; `cut` "
+        f"counts lessons that were longer than {LESSON_WORDS} words and were shortened to that "
+        "length"
     )
     header = [*names, "matches", "lessons", "cut"]
     return Table(header, rows, left=len(names), note=note, title="Lessons")
@@ -550,9 +563,9 @@ def subject_table(found: EvolveResult) -> Table | None:
         who = f"{owner.alias}, {owner.role}" if several else owner.alias
         header += [who, f"{who}: gain; n"]
     note = (
-        f"arm {found.first}: standard → last round, and the gain with its paired 95% interval over "
-        "items; the mean over subjects gives all subjects equal weight; the first table has the "
-        "mean over items"
+        f"arm {found.first}: success in the standard round → in the last round, and the gain "
+        "with its paired 95% interval over items; the last row gives all subjects equal "
+        "weight, while the first table gives all items equal weight"
     )
     return Table(header, lines, left=1, note=note, title="By subject")
 
@@ -587,19 +600,22 @@ def cost_table(found: EvolveResult) -> Table | None:
         "tokens out",
         "usd",
     ]
-    lines = ["cached: share of input tokens read from a cache; ≥: part of the cost is unknown"]
+    lines = [
+        "`cached` is the share of input tokens read from a cache; ≥ means that some "
+        "prices are unknown"
+    ]
     for each in found.gain_costs:
         if each.usd_per_item:
             high = each.usd_per_item_high
             ends = (
                 f"{format_usd(each.usd_per_item_low)} to {format_usd(high)}"
                 if each.usd_per_item_low is not None and high is not None
-                else "no upper limit, because the interval of the gain includes zero"
+                else "without an upper limit, because the interval of the gain includes zero"
             )
             lines.append(
                 f"{each.alias}, {each.role}, {each.arm}: {format_usd(each.usd_per_item)} USD "
-                f"({ends}) per item gained, net of items lost; excludes the standard round, the "
-                "probe and critics"
+                f"({ends}) per item gained, net of items lost; the cost of the standard round, "
+                "of the masked probe and of critics is not included"
             )
     return Table(header, rows, left=4, note="\n".join(lines), title="Cost by round")
 
@@ -652,10 +668,10 @@ def stream_table(found: EvolveResult) -> Table | None:
     ]
     notes = [] if arms_in_rounds(found) else describe_findings(found)
     notes.append(
-        "every item is played once, and the memory is updated after each window; control: the same "
-        "items in the standard round; regret: sum of control − stream over the items so far "
-        "(negative: the stream did better), at the end with its 95% interval over items, given "
-        "this order"
+        "every item is played once, and the memory is updated after each window; `control` is "
+        "the same items in the standard round; `regret` sums control − stream over the items "
+        "so far, so a negative regret means that the stream did better; the last regret has a "
+        "95% interval over items, which holds for this order only"
     )
     title = "Streams" if arms_in_rounds(found) else ""
     return Table(header, rows, left=len(names), note="\n".join(notes), title=title)
@@ -687,11 +703,14 @@ def draw_figures(found: EvolveResult) -> list[Figure]:
     figures: list[Figure] = list(learning_curves(found))
     if points := tuple(gain_points(found)):
         title = "Gain of the last round over the standard round"
-        alt = f"{title}, with paired intervals, once with the same item in memory and once without"
+        alt = (
+            f"{title}, with paired intervals: once with experiences of the same item, and "
+            "once with these masked"
+        )
         figures.append(Intervals(title, alt, "gain", points))
     if series := tuple(regret_series(found)):
         title = "Regret of streams"
-        alt = f"{title} by items so far; negative: the stream did better"
+        alt = f"{title} by number of items so far; below zero, the stream did better"
         figures.append(Lines(title, alt, "items so far", "regret", series))
     return figures
 

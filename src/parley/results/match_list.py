@@ -80,7 +80,7 @@ def list_matches(reader: RunReader, wanted: MatchFilter) -> list[ListedMatch]:
         if not items:
             raise UsageError(
                 f"{reader.info.id} has no items, so its matches cannot be filtered by item: "
-                "leave out --item"
+                "remove --item"
             )
         raise unknown_name("item", wanted.item, items)
     scores = reader.scores_by_match()

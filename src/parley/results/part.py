@@ -56,8 +56,8 @@ class Style:
         """A caution for intervals that assume a fixed number of blocks, in a run with sequential
         stopping."""
         said = (
-            "; these intervals do not account for the sequential stopping of this run, so "
-            "they may be too narrow"
+            "; these intervals ignore that this run stopped depending on its scores "
+            "(sequential stopping), so they may be too narrow"
         )
         return said if self.sequential else ""
 
@@ -94,7 +94,7 @@ class Part(Generic[D]):
     rows: Callable[[D], Rows] = dataclass_rows
     figures: Callable[[D, Style], Sequence[Figure]] = no_figures
     applies: Callable[[RunInfo], bool] = applies_always  # from configuration and identity alone
-    absent: str = "this run has no data for this part of the result"
+    absent: str = "not applicable: this run has no data for this part of the result"
     section: SectionName = "task"
     key: str = ""  # in the JSON of a result, if it differs from the name
     spread: bool = False  # its fields are keys of the result themselves
@@ -142,14 +142,14 @@ def check_parts(task: type[Task]) -> None:
         raise TaskError(f"{task.name}: {wrong}") from wrong
     except Exception as wrong:
         raise TaskError(
-            f"{task.name}: the result parts of the task cannot be loaded: "
+            f"{task.name}: this task's own result parts cannot be loaded: "
             f"{describe_exception(wrong)}"
         ) from wrong
     for part in own:
         if part.name in {each.name for each in general_parts()}:
             raise TaskError(
-                f"{task.name}: the part `{part.name}` has the same name as a built-in part of "
-                "the result: rename the part of the task"
+                f"{task.name}: the task's part `{part.name}` has the same name as a built-in "
+                "part: rename the task's part"
             )
 
 
@@ -191,7 +191,7 @@ def check_unique_names(parts: Any) -> tuple[Part[Any], ...]:
     found: dict[str, Part[Any]] = {}
     for part in parts:
         if found.setdefault(part.name, part) is not part:
-            raise TaskError(f"two parts of the task are named `{part.name}`: rename one of them")
+            raise TaskError(f"the task has two parts named `{part.name}`: rename one of them")
     return tuple(found.values())
 
 

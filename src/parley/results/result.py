@@ -55,8 +55,8 @@ from parley.tables import Table, break_lines, plural, round_half_up, terminal_wi
 
 T = TypeVar("T")
 UNSAFE = (
-    "UNSAFE: model-written code ran without a sandbox; a program could have changed anything, "
-    "including these numbers"
+    "UNSAFE: model-written code ran without a sandbox, so a program could have changed "
+    "anything on this machine, including these numbers"
 )
 # parts that the notes of the main table use
 REMARKS = ("results", "stability", "judges", "rejudged", "cost")
@@ -97,8 +97,8 @@ class Result:
         for part in own:
             if part.name in {each.name for each in general_parts()}:
                 raise ParleyError(
-                    f"the part `{part.name}` of the task has the same name as a built-in part of "
-                    "the result: rename the part of the task"
+                    f"the task's part `{part.name}` has the same name as a built-in part: "
+                    "rename the task's part"
                 )
         return {part.name: part for part in (*general_parts(), *own)}
 
@@ -381,7 +381,10 @@ class Result:
         """The notes below the main table: state of the run, violations, cost, signature."""
         head, lines = self.head, self._reservations()
         if head.violations:
-            lines.append(f"violations: {', '.join(map(describe_violations, head.violations))}")
+            lines.append(
+                "violations (replies that broke the format or a rule): "
+                f"{', '.join(map(describe_violations, head.violations))}"
+            )
         lines += describe_left_out(head.left_out)
         billed = [row for row in self.part("cost").cost if not is_free(head.run.models[row.alias])]
         lines += cost_remarks([as_json(row) for row in billed])
@@ -404,22 +407,24 @@ class Result:
             lines += [head.shown, *describe_gains(self.part("evolve"))]
         if rejudged:
             lines.append(
-                f"rejudged: {' and '.join(rejudged.roles)} of {rejudged.run}; contestants were not "
-                "called again"
+                f"this run rejudges the matches of {rejudged.run} with a new "
+                f"{' and '.join(rejudged.roles)}; contestants were not called again"
             )
         if head.run.excluded:
-            lines.append(f"excluded, not played: {', '.join(head.run.excluded)}")
+            lines.append(f"excluded models, which did not play: {', '.join(head.run.excluded)}")
         lines += self._unsafe() + describe_programs(head.programs)
         if judges and judges.incomplete.matches:
             missing = judges.incomplete
             lines.append(
-                f"votes are missing in {missing.matches} of "
-                f"{plural(missing.of, 'match', 'matches')} "
-                f"(see --part judges)"
+                f"some judges' votes are missing in {missing.matches} of "
+                f"{plural(missing.of, 'match', 'matches')} (see --part judges)"
             )
         if judges and judges.also_play:
             also = ", ".join(judges.also_play)
-            lines.append(f"judges that are also contestants: {also} (see --part judges)")
+            lines.append(
+                "these judges are also contestants, so they may favour themselves: "
+                f"{also} (see --part judges)"
+            )
         return [
             *lines,
             *describe_identical(head.identical),
@@ -447,8 +452,8 @@ class Result:
         if not self.style.sequential and planned is not None:
             count = f"{done:,} of {plural(planned, 'match', 'matches')}"
         why = f"; {stop.reason}" if stop.reason and self._reasoned else ""
-        if why and stop.status == WAITING:
-            why += f"; vote with `parley annotate {run.id}`, then `parley resume {run.id}`"
+        if self._reasoned:
+            why += describe_resuming(run, self.style.sequential)
         # an `evolve` run plans a round when the one before has ended
         far = " planned so far" if self.head.shown and not self.style.sequential else ""
         line = f"{run.state}: {count}{far}{why}"
@@ -559,7 +564,9 @@ def parts_to_store(run: RunRef, task: type[Task]) -> tuple[list[StoredPart], lis
         result = Result(run, task=task)
         found = result.to_stored()
     except Exception as wrong:
-        return [], [f"the result parts of the task `{task.name}` could not be computed: {wrong}"]
+        return [], [
+            f"the task's own result parts (task `{task.name}`) could not be computed: {wrong}"
+        ]
     return found, [describe_failure(*each) for each in result.failures.items()]
 
 
@@ -595,6 +602,26 @@ def count_programs(reader: RunReader) -> Programs | None:
     return Programs(found.total(), found["inside"])
 
 
+def describe_resuming(run: RunFactsInResult, sequential: bool) -> str:
+    """What to do so that an unfinished run continues, with the command."""
+    resume, limits = f"`parley resume {run.id}`", run.budget
+    if run.state == "running":
+        return f"; if this run is no longer being played, resume it with {resume}"
+    if run.stop.status == WAITING:
+        return f"; vote with `parley annotate {run.id}`, then resume with {resume}"
+    if run.stop.status == "budget":
+        flags = {
+            "--budget-usd N": limits.usd is not None,
+            "--max-calls N": limits.calls is not None,
+            "--max-blocks N": sequential,
+        }
+        raised = " or ".join(flag for flag, is_set in flags.items() if is_set)
+        return f"; resume with {resume} and a higher limit ({raised})"
+    if run.state == "failed":
+        return f"; fix the cause, then resume with {resume}"
+    return f"; resume with {resume}"
+
+
 def describe_violations(found: ViolationCount) -> str:
     """Violations of a model of one kind, with the number of attempts if it is larger."""
     attempts = f" ({found.attempts} attempts)" if found.attempts > found.count else ""
@@ -607,8 +634,8 @@ def describe_programs(found: Programs | None) -> list[str]:
         return []
     were = "was" if found.inside == 1 else "were"
     return [
-        f"{found.inside} of {plural(found.run, 'program')} {were} judged inside the process of "
-        "the program itself, where the program can forge its verdict"
+        f"{found.inside} of {plural(found.run, 'program')} {were} judged inside the program's "
+        "own process, where a program can forge its verdict"
     ]
 
 
@@ -634,7 +661,7 @@ def stored_data(text: str, stored: StoredPart) -> Any:
     try:
         return orjson.loads(text)
     except ValueError as wrong:
-        raise ParleyError(f"the stored part {stored.name} is damaged: {wrong}") from None
+        raise ParleyError(f"the stored part `{stored.name}` is damaged: {wrong}") from None
 
 
 def flatten(row: Mapping[str, Any], before: str = "") -> dict[str, Any]:
@@ -653,9 +680,9 @@ def stored_tables(stored: StoredPart) -> list[Table]:
     """The stored result of a part, as plain tables."""
     task, _, name = stored.name.rpartition(".")
     note = (
-        f"part `{name}`: stored in the run's file by the task `{task}` (Parley "
-        f"{stored.version}). These numbers were not recomputed, and no digest covers them: trust "
-        "them only as far as you trust the file"
+        f"part `{name}` was stored in the run's file by the task `{task}` (Parley "
+        f"{stored.version}). These numbers were not recomputed, and no digest covers them, so "
+        "trust them only as far as you trust the file"
     )
     tables = []
     for rows in stored_rows(stored):
@@ -689,7 +716,7 @@ def stored_figures(stored: StoredPart) -> list[Figure]:
                 raise ValueError(f"unknown kind of figure: {each!r:.80}")
             found.append(decode(each, kind, "figure"))
         except ValueError as wrong:
-            raise ParleyError(f"the stored part {stored.name} is damaged: {wrong}") from None
+            raise ParleyError(f"the stored part `{stored.name}` is damaged: {wrong}") from None
     return found
 
 

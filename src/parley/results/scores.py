@@ -81,8 +81,8 @@ class RunScores:
         if self.config.stop is not None:
             if method != "block":
                 raise UsageError(
-                    "this run used sequential stopping, so only anytime-valid intervals are "
-                    f"valid: leave out the interval method {method!r}"
+                    "this run stopped depending on its scores, so only anytime-valid intervals "
+                    f"are valid: leave out the interval method {method!r}"
                 )
             whole = find_whole_blocks(reader)
             scores = [score for score in scores if score.block in whole]
@@ -184,7 +184,7 @@ class RunScores:
                     note = kind.from_facts(row.facts)
                 except ValueError as wrong:
                     raise StoreError(
-                        f"match {row.match} has a damaged note in the record: {wrong}"
+                        f"match {row.match}: a recorded note is damaged: {wrong}"
                     ) from None
                 yield by_number[row.match], note
 
@@ -478,9 +478,9 @@ def describe_left_out(left_out: Sequence[LeftOut]) -> list[str]:
     """A line for every model whose endpoint rejected some of its options."""
     said = {"system": "a system role"}
     return [
-        f"{found.alias}: {plural(found.calls, 'call')} without "
-        f"{', '.join(said.get(option, option) for option in found.options)}, which the endpoint "
-        f"does not support"
+        f"{found.alias}: {plural(found.calls, 'call')} sent without "
+        f"{', '.join(said.get(option, option) for option in found.options)}, because the "
+        "endpoint does not support this"
         for found in left_out
     ]
 
@@ -489,14 +489,19 @@ def describe_identical(found: IdenticalRepeats | None) -> list[str]:
     """A note on a run whose models always gave the same reply to the same prompt."""
     if found is None:
         return []
-    alike = f"a match was played {found.plays} times with identical prompts and replies"
+    alike = f"a match was played {found.plays} times, with identical prompts and replies"
     if found.blocks > found.different:
         alike = (
             f"{found.blocks} blocks have only {plural(found.different, 'distinct set')} of prompts "
             f"and replies"
         )
-    exact = "; scores are exact for these prompts, so they have no interval" if found.exact else ""
-    return [f"deterministic: {alike}{exact}. More repeats add nothing; use {WHAT_HELPS}"]
+    exact = (
+        "; the scores are exact for these prompts, so they have no interval" if found.exact else ""
+    )
+    return [
+        f"the models always gave the same replies: {alike}{exact}. More repeats add "
+        f"nothing; use {WHAT_HELPS}"
+    ]
 
 
 def missing_by_failure(
@@ -545,4 +550,4 @@ def describe_unfinished(found: Sequence[Unfinished]) -> list[str]:
         for each in found[:NAMED]
     ]
     more = [f"and {plural(len(found) - NAMED, 'more model')}"] if len(found) > NAMED else []
-    return [f"not finished: {', '.join([*named, *more])}"] if named else []
+    return [f"not all matches are finished: {', '.join([*named, *more])}"] if named else []

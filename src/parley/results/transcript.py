@@ -165,9 +165,9 @@ class ReadParagraphs:
 def describe_shown(shown: ShownExperience, source: MatchRow | None) -> str:
     """The source of an experience that a seat was shown."""
     if source is None:
-        return f"shown from another run, distance {shown.distance:.3g}"
+        return f"taken from another run (distance {shown.distance:.3g} from this item)"
     item = f", item {source.item}" if source.item is not None else ""
-    return f"shown from match {shown.match}{item}, distance {shown.distance:.3g}"
+    return f"taken from match {shown.match}{item} (distance {shown.distance:.3g} from this item)"
 
 
 def find_seat(match: MatchRow, text: str) -> Seat:
@@ -197,7 +197,7 @@ def rebuild_views(
         call = kept.get((round, seat, attempt))
         if call is not None and call.view_digest != pool.conversations[Seat.of(seat)].digest:
             faults.append(
-                f"round {round}, {seat}: the recorded prompt differs from the one that was sent"
+                f"round {round}, {seat}: the recorded prompt differs from the prompt that was sent"
             )
 
     for message in messages:

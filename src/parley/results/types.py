@@ -389,8 +389,8 @@ def json_schema(kind: Any) -> dict[str, Any]:
             "required": needed,
         }
     raise TaskError(
-        f"the result of a part cannot hold {kind}: use dataclasses of text, numbers, true or "
-        "false, lists and mappings"
+        f"the result of a part cannot contain {kind}: use dataclasses whose fields are text, "
+        "numbers, booleans, lists or mappings"
     )
 
 

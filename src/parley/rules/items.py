@@ -109,7 +109,8 @@ class Paragraph:
                 object.__setattr__(self, side, parse_language(said).code)
         if self.source_language and self.source_language == self.target_language:
             raise ValueError(
-                f"source and target language must differ, but both are {self.source_language}"
+                "the source and the target language must differ, but both are "
+                f"{self.source_language}"
             )
 
     @property
@@ -140,7 +141,8 @@ class Question:
             raise ValueError("the answer is empty")
         if len(self.choices) == 1 or len(self.choices) > len(LETTERS):
             raise ValueError(
-                f"a question must have no choices or 2 to {len(LETTERS)}, not {len(self.choices)}"
+                f"a question must have either no choices or 2 to {len(LETTERS)} choices, not "
+                f"{len(self.choices)}"
             )
         if empty := [
             letter for letter, text in zip(LETTERS, self.choices, strict=False) if not text.strip()
@@ -228,10 +230,12 @@ class OSEntry:
             raise ValueError("the description is empty")
         if self.answer is None and not self.regex and not self.checks:
             raise ValueError(
-                "nothing to check the outcome with: add a check, or an answer or regex to match"
+                "this item cannot be scored: add `checks`, or an `answer` or `regex` to match"
             )
         if None in self.checks and self.example is None:
-            raise ValueError("a check is null, which stands for the example, but there is none")
+            raise ValueError(
+                "a check is null, which means the example solution, but this item has no example"
+            )
         for place in (self.home, self.folder):
             if not place.startswith("/") or ".." in place.split("/"):
                 raise ValueError(

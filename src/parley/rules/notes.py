@@ -179,7 +179,7 @@ def decode(value: Any, kind: Any, where: str) -> Any:
         found = [decode(each, inner[0], f"{where}[{n}]") for n, each in enumerate(value)]
         return found if origin is list else tuple(found)
     raise TaskError(
-        f"{where}: a note cannot hold {kind}: use text, numbers, None, seats, dataclasses, "
+        f"{where}: a note cannot contain {kind}: use text, numbers, None, seats, dataclasses, "
         "sequences or mappings"
     )
 

@@ -42,7 +42,7 @@ class Prompt:
             near = get_close_matches(name, values, n=1)
             hint = f"did you mean {{{near[0]}}}? " if near else ""
             raise TaskError(
-                f"prompt {self.name!r} uses {{{name}}}, but `play` gives no such value; "
+                f"prompt {self.name!r} uses {{{name}}}, but `play` gives it no value; "
                 f"{hint}available: "
                 f"{', '.join(f'{{{each}}}' for each in sorted(values)) or 'none'}"
             ) from None

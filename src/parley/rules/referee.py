@@ -223,8 +223,8 @@ class Referee:
         seats = [seat for ask in asks for seat in ask.seats]
         if len(set(seats)) != len(seats):
             raise TaskError(
-                "a seat can be asked only once per round, but `together` was given two questions "
-                "for the same seat"
+                "`together` was given two questions for the same seat, but a seat can be asked "
+                "only once per round: use two rounds"
             )
         return AskTogether(asks)
 
@@ -254,8 +254,8 @@ class Referee:
             facts = facts_of(note)
         if "round" in facts:
             raise TaskError(
-                "a note cannot have a fact called `round`, because every note records its round: "
-                "give the fact another name"
+                "a note cannot have a fact named `round`, because every note records its "
+                "round: give the fact another name"
             )
         try:
             # the same data as a reader of the record gets
@@ -263,7 +263,9 @@ class Referee:
             if note is not None:
                 type(note).from_facts(found)
         except TypeError as wrong:
-            raise TaskError(f"a note can hold plain data only: {wrong}") from None
+            raise TaskError(
+                f"a note can contain only plain data (text, numbers, lists and mappings): {wrong}"
+            ) from None
         except ValueError as wrong:
             raise TaskError(f"a note does not match the types of its class: {wrong}") from None
         self.notes.append(WrittenNote(self.round, found, None if note is None else note.kind))
@@ -322,12 +324,12 @@ class Referee:
             return (to,)
         seats = (to,) if isinstance(to, Seat) else to
         if isinstance(seats, set | frozenset):
-            raise TaskError("seats were given as a set, which has no stable order: give a list")
+            raise TaskError("the seats were given as a set, which has no stable order: use a list")
         seats = tuple(seats)
         for seat in seats:
             if seat not in known:
                 raise TaskError(
-                    f"there is no seat {str(seat)!r} in this match; its seats are: "
+                    f"this match has no seat {str(seat)!r}; its seats are "
                     f"{', '.join(map(str, known))}"
                 )
         if len(set(seats)) != len(seats) or not seats:
@@ -339,6 +341,6 @@ class Referee:
 
     def _words(self, text: Any) -> str:
         if not isinstance(text, str):
-            raise TaskError(f"the referee can only send text, not {describe_type(text)}")
+            raise TaskError(f"the referee can send only text, not {describe_type(text)}")
         # no record holds lone surrogates
         return text if text.isascii() else text.encode("utf-8", "replace").decode()

@@ -50,7 +50,7 @@ class WordList:
 
     def __post_init__(self) -> None:
         if not self.lists:
-            raise UsageError("a dictionary needs at least one word list: a name or a file")
+            raise UsageError("a dictionary needs at least one word list: give a name or a file")
 
     def takes(self, word: str) -> bool:
         """Whether a word has the right length and script."""

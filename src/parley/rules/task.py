@@ -254,7 +254,7 @@ class Task:
             former = FORMER_METHODS if isroutine(value) else FORMER_ATTRIBUTES
             if name in former:
                 raise TaskError(
-                    f"{cls.__name__}.{name} is an old name that Parley no longer reads: write "
+                    f"{cls.__name__}.{name} is an old name that Parley no longer uses: write "
                     f"{former[name]}"
                 )
             known = METHODS if isroutine(value) else get_annotations(Task)

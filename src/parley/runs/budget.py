@@ -87,8 +87,8 @@ class Budget:
         if price is None or price.free or self.estimators[alias].limit:
             return ""
         return (
-            f"replies of {alias} have no length limit, so Parley estimates the next one from the "
-            "longest so far, and a much longer reply may exceed --budget-usd; to prevent that, set "
+            f"the replies of {alias} have no length limit, so a very long reply may exceed "
+            "--budget-usd (Parley plans with the longest reply so far). To prevent this, add "
             f"-M {alias}.max_tokens=N"
         )
 
@@ -174,7 +174,7 @@ class Budget:
     def _refuse_more_calls(self) -> None:
         if self.most_calls is not None and self.calls >= self.most_calls:
             raise self._stop_at_limit(
-                f"{plural(self.calls, 'call')} made, as many as --max-calls allows",
+                f"the limit of --max-calls is reached ({plural(self.calls, 'call')} made)",
                 "--max-calls",
                 1,
             )

@@ -166,15 +166,15 @@ def forecast_run(prepared: Prepared) -> Forecast:
             }
         )
     notes = [
-        f"token counts are estimates: {LATIN} characters per token (1 for Chinese, Japanese and "
-        f"Korean), {LOW.text} to {HIGH.text} tokens per reply in plain text, {LOW.form} to "
-        f"{HIGH.form} per reply in JSON"
+        f"token counts are estimates that assume {LATIN} characters per token (1 for Chinese, "
+        f"Japanese and Korean), {LOW.text} to {HIGH.text} tokens per reply in plain text, and "
+        f"{LOW.form} to {HIGH.form} tokens per reply in JSON"
     ]
     if sequential:
         least, most = (plans[assumed][1] for assumed in (LOW, HIGH))
         notes.append(
-            f"the number of blocks is also an estimate ({least:,} to {most:,}): "
-            "the run stops when its stopping rule is met"
+            f"the number of blocks is also an estimate ({least:,} to {most:,}), because the "
+            "stopping rule decides when the run ends"
         )
     if unpriced := [
         alias for alias in prepared.config.live_models if prepared.prices.of(alias) is None
@@ -184,14 +184,15 @@ def forecast_run(prepared: Prepared) -> Forecast:
             'docs page "Budgets and prices"'
         )
     notes += [
-        f"a match could not be simulated to its end, so the estimate is too low: {fault}"
+        f"this estimate is too low, because a match could not be simulated to its end: {fault}"
         for fault in sorted(faults)[:3]
     ]
     growth = forecast_growth(prepared, plans[USUAL][0], rows)
     notes += describe_growth(growth)
     notes += [
-        f"grading {plural(int(row['models']), 'model')} one by one would cost about "
-        f"{row['single']:,.2f} USD; comparing all pairs, about {row['pairwise']:,.2f} USD"
+        f"for {plural(int(row['models']), 'model')}, judges that grade each model alone would "
+        f"cost about {row['single']:,.2f} USD, and judges that compare all pairs would cost "
+        f"about {row['pairwise']:,.2f} USD"
         for row in grown
         if row["models"] > 1
     ]

@@ -77,7 +77,7 @@ def format_seconds(seconds: float) -> str:
 def describe_time(low: RunTime, high: RunTime) -> str:
     """The time of a run in a line, with what it assumes."""
     return (
-        f"time: {format_seconds(low.seconds)} to {format_seconds(high.seconds)}, limited by "
-        f"{high.limited_by} (assuming {FAST.wait:g} to {SLOW.wait:g} s to the first token, then "
-        f"{SLOW.tokens:g} to {FAST.tokens:g} tokens per second)"
+        f"the run takes about {format_seconds(low.seconds)} to {format_seconds(high.seconds)}, "
+        f"limited by {high.limited_by} (assuming {FAST.wait:g} to {SLOW.wait:g} s to the first "
+        f"token, then {SLOW.tokens:g} to {FAST.tokens:g} tokens per second)"
     )

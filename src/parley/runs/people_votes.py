@@ -76,8 +76,8 @@ def describe_wanted_votes(votes: Mapping[int, int]) -> str:
     shown = [f"{count:,} after {name_round(stage)}" for stage, count in list(votes.items())[:SHOWN]]
     more = ["…"] * (len(votes) > SHOWN)
     return (
-        f"people are asked for up to {plural(sum(votes.values()), 'vote')}: "
-        f"{', '.join([*shown, *more])}; the run waits for them"
+        "this run stops and waits for people's votes, up to "
+        f"{plural(sum(votes.values()), 'vote')} in all: {', '.join([*shown, *more])}"
     )
 
 

@@ -242,7 +242,9 @@ async def play_run(
         with suppress(StoreError):
             if player is not None:
                 await player.recorder.save_final(player.participants)
-            await journal.set_state("stopped", "interrupted", "stopped immediately")
+            await journal.set_state(
+                "stopped", "interrupted", "stopped without waiting for the calls in flight"
+            )
         raise
     finally:
         if heartbeat is not None:
@@ -448,7 +450,7 @@ class Player:
             for seat, replies in gone.items():
                 self.recorder.add_discarded(spec.seats[seat], seat.role, replies)
             self.progress.notify(
-                f"match {spec.number} starts again: {fault}; "
+                f"match {spec.number} starts again, because {fault}; "
                 f"{plural(gone.total(), 'recorded reply', 'recorded replies')} discarded"
             )
             return await self._play_record(spec, slot, record)

@@ -113,7 +113,7 @@ def describe_progress(progress: Progress) -> str:
     rate = progress.calls / max(time.monotonic() - progress.began, 1e-9)
     parts = [
         f"{progress.done} of {plural(progress.planned, 'match', 'matches')}",
-        f"{progress.in_flight} in flight",
+        f"{progress.in_flight} being played",
         describe_calls(progress),
         f"{rate:.1f} calls/s",
         describe_time_left(progress),

@@ -119,9 +119,9 @@ class Recaller:
                 own, k = self._rehearsal.own.get(role, 0), self._rehearsal.choose_k(role, arm.k)
                 if own and k != own and arm.memory == "demonstrations":
                     yield (
-                        f"the standard round shows {plural(own, 'example')} and later rounds "
-                        f"show {k}, so a gain or a loss may come from the number of examples "
-                        f"alone; to show the same number, set --evolve k={own}"
+                        f"the standard round shows {plural(own, 'example')}, but later rounds "
+                        f"show {k}, so a gain or loss may come from the number of examples "
+                        f"alone. To show the same number, add --evolve k={own}"
                     )
 
     def _read_record(

@@ -130,16 +130,18 @@ def config_with_judges(
     if not panels:
         roles = [name for name, role in task.roles.items() if role.instrument]
         raise UsageError(
-            f"name a model that judges {reader.info.id}: --role {roles[0]}=[ALIAS=]PROVIDER/NAME"
+            f"name a model that judges {reader.info.id} again: add --role "
+            f"{roles[0]}=[ALIAS=]PROVIDER/NAME"
             if roles
-            else f"{reader.info.id} cannot be judged: {task.name} has no judge"
+            else f"{reader.info.id} cannot be judged again, because the task {task.name} has no "
+            "judge"
         )
     if heard := [
         role for role in panels if role in task.roles and task.roles[role].heard_by_contestants
     ]:
         raise UsageError(
-            f"--role {heard[0]}: contestants of {task.name} see what the {heard[0]} says, so it "
-            "cannot be replaced in recorded matches: start a new run"
+            f"--role {heard[0]}: contestants of the task {task.name} read what the {heard[0]} "
+            f"says, so another {heard[0]} would change the recorded matches: start a new run"
         )
     refuse_lessons(reader, panels)
     instruments = {**config.instruments, **{role: list(panel) for role, panel in panels.items()}}
@@ -150,8 +152,8 @@ def config_with_judges(
     for alias in kept:
         if experiment.models[alias] != config.models[alias]:
             raise UsageError(
-                f"the alias {alias!r} belongs to another model in {reader.info.id}: give the judge "
-                f"another alias, --role {next(iter(panels))}=ALIAS=PROVIDER/NAME"
+                f"the alias {alias!r} belongs to another model in {reader.info.id}: give the "
+                f"judge another alias with --role {next(iter(panels))}=ALIAS=PROVIDER/NAME"
             )
     seated = dict.fromkeys(
         [*config.players, *(alias for panel in instruments.values() for alias in panel)]
@@ -203,14 +205,15 @@ def refuse_lessons(reader: RunReader, panels: Mapping[str, Sequence[str]]) -> No
     wanted = FeedbackWanted() if evolve is None else find_wanted_feedback(evolve)
     if wanted.lessons:
         raise UsageError(
-            f"{reader.info.id} cannot be judged again: its players saw the outcomes and wrote "
-            "lessons from them, and other judges would change the outcomes; start a new run"
+            f"{reader.info.id} cannot be judged again, because its players wrote lessons from "
+            "the outcomes, and other judges would change these outcomes: start a new run"
         )
     for role in panels:
         if role == SELF_CRITIC and role in wanted.roles:
             raise UsageError(
-                f"--role {role}: players of {reader.info.id} judged themselves; to use a critic, "
-                f"start a new run with --evolve feedback=critic --role {CRITIC}=PROVIDER/NAME"
+                f"--role {role}: the players of {reader.info.id} judged themselves, so there is "
+                "no critic to replace: to use a critic, start a new run with --evolve "
+                f"feedback=critic --role {CRITIC}=PROVIDER/NAME"
             )
     if wanted.critic and len(panels.get(CRITIC, "1")) != 1:
         raise UsageError(
@@ -225,7 +228,10 @@ def rejudge_cautions(reader: RunReader, prepared: Prepared, matches: int) -> lis
         "not called"
     ]
     if left := sum(reader.counts().values()) - matches:
-        found.append(f"{plural(left, 'match', 'matches')} had not finished and cannot be judged")
+        found.append(
+            f"{plural(left, 'unfinished match is', 'unfinished matches are')} left "
+            "out, because only finished matches can be judged again"
+        )
     if reader.info.config.stop is not None:
         found.append(
             f"{reader.info.id} was stopped by a stopping rule, but the confidence intervals here "
@@ -241,8 +247,8 @@ def rejudge_cautions(reader: RunReader, prepared: Prepared, matches: int) -> lis
         refuse_changes({**reader.info.identity, "prompts": then}, prepared.identity, reader.info.id)
     except ReplayError:
         found.append(
-            f"the rule, prompts or data of {prepared.task.name} have changed since "
-            f"{reader.info.id} was played: scores are computed with the current ones"
+            f"the task {prepared.task.name} (its rule, prompts or data) has changed since "
+            f"{reader.info.id} was played; the scores are computed with the current version"
         )
     return found
 
@@ -261,8 +267,8 @@ def seed_cautions(before: Config, config: Config) -> Iterator[str]:
             elif seed is None and model in known and takes_derived_seed(model):
                 yield (
                     f"{role} {alias} has judged these matches before and gets the same random "
-                    "seeds again: if its endpoint honours them, it repeats its replies; set "
-                    "--seed N for new samples"
+                    "seeds again, so it may repeat its earlier replies; add --seed N to get "
+                    "new ones"
                 )
 
 
@@ -275,10 +281,10 @@ def why_seed_is_idle(alias: str, model: Mapping[str, Any]) -> str:
     options = getattr(kind, "__dataclass_fields__", {})
     usual = options["temperature"].default if "temperature" in options else None
     if is_zero(model.get("temperature", usual)):
-        return f"its temperature is 0; set -M {alias}.temperature=1 for new samples"
+        return f"its temperature is 0; to get new replies, add -M {alias}.temperature=1"
     own = str(model.get("seed", "none")).lower()
     if own not in ("none", DERIVED) and not traits_of(kind).seed_per_call:
-        return f"it has its own option seed={own}; leave that out"
+        return f"it has its own option seed={own}; remove that option"
     return ""
 
 

@@ -47,9 +47,9 @@ class RepeatNotice:
         if self._tracker.is_deterministic and not self._notified:
             self._notified = True
             self._progress.notify(
-                f"{self._tracker.most_plays} repeats of a match have identical prompts and "
-                "replies: these models are deterministic, so more repeats add no information; "
-                f"use {WHAT_HELPS} instead"
+                f"{self._tracker.most_plays} repeats of a match had identical prompts and "
+                "replies, so these models are deterministic and more repeats add nothing; use "
+                f"{WHAT_HELPS} instead"
             )
 
 

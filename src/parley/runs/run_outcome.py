@@ -67,8 +67,8 @@ def find_advice(faults: Collection[ParticipantError], task_file: str = "") -> st
     if any(raised_by_code(fault) for fault in faults):
         named = f" --task {shlex.quote(task_file)}" if task_file else ""
         return (
-            f"fix the code, then resume with: {{resume}}{named} (if you change the rule of the "
-            "task, start a new run instead; this file keeps what was played)"
+            f"fix the code, then resume with: {{resume}}{named} (if you change the task's rule, "
+            "start a new run instead; the matches already played stay in the run's file)"
         )
     lasting = [fault for fault in faults if is_permanent(fault)]
     if not lasting:
@@ -79,11 +79,12 @@ def find_advice(faults: Collection[ParticipantError], task_file: str = "") -> st
             "ALIAS.base_url=URL"
         )
     if all(fault.kind != "address" for fault in lasting):
-        return "retrying does not help: fix the cause first, then resume with: {resume}"
+        return "a retry does not help; fix the cause first, then resume with: {resume}"
     hint = next((f" ({fault.hint})" for fault in lasting if fault.hint), "")
     return (
-        f"a run cannot change the name of a model: start a new run with the right name{hint}; if "
-        "only its base_url is wrong, resume with: {resume} -M ALIAS.base_url=URL"
+        f"if the model's name is wrong, start a new run with the right name{hint}, because a "
+        "run keeps its model names; if its base_url is wrong, resume with: {resume} -M "
+        "ALIAS.base_url=URL"
     )
 
 
@@ -114,6 +115,6 @@ def describe_uncounted(reader: RunReader, prices: Prices, spent: float) -> str:
     )
     aside = max(0.0, spent - (total_cost(cost_rows(reader, prices)).at_least or 0.0))
     return (
-        f"the endpoint of {names} reported no token counts for {plural(calls, 'call')}, so the "
-        f"amount reserved for them, {format_usd(aside)} USD, counts as spent"
+        f"the endpoint of {names} reported no token counts for {plural(calls, 'call')}, so "
+        f"Parley counts the full amount reserved for them ({format_usd(aside)} USD) as spent"
     )

@@ -43,8 +43,8 @@ async def start_run(
     if screening is None:
         if fresh:
             raise UsageError(
-                f"--fresh repeats the screening of questions, but {prepared.task.name} with these "
-                "parameters has none: leave --fresh out"
+                f"--fresh has no effect, because the task {prepared.task.name} screens no "
+                "questions with these parameters: remove --fresh"
             )
         return await play_new_run(prepared, store, concurrency=concurrency, **watching)
     refuse_taken_name(prepared.config, store)
@@ -80,9 +80,9 @@ def forecast_with_screening(prepared: Prepared) -> Forecast:
         asking = forecast_run(prepared.screening)
         found.rows += asking.rows
         found.notes.append(
-            f"before that, {' and '.join(row['alias'] for row in asking.rows)} answer the items as "
-            f"{asking.rows[0]['role']}; each item that is not answered correctly is replaced by "
-            "another one, which takes more calls"
+            f"before the run, {' and '.join(row['alias'] for row in asking.rows)} answer the "
+            f"items as {asking.rows[0]['role']} (screening); items that are not answered "
+            "correctly are replaced by others, which takes more calls"
         )
     return found
 
@@ -169,8 +169,9 @@ def run_on_found_items(prepared: Prepared, ref: RunRef, before: tuple[int, float
     wanted, names = config.items or len(prepared.pool), " and ".join(asked)
     if not sure:
         raise UsageError(
-            f"{names} answered none of {looked_at} screened questions correctly ({run}), so there "
-            "is nothing to interview about; the next run will ask them again"
+            f"{names} answered none of the {looked_at} screened questions correctly ({run}), so "
+            "no question is left for an interview: choose other questions or another model. "
+            "The next run repeats the screening"
         )
     items = {name: prepared.pool[name] for name in sure[:wanted]}
     left: dict[str, Any] = {
@@ -187,7 +188,7 @@ def run_on_found_items(prepared: Prepared, ref: RunRef, before: tuple[int, float
         refuse_too_little(own, again.check_participants(), again.prices)
     few = f"; {wanted} were requested" if len(items) < wanted else ""
     notice = (
-        f"using {format_item_count(len(items))} that {names} answered correctly, "
-        f"of {looked_at} screened ({run}){few}"
+        f"using {format_item_count(len(items))} that {names} answered correctly, out of "
+        f"{looked_at} screened items ({run}){few}"
     )
     return replace(again, cautions=[notice, *again.cautions])

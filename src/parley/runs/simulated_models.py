@@ -46,7 +46,9 @@ class SimulatedModels:
         if (least := min(self.item, self.model_item, self.match)) < 0:
             raise UsageError(f"noise (standard deviations) must be at least 0, not {least:g}")
         if self.abilities.ndim not in (2, 3) or self.models < 2:
-            raise UsageError("a simulation needs the abilities of at least two models")
+            raise UsageError(
+                "a simulation needs the abilities (mean scores) of at least two models"
+            )
         if self.seats not in (1, 2) or self.roles > self.seats:
             raise UsageError(
                 "a simulated match must have 1 or 2 contestants and at most as many roles, not "

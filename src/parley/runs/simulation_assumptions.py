@@ -78,8 +78,8 @@ def with_scores(
         parts = parse_numbers(noise, "--noise", "0.5,0.4,1")
         if len(parts) != 3 or min(parts) < 0:
             raise UsageError(
-                "--noise must be three standard deviations of at least 0 (by item, by model × "
-                f"item, by match), not {noise!r}"
+                "--noise must be three standard deviations of at least 0 (between items, of a "
+                f"model on an item, between matches), not {noise!r}"
             )
         return replace(assumed, noise=(parts[0], parts[1], parts[2]))
     if assumed.noise is None and assumed.run is None:
@@ -104,14 +104,14 @@ def with_models(
     if abilities:
         if models is not None or best is not None or worst is not None:
             raise UsageError(
-                "use either --abilities, which lists the ability of every model, or --models, "
-                "--best and --worst, which spread abilities evenly"
+                "use either --abilities (one mean score for each model), or --models, --best "
+                "and --worst (evenly spaced mean scores), but not both"
             )
         rows = [parse_numbers(text, "--abilities", "9,8.8,8.5") for text in abilities]
         if len(rows) > 2 or len({len(row) for row in rows}) > 1:
             raise UsageError(
-                "--abilities may be given once, or twice for two roles, each time with one number "
-                "for every model"
+                "give --abilities once, or twice for two roles, each time with one number for "
+                "every model"
             )
         return replace(assumed, means=rows, fitted=False)
     if models is None:
@@ -130,8 +130,8 @@ def with_models(
     for first, last in ends:
         if not math.inf > first >= last > -math.inf:
             raise UsageError(
-                f"--best must be a number that is at least --worst, but they are {first:g} and "
-                f"{last:g}"
+                f"--best must be at least as high as --worst, but --best is {first:g} and "
+                f"--worst is {last:g}"
             )
     rows = [
         [first + (last - first) * at / (models - 1) for at in range(models)] for first, last in ends
@@ -148,7 +148,7 @@ def with_seats(
     wanted = roles or (len(rows) if len(rows) == 2 else min(seats, usual or seats))
     if wanted > seats:
         raise UsageError(
-            f"{wanted} roles need {wanted} seats, but a match has {seats}: set --seats 2"
+            f"{wanted} roles need {wanted} seats per match, but --seats is {seats}: use --seats 2"
         )
     if rows and len(rows) > wanted:
         raise UsageError(
@@ -164,8 +164,8 @@ def check_assumptions(
     """Raise an error if an assumption is missing or impossible."""
     if not assumed.means:
         raise UsageError(
-            "no models to simulate: set --abilities 9,8.8,8.5 or --models 10 --best 9 --worst 8.5, "
-            "or name a run"
+            "no models are given: add --abilities 9,8.8,8.5 or --models 10 --best 9 --worst "
+            "8.5, or name a run"
         )
     if assumed.models < 2:
         raise UsageError(f"a simulation needs at least two models, not {assumed.models}")
@@ -173,8 +173,8 @@ def check_assumptions(
         raise UsageError(f"a simulation takes at most {MOST} models, not {assumed.models}")
     if assumed.half_width is None:
         raise UsageError(
-            "no precision given: set --half-width X, the half-width of the interval that you want, "
-            "in units of the score"
+            "no precision is given: add --half-width X, the half-width of the confidence "
+            "intervals that you want, in points of the score"
         )
     if not 0 < assumed.half_width < assumed.high - assumed.low:
         raise UsageError(
@@ -189,13 +189,13 @@ def check_assumptions(
             )
     if assumed.noise is None:
         raise UsageError(
-            "noise cannot be estimated from a single block: set --noise "
-            "ITEM,MODEL_ITEM,MATCH, or play more blocks"
+            "this run has only one block, and the noise cannot be estimated from a single "
+            "block: set --noise ITEM,MODEL_ITEM,MATCH, or play more blocks"
         )
     if not 0 < alpha < 1:
         raise UsageError(f"--alpha must be between 0 and 1, not {alpha:g}")
     if top is not None and top > assumed.models:
-        raise UsageError(f"--top {top}: there are only {assumed.models} models")
+        raise UsageError(f"--top {top} is too high, because there are only {assumed.models} models")
     if usd is not None and not 0 <= usd < math.inf:
         raise UsageError(f"--usd-per-match must be at least 0, not {usd:g}")
 
@@ -211,8 +211,9 @@ def estimate_from_run(name: str, store: str | None, seats: int | None) -> Assump
         )
         if here > 2 and seats is None:
             raise UsageError(
-                f"{reader.info.id}: matches of {identity['task']} had {here} contestants, but only "
-                "matches with 1 or 2 can be simulated; --seats 2 simulates them as if they had two"
+                f"{reader.info.id} has {here} contestants per match, but only matches with 1 or "
+                "2 contestants can be simulated: add --seats 2 to simulate its matches as if "
+                "they had two"
             )
         if len(aliases) < 2:
             raise UsageError(
@@ -225,8 +226,9 @@ def estimate_from_run(name: str, store: str | None, seats: int | None) -> Assump
             for alias in aliases:
                 if not scores.get((role, alias)):
                     raise UsageError(
-                        f"{reader.info.id}: {alias} as {role} has no {metrics[role]['name']} "
-                        "in any match, so nothing can be estimated"
+                        f"{reader.info.id}: {alias} as {role} has no score in "
+                        f"`{metrics[role]['name']}` in any match, so nothing can be estimated: "
+                        "set --abilities instead of naming a run"
                     )
         first = next(iter(metrics.values()))
         single = [
@@ -277,8 +279,8 @@ def find_ranked_metrics(identity: Mapping[str, Any], run: str) -> dict[str, dict
             for role, each in found.items()
         )
         raise UsageError(
-            f"{run}: its roles have scores of different kinds ({said}), which cannot be simulated; "
-            "set --abilities instead of naming a run"
+            f"the roles of {run} have scores with different ranges ({said}), which cannot be "
+            "simulated together: set --abilities instead of naming a run"
         )
     return found
 
@@ -311,8 +313,8 @@ def describe_caveats(found: Components | None, lower: bool) -> list[str]:
     """Warnings about an estimate."""
     said = (
         [
-            "lower scores are better in this run, so the simulation mirrors them: here higher is "
-            "better"
+            "lower scores are better in this run, so the simulation mirrors all scores: in "
+            "this table, higher is better"
         ]
         if lower
         else []
@@ -321,14 +323,19 @@ def describe_caveats(found: Components | None, lower: bool) -> list[str]:
         return said
     if not found.separable:
         said.append(
-            "every block has one match per model, so noise by model × item and noise by match "
-            "cannot be separated: all of it counts as match noise"
+            "every block has one match per model, so the noise of a model on an item cannot be "
+            "told from the noise between matches; all of it is simulated as noise between "
+            "matches"
         )
     if found.opposed > 1:
         said.append(
-            "in this run one model's gain is another's loss (zero-sum), and the simulation ignores "
-            f"this: a ranking may take {found.opposed:.1f} times as many matches as shown here"
+            "the simulation ignores that in this run one model's gain is another model's loss "
+            f"(zero-sum), so a ranking may need {found.opposed:.1f} times as many matches as "
+            "shown here"
         )
     if found.blocks < ROUGH:
-        said.append(f"noise is a rough estimate: the run has only {plural(found.blocks, 'block')}")
+        said.append(
+            "the estimate of the noise is rough, because the run has only "
+            f"{plural(found.blocks, 'block')}"
+        )
     return said

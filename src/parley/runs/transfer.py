@@ -34,8 +34,8 @@ def memory_at_end(source: str, store: Store, prepared: Prepared, setting: str) -
     for alias in wanted:
         if alias not in other.config.contestants:
             raise UsageError(
-                f"{setting} has no model with the alias {alias}; it has "
-                f"{', '.join(other.config.contestants)}: give your model one of these aliases"
+                f"{setting} has no model with the alias `{alias}`: give your model one of the "
+                f"aliases in that run ({', '.join(other.config.contestants)})"
             )
     builder = ExperienceBuilder(other, {name: arm})
     with read_run(ref) as reader:
@@ -44,8 +44,8 @@ def memory_at_end(source: str, store: Store, prepared: Prepared, setting: str) -
     roles = set(contestant_roles(prepared.task)) & set(builder.rules[name])
     if not roles:
         raise UsageError(
-            f"{setting} has no experiences for any role of {prepared.task.name}: choose a run of "
-            "the same task"
+            f"{setting} has no experiences for any role of the task {prepared.task.name}: "
+            "choose a run of the same task"
         )
     series = range(1, other.config.repeats + 1)
     return [

@@ -82,7 +82,7 @@ def made(above: Path, name: str, most: int) -> Group | None:
         return None
     try:
         if not (folder / name).exists() or not os.access(folder / "cgroup.procs", os.W_OK):
-            raise OSError("this hierarchy cannot limit memory")
+            raise OSError("this cgroup hierarchy cannot limit memory")
         (folder / name).write_text(str(most))
         for swap, value in (("memory.swap.max", 0), ("memory.memsw.limit_in_bytes", most)):
             with suppress(OSError):  # swap would only slow the machine down

@@ -129,7 +129,7 @@ class Sandbox:
         """
         with self._opening:
             if self._closed:
-                raise SandboxError("the sandbox is closed")
+                raise SandboxError("the sandbox is already closed, so it cannot run programs")
             if (
                 self._standing is not None
                 and self._standing[0].alive
@@ -184,9 +184,9 @@ class Sandbox:
     def _refuse_no_shell(self) -> None:
         if self.choice != "bubblewrap":
             said = (
-                "no sandbox: leave out --unsafe-run-code-without-isolation"
+                "no sandbox: remove --unsafe-run-code-without-isolation"
                 if self.choice == "none"
-                else f"`--sandbox {self.choice}`: leave that option out"
+                else f"`--sandbox {self.choice}`: remove that option"
             )
             raise SandboxError(
                 f"the shell for models needs `--sandbox bubblewrap`, but this run uses {said}"

@@ -37,7 +37,7 @@ BOOT = (
 SETTINGS = {"PATH": "/usr/bin:/bin", "HOME": "/tmp", "LANG": "C.UTF-8", "PYTHONHASHSEED": "0"}
 REMEDY = (
     "install bubblewrap (on Debian and Ubuntu: apt-get install bubblewrap) and allow user "
-    "namespaces, or choose --sandbox docker or --sandbox podman, or pass "
+    "namespaces, or use --sandbox docker or --sandbox podman, or add "
     "--unsafe-run-code-without-isolation to run model-written code without a sandbox"
 )
 
@@ -248,7 +248,8 @@ def private_uid(mapped: str) -> int:
     low, high = first + min(count // 2, 1 << 20), first + min(count, 1 << 31) - 2
     if high <= low:
         raise SandboxError(
-            "programs must run as another user than Parley, but this machine has no free user ID"
+            "programs must run as a different user than Parley, but this machine has no free "
+            "user ID"
         )
     return random.SystemRandom().randint(low, high)
 

@@ -1,5 +1,5 @@
-"""What a shell's view is given of this machine: the settings that its programs need, and no other
-file."""
+"""The files of this machine that a shell's view contains: settings that its programs need, and
+nothing else."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ GROUPS = {"root": 0, "daemon": 1, "bin": 2, "sys": 3, "adm": 4, "tty": 5, "disk"
 
 
 def files() -> list[tuple[str, int, str]]:
-    """Path, mode and contents (in hexadecimal) of every file that a view begins with."""
+    """Path, mode and contents (in hexadecimal) of every file that a new view contains."""
     own = {
         "passwd": "".join(f"{name}:x:{uid}:{gid(name)}:{name}:{home}:{shell}\n" for name, (uid,
             home, shell) in USERS.items()),
@@ -57,7 +57,7 @@ def gid(name: str) -> int:
 
 
 def links() -> list[tuple[str, str]]:
-    """The symbolic links of a view: which of several programs goes by a common name, and what every
+    """The symbolic links of a view: the program behind each common name, and links that every
     system has."""
     places = (
         [entry for entry in os.scandir("/etc/alternatives") if entry.is_symlink()]
@@ -74,7 +74,7 @@ def links() -> list[tuple[str, str]]:
 
 
 def loaded() -> list[str]:
-    """Folders from which the Pythons of this machine load code at their start, wherever a system
-    has put them."""
+    """Folders from which this machine's Python installations load code at startup, wherever the
+    system keeps them."""
     targets = [os.path.realpath(each) for each in glob("/usr/lib/python3*/sitecustomize.py")]
     return sorted({os.path.dirname(each) for each in targets if each.startswith("/etc/")})

@@ -1,5 +1,5 @@
-"""The filter on system calls, as the kernel reads it: what no program needs, and what has opened
-kernels before, is refused."""
+"""The system call filter in the kernel's format. It refuses calls that no program needs, and
+calls that were used to attack kernels before."""
 
 from __future__ import annotations
 
@@ -164,12 +164,12 @@ OTHER_MACHINE = 0x40000000  # from here on x86_64 has the calls of another one
 
 
 def known() -> bool:
-    """Whether this machine's system calls are known."""
+    """Whether Parley knows the system call numbers of this machine."""
     return platform.machine() in MACHINES
 
 
 def filtering(role: Role = "program", machine: str | None = None) -> bytes:
-    """The filter for a machine; empty where its calls are not known."""
+    """The filter for a machine; empty if its system call numbers are unknown."""
     if (machine := machine or platform.machine()) not in MACHINES:
         return b""
     audit, column, clone, clone3, ioctl, socketpair = MACHINES[machine]
@@ -233,7 +233,7 @@ def filtering(role: Role = "program", machine: str | None = None) -> bytes:
 
 
 def only_for(number: int, *steps: bytes) -> list[bytes]:
-    """Steps that look at one call and allow what they do not refuse."""
+    """Filter steps that check one call and allow it unless they refuse it."""
     return [step(EQUAL, number, 0, len(steps) + 1), *steps, step(RETURN, ALLOW)]
 
 

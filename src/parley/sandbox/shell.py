@@ -145,8 +145,8 @@ class Shell:
         that it starts keep running."""
         if self.used:
             raise TaskError(
-                "a shell must be prepared before its first command, because the model's processes "
-                "could interfere afterwards"
+                "a shell must be prepared before its first command, because processes of the "
+                "model could interfere later"
             )
         return await self._scripted("prepare", script, arguments, language, timeout)
 
@@ -329,8 +329,8 @@ def private_range(mapped: str) -> int:
     low, high = first + max(IDS, min(count // 2, 1 << 30)), first + min(count, 1 << 31) - IDS
     if high < low:
         raise SandboxError(
-            f"a shell needs {IDS} unused user IDs, but there are only {count}: run Parley as an "
-            "ordinary user instead of root"
+            f"a shell needs {IDS} unused user IDs, but this machine has only {count}: run "
+            "Parley as an ordinary user instead of root"
         )
     return random.SystemRandom().randint(low, high)
 

@@ -73,8 +73,8 @@ def trial_of(program: Mapping[str, Any]) -> Trial:
     )
     if not isinstance(code, str) or bool(tests) == bool(cases):
         raise TaskError(
-            "a request to run a program needs `code` as text and either `tests` or `cases` (not "
-            "both, and not empty)"
+            "a request to run a program needs text in `code`, and either `tests` or `cases` "
+            "(not both, and not empty)"
         )
     setup, prelude = str(program.get("setup", "")), str(program.get("prelude", ""))
     found = read(tests, setup, prelude)
@@ -84,8 +84,8 @@ def trial_of(program: Mapping[str, Any]) -> Trial:
         name for name in found.names if name in HELPERS and name not in given.get("names", ())
     ]:
         raise TaskError(
-            f"tests use {helpers[0]!r}, but nothing defines it: import or define it in `setup` or "
-            "`prelude`"
+            f"the tests use {helpers[0]!r}, but nothing defines this name: import or define it "
+            "in `setup` or `prelude`"
         )
     imports = "".join(f"import {name}\n" for name in found.modules if name not in names)
     pairs = tuple((str(stdin), str(wanted)) for stdin, wanted in cases)

@@ -1,1 +1,1 @@
-"""Numbers with their uncertainty: plain observations in, plain results out."""
+"""Statistics: plain observations in, estimates with their uncertainty out."""

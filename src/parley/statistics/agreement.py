@@ -1,5 +1,5 @@
-"""How far raters agree beyond chance, with intervals over blocks. What the ratings cannot tell is
-None, never 0."""
+"""Agreement of raters beyond chance, with intervals over blocks. A figure that the ratings do
+not determine is None, never 0."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ LEVELS = ("nominal", "ordinal", "interval")
 
 @dataclass(frozen=True)
 class BlockEstimate:
-    """A figure that may be unknown, its interval, the n rows and the blocks behind it, and the rows
-    left out as incomplete."""
+    """A figure (None if unknown), its interval, the numbers of rows and blocks that it is
+    computed from, and the number of incomplete rows that were left out."""
 
     value: float | None
     interval: Interval
@@ -45,8 +45,8 @@ class BlockEstimate:
 
 
 def group_by_block(rows: Sequence[A | None], blocks: Sequence[str] | None) -> list[list[A]]:
-    """The rows that are not None, grouped in the order of the blocks' names; without names, all are
-    one block."""
+    """The rows that are not None, grouped by block and ordered by the blocks' names; without
+    names, all rows are one block."""
     found: dict[str, list[A]] = {}
     for row, block in zip(rows, [""] * len(rows) if blocks is None else blocks, strict=True):
         if row is not None:
@@ -66,13 +66,13 @@ def block_bootstrap_interval(
     alpha: float = ALPHA,
     seed: int = 0,
 ) -> Interval:
-    """Percentiles of a figure over draws of whole blocks with replacement, the same for the same
-    blocks and seed.
+    """A bootstrap percentile interval: whole blocks are drawn with replacement. The same blocks and
+    seed give the same interval.
 
-    The percentiles are moved out for few blocks (Hesterberg 2015, expanded percentile interval);
-    plain ones are too narrow. A draw that leaves the figure unknown counts against both ends, so
-    the interval is unknown where such draws are many, as it is below five blocks. Where all draws
-    are equal, so must be the blocks: then the interval for equal bounded scores.
+    The percentiles are expanded for few blocks (Hesterberg 2015), because plain ones are too
+    narrow. A draw for which the figure is unknown counts against both ends, so the interval is
+    unknown if there are many such draws, and always below five blocks. If all draws are equal, all
+    blocks must be equal, and the interval for equal bounded scores is used.
     """
     n, value = len(blocks), figure(blocks)
     if value is None or n < FEWEST:
@@ -98,7 +98,7 @@ def estimate_over_blocks(
     dropped: int = 0,
     bounds: tuple[float, float] = (-1.0, 1.0),
 ) -> BlockEstimate:
-    """A figure of rows, with the interval over the blocks that they are grouped in."""
+    """A figure computed from rows, with an interval over their blocks."""
 
     def pooled(drawn: Sequence[Sequence[A]]) -> float | None:
         return figure(list(chain.from_iterable(drawn)))
@@ -117,7 +117,7 @@ def exact_agreement(
     second: Sequence[Hashable | None],
     blocks: Sequence[str] | None = None,
 ) -> BlockEstimate:
-    """The share of pairs in which both raters say the same; unknown without a complete pair."""
+    """The share of pairs in which both raters agree; unknown without a complete pair."""
     pairs = pair_columns(first, second)
     return estimate_over_blocks(
         group_by_block(pairs, blocks), share_of_equal_pairs, pairs.count(None), (0.0, 1.0)
@@ -136,11 +136,11 @@ def cohen_kappa(
     weights: Weights = "quadratic",
     blocks: Sequence[str] | None = None,
 ) -> BlockEstimate:
-    """Cohen's kappa of two raters (1960; weighted 1968), disagreement weighted by the distance of
-    places on the scale.
+    """Cohen's kappa of two raters (1960; weighted 1968). Disagreement is weighted by the distance
+    on the scale.
 
-    It is 0 if one rater always says the same: then chance agrees as often. Unknown without a
-    complete pair, or if both raters always give the same one rating.
+    If one rater always gives the same rating, kappa is 0, because chance agrees as often. It is
+    unknown without a complete pair, or if both raters always give the same single rating.
     """
     if weights not in COST:
         raise unknown_name("weights", weights, COST)
@@ -165,8 +165,8 @@ def cohen_kappa(
 def kappa_of_pairs(
     pairs: Sequence[tuple[int, int]], cost: Callable[[int, int], float]
 ) -> float | None:
-    """One less the cost of disagreement, as a share of what two raters with these habits would have
-    by chance."""
+    """1 minus the cost of disagreement, relative to the cost that two raters with these
+    frequencies would have by chance."""
     cells = Counter(pairs)
     rows, columns = Counter(i for i, _ in pairs), Counter(j for _, j in pairs)
     chance = sum(cost(i, j) * a * b for i, a in rows.items() for j, b in columns.items())
@@ -182,12 +182,12 @@ def krippendorff_alpha(
     level: Level = "ordinal",
     blocks: Sequence[str] | None = None,
 ) -> BlockEstimate:
-    """Krippendorff's alpha of any number of raters (Computing alpha-reliability, 2011); a unit is a
-    row of ratings, some None.
+    """Krippendorff's alpha for any number of raters (Computing alpha-reliability, 2011). A unit is
+    a row of ratings, some of which may be None.
 
-    Units with fewer than two ratings are left out. Unknown if none is left or all ratings are one
-    value; a single constant rater is no obstacle here, as alpha takes chance from the ratings of
-    all.
+    Units with fewer than two ratings are left out. Alpha is unknown if no unit is left or if all
+    ratings are the same. One rater who always gives the same rating does not matter, because alpha
+    estimates chance from the ratings of all raters.
     """
     if level not in LEVELS:
         raise unknown_name("level", level, LEVELS)
@@ -199,10 +199,10 @@ def krippendorff_alpha(
 
 
 def alpha_of_units(units: Sequence[tuple[float, ...]], level: Level) -> float | None:
-    """One less the disagreement within units, as a share of that among all ratings.
+    """1 minus the disagreement within units, relative to the disagreement among all ratings.
 
-    The ordinal distance of two values is that of their mid-ranks, so one formula serves both
-    ordinal and interval.
+    The ordinal distance of two values is the distance of their mid-ranks, so one formula serves
+    both ordinal and interval scales.
     """
     totals: Counter[float] = Counter()
     clashes: dict[tuple[float, float], float] = {}

@@ -1,5 +1,4 @@
-"""Results of runs that stopped by what they saw: intervals and comparisons that hold at every
-look."""
+"""Results of runs with a stopping rule: intervals and comparisons that are valid at every look."""
 
 from __future__ import annotations
 
@@ -21,7 +20,7 @@ POINTS = 60  # of a path, at most
 
 
 class Scale(NamedTuple):
-    """What a metric's scores can be, and how near is near enough."""
+    """The range of a metric's scores, and the half-width that is precise enough."""
 
     low: float
     high: float
@@ -30,7 +29,7 @@ class Scale(NamedTuple):
 
 @dataclass(frozen=True)
 class PrecisionPoint:
-    """One look: how wide the intervals still were."""
+    """One look at the results: the widths of the intervals at that time."""
 
     blocks: int
     matches: int
@@ -39,7 +38,7 @@ class PrecisionPoint:
 
 @dataclass
 class Anytime:
-    """What can be said of one metric at every look."""
+    """The anytime-valid results for one metric."""
 
     intervals: dict[Key, tuple[float, float] | None] = field(default_factory=dict)
     pairs: list[PairedDifference] = field(default_factory=list)
@@ -55,12 +54,13 @@ def compute_anytime(
     repeats: Mapping[int, int],
     population: int | None = None,
 ) -> Anytime:
-    """Intervals and the path to them, together at level α; and comparisons, together at level α.
+    """Intervals and their widths over time, jointly at level α; and comparisons, jointly at level
+    α.
 
-    Observations come in the order of their matches, so blocks come as they were played. `roles` is
-    the number of roles that are scored, by whatever metric: α is shared by all of them. `repeats`
-    tells the repeat of every match: those of one repeat share what the task draws, and count as
-    one.
+    Observations must be in the order of their matches, so that blocks are in the order in which
+    they were played. `roles` is the number of scored roles over all metrics; α is shared among
+    them. `repeats` gives the repeat of every match: matches of one repeat share what the task draws
+    at random, and count as one.
     """
     matches: dict[str, set[int]] = {}
     for row in observations:
@@ -102,8 +102,8 @@ def compare_at_every_look(
     alpha: float,
     families: int,
 ) -> list[PairedDifference]:
-    """All differences within a role, on the blocks that both played; p is adjusted for all pairs,
-    and valid at every look."""
+    """All differences within a role, on the blocks that both models played; p is adjusted for
+    all pairs and valid at every look."""
     roles, aliases = sorted({role for role, _ in known}), sorted({alias for _, alias in known})
     if len(aliases) < 2:
         return []

@@ -1,5 +1,5 @@
-"""Bradley-Terry ratings with a first-mover term, for tasks that one of two seats wins: an extra
-beside the win rates."""
+"""Bradley-Terry ratings with a first-mover term, for tasks in which one of two seats wins. They
+complement the win rates."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ MIDDLE = 1500
 
 
 class Game(NamedTuple):
-    """One match of two as the first seat saw it: 1 won, 0.5 drawn, 0 lost."""
+    """One match of two models from the first seat's point of view: 1 is a win, 0.5 a draw, 0 a
+    loss."""
 
     block: str
     first: str
@@ -48,8 +49,8 @@ UNKNOWN = AbilityEstimate(None, None, None)
 
 @dataclass(frozen=True)
 class Rating:
-    """A model's ability in logits, zero being the mean of its group; unknown for a model that met
-    nobody else."""
+    """A model's ability in logits, relative to the mean of its group; unknown for a model that
+    played against no other model."""
 
     alias: str
     group: int
@@ -59,7 +60,7 @@ class Rating:
 
     @property
     def elo(self) -> AbilityEstimate:
-        """The same on Elo's scale, 1500 being the mean of the group."""
+        """The ability on the Elo scale, where the mean of the group is 1500."""
         return AbilityEstimate(
             *(None if end is None else MIDDLE + POINTS * end for end in self.logit)
         )
@@ -67,10 +68,10 @@ class Rating:
 
 @dataclass(frozen=True)
 class Ratings:
-    """All models, best first within their group; the first mover's advantage is in logits and
-    common to all.
+    """All models, best first within their group. The first-mover advantage is in logits and the
+    same for all models.
 
-    Models are of one group if a chain of matches links them. Ratings of different groups have no
+    Models are in one group if a chain of matches connects them. Ratings of different groups have no
     common scale.
     """
 
@@ -82,13 +83,13 @@ class Ratings:
 
     @property
     def comparable(self) -> bool:
-        """Whether any two models can be compared."""
+        """Whether all models are in one group, so that any two can be compared."""
         return self.groups <= 1
 
 
 def is_win_loss(met: Iterable[Meeting], bounds: tuple[float, float]) -> bool:
-    """Whether a metric tells who of two won: from 0 to 1, and every complete match a win, a draw or
-    a loss that sums to one."""
+    """Whether a metric is a win/loss metric: it ranges from 0 to 1, and every complete match is
+    a win, a draw or a loss, whose two scores sum to one."""
     complete = [(a, b) for *_, a, b in met if a is not None and b is not None]
     decided = all(a in (0, 0.5, 1) and a + b == 1 for a, b in complete)
     return bounds == (0, 1) and bool(complete) and decided
@@ -104,13 +105,13 @@ def complete_games(met: Iterable[Meeting]) -> list[Game]:
 
 
 def fit_ratings(played: Sequence[Game], alpha: float = ALPHA, prior: float = PRIOR) -> Ratings:
-    """Maximum likelihood under P(first wins) = 1 / (1 + exp(second − first − advantage)); a draw is
-    half a win.
+    """Maximum likelihood under P(first wins) = 1 / (1 + exp(second − first − advantage)); a draw
+    counts as half a win.
 
-    The prior is one virtual draw a group, spread evenly over all seatings of its models, so that
-    who wins everything stays finite. Intervals are t intervals over the model's blocks with errors
-    clustered by block; but where the plain normal interval of the likelihood is wider, that one:
-    where only the prior holds a number, blocks agree too well.
+    The prior is one virtual draw per group, spread evenly over all seatings of its models, so that
+    the rating of a model that wins every match stays finite. Intervals are t intervals over the
+    model's blocks, with errors clustered by block. If the plain normal interval of the likelihood
+    is wider, it is used instead: if only the prior determines a number, blocks agree too well.
     """
     if not played:
         return Ratings((), UNKNOWN, 0, 0, 0)
@@ -162,7 +163,7 @@ def fit_ratings(played: Sequence[Game], alpha: float = ALPHA, prior: float = PRI
 
 
 def connected_groups(aliases: Sequence[str], played: Iterable[Game]) -> dict[str, int]:
-    """The group of every model, the largest being 1."""
+    """The group of every model; group 1 is the largest."""
     linked = {alias: {alias} for alias in aliases}
     for first, second in {(game.first, game.second) for game in played}:
         if linked[first] is not linked[second]:
@@ -176,8 +177,8 @@ def connected_groups(aliases: Sequence[str], played: Iterable[Game]) -> dict[str
 def estimate_abilities(
     played: Sequence[Game], aliases: Sequence[str], group: Sequence[int], prior: float
 ) -> tuple[list[float], list[float], list[float]]:
-    """Abilities and, last, the first mover's advantage; their standard errors clustered by block;
-    those of the likelihood."""
+    """Abilities and, last, the first-mover advantage; their standard errors clustered by block;
+    and the standard errors of the likelihood."""
     import numpy as np
 
     index = {alias: n for n, alias in enumerate(aliases)}
@@ -203,8 +204,8 @@ def estimate_abilities(
 
 
 def maximise_likelihood(count: Array, won: Array) -> tuple[Array, Array]:
-    """The most likely values by Newton's method, abilities of a group summing to zero, and their
-    covariance."""
+    """The maximum likelihood estimates by Newton's method, where the abilities of a group sum to
+    zero, and their covariance."""
     import numpy as np
 
     def loss(values: Array) -> float:
@@ -229,18 +230,19 @@ def maximise_likelihood(count: Array, won: Array) -> tuple[Array, Array]:
             step /= 2
         values = values + step
     raise UsageError(
-        "the ratings do not converge: the prior is too weak for these outcomes; use the default"
+        "the ratings do not converge, because the prior is too weak for these outcomes: use "
+        "the default prior"
     )
 
 
 def first_seat_advantages(values: Array) -> Array:
-    """By how many logits the first seat is ahead in every seating."""
+    """The lead of the first seat in logits, for every seating."""
     ahead: Array = values[:-1, None] - values[:-1] + values[-1]
     return ahead
 
 
 def win_probability(ahead: Array) -> Array:
-    """The chance of a seat that is so many logits ahead."""
+    """The probability of winning for a seat with this lead in logits."""
     import numpy as np
 
     likely: Array = np.exp(-np.logaddexp(0, -ahead))

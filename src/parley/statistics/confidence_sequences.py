@@ -1,5 +1,5 @@
-"""Confidence sequences by betting: intervals for a mean that hold at every look, however often one
-looks."""
+"""Confidence sequences by betting: intervals for a mean that stay valid however often you look
+at them."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ MOST = 0.5  # of its capital that a bet may lose
 
 
 class Sequences:
-    """One sequence a cell, all moved on together; scores lie in [0, 1].
+    """One confidence sequence per cell, all updated together; scores lie in [0, 1].
 
-    For every candidate mean two gamblers bet against it, one on more, one on less (hedged capital,
-    Waudby-Smith and Ramdas 2024). If the candidate is right, neither can expect to win, so who
-    multiplies its stake by 2/α has refuted it. With a `population` the scores are drawn from so
-    many without replacement, and what was seen narrows what can be left.
+    For every candidate mean, two gamblers bet against it: one that the scores are higher, one that
+    they are lower (hedged capital, Waudby-Smith and Ramdas 2024). If the candidate is right,
+    neither can expect to win, so a gambler who multiplies the stake by 2/α has refuted it. With a
+    `population`, the scores are drawn without replacement from that many items, and the scores seen
+    so far restrict the remaining ones.
     """
 
     def __init__(
@@ -38,7 +39,7 @@ class Sequences:
         self._less = np.zeros(cells * grid)
 
     def add(self, scores: Numbers) -> None:
-        """One block: a score for every cell, nan where there is none."""
+        """Add one block: a score for every cell, nan if it has none."""
         seen = ~np.isnan(scores)
         if not seen.any():
             return
@@ -64,14 +65,15 @@ class Sequences:
         self._strike(np.maximum(self._more, self._less) < self._stake)
 
     def _expected(self, mean: Numbers, cell: NDArray[np.int64]) -> Numbers:
-        """What the next score should be on average if the whole mean is this one."""
+        """The expected next score if the mean of the whole population is this candidate."""
         if self.population is None:
             return mean
         left = np.maximum(self.population - self.n[cell], 1)
         return np.asarray((self.population * mean - self.sum[cell]) / left)
 
     def _strike(self, stands: NDArray[np.bool_]) -> None:
-        """Leave out candidates that are refuted, or that nothing which is left could make true."""
+        """Remove candidates that are refuted, and candidates that no remaining scores could make
+        true."""
         if self.population is not None:
             rest = self.population - self.n[self._cell]
             lowest = self.population * (self._mean - self._half) - self.sum[self._cell]
@@ -83,8 +85,8 @@ class Sequences:
 
     @property
     def intervals(self) -> tuple[Numbers, Numbers]:
-        """Lowest and highest candidate of every cell; nan where none is left: the scores were not
-        alike."""
+        """The lowest and highest candidate of every cell; nan if no candidate is left, because
+        the scores drifted."""
         first = np.searchsorted(self._cell, np.arange(self.cells), "left")
         last = np.searchsorted(self._cell, np.arange(self.cells), "right")
         low, high = np.full(self.cells, np.nan), np.full(self.cells, np.nan)

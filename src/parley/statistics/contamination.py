@@ -1,10 +1,11 @@
-"""Which models know a benchmark better than its subject: KIEval score against benchmark accuracy
-(KIEval §4.2).
+"""Find models that know a benchmark better than its subject: KIEval score against benchmark
+accuracy (KIEval §4.2).
 
-Per dataset, each model is tested against the line of the others, one-sided below and above
-(`positions`). Over datasets a model's p are combined by Cauchy's distribution (Liu & Xie 2020),
-whose tail holds however the datasets depend on each other, as they do where the same models sit in
-all. Over models Holm's correction; what passes only without it is worth a look.
+For each dataset, each model is tested against the line of the other models, one-sided below and
+above (`positions`). The p-values of a model over several datasets are combined with the Cauchy
+combination test (Liu & Xie 2020). It stays valid if the datasets depend on each other, as they do
+when the same models are tested on all of them. Holm's correction is applied over models; a model
+that is significant only without it is worth a look.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ LOOK = "worth a look"
 
 @dataclass(frozen=True)
 class Standing:
-    """A model over the datasets that could test it: p combined over them, corrected over models."""
+    """The result for a model over all datasets that could test it: p combined over datasets and
+    corrected over models."""
 
     model: str
     datasets: int
@@ -45,7 +47,7 @@ class Standing:
 
 @dataclass(frozen=True)
 class Contamination:
-    """The analysis: how it was made, dataset by dataset, and what it says of each model."""
+    """The whole analysis: the method, the datasets, and the verdict on each model."""
 
     method: str
     alpha: float
@@ -59,19 +61,21 @@ class Contamination:
 
     @property
     def worth_a_look(self) -> list[str]:
-        """Below the line before correction over models, but not after it."""
+        """Models that are significantly below the line before the correction over models, but
+        not after it."""
         return [one.model for one in self.standings if one.below.level == LOOK]
 
     @property
     def above(self) -> list[str]:
-        """Models that can do what the benchmark does not show, at either level."""
+        """Models that do better in interviews than their benchmark accuracy predicts, at either
+        level."""
         return [one.model for one in self.standings if one.above.level is not None]
 
 
 def assess_contamination(
     points: Sequence[ModelPoint], reference: Collection[str] = (), alpha: float = ALPHA
 ) -> Contamination:
-    """The verdict on every model, against the reference set if there is one."""
+    """The verdict on every model; the reference set is used if there is one."""
     check_points(points, reference, alpha)
     fits = [
         fit_dataset([one for one in points if one.dataset == name], reference, alpha)
@@ -91,8 +95,8 @@ def check_points(points: Sequence[ModelPoint], reference: Collection[str], alpha
     """Refuse points that cannot be analysed."""
     if not 0 < alpha < 0.5:
         raise UsageError(
-            "alpha (the share of honest models that may be listed by mistake) must be between 0 "
-            f"and 0.5, not {alpha}"
+            "`alpha` (the share of honest models that may be suspected by mistake) must be "
+            f"between 0 and 0.5, not {alpha}"
         )
     models = {point.model for point in points}
     for name in reference:
@@ -114,7 +118,7 @@ def check_points(points: Sequence[ModelPoint], reference: Collection[str], alpha
             )
         if (point.model, point.dataset) in seen:
             raise UsageError(
-                f"{where} appears twice; give one mean over all questions of the dataset"
+                f"{where} appears twice: give a single mean over all questions of the dataset"
             )
         seen.add((point.model, point.dataset))
 
@@ -124,7 +128,7 @@ def unique_names(names: Iterable[str]) -> list[str]:
 
 
 def combine_datasets(models: Sequence[str], fits: Sequence[Fit], alpha: float) -> list[Standing]:
-    """Every model over the datasets that have a p for it."""
+    """Combine the p-values of every model over its datasets."""
     own = {
         model: [
             p for one in fits for p in one.positions if p.model == model and p.below.p is not None
@@ -155,15 +159,15 @@ def combine_datasets(models: Sequence[str], fits: Sequence[Fit], alpha: float) -
 def judge_side(
     p: float | None, corrected: float | None, sure: str | None, alpha: float
 ) -> SideTest:
-    """The level reached, of which the name given is the highest."""
+    """The level that a p-value reaches, where the given name is the highest level."""
     if p is None or corrected is None or p > alpha or sure is None:
         return SideTest(p, corrected)
     return SideTest(p, corrected, sure if corrected <= alpha else LOOK)
 
 
 def locate_suspicion(fits: Sequence[Fit], standings: Sequence[Standing], alpha: float) -> list[Fit]:
-    """On which datasets a listed model lies apart, at most at the level that it has over all; its
-    datasets are corrected."""
+    """The datasets on which a listed model is an outlier, at most at the level that it reaches
+    overall; corrected over its datasets."""
     whole = {one.model: one for one in standings}
     low, high = {}, {}
     for model in whole:
@@ -196,10 +200,10 @@ def locate_suspicion(fits: Sequence[Fit], standings: Sequence[Standing], alpha: 
 
 
 def combine_p_values(values: Sequence[float]) -> float | None:
-    """One p of several that may depend on each other, by Cauchy's distribution.
+    """Combine p-values that may depend on each other, with the Cauchy combination test.
 
-    A p above one half counts as one half: to do well on one dataset does not excuse knowing another
-    by heart.
+    A p above one half counts as one half: good performance on one dataset does not compensate for
+    memorising another.
     """
     if not values:
         return None
@@ -210,29 +214,29 @@ def combine_p_values(values: Sequence[float]) -> float | None:
 
 
 def describe_method(reference: Collection[str], alpha: float) -> str:
-    """How the verdicts were reached, in one line."""
+    """The method in one line."""
     how = (
         (
-            f"line of {len(set(reference))} declared reference models, leave-one-out studentised "
-            "residuals, Student's t"
+            f"the line is fitted to the {len(set(reference))} reference models that you named; "
+            "p-values from leave-one-out studentised residuals and Student's t"
         )
         if reference
         else (
-            "no reference set: repeated median line, groups of up to a third of the models "
-            "trimmed, p-values by simulating honest models"
+            "without reference models, the line is a repeated median line that ignores groups "
+            "of up to a third of the models; p-values by simulating honest models"
         )
     )
     return (
-        f"{how}; one-sided; datasets combined with the Cauchy combination test; "
-        f"{SUSPECTED}: p ≤ {alpha:g} after Holm's correction over models; {LOOK}: "
-        f"p ≤ {alpha:g} before the correction"
+        f"{how}; the tests are one-sided; datasets are combined with the Cauchy combination "
+        f"test; {SUSPECTED}: p ≤ {alpha:g} after Holm's correction over models; {LOOK}: p ≤ "
+        f"{alpha:g} before the correction"
     )
 
 
 @dataclass(frozen=True)
 class CorrelationRow:
-    """The correlation of accuracy and score on a dataset, or over all of them, every point counted
-    once (KIEval, table 5)."""
+    """The correlation of accuracy and score on one dataset or over all of them, where every
+    point counts once (KIEval, table 5)."""
 
     dataset: str | None
     without: tuple[str, ...]
@@ -242,7 +246,8 @@ class CorrelationRow:
 def correlation_rows(
     points: Sequence[ModelPoint], without: Sequence[str] = (), alpha: float = ALPHA
 ) -> list[CorrelationRow]:
-    """Overall and by dataset; with all models, then without the excluded ones."""
+    """Correlations overall and by dataset; first with all models, then without the excluded
+    ones."""
     models = {point.model for point in points}
     for name in without:
         if name not in models:
@@ -267,8 +272,8 @@ FEWEST = 4  # models that a line takes, one of them left out
 
 @dataclass(frozen=True)
 class ModelPoint:
-    """A model on a dataset, both means in percent; None is missing. Errors are those of the means
-    over questions, if known."""
+    """A model on a dataset. Both means are in percent; None means missing. `errors` are the
+    standard errors of the means over questions, if known."""
 
     model: str
     dataset: str
@@ -278,8 +283,8 @@ class ModelPoint:
 
 
 class SideTest(NamedTuple):
-    """A one-sided p, the same after correction, and the level that they reach; a point is corrected
-    over the model's datasets."""
+    """A one-sided p, the corrected p, and the level that they reach. For a single point, the
+    correction is over the model's datasets."""
 
     p: float | None = None
     adjusted: float | None = None
@@ -291,8 +296,8 @@ UNTESTED = SideTest()
 
 @dataclass(frozen=True)
 class Position:
-    """Where a model lies on one dataset: what the others' line expects of it, and its distance in
-    standard errors."""
+    """The position of a model on one dataset: the score expected from the line of the other
+    models, and its distance in standard errors."""
 
     model: str
     accuracy: float
@@ -305,8 +310,8 @@ class Position:
 
 @dataclass(frozen=True)
 class Fit:
-    """A dataset's points, the line, a band that honest models leave at α on either side, and why
-    there is none."""
+    """The points of a dataset, the line, a band with a share α of honest models on either side,
+    and the reason if there is no line."""
 
     dataset: str
     positions: list[Position]
@@ -319,7 +324,8 @@ class Fit:
 
 
 def fit_dataset(points: Sequence[ModelPoint], reference: Collection[str], alpha: float) -> Fit:
-    """One dataset: the line, and each model against the line of the others."""
+    """Analyse one dataset: fit the line, and test each model against the line of the other
+    models."""
     spots = {
         p.model: MeasuredPoint(p.accuracy, p.score, p.errors)
         for p in points
@@ -334,19 +340,20 @@ def fit_dataset(points: Sequence[ModelPoint], reference: Collection[str], alpha:
         fitted=[model for model in spots if not reference or model in reference],
         aside=[],
     )
-    kind = "models of the reference set" if reference else "models"
+    kind = "reference models" if reference else "models"
     if len(found.fitted) < FEWEST:
         return replace(
             found,
             note=(
-                f"no verdict: at least {FEWEST} {kind} with accuracy and score are needed, found "
-                f"{len(found.fitted)}"
+                f"no verdict, because only {len(found.fitted)} {kind} have both accuracy and "
+                f"score; at least {FEWEST} are needed"
             ),
         )
     if not has_spread([spots[model].x for model in found.fitted]):
         return replace(
             found,
-            note=f"no verdict: the {kind} do not differ in accuracy, so no line can be fitted",
+            note=f"no verdict, because the {kind} all have the same accuracy, so no line can be "
+            "fitted",
         )
     return (
         compare_with_reference(found, spots, alpha)
@@ -356,8 +363,8 @@ def fit_dataset(points: Sequence[ModelPoint], reference: Collection[str], alpha:
 
 
 def compare_with_reference(found: Fit, spots: dict[str, MeasuredPoint], alpha: float) -> Fit:
-    """Student's t for each model's distance from the line of the reference models, itself left
-    out."""
+    """Student's t test of each model's distance from the line of the reference models, without
+    the model itself."""
     positions = []
     for position in found.positions:
         spot, others = (
@@ -374,15 +381,15 @@ def compare_with_reference(found: Fit, spots: dict[str, MeasuredPoint], alpha: f
     note = None
     if all(position.below.p is None for position in positions):
         note = (
-            "no verdict: the models of the reference set lie exactly on a line, so the scatter of "
+            "no verdict, because the reference models lie exactly on a line, so the scatter of "
             "honest models is unknown"
         )
     return with_line_and_band(replace(found, positions=positions, note=note), spots, alpha)
 
 
 def compare_without_reference(found: Fit, spots: dict[str, MeasuredPoint], alpha: float) -> Fit:
-    """p by drawing honest models; those that lie apart are set aside, and the line is fitted to the
-    others."""
+    """p-values by simulating honest models. Outliers are removed, and the line is fitted to the
+    other models."""
     from parley.statistics import robust_line as trimming
 
     models, x, y = (
@@ -400,8 +407,8 @@ def compare_without_reference(found: Fit, spots: dict[str, MeasuredPoint], alpha
         return replace(
             found,
             note=(
-                "no verdict: the models lie exactly on a line, so the scatter of honest models is "
-                "unknown"
+                "no verdict, because the models lie exactly on a line, so the scatter of "
+                "honest models is unknown"
             ),
         )
     aside = [model for place, model in enumerate(models) if place in low.aside | high.aside]
@@ -421,7 +428,7 @@ def compare_without_reference(found: Fit, spots: dict[str, MeasuredPoint], alpha
 
 
 def with_line_and_band(found: Fit, spots: dict[str, MeasuredPoint], alpha: float) -> Fit:
-    """With the line and the band that a figure shows."""
+    """Add the line and the band for the figure."""
     shown = fit_line([spots[model] for model in found.fitted])
     places = [spot.x for spot in spots.values()]
     return replace(

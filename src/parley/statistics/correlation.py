@@ -1,5 +1,5 @@
-"""Correlations of points, and of what is left when every item's own level is taken away; unknown is
-None, never 0."""
+"""Correlations of points, and of values after subtracting each item's mean. Unknown is None,
+never 0."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ FEW = 8  # points, whose orders can all be counted
 
 @dataclass(frozen=True)
 class Correlation:
-    """r over n points independent of one another, its two-sided p and interval, and the points left
-    out as incomplete."""
+    """r over n independent points, its two-sided p and interval, and the number of incomplete
+    points that were left out."""
 
     r: float | None
     p: float | None
@@ -38,11 +38,11 @@ class Correlation:
 def pearson(
     x: Sequence[float | None], y: Sequence[float | None], alpha: float = ALPHA
 ) -> Correlation:
-    """The product-moment correlation; p by Student's t with n − 2 degrees of freedom, interval by
-    Fisher's z.
+    """Pearson's correlation. p comes from Student's t with n − 2 degrees of freedom, the interval
+    from Fisher's z.
 
-    Unknown with fewer than two points or where either side is constant; p needs three points, the
-    interval four and |r| < 1.
+    Unknown with fewer than two points or if either side is constant. p needs three points; the
+    interval needs four points and |r| < 1.
     """
     pairs = pair_columns(x, y)
     points = [pair for pair in pairs if pair is not None]
@@ -54,10 +54,11 @@ def pearson(
 def spearman(
     x: Sequence[float | None], y: Sequence[float | None], alpha: float = ALPHA
 ) -> Correlation:
-    """The correlation of ranks, ties sharing their mean rank; interval with Bonett and Wright's
-    variance (2000).
+    """Spearman's rank correlation; ties share their mean rank. The interval uses the variance of
+    Bonett and Wright (2000).
 
-    Unknown where `pearson` is. For few points p counts all orders, for more it is as `pearson`'s.
+    Unknown in the same cases as `pearson`. For few points, p is exact (over all permutations); for
+    more points it is computed as in `pearson`.
     """
     pairs = pair_columns(x, y)
     points = [pair for pair in pairs if pair is not None]
@@ -73,8 +74,8 @@ def spearman(
 
 
 def permutation_p_value(points: Sequence[tuple[float, float]]) -> float:
-    """The share of all orders of one side in which the ranks go together, or against each other, as
-    far as here or farther."""
+    """The share of all permutations of one side whose rank correlation is at least as extreme as
+    the observed one."""
     left, right = (mid_ranks([point[side] for point in points]) for side in (0, 1))
     middle = sum(left) * sum(right) / len(points)
     here = abs(sum(map(mul, left, right)) - middle)
@@ -85,8 +86,8 @@ def permutation_p_value(points: Sequence[tuple[float, float]]) -> float:
 def blocked_correlation(
     x: Sequence[float | None], y: Sequence[float | None], blocks: Sequence[str]
 ) -> BlockEstimate:
-    """The product-moment correlation of rows, with an interval over blocks: the rows of a block are
-    not independent."""
+    """Pearson's correlation of rows, with an interval over blocks, because the rows of a block
+    are not independent."""
     pairs = pair_columns(x, y)
     return estimate_over_blocks(group_by_block(pairs, blocks), product_moment, pairs.count(None))
 
@@ -94,11 +95,11 @@ def blocked_correlation(
 def centred_correlation(
     x: Sequence[float | None], y: Sequence[float | None], blocks: Sequence[str]
 ) -> BlockEstimate:
-    """The rank correlation of values less their block's mean, so that hard and easy items make
-    none; interval over blocks.
+    """The rank correlation of values after subtracting their block's mean, so that differences in
+    item difficulty do not count; the interval is over blocks.
 
-    Rows alone in their block say nothing and are left out. Unknown if no row is left or a side is
-    constant in every block.
+    A row that is alone in its block carries no information and is left out. Unknown if no row is
+    left or if a side is constant in every block.
     """
     groups = [group for group in group_by_block(pair_columns(x, y), blocks) if len(group) > 1]
     left, right = (
@@ -110,8 +111,8 @@ def centred_correlation(
 
 
 def subtract_group_means(groups: Sequence[Sequence[float]]) -> list[list[float]]:
-    """Values less their group's mean, in whole steps of 2⁻⁴⁰ of the largest, so that equals are not
-    told apart by rounding."""
+    """Values minus their group's mean, rounded to steps of 2⁻⁴⁰ of the largest value, so that
+    rounding errors do not break ties."""
     size = math.frexp(max((abs(value) for group in groups for value in group), default=0.0))[1]
     means = map(fmean, groups)
     return [
@@ -143,7 +144,7 @@ def rank_correlation(points: Sequence[tuple[float, float]]) -> float | None:
 
 
 def mid_ranks(values: Sequence[float]) -> list[float]:
-    """Ranks from 1, ties sharing the mean of theirs."""
+    """Ranks from 1; ties share their mean rank."""
     counts = Counter(values)
     rank, below = {}, 0
     for value in sorted(counts):
@@ -155,8 +156,8 @@ def mid_ranks(values: Sequence[float]) -> list[float]:
 def correlation_with_p_value(
     r: float | None, n: int, dropped: int, spread: float, alpha: float
 ) -> Correlation:
-    """r with its p and its interval, as far as n points allow; the variance of Fisher's z is spread
-    / (n − 3)."""
+    """r with its p and its interval, if n points are enough; the variance of Fisher's z is
+    spread / (n − 3)."""
     if r is None:
         return Correlation(None, None, UNKNOWN, n, dropped)
     p = None

@@ -1,5 +1,5 @@
-"""Duels: for every pair of models, bets on who is better, valid at every look, until the ranking is
-decided."""
+"""Duels: for every pair of models, bets on which one is better, valid at every look, until the
+ranking is decided."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ PRIOR = 0.04  # the variance of a difference before any is seen; scores lie in [
 class Duels:
     """All pairs of models in all roles, compared on the blocks that both played.
 
-    For a pair (a, b) four claims are bet against: a ≤ b, b ≤ a, a ≥ b + ε, b ≥ a + ε. Who
-    multiplies its stake by the number of claims that can be true at once, over α, has refuted its
-    claim; so all verdicts together are wrong with probability α at most, whenever one looks. Stakes
-    are spread over several margins and bet as Kelly would.
+    For a pair (a, b), gamblers bet against four claims: a ≤ b, b ≤ a, a ≥ b + ε, b ≥ a + ε. A
+    gambler who multiplies the stake by the number of claims that can be true at once, divided by α,
+    has refuted the claim. So the probability that any verdict is wrong is at most α, at every look.
+    Stakes are spread over several margins and chosen by the Kelly criterion.
     """
 
     def __init__(self, roles: int, models: int, epsilon: Numbers, alpha: float) -> None:
@@ -45,8 +45,8 @@ class Duels:
         self.best = np.zeros((4, roles, pairs))  # the most that each gambler ever had
 
     def add(self, scores: Numbers) -> None:
-        """One block: a score for every role and model, nan where it did not play or gave none; more
-        is better."""
+        """Add one block: a score for every role and model, nan if the model did not play or has
+        no score; higher is better."""
         gap = scores[:, self._a] - scores[:, self._b]
         role, pair = np.nonzero(~np.isnan(gap))
         if not len(role):
@@ -67,7 +67,7 @@ class Duels:
         self._squares[role, pair] += (d - mean) ** 2
 
     def _refuted(self, claim: int, mirrored: int) -> NDArray[np.bool_]:
-        """By role and two models, whether the claim about them is refuted."""
+        """For each role and pair of models, whether the claim about them is refuted."""
         found = np.zeros((self.roles, self.models, self.models), dtype=bool)
         found[:, self._a, self._b] = self.best[claim] >= self._stake
         found[:, self._b, self._a] = self.best[mirrored] >= self._stake
@@ -75,29 +75,30 @@ class Duels:
 
     @property
     def better(self) -> NDArray[np.bool_]:
-        """By role, whether the first model is surely better than the second."""
+        """For each role, whether the first model is significantly better than the second."""
         return self._refuted(0, 1)
 
     @property
     def not_ahead(self) -> NDArray[np.bool_]:
-        """By role, whether the first model is surely not better by ε."""
+        """For each role, whether it is certain that the first model is not better by ε."""
         return self._refuted(2, 3)
 
     def p(self) -> Numbers:
-        """By role and pair, the level at which the two are told apart, adjusted for all pairs;
-        valid at every look."""
+        """For each role and pair, the level at which the two models are separated, adjusted for
+        all pairs and valid at every look."""
         return np.asarray(
             np.minimum(1, self._claims * np.exp(-np.maximum(self.best[0], self.best[1])))
         )
 
     def undecided(self) -> NDArray[np.bool_]:
-        """By role, pairs of which neither is better, nor both surely within ε."""
+        """For each role, the undecided pairs: neither model is better, and they are not known to
+        differ by less than ε."""
         better, level = self.better, self.not_ahead
         return self._apart(~(better | better.swapaxes(1, 2) | (level & level.swapaxes(1, 2))))
 
     def undecided_top(self, count: int, means: Numbers) -> NDArray[np.bool_]:
-        """By role, pairs of a model outside the leading ones that may still be ahead by ε of one
-        inside."""
+        """For each role, pairs of a model outside the top K and one inside it, where the outside
+        model may still be ahead by ε."""
         order = np.argsort(np.argsort(-means, axis=1, kind="stable"), axis=1, kind="stable")
         top = order < count
         open_ = ~top[:, :, None] & top[:, None, :] & ~(self.not_ahead | self.better.swapaxes(1, 2))
@@ -111,10 +112,10 @@ class Duels:
 def expected_duel_blocks(
     gap: float, spread: float, epsilon: float, level: float, most: int
 ) -> int | None:
-    """About how many blocks two models take that lie `gap` apart and whose difference spreads by so
-    much; None: more.
+    """The approximate number of blocks that are needed to separate two models whose means differ by
+    `gap` and whose differences have this standard deviation; None if it is more than the limit.
 
-    All in units of the scores' range; `level` is the α of a single claim.
+    All values are in units of the range of scores; `level` is the α of a single claim.
     """
     duels = Duels(1, 2, np.array([epsilon]), 2 * level)
     for block in range(1, most + 1):

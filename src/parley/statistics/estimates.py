@@ -1,5 +1,5 @@
-"""Results of a run: means over blocks with intervals, paired differences, rank intervals (DynaEval
-§A.5)."""
+"""The results of a run: means over blocks with intervals, paired differences and rank intervals
+(DynaEval §A.5)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ BOTH_TESTS = 11  # blocks from which on the sign test stands beside Student's t
 
 
 class Observation(NamedTuple):
-    """One seat's score; the block is the unit of independence."""
+    """The score of one seat; the block is the unit of independence."""
 
     block: str
     match: int
@@ -50,8 +50,8 @@ class Cell:
 
 @dataclass(frozen=True)
 class PairedDifference:
-    """The difference of two models on the blocks that both played; p is Holm-adjusted within role
-    and metric."""
+    """The difference between two models on the blocks that both played; p is Holm-corrected
+    within role and metric."""
 
     role: str
     metric: str
@@ -66,7 +66,7 @@ class PairedDifference:
 
 @dataclass(frozen=True)
 class Rank:
-    """The places that a model may truly hold, given which differences are significant."""
+    """The ranks that a model may truly have, given which differences are significant."""
 
     role: str
     metric: str
@@ -82,7 +82,8 @@ ALL_DIFFER: Same = {}
 
 
 def match_means(observations: Iterable[Observation]) -> dict[Key, dict[str, list[float]]]:
-    """By block, a score for every match; seats of one match held by the same model are averaged."""
+    """For each block, the score of every match; if a model holds several seats of a match, their
+    scores are averaged."""
     matches: dict[Key, dict[str, dict[int, list[float]]]] = {}
     for block, match, alias, role, metric, value in observations:
         if value is not None:
@@ -98,7 +99,7 @@ def match_means(observations: Iterable[Observation]) -> dict[Key, dict[str, list
 
 
 def block_means(observations: Iterable[Observation]) -> dict[Key, dict[str, float]]:
-    """Means by block: the unit that intervals rest on."""
+    """The mean of each block; intervals are computed over these means."""
     return {
         key: {block: fmean(values) for block, values in blocks.items()}
         for key, blocks in match_means(observations).items()
@@ -106,8 +107,8 @@ def block_means(observations: Iterable[Observation]) -> dict[Key, dict[str, floa
 
 
 def merge_blocks(means: Mapping[str, float], same: Same) -> tuple[list[float], list[int]]:
-    """The means of blocks that differ, and how many identical blocks each stands for; no such
-    weights where all differ."""
+    """The means of distinct blocks, and the number of identical blocks behind each; no weights
+    if all blocks differ."""
     if not same:
         return list(means.values()), []
     groups: dict[str, list[float]] = {}
@@ -122,8 +123,8 @@ def compute_cells(
     method: str = "block",
     same: Same = ALL_DIFFER,
 ) -> list[Cell]:
-    """Every model's result in every role and metric. Means are over all blocks; identical ones are
-    one observation for the interval."""
+    """The result of every model in every role and metric. Means are over all blocks; for the
+    interval, identical blocks are one observation."""
     table = block_means(observations)
     seen: dict[Key, list[Observation]] = {}
     for observation in observations:
@@ -157,8 +158,8 @@ def compare_models(
     method: str = "block",
     same: Same = ALL_DIFFER,
 ) -> list[PairedDifference]:
-    """All differences between models in the same role and metric, on shared blocks; identical
-    blocks are one observation for intervals and p."""
+    """All differences between models in the same role and metric, on shared blocks; for
+    intervals and p, identical blocks are one observation."""
     found: list[PairedDifference] = []
     for metric, role in sorted({(metric, role) for metric, role, _ in table}):
         aliases = sorted(alias for m, r, alias in table if (m, r) == (metric, role))
@@ -181,7 +182,7 @@ def compare_two_models(
     method: str,
     same: Same = ALL_DIFFER,
 ) -> PairedDifference | None:
-    """Two models compared on the blocks that both played; none if there are none."""
+    """Compare two models on the blocks that both played; None if there are none."""
     ours, theirs = table[metric, role, a], table[metric, role, b]
     shared = [block for block in ours if block in theirs]
     if not shared:
@@ -225,9 +226,9 @@ def compare_two_models(
 def is_sign_test_apt(
     gaps: Sequence[float], bounds: tuple[float, float], weights: Sequence[int] = ()
 ) -> bool:
-    """Whether the exact sign test may decide: all gaps have one sign, and Student's t does not
-    apply, or there are so many blocks that asking both tests adds next to no false alarms (with 7
-    blocks it would add up to 1.6% for three models)."""
+    """Whether the exact sign test may decide. All differences must have the same sign. In
+    addition, Student's t must not apply, or there must be so many blocks that using both tests
+    adds almost no false alarms (with 7 blocks it would add up to 1.6% for three models)."""
     least = 1e-9 * max(1.0, bounds[1])
     if not (min(gaps) > least or max(gaps) < -least):
         return False
@@ -235,7 +236,7 @@ def is_sign_test_apt(
 
 
 def compare_exactly(table: Table, same: Same = ALL_DIFFER) -> list[PairedDifference]:
-    """All differences between models whose scores are exact: no interval, no p."""
+    """All differences between models whose scores are exact, without interval and p."""
     found = []
     for metric, role in sorted({(metric, role) for metric, role, _ in table}):
         aliases = sorted(alias for m, r, alias in table if (m, r) == (metric, role))
@@ -255,7 +256,7 @@ def rank_exactly(
     lower_is_better: frozenset[str],
     bounds: Mapping[str, tuple[float, float]],
 ) -> list[Rank]:
-    """Places by exact scores; models with the same score share their places."""
+    """Ranks from exact scores; models with the same score share their ranks."""
     found = []
     for metric, role in sorted({(metric, role) for metric, role, _ in table}):
         sign = -1 if metric in lower_is_better else 1
@@ -286,7 +287,8 @@ def rank_intervals(
     lower_is_better: frozenset[str],
     alpha: float = ALPHA,
 ) -> list[Rank]:
-    """From one plus the number of models that are surely better, to all less those surely worse."""
+    """The range of ranks: from 1 plus the number of models that are significantly better, to the
+    number of models minus those that are significantly worse."""
     found: list[Rank] = []
     for metric, role in sorted({(metric, role) for metric, role, _ in table}):
         aliases = sorted(alias for m, r, alias in table if (m, r) == (metric, role))
@@ -323,7 +325,7 @@ def rank_intervals(
 
 
 def models_below(ahead: Mapping[str, set[str]], alias: str) -> set[str]:
-    """Everybody below a model: whom it beats, whom those beat, and so on."""
+    """All models below a model: those that it beats, those that they beat, and so on."""
     found: set[str] = set()
     waiting = [alias]
     while waiting:

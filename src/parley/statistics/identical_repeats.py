@@ -14,7 +14,7 @@ MARK = re.compile(r"\[/?[0-9a-f]{12}(?=[:\]])")  # around quotations: new ones i
 
 
 class Line(NamedTuple):
-    """What was said in a match: by a seat, or by the referee to some seats."""
+    """What a seat, or the referee to some seats, said in a match."""
 
     sender: str | None  # the key of a seat; None: the referee
     audience: Sequence[str]
@@ -22,7 +22,7 @@ class Line(NamedTuple):
 
 
 class DigestedReply(NamedTuple):
-    """A reply, and all that its seat had seen and said before; both are digests."""
+    """A reply, and everything that its seat had seen and said before; both as digests."""
 
     role: str
     alias: str
@@ -33,8 +33,9 @@ class DigestedReply(NamedTuple):
 def collect_exchanges(
     lines: Iterable[Line], seats: Mapping[str, tuple[str, str]]
 ) -> list[DigestedReply]:
-    """The exchanges of a match from its messages in order. `seats` has the role and alias of every
-    seat. Marks around quotations do not count: they differ from match to match."""
+    """The exchanges of a match, from its messages in order. `seats` has the role and alias of
+    every seat. Delimiters around quotations are ignored, because they differ from match to
+    match."""
     views = {key: blake2b(digest_size=16) for key in seats}
     found = []
     for sender, audience, text in lines:
@@ -51,7 +52,7 @@ def collect_exchanges(
 
 
 class RepeatTracker:
-    """Watches for matches that are repeated word for word, as they are played or read."""
+    """Detects matches that are repeated word for word, while they are played or read."""
 
     def __init__(self) -> None:
         self._replies: dict[tuple[str, bytes], bytes] = {}  # by alias and prompt
@@ -75,17 +76,18 @@ class RepeatTracker:
 
     @property
     def most_plays(self) -> int:
-        """How often the match that was repeated most was played, each time word for word."""
+        """The number of identical plays of the match that was repeated most often."""
         return max(map(len, self._plays.values()), default=0)
 
     @property
     def is_deterministic(self) -> bool:
-        """Whether nothing speaks against it, and enough plays of one match speak for it."""
+        """Whether the models seem deterministic: no repeat differed, and one match was played
+        often enough."""
         return self.most_plays >= ENOUGH
 
 
 class PlayedMatch(NamedTuple):
-    """All that was asked and said in a match, judges included, and what it was scored."""
+    """Everything that was asked and said in a match, judges included, and its scores."""
 
     block: str
     design: str  # what the plan wanted of it: the item, and who sits where
@@ -94,7 +96,7 @@ class PlayedMatch(NamedTuple):
 
 
 def group_identical_blocks(matches: Iterable[PlayedMatch]) -> dict[str, str]:
-    """By the name of each block, the first block with the same prompts, replies and scores."""
+    """For each block, the first block with the same prompts, replies and scores."""
     blocks: dict[str, list[bytes]] = {}
     for match in matches:
         scores = repr(sorted(match.scores, key=repr)).encode()
@@ -113,11 +115,12 @@ def group_identical_blocks(matches: Iterable[PlayedMatch]) -> dict[str, str]:
 
 
 def is_design_repeated(matches: Iterable[PlayedMatch], same: Mapping[str, str]) -> bool:
-    """Whether the plan played each of its blocks (items, orders of the seats) equally often, more
-    than once, and always identically: then further repeats would not change the mean. Blocks that
-    differ although the plan wanted the same are chance, however often each of them was seen.
+    """Whether the plan played each of its blocks (items, seat orders) equally often, more than
+    once, and always identically, so that further repeats would not change the mean. If blocks
+    differ although the plan repeats them, the difference is chance, however often each of them was
+    seen.
 
-    `same` has the first identical block of every block; one that broke off counts as that one.
+    `same` maps every block to the first identical block; a block that broke off counts as that one.
     """
     wanted: dict[str, list[str]] = {}
     for match in matches:
@@ -132,5 +135,6 @@ def is_design_repeated(matches: Iterable[PlayedMatch], same: Mapping[str, str]) 
 
 
 def digest_exchanges(exchanges: Sequence[DigestedReply]) -> bytes:
-    """One digest of a match's exchanges, whoever sat in which of several equal seats."""
+    """The digest of a match's exchanges. It does not depend on which of several equal seats a
+    model had."""
     return blake2b(repr([tuple(each) for each in exchanges]).encode(), digest_size=16).digest()

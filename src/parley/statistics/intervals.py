@@ -1,5 +1,5 @@
-"""Where a mean lies: Student's t over blocks, an interval for scores near a bound of their range, a
-bootstrap."""
+"""Confidence intervals for a mean: Student's t over blocks, an interval for scores near a bound
+of their range, and a bootstrap."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ METHODS = ("block", "bootstrap")
 
 
 class Interval(NamedTuple):
-    """Where the true mean lies, and by which method; unknown with fewer than two blocks."""
+    """The interval of the true mean and its method; unknown with fewer than two blocks."""
 
     low: float | None
     high: float | None
@@ -37,9 +37,9 @@ def compute_interval(
     method: str = "block",
     weights: Sequence[int] = (),
 ) -> Interval:
-    """A block t interval; near a bound of the range, or where blocks do not differ at all, one made
-    for bounded scores. `weights`: how many identical blocks each value stands for. They count in
-    the mean, and make the interval no narrower."""
+    """A t interval over blocks. Near a bound of the range, or if all blocks are equal, an
+    interval for bounded scores is used instead. `weights` are the numbers of identical blocks
+    behind each value; they count in the mean, but do not narrow the interval."""
     if method not in METHODS:
         raise unknown_name("method", method, METHODS)
     if len(values) < 2:
@@ -75,22 +75,22 @@ def p_value_of_point(
 
 
 def is_constant(values: Sequence[float], bounds: tuple[float, float]) -> bool:
-    """Whether blocks do not differ, except by rounding."""
+    """Whether all blocks are equal, except for rounding."""
     return max(values) - min(values) < 1e-12 * max(1.0, abs(bounds[0]), abs(bounds[1]))
 
 
 def is_student_apt(
     values: Sequence[float], bounds: tuple[float, float], weights: Sequence[int] = ()
 ) -> bool:
-    """Whether Student's t is right for these blocks: they differ, and no bound is near."""
+    """Whether Student's t is valid for these blocks: they differ, and no bound is near."""
     if len(values) < 2 or is_constant(values, bounds):
         return False
     return not Blocks(values, bounds, weights).near
 
 
 class Blocks:
-    """The means of two or more different blocks, how often each was played, and how they lie in
-    their range."""
+    """The means of two or more different blocks, how often each was played, and their position
+    in the range."""
 
     def __init__(
         self, values: Sequence[float], bounds: tuple[float, float], weights: Sequence[int] = ()
@@ -101,14 +101,14 @@ class Blocks:
 
     @property
     def error(self) -> float:
-        """The standard error of the weighted mean of n independent values (Kish 1965): `size` is n
-        where all weights are equal, else less."""
+        """The standard error of the weighted mean of n independent values (Kish 1965); `size` is
+        n if all weights are equal, and less otherwise."""
         return self.spread / math.sqrt(self.size)
 
     @property
     def near(self) -> bool:
-        """Whether a bound is so near that the distribution of the mean must be skewed; the same at
-        every level."""
+        """Whether a bound is so near that the distribution of the mean must be skewed; the
+        answer is the same at every level."""
         room = min(self.mean - self.bounds[0], self.bounds[1] - self.mean)
         return room < NEAR * t_quantile(1 - ALPHA / 2, self.n - 1) * self.error
 
@@ -119,11 +119,12 @@ class Blocks:
 
     @property
     def worth(self) -> float:
-        """To how many blocks that each win or lose everything these blocks amount, by their
-        variance.
+        """The effective number of blocks that each score either 0 or 1, by the variance of these
+        blocks.
 
-        Blocks on a bound do not show how others vary: a share of one more block, as large as theirs
-        (with one not yet seen counted in), is taken to vary as much as can be.
+        Blocks on a bound do not show how others vary. So a share of one more block, as large as
+        theirs (counting one block that was not seen yet), is assumed to have the largest possible
+        variance.
         """
         low, high = self.bounds
         most = self.place * (1 - self.place)
@@ -143,8 +144,7 @@ def student_interval(blocks: Blocks, alpha: float) -> Interval:
 
 
 def wilson_interval(blocks: Blocks, alpha: float) -> Interval:
-    """Wilson's score interval (1927) with Student's t, for as many tosses of a coin as the blocks
-    are worth."""
+    """Wilson's score interval (1927) with Student's t, for the effective number of 0/1 blocks."""
     low, high = blocks.bounds
     place, reach = blocks.place, t_quantile(1 - alpha / 2, blocks.n - 1) ** 2 / blocks.worth
     centre = (place + reach / 2) / (1 + reach)
@@ -157,8 +157,8 @@ def wilson_interval(blocks: Blocks, alpha: float) -> Interval:
 
 
 def equal_blocks_interval(blocks: Blocks, alpha: float) -> Interval:
-    """For n equal blocks: what holds of more than p = 1 − (α/2)^(1/n) of all would have shown; that
-    share may lie at a bound."""
+    """The interval for n equal blocks: a property of more than a share p = 1 − (α/2)^(1/n) of
+    all blocks would have been seen; the remaining share may lie at a bound."""
     share = 1 - (alpha / 2) ** (1 / blocks.n)
     below, above = blocks.mean - blocks.bounds[0], blocks.bounds[1] - blocks.mean
     return Interval(blocks.mean - share * below, blocks.mean + share * above, "bounded")
@@ -167,8 +167,8 @@ def equal_blocks_interval(blocks: Blocks, alpha: float) -> Interval:
 def bootstrap_t_interval(blocks: Blocks, alpha: float) -> Interval | None:
     """Bootstrap-t over blocks (Efron & Tibshirani 1993, §12.5), always with the same draws.
 
-    Where so few blocks differ that many draws have no variance, it has nothing to say, and the
-    interval is as without it.
+    If so few blocks differ that many draws have no variance, the bootstrap is not used and the
+    interval is the same as without it.
     """
     n, centre, rng = blocks.n, fmean(blocks.values), Random(DRAWS)
     centred = sorted(value - centre for value in blocks.values)

@@ -1,5 +1,5 @@
-"""Whether a judge can be trusted: with itself, against an objective metric, towards length, towards
-its own model."""
+"""Checks of a judge: against itself, against an objective metric, for a bias towards length, and
+for a bias towards its own model."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from parley.statistics.intervals import compute_interval
 
 
 class Judgement(NamedTuple):
-    """What a judge gave to a model in a block; None if the judgement could not be read."""
+    """The score that a judge gave to a model in a block; None if the judgement could not be
+    read."""
 
     block: str
     judge: str
@@ -30,8 +31,8 @@ class Judgement(NamedTuple):
 
 @dataclass(frozen=True)
 class Retest:
-    """A judge against itself: correlation, quadratic kappa (None for scores without a scale), mean
-    absolute difference."""
+    """A judge compared with itself: correlation, quadratic kappa (None for scores without a
+    scale), mean absolute difference."""
 
     correlation: BlockEstimate
     kappa: BlockEstimate | None
@@ -45,8 +46,8 @@ def compare_retest(
     bounds: tuple[float, float],
     scale: Sequence[float] | None = None,
 ) -> Retest:
-    """The same things scored twice by one judge, with intervals over blocks; each figure is unknown
-    where its formula is."""
+    """Compare two ratings of the same replies by one judge, with intervals over blocks; a figure
+    is unknown if its formula gives no value."""
     pairs = pair_columns(first, second)
     groups, dropped = group_by_block(pairs, blocks), pairs.count(None)
     return Retest(
@@ -63,13 +64,13 @@ def compare_retest(
 def self_preference(
     judgements: Iterable[Judgement], judge: str, own: Mapping[str, str], bounds: tuple[float, float]
 ) -> BlockEstimate:
-    """How much more a judge gives its own model than others do, beyond what it so gives to other
-    models, over blocks.
+    """How much more a judge gives to its own model than other judges do, minus the same difference
+    for other models, over blocks.
 
-    Each comparison is of four judgements in one block: the judge and a second one, on the judge's
-    model and another. The second judge is the own judge of neither, as its own preference would
-    count as the first one's: with two judges that judge only each other's models nothing can be
-    known. Unknown, too, for a judge that is no model's (`own`).
+    Each comparison uses four judgements in one block: the judge and a second judge, on the judge's
+    own model and another model. The second judge must own neither model, because its own preference
+    would count as the first judge's. So with two judges that judge only each other's models nothing
+    can be known. The result is also unknown for a judge that is not one of the models (`own`).
     """
     values: dict[str, dict[str, dict[str, list[float]]]] = {}
     dropped = 0
@@ -96,8 +97,8 @@ def self_preference(
 def self_preference_differences(
     table: Mapping[str, Mapping[str, float]], judge: str, own: Mapping[str, str]
 ) -> list[float]:
-    """One block's differences of differences, for every second judge and other model that allow
-    one."""
+    """The differences of differences in one block, for every second judge and other model that
+    allow one."""
     mine, me = table.get(judge, {}), own.get(judge)
     if me is None or me not in mine:
         return []
@@ -113,7 +114,8 @@ def self_preference_differences(
 def mean_over_blocks(
     groups: Sequence[Sequence[float]], bounds: tuple[float, float], dropped: int
 ) -> BlockEstimate:
-    """The mean over the blocks that have values, with its t interval; unknown if none has."""
+    """The mean over the blocks that have values, with its t interval; unknown if no block has a
+    value."""
     means = [fmean(group) for group in groups if group]
     value = fmean(means) if means else None
     return BlockEstimate(

@@ -1,5 +1,5 @@
-"""A straight line through points, and how far from it a further point lies, its own measurement
-error counted in."""
+"""Fit a straight line through points, and compute how far a further point lies from it,
+including its own measurement error."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LEVEL = 1e-9  # of the reach of the values: what differs by less does not differ
 
 
 class Errors(NamedTuple):
-    """Standard errors of a point's two means, and the covariance of the means where they rest on
+    """Standard errors of a point's two means, and the covariance of the means if they come from
     the same questions."""
 
     x: float
@@ -23,12 +23,12 @@ class Errors(NamedTuple):
     together: float = 0.0
 
     def variance(self, slope: float) -> float:
-        """Of the point's distance from a line, by measurement alone."""
+        """The variance of the point's distance from a line that is due to measurement alone."""
         return max(0.0, self.y**2 + (slope * self.x) ** 2 - 2 * slope * self.together)
 
 
 class MeasuredPoint(NamedTuple):
-    """A point, and its measurement errors where they are known."""
+    """A point, and its measurement errors if they are known."""
 
     x: float
     y: float
@@ -36,7 +36,7 @@ class MeasuredPoint(NamedTuple):
 
 
 class BandPoint(NamedTuple):
-    """The prediction band at one place: where a further point of average precision is expected."""
+    """The prediction band at one x: where a further point of average precision is expected."""
 
     x: float
     y: float
@@ -46,8 +46,8 @@ class BandPoint(NamedTuple):
 
 @dataclass(frozen=True)
 class FittedLine:
-    """Least squares through n points: their scatter around it, and how much of that measurement
-    explains."""
+    """A least squares line through n points, their scatter around it, and the part of the
+    scatter that measurement explains."""
 
     intercept: float
     slope: float
@@ -66,11 +66,10 @@ class FittedLine:
         return self.intercept + self.slope * x
 
     def variance(self, x: float, errors: Errors | None = None) -> float:
-        """Of a further point around the line: the models' own scatter and its measurement, never
-        less than the others show.
+        """The variance of a further point around the line: the scatter of models plus the
+        measurement error of the point, never less than the scatter of the other points.
 
-        Few questions thus make a wide margin, both where they are few for all models and where they
-        are few for this one.
+        So few questions give a wide margin, whether all models have few or only this one.
         """
         own = max(0.0, self.scatter - self.measured) + (
             self.measured if errors is None else errors.variance(self.slope)
@@ -78,13 +77,13 @@ class FittedLine:
         return max(self.scatter, own) * (1 + 1 / self.n + (x - self.centre) ** 2 / self.squares)
 
     def studentised(self, spot: MeasuredPoint) -> float | None:
-        """The distance of a point that the line was not fitted to, in its standard errors; None
-        where nothing scatters."""
+        """The distance in standard errors of a point that was not used to fit the line; None if
+        nothing scatters."""
         variance = self.variance(spot.x, spot.errors)
         return (spot.y - self.at(spot.x)) / math.sqrt(variance) if variance > 0 else None
 
     def band(self, low: float, high: float, alpha: float, steps: int = 40) -> list[BandPoint]:
-        """From low to high, leaving α outside on either side."""
+        """The band from low to high, with a share α outside on either side."""
         reach, found = t_quantile(1 - alpha, self.freedom), []
         for x in (low + (high - low) * step / steps for step in range(steps + 1)):
             half = reach * math.sqrt(self.variance(x))
@@ -93,8 +92,8 @@ class FittedLine:
 
 
 def fit_line(spots: Sequence[MeasuredPoint]) -> FittedLine | None:
-    """Through at least three points whose x differ; None otherwise. Errors count only if they are
-    known of all points."""
+    """Fit a line through at least three points with different x; None otherwise. Measurement
+    errors are used only if they are known for all points."""
     if len(spots) < 3 or not has_spread([spot.x for spot in spots]):
         return None
     n, centre, level = len(spots), fmean(spot.x for spot in spots), fmean(spot.y for spot in spots)

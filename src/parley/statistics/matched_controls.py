@@ -1,5 +1,5 @@
-"""A suspect beside a model of the same base without the suspected data (KIEval, table 3), on the
-questions that both answered."""
+"""Compare a suspect with a control from the same base model that was not trained on the
+suspected data (KIEval, table 3), on the questions that both answered."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PERCENT = (0.0, 100.0)
 
 @dataclass(frozen=True)
 class Answers:
-    """A model on a dataset, question by question, in percent: the accuracy may rest on more
+    """The results of a model on a dataset by question, in percent. The accuracy may cover more
     questions than the interviews."""
 
     model: str
@@ -35,7 +35,8 @@ class Answers:
 
     @property
     def point(self) -> ModelPoint:
-        """The means over questions; their errors where each rests on at least two."""
+        """The means over questions, and their standard errors if each is based on at least two
+        questions."""
         right, spoken = list(self.accuracy.values()), list(self.score.values())
         errors = None
         if min(len(right), len(spoken)) > 1:
@@ -54,7 +55,7 @@ class Answers:
 
     @property
     def covariance(self) -> float:
-        """Of the two means, which comes from the questions that they share."""
+        """The covariance of the two means, which comes from the questions that they share."""
         both = [
             (self.accuracy[question], self.score[question])
             for question in self.accuracy
@@ -69,11 +70,11 @@ class Answers:
 
 @dataclass(frozen=True)
 class Matched:
-    """Suspect less control, with paired intervals over questions: what the data raised on the
-    benchmark and not in conversation.
+    """Suspect minus control, with paired intervals over questions: what the suspected data raised
+    on the benchmark but not in conversation.
 
-    A part is None if the two share no question for it; the excess is over questions that have both.
-    The p are not corrected.
+    A part is None if the two models share no question for it. The excess covers questions that have
+    both values. The p-values are not corrected.
     """
 
     dataset: str
@@ -85,7 +86,7 @@ class Matched:
 
 
 def compare_with_control(suspect: Answers, control: Answers, alpha: float = ALPHA) -> Matched:
-    """Two models of one base on one dataset."""
+    """Compare two models from the same base model on one dataset."""
     if suspect.dataset != control.dataset:
         raise UsageError(
             f"a matched control must be on the same dataset as the suspect, {suspect.dataset!r}, "
@@ -119,7 +120,7 @@ def compare_with_control(suspect: Answers, control: Answers, alpha: float = ALPH
 
 
 def values_by_question(answers: Answers, metric: str) -> Mapping[str, float]:
-    """By question."""
+    """The differences by question."""
     if metric == "excess":
         return {
             question: right - answers.score[question]

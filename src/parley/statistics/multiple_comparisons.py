@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 
 def holm(family: Sequence[float | None]) -> list[float | None]:
-    """Each p so that all statements of a family hold together (Holm 1979); what is unknown is not
-    counted."""
+    """Holm's correction (1979) of the p-values of a family; unknown p-values are not counted."""
     known = sorted((p, place) for place, p in enumerate(family) if p is not None)
     found: list[float | None] = [None] * len(family)
     worst = 0.0

@@ -1,5 +1,5 @@
-"""Gains between two rounds on the same items: paired, with intervals that also hold where few items
-flip."""
+"""Gains between two rounds on the same items: paired, with intervals that are also valid if few
+items change."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ Values = Sequence[float | None]  # a score for each play; None: missing
 
 
 class Play(NamedTuple):
-    """Where a play of an item belongs: it is played once in each round. Series are repeats, each
-    with a memory of its own."""
+    """The key of a play: an item is played once in each round. Series are repeats, each with its
+    own memory."""
 
     item: str
     series: int
@@ -24,7 +24,7 @@ class Play(NamedTuple):
 
 @dataclass(frozen=True)
 class Gain:
-    """How much higher scores were in a later round, on the plays with a score in both."""
+    """The increase of the score in a later round, on the plays with a score in both rounds."""
 
     value: float | None
     low: float | None
@@ -51,7 +51,7 @@ UNKNOWN_SHARE = ItemShare(None, None, None, 0)
 
 @dataclass(frozen=True)
 class FeedbackQuality:
-    """How far the feedback that a memory goes by agrees with the truth."""
+    """The agreement between the feedback that a memory uses and the truth."""
 
     verdicts: int
     unreadable: int  # these keep nothing
@@ -63,7 +63,8 @@ class FeedbackQuality:
 
 
 def average_items(plays: Sequence[Play], values: Values) -> dict[str, float]:
-    """The mean of each item: within each series, then over series. Missing values are left out."""
+    """The mean of each item: first within each series, then over series. Missing values are left
+    out."""
     if len({play.item for play in plays}) == len(plays):
         return {
             play.item: value for play, value in zip(plays, values, strict=True) if value is not None
@@ -88,8 +89,8 @@ def estimate_mean(
 
 
 def estimate_share(counts: Iterable[tuple[str, int, int]]) -> ItemShare:
-    """The share of cases from (item, how many are one, of how many), with an interval over
-    items."""
+    """A share of cases, from triples (item, number of hits, number of cases), with an interval
+    over items."""
     found: dict[str, list[int]] = {}
     for item, cases, of in counts:
         own = found.setdefault(item, [0, 0])
@@ -106,9 +107,9 @@ def compute_gain(
     after: Values,
     bounds: tuple[float, float] | None = None,
 ) -> Gain:
-    """The mean of after - before over items, with its paired interval. `bounds`: of scores that are
-    more than success or failure, most of which change between two rounds. A play without a score in
-    one of the two is left out and counted."""
+    """The mean of after − before over items, with its paired interval. `bounds` is the range of
+    scores with more than two values, most of which change between two rounds. A play without a
+    score in one of the two rounds is left out and counted."""
     gaps: list[float | None] = [
         None if old is None or new is None else new - old
         for old, new in zip(before, after, strict=True)
@@ -134,7 +135,7 @@ def compute_gain(
 
 
 def gains_by_series(plays: Sequence[Play], gaps: Values) -> tuple[float, ...]:
-    """The mean gap of each series, where there are several."""
+    """The mean difference of each series, if there are several."""
     numbers = sorted({series for _, series in plays})
     if len(numbers) < 2:
         return ()
@@ -149,11 +150,12 @@ def gains_by_series(plays: Sequence[Play], gaps: Values) -> tuple[float, ...]:
 
 
 def compute_paired_interval(gaps: Sequence[float], alpha: float = ALPHA) -> Interval:
-    """An interval for the mean of paired gaps between successes, most of which are zero.
+    """An interval for the mean of paired differences between successes, most of which are zero.
 
-    Steps up and steps down have an interval each, which holds near zero, where few items flip. The
-    two are put together by the method of variance estimates recovery (Zou and Donner 2008), with
-    their correlation. Where many items flip both ways, this is Student's t over items.
+    Items that improve and items that get worse each have an interval that is valid near zero, where
+    few items change. The two intervals are combined by the method of variance estimates recovery
+    (Zou and Donner 2008), with their correlation. If many items change in both directions, the
+    result is Student's t over items.
     """
     up, down = [max(gap, 0.0) for gap in gaps], [max(-gap, 0.0) for gap in gaps]
     up_low, up_high, _ = compute_interval(up, (0.0, 1.0), alpha)
@@ -175,7 +177,7 @@ def compute_paired_interval(gaps: Sequence[float], alpha: float = ALPHA) -> Inte
 
 
 def correlate_steps(up: Sequence[float], down: Sequence[float], rise: float, fall: float) -> float:
-    """The correlation of steps up and down, of which every item has at most one."""
+    """The correlation of improvements and losses; an item has at most one of them."""
     n = len(up)
     up_variance = math.fsum(step * step for step in up) / n - rise * rise
     down_variance = math.fsum(step * step for step in down) / n - fall * fall
@@ -185,8 +187,8 @@ def correlate_steps(up: Sequence[float], down: Sequence[float], rise: float, fal
 
 
 def mean_over_rounds(rounds: Sequence[Values]) -> list[float | None]:
-    """The mean of each play over rounds: its area under the learning curve. A play that lacks a
-    score in one of them has none."""
+    """The mean of each play over rounds, that is, the area under its learning curve. A play
+    without a score in one of the rounds has none."""
     return [
         None if any(value is None for value in row) else fmean(row)
         for row in zip(*rounds, strict=True)
@@ -194,7 +196,8 @@ def mean_over_rounds(rounds: Sequence[Values]) -> list[float | None]:
 
 
 def solved_so_far(rounds: Sequence[Values]) -> list[float | None]:
-    """Whether any of these rounds solved a play; unknown where none did and a score is missing."""
+    """Whether a play was solved in any of these rounds; unknown if it was not and a score is
+    missing."""
     return [
         1.0 if 1.0 in row else None if any(value is None for value in row) else 0.0
         for row in zip(*rounds, strict=True)
@@ -204,8 +207,8 @@ def solved_so_far(rounds: Sequence[Values]) -> list[float | None]:
 def estimate_forgotten(
     plays: Sequence[Play], earlier: Sequence[Values], last: Values
 ) -> tuple[int, int, ItemShare]:
-    """Of the plays that an earlier round solved: how many there are, how many failed in the last
-    round, and their share over items."""
+    """Of the plays solved in an earlier round: their number, how many failed in the last round,
+    and their share over items."""
     failed: list[float | None] = [
         1.0 - now if 1.0 in before and now is not None else None
         for before, now in zip(zip(*earlier, strict=True), last, strict=True)
@@ -215,9 +218,9 @@ def estimate_forgotten(
 
 
 def average_gains(gains: Sequence[Gain]) -> Gain:
-    """The mean of gains on different items, each with the same weight, whatever its number of
-    items. Its interval is put together from theirs (see `compute_paired_interval`); a gain on one
-    item may lie anywhere."""
+    """The mean of gains on different sets of items, each with the same weight, whatever its
+    number of items. Its interval is combined from their intervals (see
+    `compute_paired_interval`); a gain on a single item may have any value."""
     known = [gain for gain in gains if gain.value is not None]
     if not known:
         return Gain(None, None, None, 0, 0, 0, sum(gain.unpaired for gain in gains))
@@ -242,14 +245,14 @@ def average_gains(gains: Sequence[Gain]) -> Gain:
 
 
 def average_known(values: Values) -> float | None:
-    """The mean of the values that are known; None if there are none."""
+    """The mean of the known values; None if there are none."""
     known = [value for value in values if value is not None]
     return fmean(known) if known else None
 
 
 def measure_feedback(cases: Iterable[tuple[str, bool | None, bool]]) -> FeedbackQuality:
-    """How good feedback was, from (item, verdict, truth) for every match and seat; a verdict of
-    None could not be read."""
+    """The quality of feedback, from triples (item, verdict, truth) for every match and seat; a
+    verdict of None could not be read."""
     found = list(cases)
     kept = [(item, int(truth), 1) for item, verdict, truth in found if verdict]
     right = [(item, int(bool(verdict)), 1) for item, verdict, truth in found if truth]
@@ -265,7 +268,7 @@ def measure_feedback(cases: Iterable[tuple[str, bool | None, bool]]) -> Feedback
 
 
 class StreamStep(NamedTuple):
-    """How a stream stands after some windows: the mean of all series."""
+    """The state of a stream after some windows, as the mean of all series."""
 
     window: int
     items: int
@@ -277,8 +280,8 @@ class StreamStep(NamedTuple):
 def follow_stream(
     windows: Mapping[int, Sequence[tuple[float, float]]], series: int, most: int = 100
 ) -> list[StreamStep]:
-    """How a stream and its control stand after each window, from the pairs (control, stream) of its
-    plays in all series; of many windows, `most` are kept."""
+    """The state of a stream and its control after each window, from the pairs (control, stream)
+    of its plays in all series; if there are many windows, `most` of them are kept."""
     found, plays = list[StreamStep](), 0
     control = stream = 0.0
     for window in sorted(windows):

@@ -1,12 +1,12 @@
-"""Models that lie below the line of the others, found without knowing which others to trust.
+"""Find models that lie below the line of the others, without knowing which models to trust.
 
-Least squares through all models bends towards the outlying ones and hides them, so the line that
-sorts models is Siegel's repeated median (1982), which less than half of the points cannot carry
-away. For every k up to a third of the models, the k lowest are a group; least squares through the
-others says how far the nearest of the group lies from them, in studentised units. The same is done
-with honest models, drawn at the same accuracies: the share of draws that show as much is p. Asking
-for the nearest of a group is what finds two cheaters: that one honest model lies apart by chance is
-common, that two do is rare.
+A least squares line through all models bends towards outliers and hides them. So models are sorted
+by Siegel's repeated median line (1982), which resists any minority of outliers. For every k up to a
+third of the models, the k lowest form a group. A least squares line through the other models shows
+how far the nearest member of the group lies from it, in studentised units. The same is computed for
+simulated honest models with the same accuracies; p is the share of simulations with at least the
+same distance. Using the nearest member of a group finds two cheaters: one honest model often lies
+apart by chance, but two rarely do.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ SHARE = 3  # groups have at most one in so many models
 
 
 class Outliers(NamedTuple):
-    """By model, the chance that an honest one would lie as low; and the places of those set aside
-    from the line."""
+    """For each model, the probability that an honest model lies as low; and the indices of the
+    outliers that were removed from the line."""
 
     p: list[float]
     aside: frozenset[int]
@@ -35,10 +35,10 @@ class Outliers(NamedTuple):
 def find_outliers_below(
     x: Sequence[float], y: Sequence[float], errors: Sequence[float] | None, alpha: float
 ) -> Outliers | None:
-    """Errors are the variances by measurement of the points' distances from the line; None where
-    the others do not scatter.
+    """`errors` are the measurement variances of the points' distances from the line. None if the
+    other models do not scatter.
 
-    A model that is in no group has p = 1. At least four points whose x differ are wanted.
+    A model that is in no group has p = 1. At least four points with different x are needed.
     """
     # so that the order of models does not matter
     order = sorted(range(len(x)), key=lambda i: (x[i], y[i]))
@@ -62,8 +62,8 @@ def find_outliers_below(
 
 
 class LowestGroups(NamedTuple):
-    """By draw: the place of each model from below, and for every size of group how far its nearest
-    model lies apart."""
+    """For each draw: the rank of each model from below, and for every group size the distance of
+    its nearest member."""
 
     rank: NDArray[np.intp]
     nearest: Array
@@ -71,8 +71,8 @@ class LowestGroups(NamedTuple):
 
 
 def find_lowest_groups(x: Array, y: Array, size: int, errors: Array | None) -> LowestGroups:
-    """The k lowest by the repeated median line, for k = 1 to size, each against the least squares
-    line of the others."""
+    """The k lowest models by the repeated median line, for k = 1 to size, each group compared
+    with the least squares line of the other models."""
     gaps = y - repeated_median_slopes(x, y)[:, None] * x
     rank = np.argsort(np.argsort(gaps, axis=1, kind="stable"), axis=1, kind="stable")
     nearest = np.empty((len(y), size))
@@ -101,8 +101,8 @@ def find_lowest_groups(x: Array, y: Array, size: int, errors: Array | None) -> L
 
 
 def repeated_median_slopes(x: Array, y: Array) -> Array:
-    """Repeated medians: for each point the median slope to all others (that differ in x), and the
-    median of those."""
+    """The repeated median slope: for each point the median slope to all others with a different
+    x, then the median of these."""
     found = []
     for i in range(len(x)):
         others = np.abs(x - x[i]) > LEVEL * np.abs(x).max()
@@ -112,19 +112,19 @@ def repeated_median_slopes(x: Array, y: Array) -> Array:
 
 
 def repeated_median_slope(x: Sequence[float], y: Sequence[float]) -> float:
-    """Of the repeated median line through points whose x differ."""
+    """The distances from the repeated median line through points with different x."""
     return float(repeated_median_slopes(np.array(x, dtype=float), np.array([y], dtype=float))[0])
 
 
 def group_p_values(
     seen: LowestGroups, x: Array, size: int, errors: Array | None
 ) -> tuple[Array, Array]:
-    """The p of every group seen, and what honest models show at the same accuracies, always with
-    the same draws.
+    """The p of every observed group, from simulated honest models with the same accuracies; the
+    draws are always the same.
 
-    Without measurement errors nothing depends on the scale, so that any will do. With them, how
-    much honest models scatter beyond their measurement is itself uncertain: each draw takes the
-    scatter seen, divided by what draws of variance one show.
+    Without measurement errors nothing depends on the scale, so any scale will do. With measurement
+    errors, the scatter of honest models beyond their measurement is itself uncertain: each draw
+    uses the observed scatter, divided by the scatter that draws of variance one show.
     """
     rng = np.random.default_rng(DRAWS)
     drawn = rng.standard_normal((DRAWS, len(x)))
@@ -149,7 +149,7 @@ def group_p_values(
 
 
 def smallest_p_by_model(chances: Array, rank: NDArray[np.intp]) -> Array:
-    """By model, the smallest p of the groups that it is in; 1 where it is in none."""
+    """For each model, the smallest p of its groups; 1 if it is in no group."""
     size = chances.shape[1]
     smallest = np.minimum.accumulate(chances[:, ::-1], axis=1)[:, ::-1]
     smallest = np.concatenate([smallest, np.ones((len(chances), 1))], axis=1)

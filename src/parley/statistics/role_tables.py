@@ -1,5 +1,5 @@
-"""Role tables of matches of two, every model against every other (DynaEval, tables 1 to 6), and
-what a position is worth."""
+"""Role tables for matches of two models, every model against every other (DynaEval, tables 1 to
+6), and position effects."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ Pair = tuple[str, str]  # who sat first, who second
 
 
 class SeatScore(NamedTuple):
-    """One seat's score and where it sat; a seat without a score is a row without value, so that its
-    partner is known."""
+    """The score of one seat and its position. A seat without a score is a row without a value,
+    so that its partner is known."""
 
     block: str
     match: int
@@ -50,7 +50,7 @@ class Meeting(NamedTuple):
 
 
 class MeetingCell(NamedTuple):
-    """What two models scored when they met in this order: means of block means, over matches with a
+    """The scores of two models in this seat order: means of block means, over matches with a
     score."""
 
     first: float | None
@@ -78,11 +78,11 @@ class MeetingCell(NamedTuple):
 
 
 class Margin(NamedTuple):
-    """The mean of a row or a column, every partner weighing the same; unknown where nothing was
-    played.
+    """The mean of a row or a column, where every partner has the same weight; unknown if nothing
+    was played.
 
-    The interval is over blocks, and known where every block has all partners: else blocks differ by
-    who was met.
+    The interval is over blocks. It is known only if every block has all partners, because otherwise
+    blocks differ by their partners.
     """
 
     mean: float | None
@@ -103,8 +103,8 @@ class Margin(NamedTuple):
 
 
 class Margins(NamedTuple):
-    """Rows average what the first seat scored, columns what the second did; then both over the
-    whole table."""
+    """Row means are scores of the first seat, column means are scores of the second seat; then
+    both over the whole table."""
 
     rows: dict[str, Margin]
     columns: dict[str, Margin]
@@ -122,8 +122,8 @@ class Margins(NamedTuple):
 
 @dataclass(frozen=True)
 class MeetingTable:
-    """First seats down, second seats across; a pair that was excluded or never played is None,
-    never zero."""
+    """First seats are rows, second seats are columns. A pair that was excluded or never played
+    is None, never zero."""
 
     metric: str
     aliases: tuple[str, ...]
@@ -133,7 +133,8 @@ class MeetingTable:
 
 @dataclass(frozen=True)
 class Effect:
-    """What sitting at a position adds to a score, compared with all positions of the role alike."""
+    """The effect of a position on a score, compared with the mean over all positions of the
+    role."""
 
     metric: str
     role: str
@@ -144,8 +145,8 @@ class Effect:
 
 
 def find_two_seats(rows: Iterable[SeatScore], roles: Sequence[str]) -> tuple[Place, Place] | None:
-    """The first and the second seat of a run, roles in the task's order; none where a match is no
-    meeting of two."""
+    """The first and the second seat of a run, with roles in the task's order; None if matches do
+    not have exactly two seats."""
     found = sorted({(roles.index(row.role), row.position) for row in rows if row.role in roles})
     if len(found) != 2:
         return None
@@ -154,7 +155,7 @@ def find_two_seats(rows: Iterable[SeatScore], roles: Sequence[str]) -> tuple[Pla
 
 
 def collect_meetings(rows: Iterable[SeatScore], seats: tuple[Place, Place]) -> list[Meeting]:
-    """Both seats of every match side by side, metric by metric."""
+    """The scores of both seats of every match, by metric."""
     casts: dict[int, dict[Place, str]] = {}
     scores: dict[tuple[str, int, str], dict[Place, float | None]] = {}
     for row in rows:
@@ -183,8 +184,8 @@ def make_role_tables(
     bounds: Mapping[str, tuple[float, float]],
     same: Same = ALL_DIFFER,
 ) -> dict[str, MeetingTable]:
-    """A table for every metric; models listed in `aliases` that did not play keep their empty row
-    and column. Identical blocks are one observation for intervals."""
+    """A table for every metric. Models in `aliases` that did not play keep an empty row and
+    column. For intervals, identical blocks are one observation."""
     by_metric: dict[str, dict[Pair, list[Meeting]]] = {}
     for meeting in met:
         by_metric.setdefault(meeting.metric, {}).setdefault(
@@ -239,7 +240,7 @@ def add_margin_intervals(
 def make_cell(
     met: Iterable[Meeting], bounds: tuple[float, float], same: Same = ALL_DIFFER
 ) -> MeetingCell | None:
-    """A pair's cell; none if no match gave either seat a score."""
+    """The cell of a pair; None if no match gave either seat a score."""
     scored = [each for each in met if each.first_value is not None or each.second_value is not None]
     if not scored:
         return None
@@ -261,8 +262,8 @@ def make_cell(
 
 
 def average_margins(cells: Mapping[Pair, MeetingCell | None], aliases: Iterable[str]) -> Margins:
-    """Row and column means from cells alone, as the paper's tables have them; published cells will
-    do."""
+    """Row and column means computed from cells alone, as in the paper's tables; this also works
+    for published cells."""
     firsts = [
         (row, cell.first, cell.matches - cell.idle[0]) for (row, _), cell in cells.items() if cell
     ]
@@ -320,8 +321,8 @@ def position_effects(
 
 
 def degrees_of_freedom_spent(seats: Sequence[SeatScore], positions: Sequence[int]) -> float:
-    """The degrees of freedom that the models' usual scores cost; none where everybody sits
-    everywhere in every block."""
+    """The degrees of freedom used by the models' mean scores; 0 if every model has every
+    position in every block."""
     sat: dict[tuple[str, str], set[int]] = {}
     for row in seats:
         if row.value is not None:
@@ -333,8 +334,8 @@ def degrees_of_freedom_spent(seats: Sequence[SeatScore], positions: Sequence[int
 def contrast_interval(
     values: Sequence[float], weights: Sequence[int], paid: float, most: float, alpha: float
 ) -> Interval:
-    """A block t interval that has paid for the models' usual scores; unknown where nothing is left
-    after that."""
+    """A t interval over blocks that accounts for estimating the models' mean scores; unknown if
+    no degrees of freedom are left."""
     freedom = len(values) - 1 - paid
     if freedom < 1:
         return Interval(None, None, None)
@@ -349,12 +350,12 @@ def contrast_interval(
 def position_contrasts(
     seats: Sequence[SeatScore], positions: Sequence[int]
 ) -> dict[int, dict[str, float]]:
-    """By position, for every block: what was scored there above the models' usual, less the same
-    over all positions.
+    """For each position and block: the score there relative to the models' mean scores, minus the
+    same over all positions.
 
-    A model's usual score weighs its positions alike, and a block's luck cancels, so a balanced
-    design gives the effects exactly. Models that have not sat everywhere have nothing to be
-    compared with and stay out.
+    A model's mean score weighs its positions equally, and the effect of the block cancels, so a
+    balanced design gives the effects exactly. A model that has not had every position cannot be
+    compared and is left out.
     """
     if len(positions) < 2:
         return {}

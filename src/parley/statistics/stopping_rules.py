@@ -1,5 +1,4 @@
-"""Stability: `run until the results have converged` as a program can apply it (DynaEval §2.3, made
-precise)."""
+"""Stopping rules: "run until the results have converged" (DynaEval §2.3) made precise."""
 
 from __future__ import annotations
 
@@ -16,7 +15,8 @@ LEAST = 10  # blocks before anything is called stable
 
 
 class WatchedCell(NamedTuple):
-    """A result that is to become stable: one model in one role, by the metric that counts there."""
+    """A result that has to become stable: one model in one role, by the metric that ranks the
+    role."""
 
     role: str
     alias: str
@@ -27,12 +27,12 @@ class WatchedCell(NamedTuple):
 
 
 class StabilityRule:
-    """Every cell's interval, valid at every look, together at level α; stable once all half-widths
-    are small enough.
+    """Intervals of all cells that are valid at every look, jointly at level α. The run is stable
+    when all half-widths are small enough.
 
-    With a `population` the target is the mean over exactly these items. What is played is then
-    drawn without replacement, and the interval closes as they are used up, down to the noise of
-    playing each of them only so often: half of α goes to the drawing, half to that noise.
+    With a `population`, the target is the mean over exactly these items. Items are then drawn
+    without replacement, and the interval narrows as they are used up, down to the noise of playing
+    each item only a few times: half of α goes to the sampling of items, half to that noise.
     """
 
     def __init__(
@@ -52,8 +52,8 @@ class StabilityRule:
         self.blocks = 0
 
     def add(self, block: Mapping[tuple[str, str], Sequence[float]]) -> None:
-        """Take in one block: by role and alias, the score of every repeat (of every match, where
-        each has its own seed)."""
+        """Add one block: for each role and alias, the score of every repeat (or of every match,
+        if each has its own seed)."""
         self.blocks += 1
         means = np.full(len(self.cells), np.nan)
         for at, cell in enumerate(self.cells):
@@ -76,7 +76,7 @@ class StabilityRule:
 
     @property
     def intervals(self) -> list[tuple[float, float] | None]:
-        """Where each mean lies; None where the blocks contradict each other."""
+        """The interval of each mean; None if its blocks contradict each other."""
         low, high = self._sequences.intervals
         if self.population is not None:
             low, high = self._widened(low, -1), self._widened(high, 1)
@@ -90,12 +90,12 @@ class StabilityRule:
         ]
 
     def _widened(self, ends: Numbers, side: int) -> Numbers:
-        """Ends moved out by the noise within these items: as far as what they would show if played
-        once more may lie.
+        """Widen the interval by the noise within these items, that is, by how much their scores may
+        change if they are played once more.
 
-        A score interval as of Wilson (1927) with Student's t: the noise of a mean m is a share of m
-        (1 − m), which also holds where nearly all matches end at one end of the scale and hardly
-        any noise was seen.
+        This is a score interval like Wilson's (1927) with Student's t: the noise of a mean m is
+        proportional to m (1 − m). So it is also valid if nearly all matches end at one end of the
+        scale, where hardly any noise is visible.
         """
         assert self.population is not None
         known, moved = self._sequences, ends.copy()
@@ -117,12 +117,12 @@ class StabilityRule:
         return moved
 
     def _noise_share(self, at: int, n: int) -> float:
-        """The variance of a block's mean within its item, as a share of the most that a score from
-        0 to 1 can have.
+        """The variance of a block's mean within its item, relative to the largest variance that a
+        score from 0 to 1 can have.
 
-        Blocks played once tell noise and items not apart: all of their spread is taken for noise.
-        Blocks at an end of the scale show little of it; their share counts as part of one more
-        block that varies as much as can be.
+        If blocks are played once, noise and item differences cannot be separated, and the whole
+        spread counts as noise. Blocks at an end of the scale show little noise; their share counts
+        as part of one more block with the largest possible variance.
         """
         mean, repeats = float(self._sequences.sum[at]) / n, float(self._repeats[at]) / n
         most = mean * (1 - mean)
@@ -143,10 +143,11 @@ class StabilityRule:
 
     @property
     def status(self) -> Literal["converged", "drift"] | None:
-        """Whether playing can end: stable, or contradicting itself.
+        """Whether the run can stop: its results are stable, or contradict each other.
 
-        An interval is what no look has refuted. Where blocks are not alike, it may shrink to a
-        sliver beside the mean before nothing is left of it: narrow, but no result.
+        An interval contains the values that no look has refuted. If scores drift, it may shrink to
+        a narrow range beside the mean before it becomes empty. Such an interval is narrow, but not
+        a result.
         """
         found = self.intervals
         if any(interval is None for interval in found):
@@ -162,13 +163,13 @@ class StabilityRule:
         return "converged"
 
     def unseen(self) -> list[WatchedCell]:
-        """Cells that no block has given a score."""
+        """Cells without a score in any block."""
         return [
             cell for cell, n in zip(self.cells, self._sequences.n.tolist(), strict=True) if not n
         ]
 
     def widest(self) -> tuple[WatchedCell, float] | None:
-        """The cell that is farthest from what is wanted, and its half-width."""
+        """The cell that is farthest from its target, and its half-width."""
         known = [
             (width / cell.epsilon, cell, width)
             for cell, width in zip(self.cells, self.half_widths, strict=True)
@@ -178,8 +179,8 @@ class StabilityRule:
 
 
 class BlockForecast(NamedTuple):
-    """How many blocks a half-width takes (None: more than were looked at), and the half-width after
-    the last of them."""
+    """The number of blocks that a half-width needs (None if it is more than the limit), and the
+    half-width after the last of them."""
 
     blocks: int | None
     half_width: float
@@ -188,8 +189,8 @@ class BlockForecast(NamedTuple):
 def forecast_blocks(
     cell: WatchedCell, spread: float, alpha: float, most: int, population: int | None = None
 ) -> BlockForecast:
-    """What to expect of a cell whose blocks spread by so much (a standard deviation), at level α,
-    within `most` blocks."""
+    """A forecast for a cell whose blocks have this standard deviation, at level α, within `most`
+    blocks."""
     stability = StabilityRule([cell], alpha, population)
     middle, spread = (cell.low + cell.high) / 2, min(spread, (cell.high - cell.low) / 2)
     for block in range(1, min(most, population or most) + 1):
@@ -200,8 +201,8 @@ def forecast_blocks(
 
 
 def count_fixed_blocks(half_width: float, spread: float, alpha: float, most: int) -> int | None:
-    """How many blocks Student's t takes for a half-width if their number is fixed beforehand, and
-    blocks spread by so much (a standard deviation); None: more than `most`."""
+    """The number of blocks that Student's t needs for a half-width if the number is fixed in
+    advance and blocks have this standard deviation; None if it is more than `most`."""
 
     def is_enough(n: int) -> bool:
         return t_quantile(1 - alpha / 2, n - 1) * spread <= half_width * math.sqrt(n)

@@ -1,4 +1,4 @@
-"""Student's t: small formulas, so that no heavy library is loaded for an interval."""
+"""Student's t distribution in small formulas, so that no large library has to be loaded."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def t_cdf(t: float, freedom: float) -> float:
 
 @lru_cache(maxsize=1024)
 def t_quantile(p: float, freedom: float) -> float:
-    """The t below which a share p lies, found by bisection."""
+    """The quantile of a share p, found by bisection."""
     if p < 0.5:
         return -t_quantile(1 - p, freedom)
     low, high = 0.0, 1.0

@@ -1,5 +1,5 @@
-"""Variance components: how much of the scatter of scores comes from items, from models on items,
-from single matches."""
+"""Variance components: how much of the variance of scores comes from items, from models on
+items, and from single matches."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ OPPOSED = 0.2
 
 
 class Components(NamedTuple):
-    """Standard deviations: a score is its model's mean + item + model × item + match."""
+    """Standard deviations of the noise: a score is its model's mean + item + model × item +
+    match."""
 
     item: float  # moves all models of a block alike
     model_item: float  # how a model's luck differs from item to item
@@ -51,13 +52,16 @@ class Squares:
 
 
 def estimate_components(scores: Scores) -> Components:
-    """By moments, pooled over roles and models; blocks need not be complete.
+    """Estimate the components by the method of moments, pooled over roles and models; blocks may be
+    incomplete.
 
     - matches of a model within a block vary by match²;
-    - block means of two models in one role vary together by item²;
+
+    - block means of two models in one role covary by item²;
+
     - block means of one model vary by item² + model_item² + match² × (mean of 1 / matches).
 
-    What would come out below zero is zero.
+    A negative estimate is set to zero.
     """
     means = {
         cell: {block: fmean(values) for block, values in blocks.items() if values}
@@ -75,7 +79,7 @@ def estimate_components(scores: Scores) -> Components:
             together.add([ours[block] for block in both], [theirs[block] for block in both])
     if not between.freedom:
         raise UsageError(
-            "the noise cannot be estimated: no model has scores in at least two blocks"
+            "the noise cannot be estimated, because no model has scores in at least two blocks"
         )
     share = fmean(
         1 / len(values) for blocks in scores.values() for values in blocks.values() if values

@@ -143,10 +143,12 @@ class Config(StoredOptions):
             raise ValueError(str(misfit)) from None
         for alias in config.aliases_in_use:
             if not isinstance(config.models.get(alias, {}).get("model"), str):
-                raise ValueError(f"the alias {alias!r} has no model")
+                raise ValueError(f"the file names no model for the alias {alias!r}")
         for role in config.rejudged.roles if config.rejudged else ():
             if role not in config.instruments:
-                raise ValueError(f"the rejudged role {role!r} has no model")
+                raise ValueError(
+                    f"the role {role!r} was rejudged, but the file names no model for it"
+                )
         return config
 
 

@@ -132,7 +132,7 @@ class CodeReview(Task):
 
     def __post_init__(self) -> None:
         if self.rounds < 1:
-            raise ValueError(f"rounds must be at least 1, not {self.rounds}")
+            raise ValueError(f"`rounds` must be at least 1, not {self.rounds}")
 
     def unused_prompts(self, seats: Mapping[str, int]) -> list[str]:
         later = [] if self.rounds > 1 else ["revise", "review_again"]

@@ -123,7 +123,7 @@ class IdiomSolitaire(Task):
     def __post_init__(self) -> None:
         for name, least in {"rounds": 1, "common": 0}.items():
             if getattr(self, name) < least:
-                raise ValueError(f"{name} must be at least {least}, not {getattr(self, name)}")
+                raise ValueError(f"`{name}` must be at least {least}, not {getattr(self, name)}")
 
     def unused_prompts(self, seats: Mapping[str, int]) -> list[str]:
         # players have their own `again` prompt

@@ -72,15 +72,15 @@ class PublicGoods(Task):
     def cautions(self, seats: Mapping[str, int]) -> Iterator[str]:
         if not 1 < self.multiplier < seats["players"]:
             yield (
-                f"with multiplier={self.multiplier:g} the game is not a dilemma: what is best for "
-                "one player is also best for all; choose a multiplier between 1 and "
-                f"{seats['players']} (the number of players)"
+                f"with `multiplier={self.multiplier:g}` the game is not a dilemma, because the "
+                "best choice for one player is also the best for all: choose a multiplier "
+                f"between 1 and {seats['players']} (the number of players)"
             )
 
     def __post_init__(self) -> None:
         for name, least in {"rounds": 1, "endowment": 1, "multiplier": 0}.items():
             if getattr(self, name) < least:
-                raise ValueError(f"{name} must be at least {least}, not {getattr(self, name)}")
+                raise ValueError(f"`{name}` must be at least {least}, not {getattr(self, name)}")
 
 
 def pool_share(invested: Collection[float], multiplier: float) -> float:

@@ -96,18 +96,18 @@ class QA(Task):
 
     def reject_reason(self, item: Question) -> str:
         return (
-            "without choices, which by=logprobs needs"
+            "without choices, although `by=logprobs` needs choices"
             if self.by == "logprobs" and not item.choices
             else ""
         )
 
     def __post_init__(self) -> None:
         if self.shots is not None and self.shots < 0:
-            raise ValueError(f"shots must be at least 0, not {self.shots}")
+            raise ValueError(f"`shots` must be at least 0, not {self.shots}")
         if self.shots == 0 and self.shots_from:
             raise ValueError(
-                "shots_from has no effect with shots=0: leave one of them out, or set shots to 1 "
-                "or more"
+                "`shots_from` has no effect with `shots=0`: remove one of them, or set `shots` "
+                "to 1 or more"
             )
 
 
@@ -174,7 +174,7 @@ def student(bot: BotView, knowledge: Share = 0.5, memorised: Share = 0.0, memory
 
 
 def sure(bot: BotView) -> str:
-    """Knows every answer; stands in for KIEval's interactor or evaluator when questions are screened."""  # noqa: E501
+    """Knows every answer; plays KIEval's interactor or evaluator while questions are screened."""
     return str(bot.item.answer)
 
 

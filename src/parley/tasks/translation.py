@@ -110,14 +110,14 @@ class Translation(Task):
         sides = zip(item.pair.split("-"), self.pair.split("-"), strict=True)
         # an item may leave a language open
         fits = all(said in ("", wanted) for said, wanted in sides)
-        return "" if fits else f"of the pair {item.pair}, not {self.pair}"
+        return "" if fits else f"for the language pair {item.pair} instead of {self.pair}"
 
     def score_basis(self) -> Mapping[str, str]:
         return measure_signatures(parse_language_pair(self.pair)[1].code)
 
     def __post_init__(self) -> None:
         if self.rounds < 1:
-            raise ValueError(f"rounds must be at least 1, not {self.rounds}")
+            raise ValueError(f"`rounds` must be at least 1, not {self.rounds}")
         try:
             object.__setattr__(
                 self, "pair", "-".join(each.code for each in parse_language_pair(self.pair))

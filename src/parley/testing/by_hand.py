@@ -106,8 +106,8 @@ class Speaking:
         self.views.append(view)
         if len(self.views) > MOST_REPLIES:
             raise TaskError(
-                f"the match does not end: {view.seat} was asked more than {MOST_REPLIES} times; "
-                "limit the number of rounds in `play`"
+                f"the match does not end ({view.seat} was asked more than {MOST_REPLIES} "
+                "times): limit the number of rounds in `play`"
             )
         if self._pause is not None:
             await self._pause(view)

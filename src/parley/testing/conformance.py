@@ -125,8 +125,8 @@ def check_task(
                 done[name] = done.get(name, 0) + 1
             if state_outside(task) != before:
                 raise TaskError(
-                    f"{task.name} keeps state outside the match: a field, a class attribute or a "
-                    "global variable has changed; use local variables in `play`"
+                    f"{task.name} keeps state outside the match (a field, a class attribute or "
+                    "a global variable has changed): use local variables in `play`"
                 )
     check_elsewhere(task, seeds[0], items[seeds[0] % len(items)] if items else None, works)
     done["elsewhere"] = len(possible_tables(task))
@@ -259,8 +259,8 @@ class Check:
         again, _ = self.play_match(tape)
         if again != self.outcome or tape.messages != self.tape.messages:
             raise TaskError(
-                f"{self.task.name}: the same random seed and replies gave a different record; "
-                "draw random numbers from `referee.rng` only"
+                f"{self.task.name}: the same random seed and replies gave a different record: "
+                "draw random numbers only from `referee.rng`"
             )
 
     def check_resumable(self) -> None:
@@ -310,7 +310,8 @@ class Check:
             seat: [v.digest for v in s.views] for seat, s in self.cast.items()
         }:
             raise TaskError(
-                f"{self.task.name}: prompts depend on which seat of a round answers first"
+                f"{self.task.name}: prompts depend on which seat of a round answers first: wait "
+                "for all replies with `together`"
             )
 
     def check_anonymous(self) -> None:
@@ -350,7 +351,7 @@ class Check:
                 self.play_match(MemoryRecord(), speak)
             except ParleyError as wrong:
                 raise TaskError(
-                    f"{self.task.name} fails when replies are nonsense: {wrong}"
+                    f"{self.task.name} raises an error when replies are nonsense: {wrong}"
                 ) from wrong
 
     def digest(self) -> str:
@@ -388,14 +389,14 @@ def check_scored_seats(task: Task, checks: Sequence[Check]) -> None:
         if scores and not ever:
             raise TaskError(
                 f"{task.name}: {seat} has no score in any match, although all replies could be "
-                f"read: play returns {{seat: value}} for every contestant"
+                "read: `play` must return {seat: value} for every contestant"
             )
         for other in seats:
             always = set.intersection(*given[other]) if given[other] else set()
             if other.role == seat.role and scores and (missing := sorted(always - ever)):
                 raise TaskError(
                     f"{task.name}: {seat} never gets a score {missing[0]!r}, but {other} always "
-                    "does: play must return it for every seat of a role"
+                    "does: `play` must return this score for every seat of a role"
                 )
 
 
@@ -451,8 +452,8 @@ def check_elsewhere(task: Task, seed: int, item: Any, works: Mapping[str, Refere
             )
         if other.stdout.split() != here:
             raise TaskError(
-                f"{task.name}: another process made a different record; the order of a set is "
-                "not stable, so use a list or sort it"
+                f"{task.name}: another process made a different record (the order of a set is "
+                "not stable): use a list, or sort the set"
             )
 
 

@@ -178,7 +178,7 @@ class Findings:
             )
             if more_than_chance(wrong[key], self.runs):
                 self.errors.append(
-                    f"{truth} ({role}): {self.share(wrong[key])} of the runs find the opposite "
+                    f"{truth} ({role}): {self.share(wrong[key])} of the runs found the opposite "
                     "order"
                 )
             if p is None or p > ALPHA or gap <= 0:
@@ -201,7 +201,8 @@ class Findings:
             self.lines.append([role, truth, "", self.share(different[role]), "", ""])
             if more_than_chance(different[role], self.runs):
                 self.errors.append(
-                    f"{truth} ({role}): {self.share(different[role])} of runs find a difference"
+                    f"{truth} ({role}): {self.share(different[role])} of the runs found a "
+                    "difference"
                 )
 
     def compared(self, rows: Rows) -> list[tuple[str, str, str, float, float | None]]:

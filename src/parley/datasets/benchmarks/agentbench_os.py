@@ -27,9 +27,9 @@ def repository_rows(name: str) -> Iterator[Any]:
     place = Path(os.environ.get(VARIABLE) or "AgentBench").expanduser() / WITHIN / name
     if not place.exists():
         raise UsageError(
-            f"{place} does not exist: clone the repository "
-            f"(git clone https://github.com/{REPOSITORY}) and set {VARIABLE} to its folder, "
-            "or pass a folder of it with --dataset PATH"
+            f"{place} does not exist: clone the repository (git clone "
+            f"https://github.com/{REPOSITORY}) and set the environment variable {VARIABLE} to "
+            "its folder, or name one of its folders with --dataset PATH"
         )
     return map(complete_row, read_rows(place))
 

@@ -83,8 +83,8 @@ def make_items(rows: Sequence[LocatedRow], kind: type, columns: Columns | None =
         item = make_item(row, kind)
         if (first := places.setdefault(str(item.id), row.where)) is not row.where:
             raise UsageError(
-                f"two items have the id {item.id!r}: {first} and {row.where}; "
-                "every item needs its own id"
+                f"two items have the same id {item.id!r} ({first} and {row.where}): give every "
+                "item its own id"
             )
         found.append(item)
     return found
@@ -131,7 +131,7 @@ def make_item(found: LocatedRow, kind: type) -> Any:
             row = form.fields(row)
         except ValueError as wrong:
             raise UsageError(
-                f"{found.where} ({form.name}): {wrong}; columns: {found.own_columns}"
+                f"{found.where} ({form.name}): {wrong}; the columns are {found.own_columns}"
             ) from None
     elif any(form.item_type is kind for form in load_forms()):
         raise no_form_error(found._replace(row=row), kind)
@@ -152,20 +152,27 @@ def no_form_error(found: LocatedRow, kind: type | None = None) -> UsageError:
     missing = [column for column in near.columns if column not in row]
     read = near.series(row) if near.series is not None else ()
     whose = f" for {kind.__name__} items" if kind is not None else ""
-    wanted = f"unknown format; the nearest known one{whose} has the columns {near.wanted}"
+    wanted = (
+        f"Parley does not know this format; the nearest known format{whose} has the "
+        f"columns {near.wanted}"
+    )
     if kind is None and missing_share(row, near)[0] >= 1:
-        missing, wanted = [], "no column belongs to a known format"
+        missing, wanted = [], "none of the columns belongs to a known format"
     return UsageError(
         "; ".join(
             [
                 f"{found.where}: {wanted}",
-                f"found {found.own_columns}",
+                f"this file has the columns {found.own_columns}",
                 *misspelt_columns(
                     [column for column in row if column not in read], known_columns(near.item_type)
                 ),
-                f"map your columns with --column {(missing or ['FIELD'])[0]}=COLUMN "
-                "(in an experiment file: columns)"
-                + ("" if kind is not None else ", or add --task TASK for the item type"),
+                f"to map a column, use --column {(missing or ['FIELD'])[0]}=COLUMN (the key "
+                "`columns` in an experiment file)"
+                + (
+                    ""
+                    if kind is not None
+                    else ", or add --task TASK to name the task that uses the items"
+                ),
             ]
         )
     )
@@ -215,7 +222,8 @@ def rename_columns(row: Row, columns: Columns, where: str) -> Row:
     ]
     if missing := [column for column in named if column not in row]:
         raise UsageError(
-            f"{where}: there is no column {', '.join(missing)}; found {', '.join(map(str, row))}"
+            f"{where}: there is no column {', '.join(missing)}; the columns are "
+            f"{', '.join(map(str, row))}"
         )
     rest = {column: value for column, value in row.items() if column not in named}
     taken = {

@@ -49,10 +49,10 @@ def inline_scripts(value: Any, folders: list[Path]) -> Any:
 
 def os_entry_fields(row: Row) -> dict[str, Any]:
     if not isinstance(row["description"], str):
-        raise ValueError(f"description must be text, not {describe_type(row['description'])}")
+        raise ValueError(f"`description` must be text, not {describe_type(row['description'])}")
     evaluation = row["evaluation"]
     if not isinstance(evaluation, Mapping):
-        raise ValueError(f"evaluation must be an object, not {shorten(repr(evaluation))}")
+        raise ValueError(f"`evaluation` must be an object, not {shorten(repr(evaluation))}")
     create = row.get("create")
     init = create.get("init") if isinstance(create, Mapping) else None
     example = evaluation.get("example", row.get("example"))
@@ -80,12 +80,12 @@ def decisive_fields(evaluation: Row) -> dict[str, Any]:
             return {"answer": wanted["answer"], "strip": bool(wanted.get("strip", True))}
     if wanted is not None:
         raise ValueError(
-            "evaluation.match must be text or an object with `answer` or `regex`, "
-            f"not {shorten(repr(wanted))}"
+            "`evaluation.match` must be text or an object with `answer` or `regex`, not "
+            f"{shorten(repr(wanted))}"
         )
     checks = as_list(evaluation["check"]) if "check" in evaluation else []
     if not checks:
-        raise ValueError("evaluation has neither match nor check: add one of them")
+        raise ValueError("`evaluation` has neither `match` nor `check`: add one of them")
     return {
         "checks": [
             None if each is None else read_script(each, "evaluation.check") for each in checks
@@ -101,7 +101,7 @@ def read_script(found: Any, column: str) -> dict[str, str]:
         kept = {key: str(found[key]) for key in ("language", "missing") if found.get(key)}
         return {"code": found["code"], **kept}
     raise ValueError(
-        f"{column} must be text or an object with `code` or `file`, not {shorten(repr(found))}"
+        f"`{column}` must be text or an object with `code` or `file`, not {shorten(repr(found))}"
     )
 
 

@@ -36,7 +36,7 @@ def aligned_paragraph(row: Row) -> dict[str, Any]:
     texts = row["translation"]
     if not isinstance(texts, Mapping) or len(texts) != 2:
         said = ", ".join(map(str, texts)) if isinstance(texts, Mapping) else type(texts).__name__
-        raise ValueError(f"translation must have one text in each of two languages, found {said}")
+        raise ValueError(f"`translation` must have one text in each of two languages, found {said}")
     source, target = texts
     languages = {"source_language": source, "target_language": target}
     return paragraph_fields(
@@ -90,9 +90,9 @@ def text_of_column(found: Any, column: str) -> str:
     """A text that is not empty."""
     if not isinstance(found, str) or not found.strip():
         raise ValueError(
-            f"{column} is empty"
+            f"the column `{column}` is empty"
             if isinstance(found, str)
-            else f"{column} must be text, not {describe_type(found)}"
+            else f"the column `{column}` must be text, not {describe_type(found)}"
         )
     return "\n".join(found.splitlines()).strip()
 

@@ -28,7 +28,7 @@ def optional_text(row: Row, column: str) -> str:
     """The text of a column; empty if it is missing."""
     found = row.get(column)
     if found is not None and not isinstance(found, str):
-        raise ValueError(f"{column} must be text, not {describe_type(found)}")
+        raise ValueError(f"the column `{column}` must be text, not {describe_type(found)}")
     return with_unix_newlines(found or "")
 
 
@@ -37,7 +37,9 @@ def text_list(row: Row, column: str) -> list[str]:
     found = unpack_list(row.get(column))
     found = [] if found is None or found == "" else [found] if isinstance(found, str) else found
     if not isinstance(found, list | tuple) or not all(isinstance(each, str) for each in found):
-        raise ValueError(f"{column} must be a list of texts, not {shorten(repr(found))}")
+        raise ValueError(
+            f"the column `{column}` must be a list of texts, not {shorten(repr(found))}"
+        )
     return [with_unix_newlines(each) for each in found]
 
 
@@ -62,9 +64,9 @@ def describe_from_reference(fields: dict[str, Any]) -> dict[str, Any]:
         [fields.get("setup", ""), *fields["tests"], *fields.get("challenge", ())],
     )
     if not fields["tests"] and not fields.get("cases"):
-        raise ValueError("a problem needs tests or cases, but has none")
+        raise ValueError("this problem has neither `tests` nor `cases`: add one of them")
     if fields["tests"] and fields.get("cases"):
-        raise ValueError("a problem can have tests or cases, but not both")
+        raise ValueError("this problem has both `tests` and `cases`: remove one of them")
     for test in tests:
         parse_program(test, "a test")
     for number, test in enumerate(fields["tests"], 1):
@@ -76,7 +78,9 @@ def describe_from_reference(fields: dict[str, Any]) -> dict[str, Any]:
                 f"{shorten(test.strip())!r}"
             )
     if wrong := [name for name in fields.get("names", ()) if not name.isidentifier()]:
-        raise ValueError(f"names must be names of functions or classes, not {shorten(wrong[0])!r}")
+        raise ValueError(
+            f"`names` must list names of functions or classes, not {shorten(wrong[0])!r}"
+        )
     if not fields["tests"] or not reference:
         return fields
     names = fields.get("names") or names_called(reference, tests)
@@ -122,7 +126,10 @@ def human_eval_fields(row: Row) -> dict[str, Any]:
     prompt, entry = optional_text(row, "prompt"), optional_text(row, "entry_point")
     reference = prompt + optional_text(row, "canonical_solution")
     if entry not in names_defined(reference):
-        raise ValueError(f"the reference does not define the entry_point {entry!r}")
+        raise ValueError(
+            f"the reference solution does not define the function {entry!r} that "
+            "`entry_point` names"
+        )
     return describe_from_reference(
         {
             **id_of_problem(row),

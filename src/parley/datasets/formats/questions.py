@@ -47,7 +47,7 @@ def arc_fields(row: Row) -> dict[str, Any]:
     key = text_or_number(row["answerKey"], "answerKey")
     if key not in labels:
         raise ValueError(
-            f"answerKey must be one of the labels {', '.join(labels)}, not {shorten(key)!r}"
+            f"`answerKey` must be one of the labels {', '.join(labels)}, not {shorten(key)!r}"
         )
     return question_fields(row, inside.get("stem"), texts, LETTERS[labels.index(key)])
 
@@ -163,8 +163,8 @@ def choice_question_fields(row: Row) -> dict[str, Any]:
 
 WHOLE_TEXT = "the whole text of a choice"
 TWO_MEANINGS = (
-    "answer {!r} is ambiguous: it is the text of one choice and the letter or number of another; "
-    "write the letter"
+    "answer {!r} is ambiguous, because it is the text of one choice and the letter or number "
+    "of another: write the letter of the right choice"
 )
 
 
@@ -234,8 +234,8 @@ def note_empty_choices(rows: Sequence[LocatedRow]) -> list[str]:
         return []
     named = ", ".join([*few[:NAMED], *(["…"] if len(few) > NAMED else [])])
     return [
-        f"{plural(len(few), 'question has', 'questions have')} fewer than {len(columns)} choices, "
-        f"because {columns[-1]} is empty (row {named})"
+        f"{plural(len(few), 'question has', 'questions have')} fewer than {len(columns)} "
+        f"choices, because the column `{columns[-1]}` is empty (row {named})"
     ]
 
 
@@ -249,8 +249,9 @@ def find_letter_by_column(word: str, texts: Sequence[str], columns: Sequence[str
         by_letter = None if word.isdigit() else read_answer_letter(word, texts, otherwise=by_name)
         if {by_text, by_letter} - {by_name, None}:
             raise ValueError(
-                f"answer {shorten(word)!r} is ambiguous: it is the name of one column and means "
-                "the choice in another; write the letter or the whole text"
+                f"answer {shorten(word)!r} is ambiguous, because it is the name of one column "
+                "and means the choice in another: write the letter or the whole text of the "
+                "right choice"
             )
         return by_name
     if word.isdigit() and all(name.endswith(str(n)) for n, name in enumerate(names, 1)):
@@ -289,8 +290,9 @@ def letter_from_1(word: str, texts: Sequence[str]) -> str:
     """The letter of the choice with this number, if columns are numbered from 1."""
     if not 1 <= int(word) <= len(texts):
         raise ValueError(
-            f"answer {shorten(word)!r} is not a choice: the columns of the choices are numbered "
-            f"from 1 to {len(texts)}; if your answers start at 0, rename these columns to match"
+            f"answer {shorten(word)!r} is not a choice, because the columns with choices are "
+            f"numbered from 1 to {len(texts)}: if your answers count from 0, rename the columns "
+            "so that they start at 0, too"
         )
     if word in texts and texts.index(word) != int(word) - 1:
         raise ValueError(TWO_MEANINGS.format(shorten(word)))
@@ -304,8 +306,9 @@ def plain_question_fields(row: Row) -> dict[str, Any]:
     like = [column for column in columns if LIKE_CHOICES.fullmatch(column.strip())]
     if like := [*like, *(letters if len(letters) > 1 else [])]:
         raise ValueError(
-            f"{', '.join(like)} may hold choices, but would not be read: add "
-            f"--column choices={','.join(like)} if so, or --column choices= if there are none"
+            f"the columns {', '.join(like)} look like choices, but Parley would not read them: "
+            f"if they are choices, add --column choices={','.join(like)}; if the question has "
+            "no choices, add --column choices="
         )
     return exact_question_fields(row)
 
@@ -320,10 +323,10 @@ def refuse_unread_choices(rows: Sequence[LocatedRow]) -> Sequence[LocatedRow]:
     if unread and all(seems_to_name_choice(row, unread) for row in exact):
         names = guess_choice_columns(unread)
         raise UsageError(
-            f"{first.where}: every answer looks like a choice (here "
-            f"{shorten(str(first.row['answer']))!r}), but the columns {', '.join(unread)} would "
-            f"not be read: add --column choices={','.join(names)} if they hold the choices, "
-            "or --column choices= if there are none"
+            f"{first.where}: every answer looks like the label of a choice (here "
+            f"{shorten(str(first.row['answer']))!r}), but Parley would not read the columns "
+            f"{', '.join(unread)}: if they are choices, add --column choices={','.join(names)}; "
+            "if the questions have no choices, add --column choices="
         )
     return rows
 
@@ -359,7 +362,9 @@ def exact_question_fields(row: Row) -> dict[str, Any]:
     if not mark:
         return question_fields(row, row["question"], (), normalise_numeral(said) or said)
     if parse_number(final) is None:
-        raise ValueError(f"answer must have a number after ####, found {shorten(final.strip())!r}")
+        raise ValueError(
+            f"`answer` must have a number after ####, found {shorten(final.strip())!r}"
+        )
     explanation = row.get("explanation") or ANNOTATION.sub("", working).strip()
     return question_fields(
         {**row, "explanation": explanation}, row["question"], (), normalise_numeral(final)
@@ -402,8 +407,8 @@ def read_answer_letter(
     word = text_or_number(said, column).strip("()").removesuffix(".")
     if not word and otherwise is None:
         raise ValueError(
-            f"{column} is empty (some published test sets withhold their answers): "
-            "use a split with answers"
+            f"the column `{column}` is empty (some published test sets withhold their answers): "
+            "use a split that has answers"
         )
     if len(word) == 1 and word.upper() in LETTERS[: len(choices)]:
         return word.upper()
@@ -421,7 +426,7 @@ def read_answer_letter(
 def choice_texts(found: Any, column: str) -> list[Any]:
     if not isinstance(found, list | tuple) or len(found) < 2:
         raise ValueError(
-            f"{column} must be a list of two or more texts, not {shorten(repr(found))}"
+            f"the column `{column}` must be a list of two or more texts, not {shorten(repr(found))}"
         )
     return list(found)
 
@@ -429,7 +434,7 @@ def choice_texts(found: Any, column: str) -> list[Any]:
 def text_or_number(found: Any, column: str) -> str:
     """A text, or a number as text."""
     if isinstance(found, bool) or not isinstance(found, str | int | float):
-        raise ValueError(f"{column} must be text, not {describe_type(found)}")
+        raise ValueError(f"the column `{column}` must be text, not {describe_type(found)}")
     return with_unix_newlines(str(found)).strip()
 
 

@@ -39,7 +39,7 @@ def read_word(found: Any, column: str) -> str:
     """A word, or a name of a few words."""
     if not isinstance(found, str) or not fold_phrase(found):
         said = "nothing" if isinstance(found, str) or found is None else describe_type(found)
-        raise ValueError(f"{column} must be a word, found {said}")
+        raise ValueError(f"the column `{column}` must be a word, found {said}")
     return " ".join(found.split())
 
 
@@ -51,11 +51,15 @@ def read_word_list(found: Any, column: str) -> tuple[str, ...]:
         try:
             found = json.loads(found)
         except ValueError as wrong:
-            raise ValueError(f"{column} starts with '[' but is not a JSON list: {wrong}") from None
+            raise ValueError(
+                f"the column `{column}` starts with '[', but is not a JSON list: {wrong}"
+            ) from None
     elif isinstance(found, str):
         found = [each for each in found.replace(";", ",").split(",") if each.strip()]
     if isinstance(found, Mapping) or not isinstance(found, list | tuple):
-        raise ValueError(f"{column} must be a list of words, not {describe_type(found)}")
+        raise ValueError(
+            f"the column `{column}` must be a list of words, not {describe_type(found)}"
+        )
     return tuple(read_word(each, column) for each in found)
 
 

@@ -44,7 +44,10 @@ def make_retriever(name: str) -> Retriever:
 def refuse_name_after(family: str, rest: str) -> None:
     """Refuse a name after a slash: this retriever takes none."""
     if rest:
-        raise UsageError(f"retriever {family}/{rest}: {family} takes no name; write {family}")
+        raise UsageError(
+            f"retriever {family}/{rest} does not exist, because {family} takes no "
+            f"further name: write {family}"
+        )
 
 
 def load_retriever(name: str, entries: list[EntryPoint], taken: bool) -> Retriever:

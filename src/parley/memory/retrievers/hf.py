@@ -72,8 +72,9 @@ class TransformersEncoder:
             # layers after the token states are not used
             if missing := sorted(key for key in about["missing_keys"] if "pooler" not in key):
                 raise UsageError(
-                    f"retriever hf/{self.name}: its files lack {plural(len(missing), 'weight')}, "
-                    f"which would be random: {', '.join(missing[:5])}"
+                    f"retriever hf/{self.name} cannot be used, because its files lack "
+                    f"{plural(len(missing), 'weight')} ({', '.join(missing[:5])}), which would "
+                    "be random numbers"
                 )
             self._loaded = tokenizer, model.to(best_device(torch)).eval()
         return self._loaded
@@ -90,8 +91,8 @@ def find_encoder(name: str) -> Path:
     if name.startswith((".", "/", "~")) or is_checkpoint(path):
         if not is_checkpoint(path):
             raise UsageError(
-                f"retriever hf/{name}: the folder {path} is not a checkpoint: it needs config.json "
-                "and weights"
+                f"retriever hf/{name}: the folder {path} is not a checkpoint, because it lacks "
+                "config.json or weights"
             )
         return path.resolve()
     try:
@@ -101,8 +102,8 @@ def find_encoder(name: str) -> Path:
         kept = None
     if kept is None or not is_checkpoint(kept):
         raise UsageError(
-            f"retriever hf/{name} is not in the local cache, and Parley does not download it by "
-            f"itself: run `hf download {name}`, or name a folder: hf/./{name}"
+            f"retriever hf/{name} is not in the local cache: run `hf download {name}`, or name "
+            f"a folder with hf/./{name} (Parley never downloads a checkpoint itself)"
         )
     return kept
 
@@ -124,7 +125,7 @@ def hash_checkpoint(folder: Path) -> str:
 def make(rest: str) -> DenseRetriever:
     if not rest:
         raise UsageError(
-            "retriever hf: name an encoder, like hf/facebook/contriever or hf/./FOLDER"
+            "retriever hf needs the name of an encoder, like hf/facebook/contriever or hf/./FOLDER"
         )
     if missing := [module for module in NEEDS if find_spec(module) is None]:
         raise UsageError(

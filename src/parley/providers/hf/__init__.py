@@ -56,13 +56,15 @@ class Provider:
         for option, least in (("temperature", 0), ("max_tokens", 1), ("batch", 1)):
             if getattr(self, option) < least:
                 raise ValueError(
-                    f"{option} must be at least {least}, not {getattr(self, option):g}"
+                    f"`{option}` must be at least {least}, not {getattr(self, option):g}"
                 )
         if not 0 < self.top_p <= 1 or self.deadline <= 0:
-            raise ValueError("top_p must be more than 0 and at most 1, and deadline more than 0")
+            raise ValueError(
+                "`top_p` must be more than 0 and at most 1, and `deadline` must be more than 0"
+            )
         if not DEVICE.fullmatch(self.device):
             raise ValueError(
-                f"device must be auto, cpu, cuda, cuda:1, mps or xpu, not {self.device!r}"
+                f"`device` must be auto, cpu, cuda, cuda:1, mps or xpu, not {self.device!r}"
             )
         self.stop = tuple(unescape_typed(text) for text in self.stop or () if text)
         self.human_tag, self.assistant_tag = (
@@ -70,7 +72,7 @@ class Provider:
             unescape_typed(self.assistant_tag),
         )
         if not self.human_tag.strip() or not self.assistant_tag.strip():
-            raise ValueError("human_tag and assistant_tag must not be empty")
+            raise ValueError("`human_tag` and `assistant_tag` must not be empty")
         try:
             self._folder = find_checkpoint(self.name, self.revision, self.download)
         except (OSError, RuntimeError) as wrong:  # an unreadable folder, or an unknown ~USER
@@ -108,8 +110,8 @@ def find_checkpoint(name: str, revision: str | None, download: bool) -> Path | N
             raise ValueError(f"the folder {path} does not exist")
         if not is_checkpoint(path):
             raise ValueError(
-                f"the folder {path} is not a checkpoint: it needs config.json and weights "
-                "(*.safetensors)"
+                f"the folder {path} is not a checkpoint, because it lacks config.json or "
+                "weights (*.safetensors)"
             )
         return path.resolve()
     hub, offline = (
@@ -127,12 +129,13 @@ def find_checkpoint(name: str, revision: str | None, download: bool) -> Path | N
     if download and not offline:
         return None
     how = (
-        "HF_HUB_OFFLINE forbids downloads"
+        "the environment variable HF_HUB_OFFLINE forbids downloads"
         if offline
-        else "downloads are off: to allow this one, set -M ALIAS.download=true"
+        else "Parley downloads checkpoints only with -M ALIAS.download=true"
     )
     raise ValueError(
-        f"the model is not in the local cache, and {how} (to name a folder, write ./{name})"
+        f"the model is not in the local cache, and {how}. To use a folder on this machine, "
+        f"write ./{name}"
     )
 
 

@@ -111,7 +111,11 @@ class Checkpoint:
                         )
         while not self.waiting.empty():
             if (late := self.waiting.get()) is not None:
-                late.settle(ParticipantError(f"hf/{late.options.name}: the model was closed"))
+                late.settle(
+                    ParticipantError(
+                        f"hf/{late.options.name}: the model was closed before it could reply"
+                    )
+                )
         self.model = self.tokenizer = None
         gc.collect()
         self.emptied()
@@ -139,8 +143,8 @@ class Checkpoint:
             )
         if missing := sorted(found["missing_keys"]):
             raise ValueError(
-                f"the files of the model lack {plural(len(missing), 'weight')}, which would be "
-                f"random: {', '.join(missing)}"
+                f"the model's files lack {plural(len(missing), 'weight')} "
+                f"({', '.join(missing)}), which would be random numbers"
             )
         self.model.to(self.device).eval()
         own = self.model.generation_config.eos_token_id
@@ -190,18 +194,23 @@ class Checkpoint:
                 ]
             except Exception as wrong:  # a template may refuse the roles, a system text most often
                 fault = (
-                    f"hf/{options.name}: the chat template of the model cannot format the "
+                    f"hf/{options.name}: the model's chat template cannot format the "
                     f"conversation: {describe_error(wrong)}"
                 )
                 system = call.turns[0].role == "system"
                 call.settle(
-                    Refused(f"{fault} (try no_system_role=true)") if system else Rejected(fault)
+                    Refused(f"{fault} (try -M ALIAS.no_system_role=true)")
+                    if system
+                    else Rejected(fault)
                 )
                 continue
             call.most = min(options.max_tokens, self.context - len(call.ids))
             if call.most < 1:
-                size = f"{len(call.ids)} tokens, but prompt and reply may have {self.context}"
-                call.settle(Rejected(f"hf/{options.name}: the prompt has {size} in total"))
+                size = (
+                    f"{len(call.ids)} tokens, but prompt and reply together may have at most "
+                    f"{self.context}"
+                )
+                call.settle(Rejected(f"hf/{options.name}: the prompt has {size}"))
                 continue
             if options.temperature:
                 call.seed = start_of_random(options.seed, call.draw, text)
@@ -270,7 +279,9 @@ class Checkpoint:
             return
         for call, tokens in zip(calls, rows, strict=True):
             call.settle(
-                ParticipantError(f"hf/{call.options.name}: the model was closed")
+                ParticipantError(
+                    f"hf/{call.options.name}: the model was closed before it could reply"
+                )
                 if self.closing
                 else self._reply(call, tokens)
             )

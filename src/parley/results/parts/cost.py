@@ -69,9 +69,10 @@ def cost_tables(found: Cost, style: Style) -> list[Table]:
         "usd",
     ]
     notes = [
-        "cached: input tokens read from a cache; written: input tokens written to a cache (tokens "
-        "in includes both); tokens out includes reasoning; lost: requests that broke off and may "
-        "have been billed without a reply; ≥: part of the cost is unknown",
+        "`tokens in` includes input tokens read from a cache (`cached`) and written to a cache "
+        "(`written`); `tokens out` includes reasoning; `lost` counts requests whose connection "
+        "broke and that may have been billed without a reply; ≥ means that part of the cost is "
+        "unknown",
         *describe_prices(found.prices),
     ]
     return [Table(header, rows, left=2, note="\n".join(notes))]
@@ -125,7 +126,7 @@ def describe_prices(prices: tuple[PriceRow, ...]) -> list[str]:
         apart = [f"{usd:g} {word}" for word, usd in kinds.items() if usd not in (None, row.input)]
         paid = ", ".join([f"{row.input:g} in", *apart, f"{row.output:g} out"])
         above = long.get((row.alias, row.model_served))
-        more = f" (different prices for calls above {above:,} tokens)" if above else ""
+        more = f" (calls above {above:,} tokens have different prices)" if above else ""
         known = ", ".join(filter(None, [row.source, row.as_of]))
         lines.append(f"{row.alias}{name}: {paid} USD per million tokens{more} [{known}]")
     return lines

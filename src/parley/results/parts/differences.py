@@ -27,11 +27,11 @@ def difference_tables(found: Differences, style: Style) -> list[Table]:
     header = ["role", "metric", "better", "other", "difference"]
     header += [f"{style.level} {interval}", p_value, "blocks"]
     sure = (
-        "intervals and p-values are anytime-valid and corrected for all pairs; no p: the blocks of "
-        "a model contradict each other (drift)"
+        "intervals and p-values are anytime-valid and corrected for all pairs; a p-value is "
+        "missing if the scores of a model drifted, so that its blocks contradict each other"
         if style.sequential
-        else "each interval is for its pair alone; p is Holm-corrected over all pairs of a role "
-        f"and metric, so an interval can exclude 0 although p is above {ALPHA:g}"
+        else "each interval is for its pair alone, but p is Holm-corrected over all pairs of a "
+        f"role and metric, so an interval can exclude 0 even if p is above {ALPHA:g}"
     )
     if style.exact:
         sure = "differences are exact for these prompts, so they have no interval and no p"
@@ -42,13 +42,13 @@ def difference_tables(found: Differences, style: Style) -> list[Table]:
         ends = format_interval(pair.low, pair.high, digits)
         step = format_signed(pair.difference, digits)
         rows.append([pair.role, pair.metric, pair.a, pair.b, step, ends, p, str(pair.blocks)])
-    new = "; intervals are for new items of the same kind" if style.these_items else ""
+    new = "; intervals hold for new items of the same kind" if style.these_items else ""
     return [Table(header, rows, left=4, note=f"{BETTER}{new}; {sure}")]
 
 
 BETTER = (
-    "difference: score of the better model minus score of the other one, paired on the blocks "
-    "that both played (block: all matches on one item, or of one repeat)"
+    "`difference` is the score of the better model minus that of the other model, on the "
+    "blocks that both played (a block is all matches on one item, or of one repeat)"
 )
 
 

@@ -63,16 +63,16 @@ def read_scores(file: str | Path, models: Mapping[str, str]) -> dict[str, dict[s
         for alias in [alias for alias, model in models.items() if who in (alias, model)]:
             if (before := first.setdefault(alias, each.where)) is not each.where:
                 raise UsageError(
-                    f"{each.where}: the model {alias} already has scores in {before}: remove one "
-                    "of the two rows"
+                    f"{each.where}: the model `{alias}` already has scores in {before}: remove "
+                    "one of the two rows"
                 )
             for column, value in columns.items():
                 found.setdefault(column, {})[alias] = parse_score(value, column, each.where)
     if not found:
-        known = ", ".join(models) or "none has a result"
+        known = ", ".join(models) or "no model has a result yet"
         raise UsageError(
-            f"{file}: no row names a model of this run (models: {known}); put their aliases in a "
-            "column `alias`"
+            f"{file}: no row names a model of this run: write the aliases of the models "
+            f"({known}) into a column `alias`"
         )
     return found
 
@@ -117,7 +117,10 @@ def external_tables(found: Sequence[ExternalCorrelation], style: Style) -> list[
         for row in found
     ]
     header = ["score", "metric", "role", "rho", "95% interval", "p", "models", "without a score"]
-    note = "Spearman's rank correlation over models; with few models the correlation is uncertain"
+    note = (
+        "Spearman's rank correlation over models; with few models, the correlation is very "
+        "uncertain"
+    )
     return [Table(header, rows, left=3, note=note)]
 
 
@@ -129,8 +132,8 @@ PARTS = (
         compute_external,
         tables=external_tables,
         absent=(
-            "no external scores were given: use --scores FILE.csv, with a column `alias` and one "
-            "column per score"
+            "not applicable: you gave no external scores. Use --scores FILE.csv, with a column "
+            "`alias` and one column per score"
         ),
     ),
 )

@@ -414,11 +414,14 @@ def judge_tables(found: JudgeReport, style: Style) -> list[Table]:
             for each in found.agreement
         ]
         note = (
-            "Krippendorff's alpha for ordinal marks, over the seats that at least two "
-            "judges have marked"
+            "Krippendorff's alpha for ordinal scores, over all seats that were scored by at "
+            "least two judges"
         )
         if any(each.one_model_twice for each in found.agreement):
-            note += "; one model holds several judge seats, so part of the agreement is with itself"
+            note += (
+                "; one model fills several judge seats, so part of this agreement is a "
+                "model agreeing with itself"
+            )
         header = ["judged role", "judges", "alpha", "95% interval", "judged"]
         tables.append(Table(header, lines, note=note))
     if found.validity:
@@ -428,9 +431,8 @@ def judge_tables(found: JudgeReport, style: Style) -> list[Table]:
             for each in found.validity
         ]
         note = (
-            f"correlation of {found.metric} with the measured metric: Pearson's r over matches, "
-            f"rank "
-            "correlation within items and over models"
+            f"correlations between {found.metric} and the measured metric: Pearson's r over "
+            "matches, and rank correlations within items and over models"
         )
         header = ["role", "measured", "over", "r", "95% interval", "n"]
         tables.append(Table(header, lines, left=3, note=note))
@@ -440,9 +442,10 @@ def judge_tables(found: JudgeReport, style: Style) -> list[Table]:
         for each in found.bias
     ]
     note = (
-        "length: rank correlation of votes with reply length within items (a bias only if longer "
-        "replies are not better); itself: how much more a judge gives its own model than other "
-        f"judges do, minus the same difference for other models{style.fixed_blocks_note}"
+        "`length` is the rank correlation between a judge's votes and the length of replies, "
+        "within items; it shows a bias only if longer replies are not better. `itself` is how "
+        "much more a judge gives to its own model than other judges do, minus the same "
+        f"difference for other models{style.fixed_blocks_note}"
     )
     header = ["judge", "judged role", "towards", "value", "95% interval", "n"]
     return [*tables, Table(header, lines, left=3, note=note)] if lines else tables

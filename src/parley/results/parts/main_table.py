@@ -15,19 +15,20 @@ COUNTS = ("blocks", "matches", "missing", "violations")
 DIRECTION = {True: "lower is better", False: "higher is better"}
 INTERVAL_NOTES = {  # by the kind of interval
     "bounded": (
-        "* interval for bounded scores: many scores lie at the ends of their range, or hardly "
-        "vary, "
-        "so Student's t would be too narrow"
+        "* this interval uses a method for bounded scores, because a Student's t interval "
+        "would be too narrow: many scores are at the ends of their range, or hardly vary"
     ),
     "anytime": (
-        "Intervals are anytime-valid and simultaneous over all models of a metric (sequential "
-        "stopping)."
+        "Intervals stay valid although the run stopped depending on its scores "
+        "(anytime-valid), and hold for all models of a metric together."
     ),
 }
 COLUMN_NOTES = {
-    "blocks": "block: all matches on one item, or of one repeat; intervals are over blocks",
-    "missing": "missing: scores without a value; they are left out, not counted as zero",
-    "violations": "violations: replies that broke the required format or a rule of the task",
+    "blocks": "a block is all matches on one item, or of one repeat; intervals are computed "
+    "over blocks",
+    "missing": "`missing` counts scores that could not be computed; they are left out of the mean",
+    "violations": "`violations` counts replies that broke the required format or a rule of the "
+    "task",
 }
 Scores = tuple[ScoreRow, ...]
 Row = Sequence[str]
@@ -147,7 +148,7 @@ def blocks_are_matches(shown: Scores) -> bool:
 def describe_sd(shown: Scores) -> str:
     """What the column `sd` means."""
     what = "matches" if blocks_are_matches(shown) else "block means"
-    return f"sd: standard deviation over {what}"
+    return f"`sd` is the standard deviation over {what}"
 
 
 def format_rank(rank: Rank | None) -> str:
@@ -186,8 +187,8 @@ def describe_defaults(shown: Scores) -> list[str]:
         return []
     named = [*list(found.values())[:NAMED], *(["and others"] if len(found) > NAMED else [])]
     return [
-        "† includes defaults: where a reply could not be read, the task used its default "
-        f"instead ({', '.join(named)})"
+        "† if a reply could not be read, the task used a default instead, so this mean "
+        f"includes defaults ({', '.join(named)})"
     ]
 
 
@@ -224,14 +225,18 @@ def format_range(counts: Sequence[int], one: str, many: str = "") -> str:
 def list_notes(found: Scores, shown: Scores, header: Row, style: Style) -> list[str]:
     """What the columns and marks of the table mean."""
     sure = f"{style.level}, {'anytime-valid' if style.sequential else 'Holm-corrected'}"
-    places = f"rank: the ranks compatible with the paired differences between models ({sure})"
+    places = (
+        "`rank` gives all ranks that are compatible with the paired differences between "
+        f"models ({sure})"
+    )
     if style.exact:
-        places = "rank: by the scores, which are exact for these prompts"
+        places = "`rank` orders the scores, which are exact for these prompts"
     notes = [places] if "rank" in header else []
     single = blocks_are_matches(shown)
     if not style.exact and not any(row.low is not None for row in shown):
         notes.append(
-            f"no interval: an interval needs at least two {'matches' if single else 'blocks'}"
+            "the interval is missing, because it needs at least two "
+            f"{'matches' if single else 'blocks'}"
         )
     explained = [*header, *([] if single else ["blocks"])]
     if "sd" in header:
@@ -244,9 +249,8 @@ def list_notes(found: Scores, shown: Scores, header: Row, style: Style) -> list[
     known = {row.metric for row in shown}
     if hidden := list(dict.fromkeys(row.metric for row in found if row.metric not in known)):
         notes.append(
-            f"other metrics: {', '.join(hidden)} (to show them: `parley show RUN --metrics all`, "
-            f"or "
-            f'`result.table(metrics="all")` in Python)'
+            f"the task has more metrics ({', '.join(hidden)}); to show them, use `parley show "
+            'RUN --metrics all`, or `result.table(metrics="all")` in Python'
         )
     return notes
 

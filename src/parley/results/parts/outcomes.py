@@ -83,7 +83,7 @@ def outcome_tables(found: Sequence[Outcomes], style: Style) -> list[Table]:
         for row in found
     ]
     header = ["model", "seat", "matches", *KINDS, *(f"by {end}" for end in ends)]
-    note = "counts of matches; for win rates with intervals, see `--part roles`"
+    note = "the numbers count matches; `--part roles` shows win rates with intervals"
     return [Table(header, lines, left=2, note=note)]
 
 
@@ -128,6 +128,7 @@ PARTS = (
         tables=outcome_tables,
         rows=outcome_rows,
         figures=outcome_figures,
-        absent="not applicable: outcomes need matches between two seats in which one side can win",
+        absent="not applicable: only matches between two seats in which one side can win have "
+        "outcomes",
     ),
 )

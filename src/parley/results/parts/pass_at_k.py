@@ -108,8 +108,9 @@ def pass_tables(found: Sequence[PassRate], style: Style) -> list[Table]:
         for row in found
     )
     note = (
-        "unbiased estimate, mean over items with its 95% interval; samples: matches on one item "
-        f"with the same partners; partners have equal weight{style.fixed_blocks_note}"
+        "an unbiased estimate of Pass@K: the mean over items, with its 95% interval; the "
+        "samples of an item are its matches with the same partners, and all partners have "
+        f"equal weight{style.fixed_blocks_note}"
     )
     header = ["model", "role", "metric", *(f"K = {k}" for k in ks)]
     return [Table(header, pivot(cells, ks), left=3, note=note)]

@@ -75,16 +75,16 @@ def rating_tables(found: tuple[MetricRatings, ...], style: Style) -> list[Table]
         ]
         first = each.first_mover
         notes = [
-            f"Bradley-Terry ratings from {each.metric} on the Elo scale, mean 1500"
-            f"{style.fixed_blocks_note}"
+            f"Bradley-Terry ratings from {each.metric}, on the Elo scale with a mean of "
+            f"1500{style.fixed_blocks_note}"
         ]
         if first.value is not None:
             ends = format_interval(first.low, first.high)
             notes.append(f"first-mover advantage: {first.value:+.2f} logits ({ends})")
         if len({model.group for model in each.models}) > 1:
             notes.append(
-                "no chain of matches links all models: ratings of different groups are not "
-                "comparable"
+                "no chain of matches connects all models, so you cannot compare ratings across "
+                "the groups"
             )
         header = ["model", "rating", "95% interval", "blocks", "matches"]
         tables.append(Table(header, rows, note="\n".join(notes)))

@@ -165,8 +165,8 @@ def rejudged_tables(found: Rejudgement, style: Style) -> list[Table]:
         f"{role}: {', '.join(panel) or 'none'}" for role, panel in found.before.items()
     )
     note = (
-        f"before: {found.run} ({before}); difference on the blocks that have both scores, "
-        "with its 95% interval"
+        f"`before` is the score in run {found.run} ({before}); the difference uses only blocks "
+        "that have both scores, and has a 95% interval"
     )
     header = ["model", "role", "metric", "before", "now", "now − before", "95% interval", "blocks"]
     models = Table(header, lines, left=3, note=note)
@@ -182,8 +182,8 @@ def rejudged_tables(found: Rejudgement, style: Style) -> list[Table]:
         for row in found.agreement
     ]
     note = (
-        "over matches: Krippendorff's alpha (1: identical scores) and Pearson's r (1: exact linear "
-        "relation)"
+        "agreement over matches: Krippendorff's alpha (1 means identical scores) and Pearson's "
+        "r (1 means an exact linear relation)"
     )
     header = ["role", "metric", "agreement", "value", "95% interval", "n"]
     return [models, Table(header, lines, left=3, note=note)]

@@ -132,7 +132,7 @@ def compute_role_tables(run: RunScores) -> tuple[RoleTableResult, ...]:
 def format_role_tables(found: Sequence[RoleTableResult], style: Style) -> list[Table]:
     """First seats down, second seats across, both scores and n in a cell."""
     apart = (
-        " that count for each seat; matches of models that had already left the race do not count"
+        " that count for each seat; a model's matches after it left the race do not count"
         if style.race
         else ""
     )
@@ -172,7 +172,8 @@ def format_role_table(
     ends.append([f"mean {table.second}", *below, both])
     note = f"{what}: {table.first} / {table.second} (matches{apart})"
     alike = (
-        "row and column means give partners equal weight, the main table gives blocks equal weight"
+        "row and column means give all partners equal weight, but the main table gives all "
+        "blocks equal weight"
     )
     return [
         Table(header, rows, note=f"{note}; {alike}"),
@@ -180,9 +181,8 @@ def format_role_table(
             header,
             ends,
             note=(
-                "95% intervals of these scores, over blocks; means have one only if every block "
-                "has "
-                f"all partners{style.fixed_blocks_note}"
+                "95% intervals of these scores, computed over blocks; a mean has an interval "
+                f"only if every block has all partners{style.fixed_blocks_note}"
             ),
         ),
     ]
@@ -350,7 +350,8 @@ def position_tables(found: Sequence[PositionEffect], style: Style) -> list[Table
     ]
     header = ["role", "position", "metric", "effect", "95% interval", "blocks"]
     note = (
-        f"effect: difference from the mean over all positions of the role{style.fixed_blocks_note}"
+        "`effect` is the difference from the mean over all positions of the "
+        f"role{style.fixed_blocks_note}"
     )
     return [Table(header, rows, left=3, note=note)]
 

@@ -101,7 +101,10 @@ def round_tables(found: Sequence[RoundScore], style: Style) -> list[Table]:
         ((row.alias, row.role), row.round, format_estimate(row.mean, row.low, row.high))
         for row in found
     )
-    note = f"means with {style.level} intervals; a match that ended early keeps its last score"
+    note = (
+        f"means with {style.level} intervals; if a match ended early, its last score counts "
+        "for the later rounds"
+    )
     header = ["model", "role", *(f"round {each}" for each in numbers)]
     return [Table(header, pivot(cells, numbers), left=2, note=note)]
 
@@ -168,7 +171,7 @@ PARTS = (
         tables=round_tables,
         figures=round_figures,
         applies=has_rounds,
-        absent="this task has no metric that is scored after each round",
+        absent="not applicable: this task has no metric that is scored after each round",
     ),
     Part(
         "partners",

@@ -98,7 +98,9 @@ def stability_tables(found: StabilityResult, style: Style) -> list[Table]:
                 ]
             )
         header = ["blocks", "matches", *(f"{alias}, {role}" for role, alias in cells)]
-        note = f"half-width of the interval of {path.metric}; {describe_aim(found, path)}"
+        note = (
+            f"half-width of the confidence interval of {path.metric}; {describe_aim(found, path)}"
+        )
         tables.append(Table(header, rows, left=0, note=note))
     return tables
 
@@ -165,8 +167,8 @@ def describe_paths(found: StabilityResult | None) -> list[str]:
         ]
         if any(None in widths for widths in known):
             lines.append(
-                f"{path.metric}: blocks of a model contradict each other (drift): no common mean "
-                f"is consistent with them"
+                f"{path.metric}: the scores of a model drifted during the run, so no common "
+                "mean is consistent with all its blocks"
             )
         elif widest and found:
             drawing = "".join(
@@ -174,7 +176,10 @@ def describe_paths(found: StabilityResult | None) -> list[str]:
             )
             blocks, aim = path.points[-1].blocks, describe_aim(found, path)
             now = f"{widest[-1]:.3g} after {plural(blocks, 'block')} ({aim})"
-            lines.append(f"widest half-width of {path.metric}: {drawing} {now}")
+            lines.append(
+                f"widest half-width of {path.metric}, from the first block to the "
+                f"last: {drawing} {now}"
+            )
     return lines
 
 

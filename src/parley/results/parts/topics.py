@@ -78,8 +78,8 @@ def topic_tables(found: Sequence[TopicScore], style: Style) -> list[Table]:
     ]
     lines = [[*line, mean] for line, mean in zip(pivot(cells, aliases), middles, strict=True)]
     note = (
-        f"{leading}: mean (95% interval; blocks); last column: mean over models; the CSV and JSON "
-        f"output has all metrics{style.fixed_blocks_note}"
+        f"{leading} as mean (95% interval; blocks); the last column is the mean over models; "
+        f"CSV and JSON output contain all metrics{style.fixed_blocks_note}"
     )
     return [Table(["topic", "role", *aliases, "mean"], lines, left=2, note=note)]
 
@@ -126,6 +126,7 @@ PARTS = (
         compute_topics,
         tables=topic_tables,
         figures=topic_figures,
-        absent="the items of this run have no topic or subject, or no match was played",
+        absent="not applicable: the items of this run have no topic or subject, or no match "
+        "was played",
     ),
 )

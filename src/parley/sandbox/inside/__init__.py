@@ -1,2 +1,2 @@
-"""What runs inside: plain files of the standard library only, sent in as text when a sandbox
-starts."""
+"""Code that runs inside the sandbox. It uses only the standard library, and is sent in as text
+when a sandbox starts."""

@@ -1,5 +1,5 @@
-"""What a process does to itself before it touches anything written by a model: limits, a filter on
-system calls, no rights."""
+"""Confine the current process before it touches anything written by a model: resource limits, a
+system call filter, no capabilities."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ LIMITS = {"AS": "space", "FSIZE": "file", "NOFILE": "files", "NPROC": "processes
 
 
 class Filter(ctypes.Structure):
-    """A filter on system calls, as the kernel takes it."""
+    """A seccomp filter program in the kernel's format."""
 
     _fields_ = (("length", ctypes.c_ushort), ("code", ctypes.c_void_p))
 
 
 class Unable(Exception):
-    """A step of the confinement did not work: nothing may run then."""
+    """A step of the confinement failed, so nothing may run."""
 
 
 def done(result: int, what: str) -> None:
@@ -44,8 +44,7 @@ def mount(kind: bytes, place: bytes, flags: int, options: bytes | None) -> int:
 
 
 def forked(nested: bool) -> int:
-    """Fork; a nested child is the first process in user, process and mount namespaces of its
-    own."""
+    """Fork. A nested child is the first process in its own user, PID and mount namespaces."""
     if not nested:
         return os.fork()
     # What fork() of the C library does, with more flags: the child's thread number is put where the
@@ -73,7 +72,7 @@ def forked(nested: bool) -> int:
 
 
 def own_names(uid: int, gid: int) -> None:
-    """Who we are in a new user namespace: the same as outside, and nobody else exists."""
+    """Map our user and group ID into a new user namespace. No other ID exists there."""
     for name, text in (
         ("setgroups", "deny"),
         ("uid_map", f"{uid} {uid} 1"),
@@ -85,7 +84,7 @@ def own_names(uid: int, gid: int) -> None:
 
 
 def own_files(limits: dict[str, Any]) -> None:
-    """A private /tmp and /dev/shm: nothing of other programs is there, and nothing stays."""
+    """Mount a private, empty /tmp and /dev/shm."""
     size = b"size=%d,nr_inodes=4096,mode=1777" % limits["disk"]
     done(mount(b"tmpfs", b"/tmp", NO_SUID | NO_DEV, size), "/tmp")
     done(
@@ -97,8 +96,8 @@ def own_files(limits: dict[str, Any]) -> None:
 
 
 def limited(limits: dict[str, Any]) -> None:
-    """Bounds that hold for this process and each of its children; time on the processor is bounded
-    where it begins to count."""
+    """Set resource limits for this process and each of its children. The limit on CPU time is
+    set later, when it starts to count."""
     bounded("CORE", 0)
     for name, ours in LIMITS.items():
         bounded(name, limits[ours])
@@ -113,7 +112,7 @@ def bounded(name: str, value: int) -> None:
 
 
 def disarmed(program: bytes) -> None:
-    """No capabilities, none to be had, and only the system calls that the filter lets through."""
+    """Drop all capabilities, forbid new ones, and filter system calls."""
     header = (ctypes.c_uint32 * 2)(0x20080522, 0)
     done(LIBC.capset(header, (ctypes.c_uint32 * 6)()), "capabilities")
     control(NO_NEW_RIGHTS, 1, "no new rights")
@@ -121,7 +120,7 @@ def disarmed(program: bytes) -> None:
 
 
 def filtered(program: bytes) -> None:
-    """Only the system calls that a filter lets through."""
+    """Install a system call filter."""
     if not program:
         return  # this machine's system calls are not known: whoever starts us has said so
     held = ctypes.create_string_buffer(program, len(program))

@@ -1,5 +1,5 @@
-"""The process of a judge: it runs a problem's tests, and asks the program, which is elsewhere, for
-values."""
+"""The judge process: it runs a problem's tests, and asks the program, which runs in another
+process, for values."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ WORDS = 300
 
 
 class NotData(Exception):
-    """A test looks into an object of the program, where only data counts."""
+    """A test uses an object of the program where only plain data is allowed."""
 
 
 class Program:
-    """The program as its tests see it: calls go out, values come back."""
+    """The program as its tests see it: the tests call functions and get values back."""
 
     def __init__(self, channel: Channel) -> None:
         self.channel = channel
@@ -53,7 +53,8 @@ class Program:
             raise NotData(f"the program's answer is not a value: {type(wrong).__name__}") from None
 
     def packed(self, value: Any) -> Any:
-        """An argument as data; an object of the program may go back to it, nothing else crosses."""
+        """Pack an argument as data. An object that came from the program may go back to it; no
+        other object can be sent."""
         try:
             return packed(value, handed)
         except Uncrossable as wrong:
@@ -78,8 +79,9 @@ class Program:
 
 
 class Function:
-    """A name that the program defines. What its classes make may be used as objects; what its
-    functions return is to be data. The problem says which it is, not the program."""
+    """A name that the program defines. If it is a class, its instances can be used as objects;
+    if it is a function, it should return plain data. The problem says which it is, not the
+    program."""
 
     def __init__(self, program: Program, name: str, is_class: bool) -> None:
         self._program, self._name, self._is_class = program, name, is_class
@@ -95,10 +97,11 @@ class Function:
 
 
 class Remote:
-    """What a function returned and is no data. It can be called, gone through and handed back.
+    """An object that a function returned and that is not plain data. It can be called, iterated
+    over and passed back.
 
-    It answers nothing for which the program would have to be told what a test expects, and nothing
-    that data would answer: an object that claims to start with everything is no text.
+    It does not answer questions that would tell the program what a test expects, and does not
+    pretend to be plain data: an object whose `startswith` is always true is not a string.
     """
 
     __slots__ = ("_items", "_of", "_program", "_r")
@@ -165,8 +168,8 @@ class Remote:
 
 
 class Made(Remote):
-    """What a class of the program made for a test: an object with attributes, methods and items of
-    its own. Objects that it holds can be used in the same way, and not be compared."""
+    """An instance of one of the program's classes, with its own attributes, methods and items.
+    Objects that it contains can be used in the same way, but not compared."""
 
     __slots__ = ("_direct",)
 
@@ -208,8 +211,9 @@ class Made(Remote):
         return found
 
     def _refused(self, other: Any = None, *_: Any) -> Any:
-        """Two objects of the program are compared where the program is, and the verdict says so. An
-        object is never equal to data: its own word on that would not count."""
+        """Two objects of the program are compared in the program's process, and the verdict says
+        so. An object is never equal to plain data, because the program's own claim would not
+        count."""
         direct = self._direct and (other is None or (type(other) is Made and other._direct))
         if not direct:
             raise NotData(
@@ -237,14 +241,14 @@ def identity_of(remote: Remote) -> tuple[int, str]:
 
 
 def handed(value: Any) -> Any:
-    """An argument that is no data."""
+    """An argument that is not plain data."""
     if isinstance(value, Remote):
         return {"r": identity_of(value)[0]}
     return no_data(value)
 
 
 def changed(old: Any, new: Any) -> None:
-    """A list, dict or set as the program left it."""
+    """A list, dict or set with the changes that the program made to it."""
     if type(old) is list and type(new) is list:
         old[:] = new
     elif type(old) in (dict, set) and type(new) is type(old):
@@ -253,7 +257,8 @@ def changed(old: Any, new: Any) -> None:
 
 
 def error_of(name: str, words: str) -> Exception:
-    """The program's error for the tests. None that would end a loop of theirs early."""
+    """The program's exception, raised again for the tests. `StopIteration` and the like are
+    replaced, because they would end a loop in a test early."""
     kind = getattr(builtins, name, None)
     usual = (
         isinstance(kind, type)
@@ -280,8 +285,7 @@ class Problem:
 
 
 def judges(channel: Channel, limits: dict[str, Any]) -> None:
-    """Serve one problem: for each program a fresh process takes its code over a socket of its
-    own."""
+    """Serve one problem: for each program, a new process receives the code over its own socket."""
     # the processes of one problem cannot read each other
     confine.control(confine.DUMPABLE, 0, "not dumpable")
     problem = Problem(channel.receive())
@@ -306,13 +310,13 @@ def judges(channel: Channel, limits: dict[str, Any]) -> None:
 
 
 def judge_once(channel: Channel, limits: dict[str, Any]) -> None:
-    """Take a problem and then one program."""
+    """Receive a problem and then one program."""
     confine.bounded("CPU", limits["cpu"])
     judge(Problem(channel.receive()), channel)
 
 
 def judge(problem: Problem, channel: Channel) -> None:
-    """Run a problem's tests against a program, and say for each what was wrong with it."""
+    """Run a problem's tests against a program, and return the fault of each test."""
     code = channel.receive()
     program = Program(channel)
     namespace: dict[str, Any] = {"__name__": "tests", "__builtins__": builtins}

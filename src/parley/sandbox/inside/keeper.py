@@ -1,5 +1,5 @@
-"""The first process of a shell's view: trusted, and out of reach for all else inside. It keeps the
-shell and runs checks."""
+"""The first process of a shell's view. It is trusted, and no other process inside can reach it.
+It keeps the shell and runs checks."""
 
 from __future__ import annotations
 
@@ -82,8 +82,8 @@ def main(settings: dict[str, Any]) -> None:
 
 
 def find_link_to_processes() -> str:
-    """A link that the model left and that leads to /proc or /dev: whoever opens it during a check
-    finds what the check knows. Nothing if there is none."""
+    """Find a link that the model left and that leads to /proc or /dev. A check that opens it
+    would reveal what the check knows."""
     waiting = ["/"]
     while waiting:
         folder = waiting.pop()
@@ -106,8 +106,8 @@ def find_link_to_processes() -> str:
 
 
 class Keeper:
-    """Does what is asked from outside, one thing after the other, and ends what takes too much in
-    the meantime."""
+    """Carries out requests from outside, one after the other, and kills processes that exceed
+    their limits meanwhile."""
 
     def __init__(self, settings: dict[str, Any], channel: Channel) -> None:
         self.settings, self.limits, self.channel = settings, settings["limits"], channel
@@ -152,7 +152,7 @@ class Keeper:
                 self.channel.send(self.run(asked) if asked["do"] == "run" else self.script(asked))
 
     def run(self, asked: dict[str, Any]) -> dict[str, Any]:
-        """A command in the shell. Where the shell could not be kept, it says why."""
+        """Run a command in the shell. If the shell could not be kept, say why."""
         before, output, self.early = processes(), self.early, self.output()
         mark = self.bash.order(asked["command"])
         ended = self.waited(self.bash, monotonic() + asked["timeout"], output, mark)
@@ -169,7 +169,8 @@ class Keeper:
         return {**output.as_data(), "status": status, "timed_out": timed_out, "restarted": why}
 
     def interrupted(self, before: set[int], output: Output, mark: bytes) -> str:
-        """End a command and nothing else: as a person at a terminal would, then by force."""
+        """Stop a command and nothing else: first with an interrupt, as a person at a terminal
+        would, then by force."""
         for force in (False, True, False):
             if force:
                 self.end({*before, self.bash.pid})
@@ -181,8 +182,9 @@ class Keeper:
         return "late"
 
     def script(self, asked: dict[str, Any]) -> dict[str, Any]:
-        """A script of the task, in a process that has nothing of the shell. For a check nobody else
-        moves meanwhile; if somebody did, everybody is ended and the check is repeated."""
+        """Run a script of the task in a process that shares nothing with the shell. During a
+        check all other processes are stopped. If one of them ran anyway, all are killed and the
+        check is repeated."""
         if asked["do"] != "check":
             return self.tried(asked)
         if len(processes()) > self.limits["processes"] // 2:
@@ -197,7 +199,7 @@ class Keeper:
         return {"unable": MOVED} if found is None else found
 
     def checked(self, asked: dict[str, Any]) -> dict[str, Any] | None:
-        """A check; nothing if somebody moved while it ran."""
+        """Run a check; None if another process ran at the same time."""
         with (
             standstill(held=True) as before,
             settings_set_aside(asked["command"], self.settings["home"]),
@@ -244,8 +246,8 @@ class Keeper:
         }
 
     def waited(self, started: Started, until: float, output: Output, mark: bytes = b"") -> str:
-        """Until a process has ended ("gone"), a command of a shell ("done"), the time ("late"), or
-        too much was taken."""
+        """Wait until a process has ended ("gone"), a command of a shell has ended ("done"), the
+        time is over ("late"), or a limit was exceeded."""
         poll = select.poll()
         watched = [
             started.output,
@@ -275,7 +277,7 @@ class Keeper:
         return "late"
 
     def taken(self) -> str:
-        """What of the view's things was taken beyond its limit."""
+        """The limit that the view has exceeded, if any."""
         if (now := monotonic()) - self.looked < LOOK:
             return ""
         self.looked, here = now, processes()
@@ -288,8 +290,8 @@ class Keeper:
         return f"{self.limits['processes']} processes" if self.crowded > CROWDED else ""
 
     def anew(self, spared: set[int], why: str) -> None:
-        """Another shell in the same view, once the old one and everybody who is not spared are
-        gone."""
+        """Start a new shell in the same view, after killing the old one and every process that
+        is not spared."""
         self.lost = why
         self.end(spared - {self.bash.pid})
         self.bash.close()
@@ -302,7 +304,7 @@ class Keeper:
             self.bash = self.started()
 
     def end(self, spared: set[int]) -> None:
-        """End everybody who is not spared, also those who are only just being started."""
+        """Kill every process that is not spared, including those that are just being started."""
         with standstill() as here:
             for pid in here - spared:
                 signalled(pid, signal.SIGKILL)
@@ -311,7 +313,7 @@ class Keeper:
         self.reap()
 
     def reap(self) -> None:
-        """Take note of who has ended, and empty what nobody reads."""
+        """Reap processes that have ended, and empty pipes that nobody reads."""
         with suppress(ChildProcessError):
             while (found := os.waitpid(-1, os.WNOHANG))[0]:
                 if os.WIFSTOPPED(found[1]):  # held for a check

@@ -1,5 +1,5 @@
-"""The process of a program: it defines what was written, then answers calls with values. It knows
-no test and no verdict."""
+"""The process of a program: it executes the program's code, then answers calls with values. It
+knows no test and no verdict."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MOST_OUTPUT = 1 << 20
 
 
 def serve(channel: Channel, limits: dict[str, Any]) -> None:
-    """Answer what the other side asks until it goes."""
+    """Answer requests until the other side closes the connection."""
     confine.bounded("CPU", limits["cpu"])
     namespace: dict[str, Any] = {"__name__": "program", "__builtins__": __builtins__}
     kept: list[Any] = []
@@ -106,7 +106,7 @@ ACTS: dict[str, Any] = {
 
 
 def output_of(script: str, stdin: str) -> str:
-    """What a script prints, given its input; it runs as a main program."""
+    """Run a script as a main program with this input, and return its output."""
     given, printed = unnamed_file(), unnamed_file()
     os.write(given, stdin.encode())
     os.lseek(given, 0, os.SEEK_SET)
@@ -130,7 +130,7 @@ def output_of(script: str, stdin: str) -> str:
 
 
 def unnamed_file() -> int:
-    """A file that nobody can open by a name."""
+    """An anonymous file, which cannot be opened by name."""
     place = f"{os.getcwd()}/.{os.urandom(8).hex()}"
     descriptor = os.open(place, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
     os.unlink(place)
@@ -138,8 +138,8 @@ def unnamed_file() -> int:
 
 
 def tried(tests: dict[str, Any], namespace: dict[str, Any]) -> list[str]:
-    """Tests in the program's own process, for those that hand functions over: what a program says
-    here it may have forged."""
+    """Run tests in the program's own process, for tests that pass functions to the program. The
+    program may forge their results."""
     faults = []
     for text in (tests["setup"], *tests["tests"]):
         try:

@@ -1,5 +1,5 @@
-"""Processes of a shell's view, as its keeper starts them: with the rights of root there, their
-output read through a pipe."""
+"""Processes in a shell's view, as its keeper starts them: with root's rights inside the view,
+and their output read through a pipe."""
 
 from __future__ import annotations
 
@@ -53,15 +53,15 @@ SETTLED = 20.0  # seconds for all to stand still; a busy machine is slow
 
 
 def environment_of(script: str, home: str, check: bool) -> dict[str, str]:
-    """What a script of the task finds in its environment. The home of a check is empty, unless the
-    script names it."""
+    """The environment variables of a task's script. The home folder of a check is empty, unless
+    the script names it."""
     if not check:
         return {**OURS, "HOME": home}
     return {**CHECKS, "HOME": home if NAMES_HOME.search(script) else view.EMPTY_HOME}
 
 
 def homes_of_root(home: str) -> set[str]:
-    """As the model has them in /etc/passwd, which need not be a file any more."""
+    """Home folders from the model's /etc/passwd, which may no longer be a regular file."""
     found = {home}
     with suppress(OSError):
         file = os.open("/etc/passwd", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -76,7 +76,7 @@ def homes_of_root(home: str) -> set[str]:
 
 @contextmanager
 def settings_set_aside(script: str, home: str) -> Iterator[None]:
-    """Settings that tools would read have another name meanwhile, unless the script names them."""
+    """Rename settings that tools would read while a script runs, unless the script names them."""
     moved = []
     for each in homes_of_root(home):
         for name in BY_PASSWD:
@@ -94,8 +94,8 @@ def settings_set_aside(script: str, home: str) -> Iterator[None]:
 
 
 class Output:
-    """What is written, of which the beginning and the end are kept. `apart`: standard error has an
-    output of its own."""
+    """Collected output; only its beginning and its end are kept. `apart` collects standard error
+    separately."""
 
     def __init__(self, most: int, apart: bool = False) -> None:
         self.errors = Output(most) if apart else None
@@ -110,7 +110,7 @@ class Output:
             del self.tail[: len(self.tail) - self.half]
 
     def as_data(self) -> dict[str, Any]:
-        """As text; a sign stands for what is no UTF-8."""
+        """The output as text; bytes that are not UTF-8 are replaced."""
         del self.tail[: max(0, len(self.tail) - self.half)]
         left = self.size - len(self.head) - len(self.tail)
         between = f"\n[{left} bytes are left out here]\n".encode() if left else b""
@@ -123,8 +123,8 @@ class Output:
 
 
 class Started:
-    """A process of the view. We hold its output open too, so that nobody who writes there is ended
-    by it."""
+    """A process in the view. We keep its output open as well, so that a process that still
+    writes there is not killed by SIGPIPE."""
 
     def __init__(
         self,
@@ -153,7 +153,7 @@ class Started:
         self.handle = os.pidfd_open(self.pid)
 
     def drain(self, into: Output) -> None:
-        """What is there now, and not what others go on to write."""
+        """Read what is there now, but do not wait for more."""
         for descriptor, output in {self.output: into, self.errors: into.errors or into}.items():
             room = 1 << 18
             with suppress(BlockingIOError):
@@ -172,7 +172,7 @@ class Started:
 
 
 def open_pipe() -> tuple[int, int]:
-    """A pipe that we read without waiting, and others write as usual."""
+    """A pipe that we read without blocking; writers block as usual."""
     ours, theirs = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
     os.set_blocking(theirs, True)
     return ours, theirs
@@ -185,7 +185,7 @@ def become(
     give: dict[int, int],
     trusted: bool,
 ) -> None:
-    """What a new process does before it is another program."""
+    """Prepare a new process before it executes another program."""
     os.setsid()
     for number in (signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_DFL)  # Python ignores these, and its children would too
@@ -203,8 +203,8 @@ def become(
 
 
 class Bash(Started):
-    """The shell. It is interactive without a terminal, so that an interrupt ends a command and not
-    the shell."""
+    """The shell. It is interactive, but has no terminal, so that an interrupt ends a command and
+    not the shell."""
 
     def __init__(self, settings: dict[str, Any]) -> None:
         # Sockets: unlike pipes they cannot be opened a second time under /proc.
@@ -224,11 +224,11 @@ class Bash(Started):
         )
 
     def order(self, command: str) -> bytes:
-        """Have a command run. What is returned is heard on the marks when it has ended, with its
-        status.
+        """Start a command. Returns the mark that is printed together with the exit status when the
+        command has ended.
 
-        It is quoted whole, so that nothing in it runs into what follows; what it starts is not
-        given our descriptors.
+        The command is quoted as a whole, so that nothing in it can run into what follows. Its
+        processes do not inherit our descriptors.
         """
         mark = os.urandom(12).hex()
         quoted = command.replace("\0", "").replace("'", "'\\''")
@@ -243,7 +243,7 @@ class Bash(Started):
         return mark.encode()
 
     def push(self) -> bool:
-        """Hand over as much of an order as the shell takes; whether some of it is left."""
+        """Write as much of a request as the shell accepts; returns whether some of it is left."""
         with suppress(BlockingIOError):
             while self.rest:
                 self.rest = self.rest[self.orders.send(self.rest) :]
@@ -268,12 +268,12 @@ class Bash(Started):
 
 
 def processes() -> set[int]:
-    """All processes of the view but its first, which is us."""
+    """All processes in the view except the first one, which is us."""
     return {int(name) for name in os.listdir("/proc") if name.isdecimal()} - {1}
 
 
 def told(pid: int, name: str) -> str:
-    """What the kernel tells of a process; nothing of one that is gone."""
+    """The kernel's facts on a process; empty if it has ended."""
     try:
         with open(f"/proc/{pid}/{name}", errors="replace") as file:
             return file.read()
@@ -286,7 +286,7 @@ def state(pid: int) -> str:
 
 
 def threads(pid: int) -> list[str]:
-    """What to look up in `told` for each thread of a process."""
+    """The entry of `told` for each thread of a process."""
     try:
         return [f"task/{name}" for name in os.listdir(f"/proc/{pid}/task")]
     except OSError:
@@ -294,13 +294,14 @@ def threads(pid: int) -> list[str]:
 
 
 def is_still(pid: int) -> bool:
-    """Whether no thread of a process runs. Its first thread may have ended while others go on."""
+    """Whether no thread of a process is running. Its first thread may have ended while others
+    still run."""
     states = (told(pid, f"{thread}/stat").rpartition(")")[2] for thread in threads(pid))
     return all((each.strip()[:1] or "X") in STILL for each in states)
 
 
 def count_switches(pids: set[int]) -> dict[tuple[int, str], int]:
-    """How often each thread has left the processor so far: one more whenever it has run."""
+    """The number of context switches of each thread so far; it grows whenever a thread has run."""
     return {
         (pid, thread): sum(
             int(line.split()[1])
@@ -313,8 +314,8 @@ def count_switches(pids: set[int]) -> dict[tuple[int, str], int]:
 
 
 def has_moved(before: dict[tuple[int, str], int]) -> bool:
-    """Whether any thread has run since its switches were counted. Those that have ended since did
-    not run: a process that stands still is ended from outside only."""
+    """Whether any thread has run since its context switches were counted. A thread that has
+    ended since then did not run: a stopped process can only be killed from outside."""
     pids = {pid for pid, _ in before}
     if not all(map(is_still, pids)):
         return True
@@ -323,15 +324,15 @@ def has_moved(before: dict[tuple[int, str], int]) -> bool:
 
 
 def signalled(pid: int, number: int) -> None:
-    """Send a signal; to -1: to everybody but us, at once."""
+    """Send a signal; -1 sends it to all processes except us at once."""
     with suppress(ProcessLookupError):
         os.kill(pid, number)
 
 
 @contextmanager
 def standstill(held: bool = False) -> Iterator[set[int]]:
-    """Everybody stands still for a while, and cannot start anybody who does not. Who does not stop
-    in time is ended. Who is held goes on for no signal."""
+    """Stop all processes for a while, so that they cannot start new ones. A process that does
+    not stop in time is killed. A held process does not continue on any signal."""
     resting = {pid for pid in processes() if state(pid) in "Tt"}
     signalled(-1, signal.SIGSTOP)
     until = monotonic() + SETTLED

@@ -1,5 +1,4 @@
-"""What processes have taken, as the kernel tells their watcher: memory, and time on the processor,
-of whole families."""
+"""Measure memory and CPU time of process families, as the kernel reports them."""
 
 from __future__ import annotations
 
@@ -20,7 +19,7 @@ SOCKET_BUFFER = 212_992  # bytes: what Linux lets a socket hold unless it is ask
 
 @dataclass(frozen=True)
 class Seen:
-    """A process at one look."""
+    """A snapshot of a process."""
 
     parent: int
     headless: bool  # its first thread has ended, and others go on: it shows no memory then
@@ -30,14 +29,14 @@ class Seen:
 
 @dataclass
 class Times:
-    """Time on the processor of a family; of those who ended and whom nobody waited for, what was
-    seen last."""
+    """CPU time of a process family. For a process that ended without being waited for, the last
+    value seen counts."""
 
     last: dict[int, int] = field(default_factory=dict)
     gone: int = 0
 
     def seconds(self, family: dict[int, Seen]) -> float:
-        """What all have used until now."""
+        """The CPU time of all processes so far."""
         self.gone += sum(own for pid, own in self.last.items() if pid not in family)
         self.last = {pid: each.own for pid, each in family.items()}
         collected = sum(each.collected for each in family.values())
@@ -45,7 +44,7 @@ class Times:
 
 
 def processes() -> dict[int, Seen]:
-    """All processes that can be seen here, as they are now."""
+    """A snapshot of all processes that are visible here."""
     found: dict[int, Seen] = {}
     for name in os.listdir("/proc"):
         if name.isdecimal():
@@ -64,7 +63,7 @@ def processes() -> dict[int, Seen]:
 
 
 def all_below(root: int, here: dict[int, Seen]) -> dict[int, Seen]:
-    """The children of a process, theirs, and so on."""
+    """The descendants of a process."""
     below: dict[int, list[int]] = {}
     for pid, each in here.items():
         below.setdefault(each.parent, []).append(pid)
@@ -78,11 +77,11 @@ def all_below(root: int, here: dict[int, Seen]) -> dict[int, Seen]:
 
 
 def memory_of(family: dict[int, Seen], enough: int, ours: bool = False) -> int:
-    """Bytes that processes hold; what they share is counted once, which takes a while and is done
-    only where it matters. `ours` are processes that hide from others by our own doing.
+    """Bytes of memory that processes hold. Shared memory is counted once; this takes a while, so it
+    is done only where it matters. `ours` are processes that we have made hide from others.
 
-    Where it would take too long, what they share is counted as often as they hold it: nobody else
-    may have to wait.
+    If counting takes too long, shared memory is counted once for each process that holds it, so
+    that no other process has to wait.
     """
     rough = {
         pid: thread_memory(pid) if each.headless else resident(pid) for pid, each in family.items()
@@ -106,15 +105,15 @@ def memory_of(family: dict[int, Seen], enough: int, ours: bool = False) -> int:
 
 
 def mapped(pid: int) -> int:
-    """Bytes of address space of a process."""
+    """Bytes of a process's address space."""
     return statm(pid, 0)
 
 
 def shared_mappings(family: Iterable[int]) -> int:
-    """Bytes of memory without a file that processes have mapped to share it, each piece once.
+    """Bytes of anonymous shared memory that processes have mapped, each piece once.
 
-    Their pages stay when a process drops them, and are then in nobody's resident size. Of a process
-    that hides its mappings all are counted.
+    Its pages remain when a process unmaps them, and then belong to no process's resident size. All
+    mappings of a process that hides them are counted.
     """
     sizes: dict[str, int] = {}
     for pid in family:
@@ -135,7 +134,8 @@ def shared_mappings(family: Iterable[int]) -> int:
 
 
 def socket_buffers(family: Collection[int]) -> int:
-    """Bytes that the kernel may hold in the sockets of a family; few processes can hold little."""
+    """Bytes that the kernel may hold in the sockets of a family. A family with few processes can
+    hold only little."""
     if len(family) < MANY:
         return 0
     count = 0
@@ -152,7 +152,7 @@ def resident(pid: int) -> int:
 
 
 def statm(pid: int, field: int) -> int:
-    """Bytes in a field of what the kernel says of a process's memory; 0 if it has ended."""
+    """Bytes in a field of the kernel's memory report on a process; 0 if it has ended."""
     try:
         with open(f"/proc/{pid}/statm") as file:
             return int(file.read().split()[field]) * PAGE
@@ -161,7 +161,7 @@ def statm(pid: int, field: int) -> int:
 
 
 def thread_memory(pid: int) -> int:
-    """Bytes of a process whose first thread has ended, as any other of its threads shows them."""
+    """Bytes of a process whose first thread has ended, as another of its threads reports them."""
     for _ in range(TRIES):
         with suppress(OSError):
             if found := max(
@@ -172,8 +172,8 @@ def thread_memory(pid: int) -> int:
 
 
 def own_memory(pid: int, with_shared: bool = True) -> int:
-    """Bytes of a process besides files: its part of what it shares, or all of it where it hides
-    that."""
+    """Bytes of a process without files: its share of shared memory, or all of it if the process
+    hides its mappings."""
     for name, kinds in (
         ("smaps_rollup", ("Pss_Anon:", "Pss_Shmem:")),
         ("status", ("RssAnon:", "RssShmem:")),

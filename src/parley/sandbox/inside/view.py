@@ -1,5 +1,5 @@
-"""A throw-away Linux for a shell: places of its own to write in, users of its own, programs that
-nobody inside can replace."""
+"""A temporary Linux system for a shell: with its own writable folders and its own users, and
+with programs that nobody inside can replace."""
 
 from __future__ import annotations
 
@@ -49,7 +49,8 @@ SEALED_FOLDERS = (
 
 
 def made(settings: dict[str, Any]) -> None:
-    """Turn what bubblewrap has set up into the view; then be root of it, and of nothing else."""
+    """Turn the file system that bubblewrap has set up into the view, then become root of the
+    view, but of nothing else."""
     owner, disk = settings["owner"], settings["limits"]["disk"]
     for place in settings["hidden"]:
         hidden(place)
@@ -86,8 +87,8 @@ FOLDERS_OF_USR = ("etc", "lib32", "lib64", "libexec", "libx32")
 
 
 def own_programs(settings: dict[str, Any]) -> None:
-    """A layer of our own over /usr: files may be put beside its folders, the folders themselves
-    stay as they are, and locks on what lies there are seen by nobody outside."""
+    """Mount an overlay over /usr. Files may be added beside its folders, but the folders
+    themselves stay as they are, and locks on files there are invisible outside."""
     layer = "/.layer"
     os.mkdir(layer)
     disk = settings["limits"]["disk"]
@@ -117,7 +118,8 @@ def own_programs(settings: dict[str, Any]) -> None:
 
 
 def renamed(name: bytes) -> None:
-    """Be seen under another name: our command line tells where this machine keeps its programs."""
+    """Change our process name, because our command line reveals where this machine keeps its
+    programs."""
     with open("/proc/self/stat") as file:
         begins, ends = map(int, file.read().rpartition(")")[2].split()[45:47])
     ctypes.memmove(begins, name.ljust(ends - begins, b"\0"), ends - begins)
@@ -125,7 +127,7 @@ def renamed(name: bytes) -> None:
 
 
 def hidden(place: str) -> None:
-    """Take a folder of our own interpreter out of sight: what it needs is loaded."""
+    """Hide a folder of our own interpreter; everything needed from it is already loaded."""
     confine.done(confine.LIBC.umount2(place.encode(), DETACH), place)
     with suppress(OSError):
         os.removedirs(place)
@@ -145,7 +147,7 @@ def laid(place: str, mode: int, text: bytes, owner: int) -> None:
 
 
 def bound(place: str, flags: int) -> None:
-    """Mount a place on itself, with flags of its own."""
+    """Mount a folder on itself, with its own flags."""
     name = place.encode()
     confine.done(confine.LIBC.mount(name, name, None, BIND, None), place)
     flags |= REMOUNT | BIND | confine.NO_SUID | confine.NO_DEV
@@ -153,10 +155,10 @@ def bound(place: str, flags: int) -> None:
 
 
 def own_users(base: int, processes: int) -> None:
-    """A user namespace with a range of users that nobody on this machine is.
+    """Create a user namespace with a range of users that do not exist on this machine.
 
-    The one who makes it is a user with a bounded number of processes, so that the bound holds for
-    all users inside together.
+    Its creator is a user with a limited number of processes, so that the limit holds for all users
+    inside together.
     """
     resource.setrlimit(resource.RLIMIT_NPROC, (processes, processes))
     entered, waiting = os.pipe()
@@ -181,8 +183,8 @@ def own_users(base: int, processes: int) -> None:
 
 
 def confined(limits: dict[str, Any], program: bytes, trusted: bool) -> None:
-    """What a process does to itself before it becomes a shell or a script: root's rights over the
-    view's own files and users, and no more."""
+    """Restrict the current process before it becomes a shell or a script: root's rights over the
+    view's own files and users, and nothing else."""
     confine.limited(limits)
     confine.bounded("CPU", limits["cpu"])
     rights = {*KEPT.values(), *([APART] if trusted else [])}

@@ -1,5 +1,5 @@
-"""Frames between the two sides, and values as data: whatever crosses is copied, never trusted to
-behave."""
+"""Frames between the two sides, and values as data. Everything that crosses is copied, because
+foreign objects cannot be trusted."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ TAGGED: dict[str, Callable[[Any], Any]] = {"t": tuple, "s": set, "z": frozenset}
 
 
 class Ended(Exception):
-    """The other side is gone."""
+    """The other side has closed the connection."""
 
 
 class Uncrossable(Exception):
-    """A value that is no data was to cross."""
+    """A value that is not plain data cannot be sent."""
 
 
 class Channel:
@@ -63,8 +63,8 @@ class Channel:
 
 
 def packed(value: Any, other: Callable[[Any], Any]) -> Any:
-    """A value as JSON, by what it holds and not by how it behaves; what is no data goes through
-    `other`."""
+    """Encode a value as JSON by its contents, without calling its methods. `other` encodes
+    values that are not plain data."""
     kind = type(value)
     if value is None or kind is bool or kind is str or kind is float:
         return value
@@ -89,7 +89,7 @@ def packed(value: Any, other: Callable[[Any], Any]) -> Any:
 
 
 def rarer(value: Any, other: Callable[[Any], Any]) -> Any:
-    """Data of the standard library that functions return now and then."""
+    """Encode types of the standard library that functions sometimes return."""
     kind = type(value)
     if kind is bytes or kind is bytearray:
         return {"b": bytes(value).hex(), "of": kind.__name__}
@@ -110,7 +110,7 @@ def rarer(value: Any, other: Callable[[Any], Any]) -> Any:
 
 
 def unpacked(found: Any, other: Callable[[Any], Any]) -> Any:
-    """The value of a result of `packed`; anything else is refused."""
+    """Decode a result of `packed`; anything else is refused."""
     kind = type(found)
     if kind is list:
         return [unpacked(each, other) for each in found]

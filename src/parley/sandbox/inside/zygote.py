@@ -1,5 +1,5 @@
-"""The first process of a sandbox: warm and trusted. It forks a confined process for everything that
-is to run, and watches it."""
+"""The first process of a sandbox: already started and trusted. It forks a confined process for
+each program, and watches it."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ ROLES = {"program": serve, "judge": judge_once, "judges": judges}
 
 
 def main(settings: dict[str, Any]) -> None:
-    """Become nobody, then run one process over standard input and output, or fork them on
-    request."""
+    """Become an unprivileged user, then run one process over standard input and output, or fork
+    processes on request."""
     if settings["uid"]:
         os.setgroups([])
         os.setresgid(*[settings["uid"]] * 3)
@@ -66,8 +66,8 @@ def main(settings: dict[str, Any]) -> None:
 
 
 def rehearse() -> None:
-    """Do what every process will do: what the interpreter learns here, and writes down in memory,
-    its children share."""
+    """Warm up: execute what every process will execute, so that its children share the memory
+    that the interpreter fills here."""
     read, write = os.pipe()
     channel = Channel(read, write)
     for number in range(20):
@@ -88,7 +88,7 @@ def rehearse() -> None:
 
 
 class Watched:
-    """A confined process, as its watcher knows it."""
+    """A confined process and the facts that its watcher needs."""
 
     def __init__(self, pid: int, status: int, role: str) -> None:
         self.pid, self.status, self.handle = pid, status, os.pidfd_open(pid)
@@ -99,8 +99,8 @@ class Watched:
 
 
 class Room:
-    """All confined processes of one sandbox: each is ended when nobody waits for it any more or
-    when it takes too much."""
+    """All confined processes of one sandbox. A process is killed when nobody waits for it any
+    more, or when it exceeds a limit."""
 
     def __init__(self, settings: dict[str, Any]) -> None:
         self.settings = settings
@@ -108,8 +108,8 @@ class Room:
         self.by_descriptor: dict[int, Watched] = {}
 
     def serve(self, control: socket.socket | None) -> None:
-        """Start what is asked for and watch it; without requests to come, until the last process
-        has ended."""
+        """Start requested processes and watch them; if no more requests can come, return when
+        the last process has ended."""
         if control is not None:
             self.poll.register(control, select.POLLIN)
         while control is not None or self.by_descriptor:
@@ -160,8 +160,8 @@ class Room:
             os.close(channel.read)
 
     def look(self) -> None:
-        """End what holds too much memory, or was too long on the processor; what has only just
-        begun cannot."""
+        """Kill processes that hold too much memory or have used too much CPU time. A process
+        that has just started cannot have done so."""
         now = time.monotonic()
         due = {
             each
@@ -185,11 +185,11 @@ class Room:
                 self.finish(watched, "cpu")
 
     def finish(self, watched: Watched, why: str) -> None:
-        """End a process with everything below it, and say how it ended; one that was gone already
-        has ended by itself.
+        """Kill a process and its descendants, and report how it ended. A process that was already
+        gone has ended by itself.
 
-        Those who hold much take long to go: nobody waits for them, and they are heard of when they
-        are gone.
+        Processes that hold much memory take long to exit. Nobody waits for them; they are reported
+        when they are gone.
         """
         pid, result, usage = os.wait4(watched.pid, os.WNOHANG)
         if not pid and not watched.ending:
@@ -214,7 +214,7 @@ class Room:
         os.close(watched.status)
 
     def forget(self, watched: Watched, kept: set[int]) -> None:
-        """Listen no more to what belongs to a process."""
+        """Stop listening to the descriptors of a process."""
         for descriptor in [
             each for each, of in self.by_descriptor.items() if of is watched and each not in kept
         ]:
@@ -241,7 +241,7 @@ def reap(pids: Iterable[int]) -> None:
 def confined(
     settings: dict[str, Any], channel: Channel, status: int, role: str, who: tuple[int, int]
 ) -> None:
-    """The process that will run what others wrote; it comes back from nothing here."""
+    """The child process that will run foreign code; this function never returns."""
     try:
         # first: so many may be open here that a limit would leave no room
         channel, status = only(channel, status)
@@ -271,8 +271,8 @@ def confined(
 
 
 def only(channel: Channel, status: int) -> tuple[Channel, int]:
-    """The channel, and the line to the watcher, which is closed before anything runs: nothing else
-    that was open stays so."""
+    """Open the channel, and the connection to the watcher, which is closed before anything runs.
+    All other descriptors are closed."""
     null = os.open("/dev/null", os.O_RDWR)
     wanted = [
         fcntl.fcntl(each, fcntl.F_DUPFD, 10)

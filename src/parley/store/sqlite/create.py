@@ -33,7 +33,7 @@ def create_file(path: Path, run: NewRun) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.exists():
-            raise StoreError(f"{path} already exists")
+            raise StoreError(f"{path} already exists: choose another name, or delete that run")
         # if the process is killed meanwhile, no incomplete run is left
         unfinished = path.with_suffix(".new")
         connection = sqlite3.connect(unfinished, isolation_level=None)

@@ -196,7 +196,7 @@ def find_changes(connection: sqlite3.Connection) -> Iterator[DigestFault]:
             return
         yield DigestFault(
             None,
-            "the digest of the beginning of the run is missing, but its "
+            "the digest of the run's first part (configuration and items) is missing, but its "
             f"{', '.join(places)} have digests",
         )
     elif origin != digest_origin(connection):
@@ -208,7 +208,9 @@ def find_changes(connection: sqlite3.Connection) -> Iterator[DigestFault]:
             f"SELECT DISTINCT match FROM {table} WHERE match NOT IN (SELECT number FROM matches)"
         )
         for (number,) in strangers:
-            yield DigestFault(number, f"its {table} are on record, but the match itself is not")
+            yield DigestFault(
+                number, f"the record contains {table} of this match, but not the match itself"
+            )
     derived = has_derived(connection)
     for (number,) in connection.execute("SELECT number FROM matches ORDER BY number"):
         for detail in find_changes_in(connection, number, derived):
@@ -218,8 +220,8 @@ def find_changes(connection: sqlite3.Connection) -> Iterator[DigestFault]:
     if kept is not None and kept != digest_run(connection):
         yield DigestFault(
             None,
-            "the configuration, prices, spending, end or list of matches of the run has changed "
-            "since it stopped",
+            "the run's configuration, prices, spending, final state or list of matches has "
+            "changed since the run stopped",
         )
 
 
@@ -263,17 +265,19 @@ def find_changes_in(connection: sqlite3.Connection, number: int, derived: bool) 
         found = with_digests(row[:-1] for row in kept)
         if changed := [row for row, now in zip(kept, found, strict=True) if row != now]:
             place = place_of(table, changed[0])
-            yield f"its {table} have changed since they were recorded, from {place} on"
+            yield (
+                f"the {table} of this match have changed since they were recorded, from {place} on"
+            )
         ends.append(found[-1][-1] if found else "")
     state, reason, rounds, digest = connection.execute(
         "SELECT state, reason, rounds, digest FROM matches WHERE number = ?", (number,)
     ).fetchone()
     if state not in ("done", "aborted"):
         if digest is not None:
-            yield "it has not ended, but has the digest of a finished match"
+            yield "this match has not ended, but has the digest of a finished match"
         return
     if derived and not connection.execute(SAME_SUMS, (number,)).fetchone():
-        yield "the totals that lists of matches show differ from its record"
+        yield "the totals stored for lists of matches differ from the record of this match"
     rows = (connection.execute(query, (number,)) for query in (SCORES, VIOLATIONS, NOTES))
     if digest != digest_match(number, (state, reason, rounds), ChainEnds(*ends), *rows):
         yield (

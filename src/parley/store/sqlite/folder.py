@@ -42,11 +42,13 @@ class FolderStore:
 
     def find(self, text: str) -> RunRef:
         if len(os.fsencode(text)) > 4000:
-            raise UsageError(f"{text[:40]}… is too long for a run name")
+            raise UsageError(f"{text[:40]}… is too long for the name of a run")
         direct = expand_home(text)
         if direct.suffix == SUFFIX or is_file(direct):
             if not is_file(direct):
-                raise UsageError(f"there is no file {text}")
+                raise UsageError(
+                    f"there is no file {text}: check the path, or use `parley ls` to list the runs"
+                )
             return ref_of(direct)
         refs = {ref.id: ref for ref in map(ref_of, self._files())}
         if text == "last" and refs:
@@ -66,7 +68,9 @@ class FolderStore:
         if len(found) == 1:
             return refs[found[0]]
         if found:
-            raise UsageError(f"{text!r} matches several runs: {', '.join(sorted(found))}")
+            raise UsageError(
+                f"{text!r} matches several runs ({', '.join(sorted(found))}): give more of the id"
+            )
         listed = [f"{id} ({names[id]})" if id in names else id for id in refs]
         more = len(listed) - SHOWN
         wanted = (
@@ -147,8 +151,8 @@ class FolderStore:
         folders = sorted({Path(ref.location).absolute().parent for ref in refs})
         if len(folders) > 1:
             raise UsageError(
-                f"votes are stored in the folder of the runs, so all runs must be in one folder, "
-                f"not in {len(folders)}: copy them into one folder"
+                f"the runs are in {len(folders)} different folders, but votes are stored beside "
+                "the runs: copy all runs into one folder"
             )
         return SqliteVotes(self._votes_path(refs[0] if refs else None, read_only), read_only)
 
@@ -165,7 +169,8 @@ class FolderStore:
         path = self.folder.absolute() / VOTES_FILE if ref is None else votes_path(ref)
         if read_only and not path.is_file():
             raise UsageError(
-                f"there are no votes yet: {path.name} does not exist in the folder of these runs"
+                f"there are no votes yet: run `parley annotate RUN…` first ({path.name} does "
+                "not exist beside these runs)"
             )
         return path
 

@@ -174,8 +174,8 @@ class SqliteReader:
             if stranger := find_stranger(self._connection):
                 self._connection.close()
                 raise StoreError(
-                    f"{path} contains {stranger}, which Parley did not create and which could "
-                    f"falsify results: Parley does not read this file"
+                    f"Parley does not read {path}, because the file contains {stranger}, which "
+                    "Parley did not create and which could falsify results"
                 )
             self._connection.execute("BEGIN")  # a consistent snapshot of the run
             self.info = self._read_info()
@@ -198,7 +198,7 @@ class SqliteReader:
     def _read_info(self) -> RunInfo:
         row = self._row(f"SELECT {', '.join(RUN)} FROM runs")
         if row is None:
-            raise StoreError(f"{self.path} contains no run")
+            raise StoreError(f"{self.path} contains no run: it may be incomplete")
         self._check(row, RUN.values(), "the run")
         id, created, config, identity, state, status, reason, planned, owner, beat, *digests = row
         origin, digest = digests
@@ -268,7 +268,7 @@ class SqliteReader:
             raise StoreError(f"{self.path} cannot be read: {fault}") from None
 
     def _damaged(self, what: str) -> NoReturn:
-        raise StoreError(f"{self.path} is damaged: {what}")
+        raise StoreError(f"{self.path} is damaged: {what}; restore the file from a backup")
 
     def _check(self, row: Sequence[Any], kinds: Any, what: str) -> None:
         """Refuse a row whose columns have wrong types."""
@@ -300,7 +300,7 @@ class SqliteReader:
             cast = self._json(text, dict[str, str], f"the seats of {what}")
             for alias in cast.values():
                 if alias not in self.info.config.models:
-                    self._damaged(f"{what}: {shorten(alias)} is not a model of the run")
+                    self._damaged(f"{what}: {shorten(alias)} is not a model in this run")
             self._seatings[text] = {self._seat(key, what): alias for key, alias in cast.items()}
         return self._seatings[text]
 
@@ -420,7 +420,7 @@ class SqliteReader:
         if not (value is None or (isinstance(value, float | int) and math.isfinite(value))):
             self._damaged(f"{what} must be a number, not {shorten(value)}")
         if metric and metric not in self._ranges:
-            self._damaged(f"{what} is for {shorten(metric)}, which is not a metric of the task")
+            self._damaged(f"{what} is for `{shorten(metric)}`, which is not a metric of this task")
 
     def scores_of(self, number: int) -> dict[Seat, dict[str, float | None]]:
         table: dict[Seat, dict[str, float | None]] = {}
@@ -612,7 +612,7 @@ class SqliteReader:
                 for message in self._json(text, list[list[Any]], what)
             ]
             if any(len(message) != 6 for message in messages):
-                self._damaged(f"{what}: one of them does not have six fields")
+                self._damaged(f"{what}: each message must have six fields")
             said = {}
             for row in replies.pop(number, ()):
                 self._check(row, SAID, f"a call of match {number}")
@@ -656,7 +656,7 @@ class SqliteReader:
             match, seat, *counts = row
             given = [count for count in counts if count is not None]
             if len(given) not in (0, 3) or any(count < 0 for count in given):
-                self._damaged(f"{what}: {shorten(counts)} are no counts of votes")
+                self._damaged(f"{what}: expected counts of votes, found {shorten(counts)}")
             if given and not sum(given):
                 self._damaged(f"{what}: there is a verdict without votes")
             found.append(PeopleVerdict(match, self._seat(seat, what), *counts))

@@ -223,8 +223,8 @@ def set_durability(connection: sqlite3.Connection, path: Path) -> str:
             return ""
     connection.execute("PRAGMA journal_mode = DELETE")
     return (
-        f"{path.parent} is on a file system that does not support SQLite's WAL: Parley uses a "
-        f"rollback journal, which makes commits slower"
+        f"{path.parent} is on a file system that does not support SQLite's WAL, so Parley uses "
+        "a rollback journal, which is slower"
     )
 
 
@@ -232,7 +232,7 @@ def write_batch(connection: sqlite3.Connection, batch: Batch, token: str) -> Non
     """Write a batch in one transaction; nothing is written if the run is no longer ours."""
     connection.execute("BEGIN IMMEDIATE")
     if connection.execute("SELECT 1 FROM runs WHERE token = ?", (token,)).fetchone() is None:
-        raise StoreError("another process has taken over this run")
+        raise StoreError("another process has taken over this run, so this process stops")
     if batch.claims:
         connection.execute(CLAIM, (time.time(), encode_json(batch.claims)))
     for statement, rows in batch.inserts.items():
@@ -240,7 +240,7 @@ def write_batch(connection: sqlite3.Connection, batch: Batch, token: str) -> Non
     if batch.ends and connection.execute(END, (encode_json(batch.ends),)).rowcount != len(
         batch.ends
     ):
-        raise StoreError("a match has already ended")
+        raise StoreError("this match has already ended")
     for statement, values in batch.changes:
         connection.execute(statement, values)
     if batch.seals:

@@ -214,13 +214,13 @@ def version_of(connection: sqlite3.Connection, path: str) -> int:
     except sqlite3.DatabaseError as wrong:
         raise StoreError(f"{path} cannot be read as a run: {wrong}") from None
     if application != APPLICATION:
-        raise StoreError(f"{path} is not a Parley run")
+        raise StoreError(f"{path} is not a Parley run: give a file that `parley run` wrote")
     if version < 0:
         raise StoreError(f"{path} cannot be read as a run: its schema version is {version}")
     if version > VERSION:
         raise StoreError(
-            f"{path} was written by a newer version of Parley (its schema version is {version}, "
-            f"this Parley supports up to {VERSION}): update Parley"
+            f"{path} was written by a newer version of Parley (schema version {version}; this "
+            f"Parley supports versions up to {VERSION}): update Parley"
         )
     return int(version)
 

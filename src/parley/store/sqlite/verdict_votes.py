@@ -29,14 +29,15 @@ class SqliteVerdictVotes(VotesFile):
             match, key, name, folded, choice, _ = row
             if not all(map(isinstance, row, TYPES)) or choice not in VERDICT_CHOICES:
                 self._damaged(
-                    f"the vote {choice!r:.40} on {key!r:.40} of match {match!r:.40} of "
+                    f"the vote {choice!r:.40} on {key!r:.40} in match {match!r:.40} of run "
                     f"{run} is not valid"
                 )
             try:
                 seat = Seat.of(key)
             except ValueError:
                 self._damaged(
-                    f"there is a vote on {key!r:.40} of match {match}, but that is not a seat"
+                    f"there is a vote on {key!r:.40} in match {match}, but this match has no "
+                    "such seat"
                 )
             found.setdefault((match, seat), {})[names.setdefault(folded, name)] = choice
         return found

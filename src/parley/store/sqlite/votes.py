@@ -108,8 +108,8 @@ class SqliteVotes(VotesFile):
         voting = self._rows("SELECT DISTINCT annotator FROM votes WHERE study = ?", study.id)
         if strangers := [id for (id,) in voting if id not in known]:
             self._damaged(
-                f"it has votes of annotator {strangers[0]!r:.40}, who is missing from its list of "
-                f"annotators; restore the file from a backup"
+                f"it has votes by annotator {strangers[0]!r:.40}, who is missing from its list "
+                "of annotators"
             )
         return [Annotator(*row) for row in rows]
 

@@ -129,7 +129,7 @@ class VotesFile:
         return bool(self._rows("SELECT 1 FROM sqlite_master WHERE name = ?", name))
 
     def _damaged(self, what: str) -> NoReturn:
-        raise StoreError(f"{self.path} is damaged: {what}")
+        raise StoreError(f"{self.path} is damaged: {what}; restore the file from a backup")
 
 
 def has_tables(connection: sqlite3.Connection) -> bool:

@@ -147,13 +147,13 @@ class SqliteJournal:
             connection.execute("ROLLBACK")
             if owner.is_near or found != seen:
                 raise StoreError(
-                    f"{self.path} is being played by {owner}: wait until it ends, or stop it"
+                    f"{self.path} is already being played by {owner}: wait until that process "
+                    "ends, or stop it"
                 )
             if not silent:
                 notify(
-                    f"{owner} owns this run; Parley takes it over after {STALE:.0f} seconds "
-                    f"without "
-                    f"a heartbeat"
+                    f"{owner} is still registered as playing this run; Parley waits {STALE:.0f} "
+                    "seconds for a sign of life, and then takes the run over"
                 )
             await asyncio.sleep(WATCH)
         try:
@@ -249,7 +249,7 @@ class SqliteJournal:
     async def finish(self, number: int, outcome: Outcome) -> None:
         if number not in self._played:
             raise StoreError(
-                f"match {number} is not being played: it has not started, or has already ended"
+                f"match {number} is not being played: it has not started yet, or has already ended"
             )
         batch = self._batch
         scores = [

@@ -220,6 +220,7 @@ PARTS = (
         rows=role_table_rows,
         figures=corpus_figures,
         applies=has_references,
-        absent="the task compares no texts with references, or no two models have met in a match",
+        absent="not applicable: this task compares no texts with references, or no two models "
+        "have met in a match",
     ),
 )

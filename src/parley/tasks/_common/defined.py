@@ -184,7 +184,7 @@ class Defined(Task):
 
     def __post_init__(self) -> None:
         if self.rounds < 1:
-            raise ValueError(f"rounds must be at least 1, not {self.rounds}")
+            raise ValueError(f"`rounds` must be at least 1, not {self.rounds}")
 
 
 LONG = 400  # characters; longer texts are not rated higher

@@ -86,7 +86,8 @@ def describe_unprepared(entry: OSEntry, prepared: Sequence[Mapping[str, Any]]) -
     """Why a machine is not in the state that its task needs; empty if it is."""
     if entry.needs_users and not prepared[0]["users"]:
         return (
-            "it needs several users on the machine, which only root can set up: run Parley as root"
+            "this item needs several users on the machine, which only root can set up: run "
+            "Parley as root"
         )
     failed = [each for each in prepared if each["status"] != 0]
     if failed and entry.is_judged_by_state:

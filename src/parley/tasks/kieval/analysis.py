@@ -70,8 +70,9 @@ def stop_tables(found: Sequence[StopRow], style: Style) -> list[Table]:
     header = ["model", "role", "interviews", *(end.replace("_", " ") for end in ends)]
     header += ["ended early", "95% interval", "first answer unreadable", "95% interval"]
     note = (
-        "interviews by the reason why they ended; none: played to the last round; intervals are "
-        f"over questions{style.fixed_blocks_note}"
+        "the table counts interviews by the reason why they ended; `none` means that the "
+        "interview was played to its last round; intervals are computed over "
+        f"questions{style.fixed_blocks_note}"
     )
     return [Table(header, lines, left=2, note=note)]
 
@@ -186,7 +187,7 @@ PARTS = (
         tables=stop_tables,
         rows=stop_rows,
         figures=stop_figures,
-        absent="this run has no interviews",
+        absent="not applicable: this run has no interviews",
     ),
     Part(
         "aspects",
@@ -196,6 +197,6 @@ PARTS = (
         tables=aspect_tables,
         rows=aspect_rows,
         figures=aspect_figures,
-        absent="no match was played",
+        absent="not applicable: no match was played",
     ),
 )

@@ -155,8 +155,8 @@ def collect_record(refs: Sequence[RunRef]) -> ReportRecord:
             }
             if config.verify is not None:
                 found.cautions.append(
-                    f"{reader.info.id} only verified questions with its instruments (the "
-                    "unranked models), so it has no scores and is left out"
+                    f"{reader.info.id} only screened questions for another run, so it has no "
+                    "scores and is left out"
                 )
                 continue
             run = RunScores(reader)
@@ -174,8 +174,9 @@ def collect_record(refs: Sequence[RunRef]) -> ReportRecord:
             if config.stop is not None:
                 sure = f"{100 * (1 - config.stop.alpha):g}%"
                 found.cautions.append(
-                    f"{reader.info.id} used sequential stopping: its intervals are anytime-valid "
-                    f"({sure}) and wider than those of a fixed plan"
+                    f"{reader.info.id} stopped depending on its scores (sequential stopping), "
+                    f"so its intervals are anytime-valid ({sure}) and wider than those of a run "
+                    "with a fixed number of matches"
                 )
             if reader.info.state != "done":
                 found.cautions.append(
@@ -224,7 +225,14 @@ def keep_used_runs(record: ReportRecord, found: ModelTable) -> ReportRecord:
         [each for each in record.violations if each["run"] in runs],
         [each for each in record.spent if each.run in runs],
         [each for each in record.scaling if each.run in runs],
-        [*record.cautions, *([f"replaced by newer runs: {', '.join(aside)}"] if aside else [])],
+        [
+            *record.cautions,
+            *(
+                [f"these runs are left out, because newer runs replace them: {', '.join(aside)}"]
+                if aside
+                else []
+            ),
+        ],
     )
 
 
@@ -249,12 +257,12 @@ def compare_controls(found: ModelTable, suspect: str, control: str) -> list[Matc
             said = ", ".join(f"{model} from {source}" for model, source in asked.items())
             raise UsageError(
                 f"--control {suspect}={control}: the accuracies of the two models on {dataset} "
-                f"are not comparable ({said}); run the task `qa` on {dataset} for both models"
+                f"are not comparable ({said}): run the task `qa` on {dataset} for both models"
             )
         both.append(compare_with_control(sides[0], sides[1]))
     if not both:
         raise UsageError(
-            f"--control {suspect}={control}: no dataset has results for both models; add runs of "
-            "both models on the same dataset"
+            f"--control {suspect}={control}: no dataset has results for both models: add runs "
+            "of both models on the same dataset"
         )
     return both

@@ -134,9 +134,9 @@ def merge_entries(found: Iterable[Entry], newest: bool = False) -> list[Entry]:
             apart = describe_differences([before.signature, entry.signature])
             there = f"{' and '.join(before.runs)} and {' and '.join(entry.runs)}"
             raise UsageError(
-                f"{there} both measure {entry.model} on {entry.dataset} ({entry.task}), with "
-                f"different settings: {apart or 'one used sequential stopping'}. Leave one of "
-                "the runs out, or use --newest to keep only the newest run"
+                f"{there} both measure {entry.model} on {entry.dataset} ({entry.task}), but "
+                f"with different settings ({apart or 'one used sequential stopping'}): leave "
+                "one of the runs out, or add --newest to keep only the newest run"
             )
     return list(kept.values())
 

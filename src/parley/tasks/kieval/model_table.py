@@ -158,7 +158,7 @@ def make_model_cell(
         if name in figures:
             raise UsageError(
                 f"{scores.source} has a value of {measure}@{dataset} for {model}, but run "
-                f"{entries[0].runs[0]} already measured this: remove that value from "
+                f"{entries[0].runs[0]} already measured it: remove the value from "
                 f"{scores.source}"
             )
         figures[name] = MeasuredMean(value)
@@ -219,7 +219,7 @@ def find_cautions(entries: Sequence[Entry], cells: Sequence[ModelCell]) -> list[
         names = sorted({entry.requested for entry in entries if entry.model == model})
         if len(names) > 1 and not all(name.startswith("bot/") for name in names):
             said.append(
-                f"the alias {model} stands for different models in these runs "
-                f"({', '.join(names)}), but their scores are combined"
+                f"the alias {model} means different models in these runs ({', '.join(names)}), "
+                "but their scores are combined: use different aliases"
             )
     return said

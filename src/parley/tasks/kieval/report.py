@@ -34,9 +34,9 @@ from parley.tasks.kieval.rule import ASPECTS
 LEVEL = "95% interval"
 CONVENTION_TITLES = dict(zip(CONVENTIONS, ("KIEval", "KIEval, zero"), strict=True))
 LEGEND = (
-    "Line and band: the score expected from the other models; 5% of honest models lie below the "
-    "band and 5% above it. Models outside of it have a ring, a word beside their name, and their "
-    "95% intervals."
+    "The line and the band show the score expected from the other models; 5% of honest models lie "
+    "below the band and 5% above it. Models outside the band have a ring, a word beside their "
+    "name, and their 95% intervals."
 )
 FEWEST_MODELS = 3  # for a correlation: two models always lie on a line
 
@@ -124,14 +124,14 @@ def overview_table(found: Analysis) -> Table:
         row += [] if found.human is None else human_cells(found.human.win_rates.get(model))
         rows.append(row)
     meanings = {
-        "accuracy": "acc.: benchmark accuracy in percent",
-        "kieval_played": "KIEval: score over the rounds that were played",
-        "kieval_zero": "KIEval, zero: rounds after an early end count as 0",
+        "accuracy": "`acc.` is the benchmark accuracy in percent",
+        "kieval_played": "`KIEval` is the score over the rounds that were played",
+        "kieval_zero": "`KIEval, zero` counts rounds after an early end as 0",
     }
     notes = [
         "; ".join(text for name, text in meanings.items() if name in known),
-        "overall: unweighted mean over datasets, for models that have all of them; the tables "
-        "below have intervals, n and signatures by dataset",
+        "`overall` is the unweighted mean over datasets, for models that have results on all "
+        "of them; the tables below show intervals, n and signatures by dataset",
         "" if found.human is None else f"{HUMAN_NOTE}. {found.human.describe()}",
     ]
     return Table(header, rows, note="\n".join(filter(None, notes)))
@@ -184,10 +184,15 @@ def dataset_tables(found: Analysis, dataset: str) -> Iterator[Table]:
         rows.append(
             [*row, str(max((figure.missing for figure in cell.figures.values()), default=0))]
         )
-    interviewed = "interviewed: accuracy of the first answers in the interviews"
-    notes = ["; ".join([*([interviewed] if "first_answers" in known else []), "n: questions"])]
+    interviewed = "`interviewed` is the accuracy of the first answers in the interviews"
+    notes = [
+        "; ".join([*([interviewed] if "first_answers" in known else []), "n counts questions"])
+    ]
     if any(cell.source == FIRST for cell in cells):
-        notes.append(f"{FIRST}: no benchmark was run, so acc. is the accuracy in the interviews")
+        notes.append(
+            f"`{FIRST}` means that no benchmark was run, so `acc.` is the accuracy in "
+            "the interviews"
+        )
     yield Table(
         [*header, "missing"], rows, left=2, note="\n".join([*notes, *signature_lines(cells)])
     )
@@ -211,8 +216,8 @@ def aspect_table(cells: list[ModelCell]) -> Table:
         ["model", *(f"mark_{aspect}" for aspect in ASPECTS), "n"],
         rows,
         note=(
-            f"the evaluator's marks by aspect, as KIEval scores with {LEVEL}s; the signature says "
-            "how rounds after an early end count; n: interviews"
+            f"the evaluator's ratings by aspect, as KIEval scores with {LEVEL}s; the signature "
+            "says how rounds after an early end count; n counts interviews"
         ),
     )
 
@@ -257,9 +262,9 @@ def correlation_table(found: Analysis) -> Table:
         for row in found.correlations
     ]
     note = (
-        "Pearson's r over models; p: two-sided t-test; interval: Fisher's z; overall: every model "
-        "on every dataset is one point, as in the paper; these points are not independent, so p is "
-        "too small and the interval too narrow"
+        "Pearson's r over models, with p from a two-sided t-test and an interval from Fisher's "
+        "z; in `overall`, every model on every dataset is one point, as in the paper. These "
+        "points are not independent, so its p is too small and its interval too narrow"
     )
     return Table(["dataset", "without", "r", LEVEL, "p", "n"], rows, left=2, note=note)
 
@@ -273,7 +278,7 @@ def describe_verdict(found: Analysis) -> str:
         (f"Worth a look, but not significant after correction: {', '.join(said.worth_a_look)}.")
         if said.worth_a_look
         else "",
-        f"Above the line, better in interviews than expected: {', '.join(said.above)}."
+        f"Above the line, that is, better in interviews than expected: {', '.join(said.above)}."
         if said.above
         else "",
     ]
@@ -315,7 +320,8 @@ def stop_table(found: Analysis) -> Table:
         header,
         rows,
         left=3,
-        note="number of interviews by the reason why they ended; intervals are over questions",
+        note="the table counts interviews by the reason why they ended; intervals are computed "
+        "over questions",
     )
 
 
@@ -334,8 +340,9 @@ def violation_table(found: Analysis) -> Table:
         for row in found.record.violations
     ]
     note = (
-        "count: number of violations; matches: matches that have one; instruments are listed under "
-        "their own names"
+        "`count` is the number of violations, and `matches` the number of matches with at "
+        "least one violation; instruments (unranked models, such as the evaluator) are listed "
+        "under their own names"
     )
     return Table(
         ["model", "role", "dataset", "run", "violation", "count", "matches"],
@@ -376,8 +383,8 @@ def interview_cost_tables(found: Analysis) -> Iterator[Table]:
         "usd per model",
     ]
     note = (
-        "tokens: mean per conversation; ≥: endpoints did not report the tokens of all calls; –: no "
-        "tokens were reported, or the price is unknown"
+        "tokens are means per conversation; ≥ means that endpoints did not report the tokens "
+        "of all calls; – means that no tokens were reported, or that the price is unknown"
     )
     yield Table(header, rows, left=2, note=note)
     if found.record.scaling:
@@ -387,8 +394,9 @@ def interview_cost_tables(found: Analysis) -> Iterator[Table]:
             for how, key in (("one by one", "single"), ("in pairs", "pairwise"))
         ]
         note = (
-            "USD for interactor and evaluator, extrapolated from this run; in pairs: the evaluator "
-            "compares every two models on every question, in one reply to both full conversations"
+            "USD for interactor and evaluator, extrapolated from this run; `in pairs` assumes "
+            "that the evaluator compares each pair of models on every question, with one reply "
+            "to both full conversations"
         )
         models = [
             f"{row['models']:g} models" if row["models"] != 1 else "1 model"
@@ -460,15 +468,18 @@ def position_table(fit: Fit) -> Table:
         sign, slope = "+" if fit.line.slope >= 0 else "−", format_number(abs(fit.line.slope))
         line = f"KIEval = {format_number(fit.line.intercept)} {sign} {slope} · accuracy"
         notes.append(
-            f"line fitted to {plural(fit.line.n, 'model')} ({', '.join(fit.fitted)}): {line}"
+            f"the line is fitted to {plural(fit.line.n, 'model')} ({', '.join(fit.fitted)}): {line}"
         )
     if fit.aside:
-        notes.append(f"outliers, left out of the line: {', '.join(fit.aside)}")
+        notes.append(f"these outliers were not used to fit the line: {', '.join(fit.aside)}")
     if fit.missing:
-        notes.append(f"no accuracy or no score: {', '.join(fit.missing)}")
+        notes.append(
+            "these models are not tested, because their accuracy or score is missing: "
+            f"{', '.join(fit.missing)}"
+        )
     notes.append(
-        "expected: predicted by the line of the other models; distance: from that, in standard "
-        "errors; p: one-sided, for this dataset alone"
+        "`expected` is the score predicted from the other models; `distance` is the difference "
+        "from it in standard errors; p is one-sided and for this dataset alone"
     )
     return Table(header, rows, note="\n".join(notes))
 
@@ -490,8 +501,9 @@ def control_table(found: Sequence[Matched]) -> Table:
     for title in ("accuracy", "KIEval", "excess"):
         header += [title, "95% interval", "p", "n"]
     note = (
-        "suspect minus control, in points, on the questions that both answered; excess: difference "
-        "in accuracy minus difference in KIEval score; p is not corrected"
+        "differences are suspect minus control, in points, on the questions that both "
+        "answered; `excess` is the difference in accuracy minus the difference in KIEval "
+        "score; p is not corrected for several comparisons"
     )
     return Table(header, rows, left=3, note=note)
 

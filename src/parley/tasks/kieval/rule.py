@@ -62,11 +62,11 @@ class KIEval(Task):
     rounds    maximum number of questions that the interactor asks
     overlap   whether to request the next question while the last reply is graded
     words     maximum number of words in a question or reply; stated in the prompts, violations are recorded
-    scale     values of the marks 1 to 4: as published (.1, .3, .7, 1) or linear
+    scale     value of each mark from 1 to 4: as published (.1, .3, .7, 1) or linear
     missing   how rounds after an early end count: not at all (played) or as zero
     vote      how the marks of several evaluators are combined
     verify    how interactor and evaluator are screened on each question: by samples, by logprobs, or not at all (no)
-    theta     screening threshold: the share of right answers, or the probability of the right one, must exceed it
+    theta     screening threshold: a question is used if the share of right answers, or the probability of the right one, is above it
     samples   number of answers per model when screening by samples
     evaluator_sees_answer  whether the evaluator sees the right answer, as in the paper; it always sees whether the first answer was right
     question  the benchmark question
@@ -260,11 +260,11 @@ class KIEval(Task):
 
     def __post_init__(self) -> None:
         if not 0 <= self.theta < 1:
-            raise ValueError(f"theta must be at least 0 and less than 1, not {self.theta}")
+            raise ValueError(f"`theta` must be at least 0 and less than 1, not {self.theta}")
         if self.verify == "logprobs" and self.samples > 1:
             raise ValueError(
-                "samples has no effect with verify=logprobs: leave samples out, or set "
-                "verify=samples"
+                "`samples` has no effect with `verify=logprobs`: remove `samples`, or set "
+                "`verify=samples`"
             )
 
 

@@ -63,8 +63,8 @@ def read_scores_file(path: str | Path) -> ScoresFile:
     for at, row in body:
         if len(row) != len(header):
             raise UsageError(
-                f"{path}, row {at}: the row has {plural(len(row), 'cell')}, but the header has "
-                f"{len(header)}"
+                f"{path}, row {at}: this row has {plural(len(row), 'cell')}, but the header has "
+                f"{len(header)}: both need the same number"
             )
         for model, column, value in parse_row(
             dict(zip(header, row, strict=True)), f"{path}, row {at}"
@@ -77,11 +77,11 @@ def parse_row(row: dict[str, str], where: str) -> Iterator[tuple[str, str, float
     """Model, column and value; an empty cell is missing."""
     model = row.pop("model")
     if not model:
-        raise UsageError(f"{where}: the name of the model is empty")
+        raise UsageError(f"{where}: the column `model` is empty: write the name of the model")
     named = {row["column"]: row["value"]} if set(row) == {"column", "value"} else row
     for column, text in named.items():
         if not column:
-            raise UsageError(f"{where}: the name of a column is empty")
+            raise UsageError(f"{where}: the name of a column is empty: give the column a name")
         if not text:
             continue
         try:
@@ -102,19 +102,24 @@ def add_figure(found: ScoresFile, model: str, column: str, value: float, where: 
     if not mark:
         by = found.columns.setdefault(column, {})
         if model in by:
-            raise UsageError(f"{where}: {column} of {model} is given twice")
+            raise UsageError(
+                f"{where}: the value of `{column}` for {model} is given twice: remove one of them"
+            )
         by[model] = value
         return
     if measure not in MEASURES or not dataset:
         raise UsageError(
-            f"{where}: the column {column!r} does not name a measure of a dataset: use "
-            "accuracy@NAME, kieval@NAME or rounds@NAME"
+            f"{where}: the column {column!r} has an unknown name: use accuracy@NAME, "
+            "kieval@NAME or rounds@NAME, where NAME is a dataset"
         )
     if not 0 <= value <= MEASURES[measure]:
         raise UsageError(
-            f"{where}: `{column}` of {model} must be "
-            f"{'0 to 100' if measure != 'rounds' else '0 or more'}, not {value:g}"
+            f"{where}: `{column}` must be "
+            f"{'from 0 to 100' if measure != 'rounds' else '0 or more'} for {model}, not "
+            f"{value:g}"
         )
     if (model, dataset, measure) in found.given:
-        raise UsageError(f"{where}: {column} of {model} is given twice")
+        raise UsageError(
+            f"{where}: the value of `{column}` for {model} is given twice: remove one of them"
+        )
     found.given[model, dataset, measure] = value

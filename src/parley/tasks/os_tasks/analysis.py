@@ -75,7 +75,10 @@ def end_tables(found: Sequence[EndCount], style: Style) -> list[Table]:
         for each in found
     ]
     header = ["model", "matches", *ENDS, "mean turns", "mean turns, solved"]
-    note = "in parentheses: solved matches; gave up: the model sent no readable action"
+    note = (
+        "the numbers in parentheses count solved matches; `gave up` counts matches in which "
+        "the model sent no readable action"
+    )
     return [Table(header, rows, title="how matches ended", note=note)]
 
 
@@ -86,6 +89,6 @@ PARTS = (
         tuple[EndCount, ...],
         compute_ends,
         end_tables,
-        absent="no match of this run has ended yet",
+        absent="not applicable: no match of this run has ended yet",
     ),
 )

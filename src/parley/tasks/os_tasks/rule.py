@@ -180,7 +180,7 @@ class OSTasks(Task):
         if missing := [script.missing for script in item.scripts if script.missing]:
             return f"whose file {missing[0]} is missing"
         if foreign := [each.language for each in item.scripts if each.language not in LANGUAGES]:
-            return f"with a script in {foreign[0]}, which Parley cannot run"
+            return f"with a script written in {foreign[0]}, which Parley cannot run"
         return ""
 
     def unused_prompts(self, seats: Mapping[str, int]) -> list[str]:
@@ -188,9 +188,9 @@ class OSTasks(Task):
 
     def __post_init__(self) -> None:
         if self.turns < 1:
-            raise ValueError(f"turns must be at least 1, not {self.turns}")
+            raise ValueError(f"`turns` must be at least 1, not {self.turns}")
         if self.shots not in (0, 1):
-            raise ValueError(f"shots must be 0 or 1, not {self.shots}")
+            raise ValueError(f"`shots` must be 0 or 1, not {self.shots}")
 
 
 ENDS: Mapping[str, End] = {"answer": "answered", "finish": "finished"}

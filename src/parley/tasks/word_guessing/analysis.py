@@ -179,9 +179,9 @@ def guessing_tables(found: GuessingResult, style: Style) -> list[Table]:
     header = ["model", *MEANS, "95% interval", "harmonic", "age is 0", "95% interval"]
     header += ["both words guessed", "95% interval", "scored matches", "missing"]
     note = (
-        "means over scored matches, with equal weight for every match (the main table gives every "
-        "pair of words equal weight)\nharmonic: harmonic mean of mean comprehension and mean "
-        f"confusion, never below the mean of age{style.fixed_blocks_note}"
+        "means over scored matches, with equal weight for every match, while the main table "
+        "gives equal weight to every pair of words\nharmonic: harmonic mean of mean "
+        f"comprehension and mean confusion, never below the mean of age{style.fixed_blocks_note}"
     )
     return [
         Table(["matches", "", "share", "95% interval"], went),
@@ -226,6 +226,6 @@ PARTS = (
         compute_guessing,
         tables=guessing_tables,
         rows=guessing_rows,
-        absent="this run has no finished match of word guessing",
+        absent="not applicable: this run has no finished match of word guessing",
     ),
 )

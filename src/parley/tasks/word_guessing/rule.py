@@ -35,9 +35,9 @@ class WordGuessing(Task):
     unit          how the time of a first right guess is counted: in turns of the whole match, or in rounds
     length        length of a match for the scores: the maximum, or the actual length
     never         comprehension of a player who never guesses right: zero, or as if right one step after the end (l+1)
-    only          matches that count: all; those in which both words were guessed and a third round was played (successful); those in which they were guessed only after two rounds (successful_late)
-    minority      number of players with the rarer word; 0: half of the players, rounded down
-    topics        topics to play; empty: all
+    only          which matches count: all of them, those in which both words were guessed and a third round was played (successful), or those in which they were guessed only after two rounds (successful_late)
+    minority      number of players with the rarer word; 0 means half of the players, rounded down
+    topics        topics to play; all topics if it is empty
     n             number of players
     groups        sentence that says how many players have each word
     small         number of players with the rarer word
@@ -186,8 +186,8 @@ class WordGuessing(Task):
         """The number of players with the rarer word."""
         if 2 * self.minority > players:
             raise UsageError(
-                f"minority={self.minority} needs at least {2 * self.minority} players, but there "
-                f"are {players}: at most half of the players can have the rarer word"
+                f"`minority={self.minority}` needs at least {2 * self.minority} players, but "
+                f"there are {players}: at most half of the players can have the rarer word"
             )
         return self.minority or players // 2
 
@@ -226,11 +226,11 @@ class WordGuessing(Task):
 
     def __post_init__(self) -> None:
         if self.rounds < 1:
-            raise ValueError(f"rounds must be at least 1, not {self.rounds}")
+            raise ValueError(f"`rounds` must be at least 1, not {self.rounds}")
         if self.only != "all" and self.rounds <= BEYOND:
             raise ValueError(
-                f"only={self.only} keeps matches of more than {BEYOND} rounds, so rounds must be "
-                f"at least {BEYOND + 1}, not {self.rounds}"
+                f"`only={self.only}` keeps only matches of more than {BEYOND} rounds, so "
+                f"`rounds` must be at least {BEYOND + 1}, not {self.rounds}"
             )
 
 

@@ -80,7 +80,7 @@ def limit_to_match(first: int | None, length: int) -> int:
     """The step of the first correct guess; one step after the end if there was none."""
     if length < 1 or (first is not None and not 1 <= first <= length):
         raise ValueError(
-            f"a first correct guess must be from 1 to the length of the match ({length}), "
-            f"not {first}"
+            f"the round of the first correct guess must be from 1 to {length}, the length of "
+            f"the match, not {first}"
         )
     return length + 1 if first is None else first
