@@ -362,9 +362,9 @@ models:
         (f"{HEAD}---\na: b\n", ["line 3", "another document"]),
         (f"{HEAD}? [a]\n: b\n", ["line 3", "a key must be a string"]),
         (f"{HEAD}name: !!python/name:os.system\n", ["line 3", "not readable as YAML"]),
-        ("task: public_goods\n", ["kind is missing", "expected kind: experiment"]),
-        ("kind: experiment\n", ["task is missing", "the name of a task"]),
-        ("kind: task\n", ["line 1", "name is missing", "lowercase letters"]),
+        ("task: public_goods\n", ["`kind` is missing", "`kind:` with experiment"]),
+        ("kind: experiment\n", ["`task` is missing", "the name of a task"]),
+        ("kind: task\n", ["line 1", "`name` is missing", "lowercase letters"]),
         (
             "kind: suite\n",
             ["line 1", "kind", "does not support suites of experiments"],
@@ -395,7 +395,10 @@ models:
             "kind: experiment\ntask: ./nothing.py\n",
             ["line 2", "task", "task file nothing.py does not exist"],
         ),
-        (f"{HEAD}seed: 1\nname: x\nseed: 2\n", ["line 5", "seed is given twice, first in line 3"]),
+        (
+            f"{HEAD}seed: 1\nname: x\nseed: 2\n",
+            ["line 5", "`seed` is given twice, first in line 3"],
+        ),
         (f"{HEAD}seed:\n", ["line 3", "seed", "expected a whole number, found nothing"]),
         (
             f"{HEAD}items: many\n",
@@ -417,7 +420,7 @@ models:
         ),
         (
             f"{HEAD}models:\n  gpt-4.1: {{temperature: 0}}\n",
-            ["line 4", "models.gpt-4.1: model is missing", "PROVIDER/NAME"],
+            ["line 4", "models.gpt-4.1: the key `model` is missing", "PROVIDER/NAME"],
         ),
         (
             f"{HEAD}models:\n  gpt-4.1: 7\n",
@@ -437,7 +440,7 @@ models:
         ),
         (
             f"{HEAD}models:\n  a:\n    model: bot/x\n    model: bot/y\n",
-            ["line 6", "models.a.model is given twice"],
+            ["line 6", "`models.a.model` is given twice"],
         ),
         (
             f"{HEAD}models: {{a/b: {{model: bot/x}}}}\n",
@@ -561,7 +564,7 @@ def test_an_unknown_alias_says_where_it_looked(here, monkeypatch):
 def test_faults_in_models_yaml_have_lines_and_matter_only_when_it_is_read(here):
     wrote("ok: {model: bot/random}\nbad: {temperature: 0}\n", "models.yaml")
     ran("public_goods", "-m", "bot/random", "-m", "bot/null", "--repeats", "1")
-    with pytest.raises(UsageError, match=r"models\.yaml, line 2: bad: model is missing"):
+    with pytest.raises(UsageError, match=r"models\.yaml, line 2: bad: the key `model` is missing"):
         ran("public_goods", "-m", "ok")
     wrote("models:\n  a: {model: bot/random}\nother: {model: bot/null}\n", "models.yaml")
     with pytest.raises(UsageError, match=r"models\.yaml, line 3: other: unknown key 'other'"):

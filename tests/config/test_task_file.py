@@ -279,7 +279,7 @@ def test_a_task_file_without_its_kind_is_told_what_to_say(file, kind):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        (TEXT.replace("name: verse\n", ""), "line 1: name is missing"),
+        (TEXT.replace("name: verse\n", ""), "line 1: the key `name` is missing"),
         (
             TEXT.replace("name: verse", "name: My Verse"),
             "line 2: name: expected a name of lowercase letters",
@@ -293,7 +293,7 @@ def test_a_task_file_without_its_kind_is_told_what_to_say(file, kind):
         ),
         (
             TEXT.replace("  write: Write about {subject}.\n", ""),
-            "line 5: prompts: write is missing",
+            "line 5: prompts: the key `write` is missing",
         ),
         (
             TEXT + ITEMS.replace("subject", "topic"),
@@ -302,7 +302,7 @@ def test_a_task_file_without_its_kind_is_told_what_to_say(file, kind):
         (TEXT.replace("{said} ", "") + ITEMS, r"line 7: prompts\.review: .* must contain {said}"),
         (
             TEXT.replace("  critic: was it true?\n", "") + ITEMS,
-            "line 8: rubric: `critic` is missing",
+            "line 8: rubric: the key `critic` is missing",
         ),
         (
             TEXT.replace("  critic:", "  critics:") + ITEMS,
@@ -314,7 +314,8 @@ def test_a_task_file_without_its_kind_is_told_what_to_say(file, kind):
         ),
         (
             TEXT + ITEMS + "metric: bleu\n",
-            "line 14: metric: bleu needs items with a field `reference`, and the key `language`",
+            "line 14: metric: the metric `bleu` needs items with a field `reference`, and the "
+            "key `language`",
         ),
         (
             TEXT + ITEMS + "metric: nowhere:to\n",
@@ -322,7 +323,7 @@ def test_a_task_file_without_its_kind_is_told_what_to_say(file, kind):
         ),
         (
             TEXT + ITEMS + "  - {id: fog, subject: fog}\n",
-            r"line 14: items\[2\]: .*missing reference",
+            r"line 14: items\[2\]: .*has no value for reference",
         ),
         (
             TEXT + ITEMS + "  - {id: a, subject: b, reference: c, extra: d}\n",
@@ -330,14 +331,17 @@ def test_a_task_file_without_its_kind_is_told_what_to_say(file, kind):
         ),
         (
             TEXT + "items:\n  - {said: x}\n",
-            r"line 12: items\[0\]\.said: said has a special meaning",
+            r"line 12: items\[0\]\.said: `said` has a special meaning",
         ),
         (
             TEXT + "fields: [subject, said]\n",
-            r"line 11: fields\[1\]: said has a special meaning",
+            r"line 11: fields\[1\]: `said` has a special meaning",
         ),
-        (TEXT + "fields: [subject, class]\n", r"line 11: fields\[1\]: class is a Python keyword"),
-        (TEXT + "fields: [subject, subject]\n", r"line 11: fields\[1\]: subject is listed twice"),
+        (TEXT + "fields: [subject, class]\n", r"line 11: fields\[1\]: `class` is a Python keyword"),
+        (
+            TEXT + "fields: [subject, subject]\n",
+            r"line 11: fields\[1\]: the field `subject` is listed twice",
+        ),
         (
             TEXT + "items:\n  - {subject: a, my key: x}\n",
             r"line 12: items\[0\]\.my key: expected a field name",
@@ -346,12 +350,15 @@ def test_a_task_file_without_its_kind_is_told_what_to_say(file, kind):
             TEXT + "items:\n  - {subject: [a, b]}\n",
             r"line 12: items\[0\]\.subject: expected a string or a number, found a list",
         ),
-        (TEXT + "items:\n  - {subject: }\n", r"line 12: items\[0\]: item 1: missing subject"),
+        (
+            TEXT + "items:\n  - {subject: }\n",
+            r"line 12: items\[0\]: item 1 has no value for subject",
+        ),
         (
             TEXT.replace("kind: task", "kind: tsk"),
             "line 1: kind: expected `kind: task`, found 'tsk'",
         ),
-        (TEXT.replace("kind: task\n", ""), "line 1: the key `kind` is missing: add `kind: task"),
+        (TEXT.replace("kind: task\n", ""), "line 1: the key `kind` is missing: add `kind:"),
         (
             TEXT.replace("  review:", "  reviev:"),
             r"line 7: prompts\.reviev: unknown key 'reviev'; did you mean 'review'",
@@ -368,11 +375,11 @@ def test_a_task_file_without_its_kind_is_told_what_to_say(file, kind):
         ),
         (
             TEXT.replace("writer: poet", "writer: referee"),
-            "line 3: writer: referee cannot be the name of a role",
+            "line 3: writer: `referee` cannot be the name of a role",
         ),
         (
             TEXT.replace("writer: poet", "writer: class"),
-            "line 3: writer: class cannot be the name of a role",
+            "line 3: writer: `class` cannot be the name of a role",
         ),
         (
             TEXT.replace("Write about {subject}.", "[a, b]"),
@@ -396,10 +403,10 @@ def test_a_task_file_without_its_kind_is_told_what_to_say(file, kind):
         ),
         (TEXT + "items: !!set {a}\n", "line 11: items: .*!!set"),
         (TEXT + "rounds: 99999999999999999999\n", "line 11: rounds: expected a whole number"),
-        (TEXT + "name: other\n", "line 11: name is given twice, first in line 2"),
+        (TEXT + "name: other\n", "line 11: the key `name` is given twice, first in line 2"),
         (
             TEXT + "items:\n  - {id: a, subject: b, id: c}\n",
-            r"line 12: items\[0\]\.id is given twice",
+            r"line 12: the key `items\[0\]\.id` is given twice",
         ),
         (TEXT + "items: &a [*a]\n", "line 11: items.*refers to itself"),
         (

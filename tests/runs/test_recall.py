@@ -255,7 +255,7 @@ def test_a_run_can_begin_with_the_memory_of_another(tmp_path):
     assert any(number < 0 for number in used)
     assert all(matches[number].stage == 0 for number in used if number > 0)
     assert audit_run(second.ref).breaches == []
-    with pytest.raises(UsageError, match="has no model with the alias other"):
+    with pytest.raises(UsageError, match="has no model with the alias `other`"):
         evolve(tmp_path, {"other": "bot/student"}, items=others, evolve=settings)
     assert first.ref != second.ref
 

@@ -178,7 +178,7 @@ class YamlFile:
                 missing = next(key for key in wrong.rule_definition if key not in wrong.value)
                 wanted = wrong.definition["properties"][missing]["title"]
                 raise self.error(
-                    place, f"the key `{missing}` is missing: add `{missing}: {wanted}`"
+                    place, f"the key `{missing}` is missing: add `{missing}:` with {wanted}"
                 ) from None
             if wrong.rule == "propertyNames":
                 raise self.error(
