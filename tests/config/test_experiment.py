@@ -385,7 +385,7 @@ models:
         ),
         (
             "kind: experiment\ntaks: public_goods\n",
-            ["line 2", "unknown key 'taks'; did you mean 'task'?"],
+            ["line 2", "unknown key 'taks'; did you mean 'task', which is missing?"],
         ),
         (
             "kind: experiment\ntask: public_gods\n",
@@ -551,7 +551,8 @@ def test_an_unknown_alias_says_where_it_looked(here, monkeypatch):
         ran("public_goods", "-m", "random")
     wrote("strong: {model: bot/random}\n", "models.yaml")
     with pytest.raises(
-        UsageError, match=r"unknown alias 'stron'; did you mean 'strong'\?.*looked in models\.yaml"
+        UsageError,
+        match=r"unknown alias 'stron'; did you mean 'strong'\?.*looked for aliases in models\.yaml",
     ):
         ran("public_goods", "-m", "a=stron")
     with pytest.raises(UsageError, match=r"looked in experiment\.yaml and models\.yaml"):
