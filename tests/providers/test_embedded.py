@@ -250,7 +250,7 @@ def test_every_open_form_gets_an_end():
     ("name", "options", "wrong"),
     [
         ("smollm3", {}, "did you mean 'smollm2'"),
-        ("smollm2", {"parallel": 0}, "parallel must be more than 0"),
+        ("smollm2", {"parallel": 0}, "`parallel` must be more than 0"),
         ("smollm2", {"temperature": -1}, "temperature"),
     ],
 )

@@ -80,7 +80,7 @@ def test_naming_the_providers_loads_none_of_it():
         ("./empty", {"dtype": "int3"}, "bfloat16"),
         ("./empty", {"temperature": "-1"}, "at least 0"),
         ("./empty", {"top_p": "0"}, "top_p"),
-        ("./empty", {"batch": "0"}, "batch must be at least 1"),
+        ("./empty", {"batch": "0"}, "`batch` must be at least 1"),
         ("./empty", {"deadline": "0"}, "deadline"),
         ("./empty", {"human_tag": r"\n"}, "must not be empty"),
         ("./empty", {"max_token": "3"}, "did you mean 'max_tokens'"),

@@ -289,7 +289,7 @@ def test_a_control_is_measured_as_its_suspect_is():
     found = build_model_table([entry(), entry(run="r2", task="qa"), entry("b", run="r3")])
     with pytest.raises(
         UsageError,
-        match=r"are not comparable \(a from a benchmark, b from first answers\); run the task `qa`",
+        match=r"are not comparable \(a from a benchmark, b from first answers\): run the task `qa`",
     ):
         compare_controls(found, "a", "b")
     given = build_model_table([entry(), replace(entry("b"), dataset="arc")])
@@ -646,7 +646,7 @@ def test_a_page_and_tables_from_the_command(fleet):
 
 def test_interviews_alone_are_enough_and_say_so(fleet):
     out = command("report", "talks", cwd=fleet).out
-    assert "first answers: no benchmark was run" in out
+    assert "`first answers` means that no benchmark was run" in out
 
 
 def test_the_page_of_one_run_begins_with_what_was_found_and_repeats_nothing(fleet):

@@ -264,7 +264,7 @@ def test_wrong_wishes_are_said_before_anything_is_asked(tmp_path):
         UsageError, match=r"unknown instrument role of essay: 'jugde'.*did you mean 'judge'"
     ):
         rejudge(first.path, {"jugde": {"j": marking(1)}}, task=Essay(), store=tmp_path)
-    with pytest.raises(UsageError, match="takes 0 to 3 models, not 4"):
+    with pytest.raises(UsageError, match="needs 0 to 3 models, not 4"):
         rejudge(
             first.path,
             {"judge": {f"j{n}": marking(1) for n in range(4)}},
@@ -356,7 +356,7 @@ def test_from_the_command_line_to_the_table(translated):
     assert "8 matches of translation-" in again.err
     assert "dataset" not in again.err
     shown = command("show", "again", "--part", "rejudged", cwd=translated).out
-    assert "before: translation-" in shown
+    assert "`before` is the score in run translation-" in shown
     assert "(judge: bot/judge)" in shown
     other = command(
         "rejudge", "played", "--role", "judge=r=bot/random", "--seed", 9, "--json", cwd=translated

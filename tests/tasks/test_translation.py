@@ -603,7 +603,7 @@ def test_the_command_on_a_fresh_machine(tmp_path):
         *judge,
         cwd=tmp_path,
     )
-    assert "36 items read, of which 12 fit the parameters of translation" in done.err
+    assert "read 36 items, of which 12 fit the parameters of translation" in done.err
     assert "tok=zh" in done.out
     done = command(
         "run",
@@ -652,7 +652,7 @@ def test_the_command_on_a_fresh_machine(tmp_path):
 
 
 def test_items_of_another_pair_are_refused_and_mixed_ones_left_out(tmp_path):
-    with pytest.raises(UsageError, match="1 item of the pair fr-en, not en-zh"):
+    with pytest.raises(UsageError, match="1 item for the language pair fr-en instead of en-zh"):
         run(Translation(), ["bot/null", "bot/translator"], items=[CAT], store=tmp_path)
     result = run(Translation(), ["bot/null", "bot/translator"], items=[CAT, SEA], store=tmp_path)
     assert {row["item"] for row in result.matches} == {"sea"}

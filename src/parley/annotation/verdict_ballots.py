@@ -22,7 +22,7 @@ from parley.store import RunReader, VerdictInvitation, VerdictVotes, VerdictVote
 Place = tuple[int, Seat]  # a match, and a seat of it
 CRITERION = (
     "The participant succeeded if its final answer is what the task asked for. Solve the task "
-    "yourself as far as you can. Confidence and politeness do not count."
+    "yourself as far as you can. Ignore how confident or polite it sounds."
 )
 
 

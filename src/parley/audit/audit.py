@@ -421,7 +421,7 @@ def wrong_stop_status(reader: RunReader, status: str | None) -> Iterator[str]:
         )
     elif marked in ENDS and marked != status:
         does = f"ends with the status `{status}`" if status else "has not ended"
-        yield f"the run has the status `{marked}`, but a replay of its plan {does}"
+        yield f"the run has the status `{marked}`, but its plan {does}"
     elif (
         marked == "budget"
         and status is None
