@@ -98,7 +98,7 @@ def test_a_model_has_the_alias_it_was_given_or_its_own_name(text, alias, model):
         ("bto/random", "did you mean 'bot'"),
         ("a b=bot/random", "an alias may contain only"),
         ("=bot/random", "an alias may contain only"),
-        ("vllm/my model", "set one: -m ALIAS=vllm/my model"),
+        ("vllm/my model", "choose one with -m ALIAS=vllm/my model"),
         ("http/http://[", "an alias may contain only"),
     ],
 )

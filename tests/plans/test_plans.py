@@ -155,7 +155,7 @@ def test_an_open_table_seats_everybody_if_it_can():
     [
         ("cycles", Meeting(), {"size": 2}, "single contestant role of variable size"),
         ("together", PublicGoods(), {"size": 2}, "`--plan cycles`, `race`"),
-        ("cycles", PublicGoods(), {"size": 11}, "2 to 10 seats for players"),
+        ("cycles", PublicGoods(), {"size": 11}, "2 to 10 seats for role `players`"),
         ("race", Meeting(), {"stop": StopTarget(top=7)}, "only 6 models"),
         (
             "cycles",
@@ -333,7 +333,7 @@ def test_a_result_that_no_block_scores_ends_the_run_instead_of_spending_on():
         nothing = {
             number: {seat: {"mark": None} for seat in spec.seats} for number, spec in specs.items()
         }
-        with pytest.raises(TaskError, match="no mark in any of"):
+        with pytest.raises(TaskError, match="no score in `mark` in any of"):
             replay_plan(plan, nothing)
 
 

@@ -903,7 +903,7 @@ def test_being_told_to_wait_for_more_than_a_moment_is_told_once(monkeypatch, wai
             now[0] += max(seconds, 2)
 
     asyncio.run(whole())
-    said = "m-1 is rate limited (HTTP 429: slow down): Parley now sends fewer requests at a time"
+    said = "m-1 is rate limited (HTTP 429: slow down), so Parley now sends fewer requests at a time"
     assert listening.told == [said] * times
 
 

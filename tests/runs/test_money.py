@@ -133,7 +133,7 @@ def test_a_price_file_knows_aliases_and_models(here):
     [
         (
             "a: {input: 1}\n",
-            ["prices.yaml, line 1: a: output is missing", "USD per million tokens"],
+            ["prices.yaml, line 1: a: the key `output` is missing", "USD per million tokens"],
         ),
         (
             "a: free\nb: {input: -1, output: 2}\n",
@@ -1257,7 +1257,7 @@ def test_a_dry_run_with_judges_says_what_more_models_would_cost(here):
     assert judge["usd"]["low"] < rows[2]["single"] < judge["usd"]["high"]
     assert rows[100]["single"] == pytest.approx(10 * rows[10]["single"])
     assert rows[100]["pairwise"] == pytest.approx(4950 * rows[2]["pairwise"])
-    assert "grading 100 models one by one" in forecast_table(found).render()
+    assert "for 100 models, judges that grade each model alone" in forecast_table(found).render()
     asked.instruments = {}
     assert forecast_run(asked.prepare()).data["scaling"] == []
 

@@ -972,7 +972,7 @@ WRONG = {
     "empty": (("--abilities", "", "--half-width", ".5"), "not ''"),
     "nan": (("--abilities", "9,nan", "--half-width", ".5"), "finite numbers"),
     "infinite": (("--models", "3", "--best", "inf", "--worst", "8", "--half-width", ".5"),
-                 "they are inf and 8"),
+                 "--best is inf and --worst is 8"),
     "one ability": (("--abilities", "9", "--half-width", ".5"), "at least two models, not 1"),
     "too many": (("--abilities", ",".join(["9"] * 201), "--half-width", ".5"),
                  "at most 200 models"),
@@ -1032,7 +1032,7 @@ WRONG = {
                               "has 3 contestants per match, but only matches with 1 or 2 "
                               "contestants can be simulated"),
     "run of one block": (("once",), "from a single block: set --noise"),
-    "run without scores": (("unscored",), "has no points in any match"),
+    "run without scores": (("unscored",), "has no score in `points` in any match"),
     "run of one model": (("alone",), "one model (a)"),
     "run with uneven roles": (("uneven",),
                               "scores with different ranges (left: won 0 to 1, right: marks 1 "

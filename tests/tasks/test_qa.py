@@ -571,7 +571,7 @@ def test_a_run_without_examples_says_so(tmp_path):
         cwd=tmp_path,
         code=2,
     )
-    assert "needed 3 worked examples, but own.jsonl has none" in wrong.err
+    assert "this run needs 3 worked examples, but own.jsonl has none" in wrong.err
 
 
 def test_a_run_goes_on_with_questions_that_a_file_could_not_have(tmp_path):

@@ -207,7 +207,7 @@ def test_three_and_five_play_at_one_table(tmp_path):
 
 
 def test_a_minority_is_at_most_half(tmp_path):
-    with pytest.raises(UsageError, match="minority=3 needs at least 6 players, but there are 4"):
+    with pytest.raises(UsageError, match="`minority=3` needs at least 6 players, but there are 4"):
         parley.run(
             "word_guessing",
             models=dict.fromkeys("abcd", "bot/guesser"),
@@ -390,7 +390,8 @@ def test_a_number_of_players_that_a_task_does_not_seat_is_refused(tmp_path):
     options = {"models": dict.fromkeys("abc", "bot/guesser"), "items": [PAIR], "store": tmp_path}
     with pytest.raises(
         UsageError,
-        match="has 2, 4, 6, 8 or 10 seats for players, but you named 3 models: `--plan cycles`",
+        match="has 2, 4, 6, 8 or 10 seats for role `players`, but you named 3 models: use "
+        "`--plan cycles`",
     ):
         parley.run(InEvenNumbers(), **options)
     with pytest.raises(
@@ -763,7 +764,7 @@ def test_scores_from_elsewhere_are_correlated_by_rank(tmp_path):
         ("alias,mmlu\nnobody,1\n", "no row names a model of this run"),
         ("alias,mmlu\na,high\n", "row 1: column `mmlu` must be a number, not 'high'"),
         ("alias,mmlu\na,nan\n", "row 1: column `mmlu` must be a number"),
-        ("alias,mmlu\na,1\na,2\n", "row 2: the model a already has scores in .*row 1"),
+        ("alias,mmlu\na,1\na,2\n", "row 2: the model `a` already has scores in .*row 1"),
         ("who,mmlu\na,1\n", "row 1: expected a column `alias`"),
         ("alias\na\n", "at least one column of scores"),
     ],
