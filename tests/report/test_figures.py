@@ -131,6 +131,11 @@ def test_a_suspect_has_its_intervals_a_ring_and_words():
     assert drawn.count('class="ring') == 1
 
 
+def test_a_dot_does_not_hide_another_in_the_same_place():
+    drawn = shown(Scatter("t", "alt", "x", "y", (Dot("a", 1, 1), Dot("b", 1, 1), Dot("c", 2, 1))))
+    assert re.findall(r'translate\((\d+),0\)"><g class="dot (c\d)"', drawn) == [("9", "c1")]
+
+
 near = st.tuples(st.floats(0, 100), st.floats(0, 100))
 
 

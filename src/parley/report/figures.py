@@ -7,6 +7,7 @@ text keeps its size. Labels are HTML: a chart of rows is a table whose cells hol
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -356,7 +357,11 @@ def draw_scatter(figure: Scatter, clean: Clean, looks: Looks) -> str:
     if line:
         parts.append(draw_stretched([(line, "accent")], plane))
     parts += [draw_cross(dot, plane, looks) for dot in dots]
-    parts += [draw_dot(dot, plane, clean, looks) for dot in dots]
+    seen = Counter[tuple[int, int]]()
+    for dot in dots:
+        place = round(plane.x(dot.x) * 2), round(plane.y(dot.y) / 3)
+        parts.append(draw_dot(dot, plane, clean, looks, aside=BESIDE * seen[place]))
+        seen[place] += 1
     parts += draw_dot_names(dots, plane, clean)
     body = draw_plane(figure.title, figure.alt, figure.x, figure.y, parts, plane, clean)
     models = sorted({dot.model or dot.label for dot in dots} & looks.places.keys(), key=looks.place)
@@ -377,8 +382,9 @@ def draw_cross(dot: Dot, plane: Plane, looks: Looks) -> str:
     return f'<g class="{choose_dot_colour(dot, looks)}">{"".join(parts)}</g>' if parts else ""
 
 
-def draw_dot(dot: Dot, plane: Plane, clean: Clean, looks: Looks) -> str:
-    """A dot with the sign of its model, and a ring in the colour of its mark."""
+def draw_dot(dot: Dot, plane: Plane, clean: Clean, looks: Looks, aside: int = 0) -> str:
+    """A dot with the sign of its model, and a ring in the colour of its mark. It is moved `aside`
+    by some pixels if another dot is in the same place and would be covered."""
     title = f"<title>{escape(clean(dot.note or dot.label))}</title>"
     who = dot.model or dot.label
     if who in looks.places:
@@ -387,6 +393,8 @@ def draw_dot(dot: Dot, plane: Plane, clean: Clean, looks: Looks) -> str:
         shape = SHAPES[{"suspected": 2, "look": 1, "above": 3}.get(dot.mark, 0)]
     ring = f'<circle class="ring {dot.mark}" r="9"/>' if dot.mark else ""
     mark = f'<g class="dot {choose_dot_colour(dot, looks)}">{title}{shape}</g>{ring}'
+    if aside:
+        mark = f'<g transform="translate({aside},0)">{mark}</g>'
     place = f'x="{plane.x(dot.x):.2f}%" y="{plane.y(dot.y):.1f}"'
     return f'<svg {place} overflow="visible">{mark}</svg>'
 
@@ -399,6 +407,7 @@ def choose_dot_colour(dot: Dot, looks: Looks) -> str:
 MARKS = {"suspected": "suspected", "look": "worth a look", "above": "above the line"}
 LETTER, LINE = 7.2, 13  # pixels: the width of a letter and the height of a line, at most
 WIDTHS = (270, 340, 430, 530, 640)  # pixels: between a phone and the widest figure
+BESIDE = 9  # pixels between dots that have the same place
 NEAR = 9  # pixels around a dot that no name may cover
 
 
