@@ -86,8 +86,12 @@ def test_votes_on_pairs_across_runs_count_only_if_all_runs_are_reported(tmp_path
     other = interviews(tmp_path, {"weak": 0.0})
     vote([one, other], "Ann")
     assert read_human_votes({one.id: one}) is None
-    text = build_report([one, other]).render("text")
-    assert "Human" in text
+    report = build_report([one, other])
+    assert "Human" in report.render("text")
+    assert "What people said about pairs from several runs" in report.render("html")
+    third = interviews(tmp_path, {"fair": 0.5})
+    page = build_report([one, third]).render("html")
+    assert "What people said" not in page
 
 
 def test_votes_on_translations_have_a_section(tmp_path):

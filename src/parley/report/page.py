@@ -11,6 +11,7 @@ from parley.report.figures import Clean
 from parley.report.looks import choose_looks
 from parley.report.notable import ROOM
 from parley.report.page_options import PageOptions
+from parley.report.people import draw_people
 from parley.report.run_page import draw_lead, draw_run, draw_task_words, list_chips, name_task
 from parley.report.sections import ComparisonResult, draw_section, make_secret_filter
 from parley.report.style import STYLE
@@ -76,7 +77,9 @@ def page_text(
         heading = f'<p class="eyebrow">{plural(len(results), "run")}</p><h1>{title}</h1>{words}'
         found = draw_findings(results, first, options, clean)
         contents = draw_contents(sections, results, clean)
-        body = heading + found + contents + compared_text + runs_text
+        refs = {result.head.run.id: result.ref for result in results}
+        people = draw_people(refs, "people", clean)
+        body = heading + found + contents + compared_text + people + runs_text
     closed = "default-src 'none'; style-src 'unsafe-inline'"
     ids = ", ".join(result.head.run.id for result in results)
     foot = f"Made by Parley {__version__} from {ids}. One file, no script, no request."

@@ -93,9 +93,9 @@ def write_share_range(low: float | None, high: float | None) -> str:
     return f"{write_share(low or 0.0)} to {write_share(high or 0.0)}"
 
 
-def read_human_votes(refs: Mapping[str, RunRef]) -> HumanVotes | None:
+def read_human_votes(refs: Mapping[str, RunRef], joint: bool = False) -> HumanVotes | None:
     """The votes on these runs, by their ids; None if nobody has voted. Votes on pairs of which one
-    side is from another run are left out."""
+    side is from another run are left out. `joint`: only pairs that were drawn from several runs."""
     ballots: list[Ballot] = []
     by_store: dict[str, list[RunRef]] = {}
     for ref in refs.values():
@@ -107,7 +107,7 @@ def read_human_votes(refs: Mapping[str, RunRef]) -> HumanVotes | None:
             continue
         with opened as votes:
             for study in votes.studies():
-                if set(study.runs) <= set(refs):
+                if set(study.runs) <= set(refs) and (len(study.runs) > 1 or not joint):
                     ballots += collect_ballots(votes, study)
     ballots = [each for ballot in ballots if (each := without_runs(ballot, refs)) is not None]
     people = {name.casefold() for each in ballots for name in each.votes}
