@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field, fields
-from functools import cache
 from hashlib import blake2b
 from typing import Any, Literal, NotRequired, TypedDict, get_type_hints
 
@@ -131,7 +130,7 @@ class Config(StoredOptions):
                 known["evolve"] = EvolveSettings.decoded(evolve)
             except (UsageError, TypeError, KeyError) as misfit:
                 raise ValueError(f"evolve: {misfit}") from None
-        hints = config_types()
+        hints = TYPES.get(cls) or TYPES.setdefault(cls, get_type_hints(cls))
         for name, value in known.items():
             if name not in ("stop", "evolve", "rejudged", "verify") and (
                 wrong := find_misfit(value, hints[name], name)
@@ -152,10 +151,7 @@ class Config(StoredOptions):
         return config
 
 
-@cache
-def config_types() -> dict[str, Any]:
-    """The types of the fields of a configuration."""
-    return get_type_hints(Config)
+TYPES: dict[type, dict[str, Any]] = {}  # of the fields of a configuration, by its class
 
 
 class MetricFacts(TypedDict):
