@@ -32,7 +32,7 @@ class Provider:
     max_tokens: int = 1024
     seed: int | None = None
     stop: tuple[str, ...] | None = None
-    batch: int = 16  # calls that are generated together at most
+    batch: int | None = None  # calls generated together at most; None: as memory allows
     device: str = "auto"
     dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"  # auto: as it is stored
     revision: str | None = None
@@ -54,10 +54,9 @@ class Provider:
                 f"hf/{self.name} needs {' and '.join(missing)}: pip install 'parley-eval[hf]'"
             )
         for option, least in (("temperature", 0), ("max_tokens", 1), ("batch", 1)):
-            if getattr(self, option) < least:
-                raise ValueError(
-                    f"`{option}` must be at least {least}, not {getattr(self, option):g}"
-                )
+            value = getattr(self, option)
+            if value is not None and value < least:
+                raise ValueError(f"`{option}` must be at least {least}, not {value:g}")
         if not 0 < self.top_p <= 1 or self.deadline <= 0:
             raise ValueError(
                 "`top_p` must be more than 0 and at most 1, and `deadline` must be more than 0"

@@ -1,5 +1,4 @@
-"""Weights in memory, and one thread that generates: calls that wait at the same time form a
-batch."""
+"""Weights in memory, and the one thread that generates with them."""
 
 from __future__ import annotations
 
@@ -10,15 +9,18 @@ from concurrent.futures import Future, InvalidStateError
 from contextlib import contextmanager, suppress
 from hashlib import blake2b
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from queue import Empty, SimpleQueue
+from random import Random
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from parley.errors import ParticipantError, Refused, Rejected
 from parley.match.protocol import Reply, Request, Usage
 from parley.providers._secrets import redact
-from parley.providers.hf.steps import Draws, Ends
+from parley.providers.hf.batches import Batches
+from parley.providers.hf.slots import LULL, Slots
 from parley.rules.pool import as_message, text_of
 from parley.tables import plural, shorten
 
@@ -26,7 +28,6 @@ if TYPE_CHECKING:
     from parley.providers.hf import Provider
 
 FETCHED = ["*.json", "*.safetensors", "*.model", "*.txt", "*.jinja"]  # no programs, no pickles
-LULL = 0.02  # seconds without a further call, after which a batch begins
 GRACE = 10.0  # seconds that closing waits for the thread: one that is loading cannot be interrupted
 
 
@@ -38,8 +39,30 @@ class GenerationCall:
         self.answer: Future[Reply] = Future()
         self.stop = options.stop or ()
         self.ids: list[int] = []
+        self.tokens: list[int] = []  # the reply so far
         self.most = 0  # new tokens
         self.seed = b""
+        self.random: Random | None = None  # of a call that samples
+
+    def start_again(self) -> None:
+        """Drop the reply so far."""
+        self.tokens = []
+        self.random = Random(self.seed) if self.seed else None
+
+    def left(self, checkpoint: Checkpoint) -> bool:
+        """Whether nobody waits for it any more."""
+        return checkpoint.closing or self.answer.cancelled()
+
+    def is_complete(self, checkpoint: Checkpoint) -> bool:
+        """Whether the reply ends here: at its limit, at the end of the turn or at a stop text."""
+        tokens = self.tokens
+        if len(tokens) >= self.most or tokens[-1] in checkpoint.eos:
+            return True
+        if not self.stop:
+            return False
+        tail = tokens[-(2 * max(map(len, self.stop)) + 8) :]
+        text = checkpoint.tokenizer.decode(tail, skip_special_tokens=True)
+        return any(stop in text for stop in self.stop)
 
     def settle(self, outcome: Reply | Exception) -> None:
         with suppress(InvalidStateError):  # nobody waits for it any more
@@ -73,7 +96,8 @@ class Checkpoint:
         self.device: Any = None
         self.loaded: Future[None] = Future()
         self.fault = ""  # why it could not be loaded
-        self.batches = self.calls = 0
+        self.engine: Slots | Batches | None = None
+        self.calls = 0
         self.waiting: SimpleQueue[GenerationCall | None] = SimpleQueue()
         self.thread = Thread(target=self._work, name=f"hf/{options.name}", daemon=True)
         self.thread.start()
@@ -98,27 +122,40 @@ class Checkpoint:
             self._load()
         except Exception as wrong:
             self.fault = f"the model cannot be loaded: {describe_error(wrong)}"
+        if not self.fault:
+            slots = Slots(self)
+            self.engine = slots if slots.prepare() else Batches(self)
         self.loaded.set_result(None)
-        while not self.closing:
-            waited = [call for call in self._gathered() if not call.answer.cancelled()]
-            for calls in self._fitting(self._readied(waited)):
-                try:
-                    self._answer(calls)
-                except Exception as wrong:
-                    for call in calls:
-                        call.settle(
-                            ParticipantError(f"hf/{call.options.name}: {describe_error(wrong)}")
-                        )
-        while not self.waiting.empty():
-            if (late := self.waiting.get()) is not None:
-                late.settle(
-                    ParticipantError(
-                        f"hf/{late.options.name}: the model was closed before it could reply"
-                    )
-                )
-        self.model = self.tokenizer = None
+        while not self.closing and self.engine is not None:
+            self.engine.add(self._readied(self._gathered()))
+            while self.engine.busy and not self.closing:
+                self._advance(self.engine)
+                self.engine.add(self._readied(self._arrived()))
+        self._refuse_the_rest()
+        if self.engine is not None:
+            self.engine.close()
+        self.model = self.tokenizer = self.engine = None
         gc.collect()
-        self.emptied()
+        self.empty_cache()
+
+    def _advance(self, engine: Slots | Batches) -> None:
+        """One step; what breaks inside is the fault of every call under way."""
+        try:
+            engine.advance()
+        except Exception as wrong:
+            fault = describe_error(wrong)
+            for call in engine.stop():
+                call.settle(ParticipantError(f"hf/{call.options.name}: {fault}"))
+
+    def _refuse_the_rest(self) -> None:
+        """Tell every call that is under way or waits that the model was closed."""
+        calls = self.engine.stop() if self.engine is not None else []
+        for call in [*calls, *self._arrived()]:
+            call.settle(
+                ParticipantError(
+                    f"hf/{call.options.name}: the model was closed before it could reply"
+                )
+            )
 
     def _load(self) -> None:
         options, self.torch, transformers = (
@@ -139,7 +176,7 @@ class Checkpoint:
         self.tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **local)
         with without_progress_bars(transformers.utils.logging):
             self.model, found = transformers.AutoModelForCausalLM.from_pretrained(
-                folder, dtype=options.dtype, output_loading_info=True, **local
+                folder, dtype=options.dtype, output_loading_info=True, **self._straight(), **local
             )
         if missing := sorted(found["missing_keys"]):
             raise ValueError(
@@ -168,25 +205,39 @@ class Checkpoint:
             (token for token in special if len(token.strip()) > 1), key=len, reverse=True
         )
 
+    def _straight(self) -> dict[str, Any]:
+        """What makes transformers load weights onto a GPU without a copy in memory."""
+        can = self.device.type == "cuda" and find_spec("accelerate") is not None
+        return {"device_map": {"": self.device}} if can else {}
+
     def _gathered(self) -> list[GenerationCall]:
-        """The next batch: all waiting calls, up to the limit, and those that follow at once."""
+        """The next calls, and those that follow at once, so that they start together."""
         calls: list[GenerationCall] = []
         call = self.waiting.get()
         while call is not None:
             calls.append(call)
-            if len(calls) >= min(each.options.batch for each in calls):
-                break
             try:
                 call = self.waiting.get(timeout=LULL)
             except Empty:
                 break
         return calls
 
+    def _arrived(self) -> list[GenerationCall]:
+        """The calls that came meanwhile."""
+        calls: list[GenerationCall] = []
+        while not self.waiting.empty():
+            if (call := self.waiting.get()) is not None:
+                calls.append(call)
+        return calls
+
     def _readied(self, calls: list[GenerationCall]) -> list[GenerationCall]:
         """The calls that can be generated, with their tokens."""
         ready = []
+        self.calls += len(calls)
         for call in calls:
             options = call.options
+            if call.answer.cancelled():
+                continue
             try:
                 text, whole = self._prompt(call)
                 call.ids = self.tokenizer(text, add_special_tokens=not whole, verbose=False)[
@@ -214,21 +265,9 @@ class Checkpoint:
                 continue
             if options.temperature:
                 call.seed = start_of_random(options.seed, call.draw, text)
+            call.start_again()
             ready.append(call)
         return ready
-
-    def _fitting(self, calls: list[GenerationCall]) -> list[list[GenerationCall]]:
-        """Batches in which no finished call exceeds the context because another one continues."""
-        batches: list[list[GenerationCall]] = []
-        for call in sorted(calls, key=lambda call: len(call.ids)):
-            if (
-                batches
-                and len(call.ids) + max(each.most for each in (*batches[-1], call)) <= self.context
-            ):
-                batches[-1].append(call)
-            else:
-                batches.append([call])
-        return batches
 
     def _prompt(self, call: GenerationCall) -> tuple[str, bool]:
         """The conversation as one text, and whether it has all special tokens already."""
@@ -258,66 +297,24 @@ class Checkpoint:
         call.stop = (*call.stop, options.human_tag)
         return "".join(said) + options.assistant_tag, False
 
-    def _answer(self, calls: list[GenerationCall]) -> None:
-        """Generate a batch; if it does not fit into memory, halve it."""
-        try:
-            rows = self._generate(calls)
-        except self.torch.cuda.OutOfMemoryError as wrong:
-            self.emptied()
-            if len(calls) == 1:
-                size = f"the prompt of {len(calls[0].ids)} tokens"
-                calls[0].settle(
-                    Rejected(
-                        f"hf/{calls[0].options.name}: {size} does not fit into "
-                        f"memory: {describe_error(wrong)}"
-                    )
-                )
-                return
-            half = len(calls) // 2
-            self._answer(calls[:half])
-            self._answer(calls[half:])
-            return
-        for call, tokens in zip(calls, rows, strict=True):
-            call.settle(
-                ParticipantError(
-                    f"hf/{call.options.name}: the model was closed before it could reply"
-                )
-                if self.closing
-                else self._reply(call, tokens)
-            )
-
-    def _generate(self, calls: list[GenerationCall]) -> list[list[int]]:
-        """The new tokens of each call; shorter prompts are padded on the left and masked."""
-        torch, transformers = self.torch, import_module("transformers")
-        self.batches, self.calls = self.batches + 1, self.calls + len(calls)
-        width = max(len(call.ids) for call in calls)
-        gaps = [width - len(call.ids) for call in calls]
-        ids = [[self.pad] * gap + call.ids for call, gap in zip(calls, gaps, strict=True)]
-        seen = [[0] * gap + [1] * (width - gap) for gap in gaps]
-        ends = Ends(self, calls, width)
-        with torch.inference_mode():
-            out = self.model.generate(
-                input_ids=torch.tensor(ids, device=self.device),
-                attention_mask=torch.tensor(seen, device=self.device),
-                max_new_tokens=max(call.most for call in calls),
-                do_sample=False,  # drawn rows come with one token left to choose
-                logits_processor=transformers.LogitsProcessorList([Draws(torch, calls)]),
-                stopping_criteria=transformers.StoppingCriteriaList([ends]),
-            )
-        return [row[width:][:most] for row, most in zip(out.tolist(), ends.length, strict=True)]
-
-    def _reply(self, call: GenerationCall, tokens: list[int]) -> Reply:
+    def answer(self, call: GenerationCall) -> None:
+        """Settle a call whose reply is complete."""
+        tokens = call.tokens
         end = next((at for at, token in enumerate(tokens) if token in self.eos), None)
         text = self.tokenizer.decode(tokens[:end], skip_special_tokens=True)
         cut = min((at for at in map(text.find, call.stop) if at >= 0), default=None)
-        return Reply(
-            content=text[:cut] if self.tokenizer.chat_template else text[:cut].removeprefix(" "),
-            finish="length" if end is None and cut is None else "stop",
-            usage=Usage(len(call.ids), 0, len(tokens) if end is None else end + 1),
-            model=self.served,
+        call.settle(
+            Reply(
+                content=text[:cut]
+                if self.tokenizer.chat_template
+                else text[:cut].removeprefix(" "),
+                finish="length" if end is None and cut is None else "stop",
+                usage=Usage(len(call.ids), 0, len(tokens) if end is None else end + 1),
+                model=self.served,
+            )
         )
 
-    def emptied(self) -> None:
+    def empty_cache(self) -> None:
         """Free the memory that the device's allocator caches."""
         if self.device is not None and self.device.type == "cuda":
             self.torch.cuda.empty_cache()
