@@ -26,6 +26,8 @@ def make_page(
     compared: Sequence[ComparisonResult], results: Sequence[Result], options: PageOptions
 ) -> str:
     """The comparisons, if there are any, then every run by itself."""
+    for result in results:
+        result.compute()  # all parts from one reading of the file
     options = replace(options, room=ROOM // max(1, len(results)))
     # all parts of single runs, as far as there is room for them
     for whole, bounded in (
