@@ -43,6 +43,8 @@ def list_figures(
     found = [
         figure for section in sections for figure in list_section_figures(section, clean, looks)
     ]
+    for result in results:
+        result.compute()  # all parts from one reading of the file
     names = [result.head.run.name for result in results]
     for result, name in zip(results, names, strict=True):
         run = name if name and names.count(name) == 1 else result.head.run.id
@@ -63,7 +65,6 @@ def list_section_figures(section: Section, clean: Clean, looks: Looks) -> Iterat
 
 def list_run_figures(result: Result, clean: Clean, looks: Looks) -> Iterator[NamedFigure]:
     """The main result, who beats whom, and the figures of all parts."""
-    result.compute()
     yield from name_charts("result", "Result", list_score_charts(result, looks, clean), clean)
     yield from name_charts("pairs", "Who beats whom", list_pair_charts(result, looks, clean), clean)
     for name in [*(part.name for part in ordered_parts(result)), *result.stored]:
