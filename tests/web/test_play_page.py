@@ -16,7 +16,7 @@ from parley.participants._desk import Desk
 from parley.participants.human import WebOptions, WebPerson
 from parley.rules.pool import Turn, View
 from parley.store import open_store
-from parley.web.play_page import MOST_STREAMS
+from parley.web.play_page import MOST_STREAMS, stream_versions
 from parley.web.play_server import serve_desk
 
 SEAT = Seat("players", 2)
@@ -241,6 +241,17 @@ def test_open_pages_hear_of_changes_until_the_end(tmp_path):
     heard, rest = run(scene)
     assert heard == [b"retry: 1000\ndata: 0\n\n", b"data: 1\n\n"]
     assert rest.startswith(b"data: ")
+
+
+def test_a_change_while_the_last_one_is_sent_is_not_lost():
+    async def scene():
+        chair = Desk(["a"]).chairs["a"]
+        stream = stream_versions(chair)
+        first = await anext(stream)
+        chair.change()  # before the stream waits
+        return first, await asyncio.wait_for(anext(stream), 60)
+
+    assert run(scene) == ("retry: 1000\ndata: 0\n\n", "data: 1\n\n")
 
 
 def test_streams_are_bounded(tmp_path):

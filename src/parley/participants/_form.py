@@ -173,7 +173,8 @@ def make_schema_field(path: tuple[str, ...], schema: Mapping[str, Any]) -> Answe
     help = str(schema.get("description", "")).strip()
     help = help[:1].upper() + help[1:]
     if "enum" in schema or schema.get("type") == "boolean":
-        options = tuple((str(each), show_value(each)) for each in schema.get("enum", (True, False)))
+        values = schema.get("enum", (True, False))
+        options = tuple((str(each), show_value(each).replace("_", " ")) for each in values)
         return AnswerField(name, label, "choice", help, options=options, group=group)
     match schema.get("type", "string"):
         case "integer" | "number" as kind:
@@ -249,7 +250,9 @@ def title_of(name: str) -> str:
 
 
 def show_value(value: Any) -> str:
-    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return str(value)
 
 
 # What people read.

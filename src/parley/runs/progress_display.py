@@ -68,8 +68,8 @@ def describe_calls(progress: Progress) -> str:
 
 
 def describe_time_left(progress: Progress) -> str:
-    """The time left; empty if unknown."""
-    left = progress.seconds_left()
+    """The time left; empty if unknown, as it is when people play."""
+    left = None if progress.people else progress.seconds_left()
     if left is None:
         return ""
     minutes, seconds = divmod(round(left), 60)

@@ -24,6 +24,7 @@ from parley.web.app import site_of
 MOST_FIELDS = 200  # of a form
 MOST_STREAMS = 8  # open pages of one person that are updated at once
 BEAT_SECONDS = 15.0  # how often a stream without news shows that it is alive
+SOON_SECONDS = 0.3
 LINE_LENGTH = 300  # characters of a one-line entry
 # what the page says about an answer to a question that is not open any more
 CLOSED: dict[Fate, tuple[str, str]] = {
@@ -57,8 +58,9 @@ def find_chair(request: Request) -> Chair:
     return chair
 
 
-def show_seat(request: Request) -> Response:
-    """What the person sees now."""
+async def show_seat(request: Request) -> Response:
+    """What the person sees now. It runs in the event loop of the run, so nothing changes while the
+    page is made."""
     return show_chair(request, find_chair(request))
 
 
@@ -106,7 +108,9 @@ async def take_answer(request: Request) -> Response:
         return show_chair(request, chair, "The form is empty. Please answer the question.", 422)
     if not await question.give(question.form.write(given)):
         return show_closed(request, chair, number, entries)
-    return RedirectResponse(f"/play/{chair.secret}", 303)
+    if chair.question is None and not chair.ending:
+        await chair.wait_for_change(SOON_SECONDS)  # where only bots play, the next question is here
+    return RedirectResponse(f"/play/{chair.secret}#now", 303)
 
 
 async def read_entries(request: Request) -> dict[str, str]:
@@ -158,11 +162,15 @@ async def stream_versions(chair: Chair) -> AsyncIterator[str]:
     """The number of the latest change, whenever it changes. The stream ends with the run."""
     chair.streams += 1
     try:
-        yield f"retry: 1000\ndata: {chair.version}\n\n"
-        while not chair.ending:
-            seen = chair.version
-            changed = await chair.wait_for_change(BEAT_SECONDS)
-            yield f"data: {chair.version}\n\n" if changed or chair.version != seen else ": here\n\n"
+        sent = chair.version
+        yield f"retry: 1000\ndata: {sent}\n\n"
+        while not chair.ending or sent != chair.version:
+            # something may have changed while the last line was sent
+            if sent == chair.version and not await chair.wait_for_change(BEAT_SECONDS):
+                yield ": here\n\n"
+                continue
+            sent = chair.version
+            yield f"data: {sent}\n\n"
     finally:
         chair.streams -= 1
 

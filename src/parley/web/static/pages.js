@@ -100,22 +100,32 @@
     began = performance.now();
     tick();
     page.querySelector("h1").focus();
+    page.querySelector("#now")?.scrollIntoView();
   };
   if (page && !("ended" in page.dataset)) {
     const news = new EventSource(page.dataset.play);
     const kept = page.querySelector("[data-line]").textContent;
     news.onopen = () => say(kept);
-    news.onmessage = async (event) => {
-      if (event.data === page.dataset.version) return;
+    const follow = async () => {
       try {
         await renew();
       } catch {
         say("The connection was lost. Trying again.");
+        setTimeout(follow, 1000);
       }
       if ("ended" in page.dataset) news.close();
     };
+    news.onmessage = (event) => {
+      if (event.data !== page.dataset.version) follow();
+    };
     news.onerror = () =>
       say("The server does not answer. Trying again. If the run was stopped, you need a new link.");
+    let sent = false;
+    document.addEventListener("submit", (event) => {
+      if (sent) event.preventDefault();
+      sent = true;
+      news.close(); // the next page listens
+    });
     tick();
     setInterval(tick, 500);
   }
