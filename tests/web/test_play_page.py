@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import socket
 from contextlib import asynccontextmanager
 
 import aiohttp
@@ -15,9 +16,12 @@ from parley.match.protocol import UNLIMITED, Call
 from parley.participants._desk import Desk
 from parley.participants.human import WebOptions, WebPerson
 from parley.rules.pool import Turn, View
+from parley.runs.progress import Progress
+from parley.runs.progress_display import describe_time_left, describe_wait
 from parley.store import open_store
 from parley.web.play_page import MOST_STREAMS, stream_versions
 from parley.web.play_server import serve_desk
+from tests.forked import run_command
 
 SEAT = Seat("players", 2)
 COINS = Amount("coins", 0, 10)
@@ -342,3 +346,28 @@ def test_a_bad_port_is_refused_before_anything_is_written(tmp_path, monkeypatch)
     with pytest.raises(UsageError, match="a port from 0 to 65535"):
         parley.run("public_goods", {"me": "human/web", "b": "bot/random"}, store=tmp_path)
     assert not list(tmp_path.iterdir())
+
+
+def test_a_taken_port_is_refused_before_anything_is_written(tmp_path, monkeypatch):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        monkeypatch.setenv("PARLEY_PLAY_PORT", str(taken.getsockname()[1]))
+        with pytest.raises(UsageError, match="another port with PARLEY_PLAY_PORT"):
+            parley.run("public_goods", {"me": "human/web", "b": "bot/random"}, store=tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_forecast_says_how_often_a_person_is_asked(tmp_path):
+    words = ["-m", "me=human/web", "-m", "bot/random", "--repeats", "1", "--set", "rounds=3"]
+    done = run_command("run", "public_goods", *words, "--dry-run", cwd=tmp_path)
+    assert "me is a person in a browser" in done.stdout
+    assert "waits for about 3 answers" in done.stdout
+    assert not list(tmp_path.iterdir())
+
+
+def test_progress_says_who_is_waited_for_and_where():
+    progress = Progress(people={"me": "http://here/play/x"}, waiting={"me": {1: 0.0}, "a": {}})
+    assert describe_wait(progress) == "waiting for me at http://here/play/x"
+    progress.calls_per_match, progress.calls, progress.planned = 2, 1, 2
+    assert describe_time_left(progress) == ""  # nobody knows how long a person takes

@@ -78,6 +78,11 @@ def command(no_calls: bool, store: str | None, as_json: bool, **options: Any) ->
     )
     for line in missing_extras():
         click.echo(f"extra {line}")
+    browser = "can" if facts["extras"]["web"] else "cannot"
+    click.echo(
+        f"people: can play at the terminal (human/terminal) and {browser} play in a browser "
+        "(human/web)"
+    )
     click.echo(f"sandbox: {facts['sandbox']}: {facts['isolation']}")
     for row in facts["endpoints"]:
         asked = [f"{row['model']}: {format_outcome(row)}"] if row["model"] else []

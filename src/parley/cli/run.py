@@ -193,6 +193,12 @@ def print_forecast(prepared: Prepared, as_json: bool, form: str) -> int:
         say(caution)
     found = forecast_with_screening(prepared)
     found.notes += compare_with_limits(found, prepared.config)
+    for alias in prepared.people_in_browser:
+        answers = sum(row["calls"] for row in found.rows if row["alias"] == alias)
+        found.notes.append(
+            f"{alias} is a person in a browser: the run prints a link and waits for about "
+            f"{plural(answers, 'answer')}"
+        )
     click.echo(
         encode_forecast(found) if as_json else forecast_table(found).render(form, terminal_width())
     )

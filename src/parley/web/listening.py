@@ -44,9 +44,9 @@ class Address:
         return f"{self.url}{path}{f'?token={token}' if token else ''}"
 
 
-def open_address(bind: str, port: int) -> Address:
+def open_address(bind: str, port: int, setting: str = "--port") -> Address:
     """An open socket on `bind`; other machines can reach it only if it is not loopback, and then a
-    token is needed."""
+    token is needed. `setting` is where the user chose the port."""
     opened = None
     try:
         kind, _, _, _, found = socket.getaddrinfo(bind, port, type=socket.SOCK_STREAM)[0]
@@ -65,7 +65,7 @@ def open_address(bind: str, port: int) -> Address:
         if wrong.errno == errno.EADDRINUSE:
             raise UsageError(
                 f"port {port} is already in use: stop the other server, or choose another port "
-                "with --port (0 takes any free one)"
+                f"with {setting} (0 takes any free one)"
             ) from None
         if wrong.errno == errno.EACCES:
             raise UsageError(

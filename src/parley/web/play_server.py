@@ -66,7 +66,7 @@ async def serve_desk(
     from parley.web.app import make_app, make_site
     from parley.web.listening import make_server, open_address
 
-    address = open_address(bind, port)
+    address = open_address(bind, port, PORT_VARIABLE)
     app = make_app(make_site(store), replace(address.safety, token=""), ["play_page"])
     app.state.desk = desk
     server = make_server(app, takes_signals=False)  # they stop the run
