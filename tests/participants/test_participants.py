@@ -844,7 +844,7 @@ def test_a_person_plays_through_a_pipe(tmp_path):
     assert payoff["me"] == pytest.approx(5 + 15 * 0.6 + 0 + 20 * 0.6)
     assert "Round 1 of 2 begins" in ran.stderr
     assert "pool paid you" in ran.stderr
-    assert "Coins, a number from 0 to 20:" in ran.stderr
+    assert "Coins, a number from 0 to 10:" in ran.stderr
     assert "JSON" not in ran.stderr
 
 
@@ -864,7 +864,7 @@ def test_a_person_plays_at_a_terminal(tmp_path):
         os.close(terminal)
         shown = b""
         for _ in range(2):
-            while not shown.rstrip().endswith(b"from 0 to 20:"):
+            while not shown.rstrip().endswith(b"from 0 to 10:"):
                 shown += os.read(leader, 1000)
             os.write(leader, b"10\n\n")
             shown += b"|"
