@@ -10,9 +10,12 @@ import pytest
 
 import parley
 from parley import Amount, Seat
+from parley.cli.run import print_forecast
+from parley.config.experiment import Experiment
 from parley.config.extras import Extra
 from parley.errors import Halted, UsageError
 from parley.match.protocol import UNLIMITED, Call
+from parley.options import from_keywords
 from parley.participants._desk import Desk
 from parley.participants.human import WebOptions, WebPerson
 from parley.rules.pool import Turn, View
@@ -21,7 +24,6 @@ from parley.runs.progress_display import describe_time_left, describe_wait
 from parley.store import open_store
 from parley.web.play_page import MOST_STREAMS, stream_versions
 from parley.web.play_server import serve_desk
-from tests.forked import run_command
 
 SEAT = Seat("players", 2)
 COINS = Amount("coins", 0, 10)
@@ -358,12 +360,13 @@ def test_a_taken_port_is_refused_before_anything_is_written(tmp_path, monkeypatc
     assert not list(tmp_path.iterdir())
 
 
-def test_the_forecast_says_how_often_a_person_is_asked(tmp_path):
-    words = ["-m", "me=human/web", "-m", "bot/random", "--repeats", "1", "--set", "rounds=3"]
-    done = run_command("run", "public_goods", *words, "--dry-run", cwd=tmp_path)
-    assert "me is a person in a browser" in done.stdout
-    assert "waits for about 3 answers" in done.stdout
-    assert not list(tmp_path.iterdir())
+def test_the_forecast_says_how_often_a_person_is_asked(capsys):
+    models = {"me": {"model": "human/web"}, "b": {"model": "bot/random"}}
+    wanted = Experiment("public_goods", models=models, given=from_keywords(repeats=1))
+    wanted.params["rounds"] = 3
+    print_forecast(wanted.prepare(), False, "text")
+    shown = capsys.readouterr().out
+    assert "me is a person in a browser: the run prints a link and waits for about 3" in shown
 
 
 def test_progress_says_who_is_waited_for_and_where():
