@@ -555,7 +555,9 @@ def test_an_unknown_alias_says_where_it_looked(here, monkeypatch):
         match=r"unknown alias 'stron'; did you mean 'strong'\?.*looked for aliases in models\.yaml",
     ):
         ran("public_goods", "-m", "a=stron")
-    with pytest.raises(UsageError, match=r"looked in experiment\.yaml and models\.yaml"):
+    with pytest.raises(
+        UsageError, match=r"looked for aliases in experiment\.yaml and models\.yaml"
+    ):
         ran(wrote(f"{HEAD}{FOUR}"), "-m", "nobody")
     monkeypatch.setenv("PARLEY_MODELS", "elsewhere.yaml")
     with pytest.raises(UsageError, match=r"elsewhere\.yaml cannot be read"):
