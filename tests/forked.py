@@ -125,8 +125,13 @@ def _load():
     import parley
 
     for found in pkgutil.walk_packages(parley.__path__, "parley."):
-        if not found.name.endswith("__main__"):
+        if found.name.endswith("__main__"):
+            continue
+        try:
             import_module(found.name)
+        except ModuleNotFoundError as missing:  # of an extra, which is loaded when it is needed
+            if str(missing.name).startswith("parley"):
+                raise
     for name in WITH_IT:
         with suppress(ImportError):
             import_module(name)
