@@ -271,7 +271,7 @@ def test_wrong_wishes_are_said_before_anything_is_asked(tmp_path):
             task=Essay(),
             store=tmp_path,
         )
-    with pytest.raises(UsageError, match=r"name a model that judges .*: --role editor="):
+    with pytest.raises(UsageError, match=r"name a model that judges .*: add --role editor="):
         rejudge(first.path, {}, task=Essay(), store=tmp_path)
     assert len(list(tmp_path.glob("*.parley"))) == 1
 
