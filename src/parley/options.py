@@ -90,7 +90,7 @@ class StoredOptions:
     max_blocks: int | None = option(
         None,
         "Stop after N blocks at the latest (only with `--until-stable` or `--plan race`). A "
-        "block is all matches on one item or repeat.",
+        "block is all matches on one item or, in a task without items, of one repeat.",
         group="limits",
         yaml=("stop", "max_blocks"),
         minimum=1,

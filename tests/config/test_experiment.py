@@ -397,7 +397,7 @@ models:
         ),
         (
             f"{HEAD}seed: 1\nname: x\nseed: 2\n",
-            ["line 5", "`seed` is given twice, first in line 3"],
+            ["line 5", "`seed` is given twice (first on line 3)"],
         ),
         (f"{HEAD}seed:\n", ["line 3", "seed", "expected a whole number, found nothing"]),
         (

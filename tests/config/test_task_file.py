@@ -403,7 +403,7 @@ def test_a_task_file_without_its_kind_is_told_what_to_say(file, kind):
         ),
         (TEXT + "items: !!set {a}\n", "line 11: items: .*!!set"),
         (TEXT + "rounds: 99999999999999999999\n", "line 11: rounds: expected a whole number"),
-        (TEXT + "name: other\n", "line 11: the key `name` is given twice, first in line 2"),
+        (TEXT + "name: other\n", "line 11: the key `name` is given twice .first on line 2"),
         (
             TEXT + "items:\n  - {id: a, subject: b, id: c}\n",
             r"line 12: the key `items\[0\]\.id` is given twice",

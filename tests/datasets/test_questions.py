@@ -464,7 +464,7 @@ WRONG = {
     "no question": (PLAIN | {"question": " "}, "row 2: the question is empty"),
     "label": (ARC | {"answerKey": "D"}, r"\(ARC\): `answerKey` must be .* A, B, C, not 'D'"),
     "labels": (ARC_HUB | {"choices": {"text": ["x"], "label": ["A", "B"]}},
-               "every choice must have a text and a label"),
+               "every choice must have text and a label"),
     "same labels": (ARC_HUB | {"choices": {"text": ["x", "y"], "label": ["A", "A"]}},
                     "two choices have the same label"),
     "kept back": (SWAG | {"label": ""},

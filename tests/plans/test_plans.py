@@ -611,7 +611,7 @@ def test_every_part_of_a_result_has_its_table(tmp_path):
     )
     for part, said in {
         "pairs": "difference", "roles": "mean players 1", "positions": "mean over all positions",
-        "ratings": "one side can win",
+        "ratings": "one of which can win",
         "stability": "target", "results": "widest half-width",
     }.items():  # fmt: skip
         for form in ("text", "markdown", "latex", "csv"):

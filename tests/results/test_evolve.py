@@ -124,10 +124,13 @@ def say(last, probe=None, **controls):
 def test_a_sentence_claims_no_more_than_its_interval():
     clear, none, loss = gain_of(23, 0), gain_of(11, 9), gain_of(2, 20)
     assert say(clear).startswith(
-        "m: arm evolve gains significantly, by +0.240 (0.155 to 0.336) in round 3 (23 "
+        "m: arm evolve is significantly better than the standard round, by +0.240 (0.155 to "
+        "0.336) in round 3 (23 "
     )
-    assert say(none).startswith("m: arm evolve has no significant gain: +0.021")
-    assert "arm evolve gets significantly worse, by -0.188" in say(loss)
+    assert say(none).startswith(
+        "m: arm evolve does not differ significantly from the standard round: +0.021"
+    )
+    assert "arm evolve is significantly worse than the standard round, by -0.188" in say(loss)
     assert "11 gained and 9 lost" in say(none)
     assert "; with experiences of the same item masked, the gain is +0.021" in say(clear, none)
     assert "; with experiences of the same item masked, the gain is +0.240 (" in say(clear, clear)

@@ -27,7 +27,7 @@ FAILED = 5
 @as_json
 @click.pass_context
 def command(context: click.Context, as_json: bool) -> None:
-    """List the named datasets with their items, source and licence."""
+    """List the named datasets with the number of items, source and licence."""
     if context.invoked_subcommand is not None:
         return
     there = all_datasets()

@@ -62,8 +62,8 @@ from parley.tables import FORMATS, terminal_width
 @click.option(
     "--figure",
     metavar="NAME",
-    help="Write one figure of the page to an SVG or PNG file (-o FILE.svg, -o FILE.png), with a "
-    "fixed width and fixed colours. The error for an unknown name lists all names.",
+    help="Write one figure of the report to an SVG or PNG file (-o FILE.svg, -o FILE.png), with a "
+    "fixed width and fixed colours. To list the names of the figures, give an unknown name.",
 )
 @click.option(
     "--audit/--no-audit",

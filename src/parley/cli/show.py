@@ -65,12 +65,13 @@ class PartName(click.ParamType[str]):
     type=click.Choice(METHODS),
     default="block",
     help="Choose how confidence intervals over blocks are computed: with Student's t or a "
-    "bootstrap. A block is all matches on one item or repeat.",
+    "bootstrap. A block is all matches on one item or, in a task without items, of one repeat.",
 )
 @click.option(
     "--scores",
     metavar="FILE.csv",
-    help="Read other scores of the models, listed by alias, from this file (for --part external).",
+    help="Read the models' scores on other benchmarks from this file, by alias (for --part "
+    "external).",
 )
 @click.option("--matches", "listed", is_flag=True, help="List the matches with their scores.")
 @click.option("--model", metavar="ALIAS", help="List only matches of this model.")

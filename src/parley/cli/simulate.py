@@ -76,7 +76,7 @@ class Aim(NamedTuple):
     "--top",
     type=click.IntRange(1),
     metavar="K",
-    help="Simulate how many matches it takes to identify the top K models, too.",
+    help="Simulate also how many matches it takes to identify the top K models.",
 )
 @click.option(
     "--range", "bounds", metavar="LOW,HIGH", help="Set the range of scores (default: 1,10)."
@@ -103,7 +103,8 @@ class Aim(NamedTuple):
     "--roles",
     type=click.IntRange(1, 2),
     metavar="1|2",
-    help="Set the number of different roles for contestants (default: as many as seats).",
+    help="Set how many roles the contestants of a match play: 1 if both seats have the same role, 2 "
+    "if each has its own (default: one role per seat).",
 )
 @click.option(
     "--alpha",

@@ -119,8 +119,8 @@ class YamlFile:
             here, line = (*place, key.value), key.start_mark.line + 1
             if key.value in found:
                 raise UsageError(
-                    f"{self.path}, line {line}: the key `{format_place(here)}` is given twice, "
-                    f"first in line {self._lines[here]}: remove one of them"
+                    f"{self.path}, line {line}: the key `{format_place(here)}` is given twice "
+                    f"(first on line {self._lines[here]}): remove one of them"
                 )
             self._lines.setdefault(here, line)
             found[key.value] = self._value(value, here, loader)

@@ -247,10 +247,10 @@ def describe_gain(row: EvolveGain, stream: bool) -> str:
     if gain.low is None or gain.high is None:
         return f"too few items to test the gain of arm {row.arm}, which is {what}"
     if gain.low > 0:
-        return f"arm {row.arm} gains significantly, by {what}"
+        return f"arm {row.arm} is significantly better than the standard round, by {what}"
     if gain.high < 0:
-        return f"arm {row.arm} gets significantly worse, by {what}"
-    return f"arm {row.arm} has no significant gain: {what}"
+        return f"arm {row.arm} is significantly worse than the standard round, by {what}"
+    return f"arm {row.arm} does not differ significantly from the standard round: {what}"
 
 
 def describe_probe(gain: Gain) -> str:

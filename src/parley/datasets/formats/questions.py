@@ -61,9 +61,7 @@ def labels_and_texts(choices: Any) -> tuple[list[str], list[Any]]:
     else:
         labels = texts = None
     if not isinstance(labels, list) or not isinstance(texts, list) or len(labels) != len(texts):
-        raise ValueError(
-            f"every choice must have a text and a label, found {shorten(repr(choices))}"
-        )
+        raise ValueError(f"every choice must have text and a label, found {shorten(repr(choices))}")
     named = [text_or_number(each, "a label") for each in labels]
     if len(set(named)) != len(named):
         raise ValueError(f"two choices have the same label: {', '.join(named)}")

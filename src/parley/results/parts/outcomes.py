@@ -128,7 +128,7 @@ PARTS = (
         tables=outcome_tables,
         rows=outcome_rows,
         figures=outcome_figures,
-        absent="not applicable: only matches between two seats in which one side can win have "
-        "outcomes",
+        absent="not applicable: wins and losses need matches between two seats, one of which "
+        "can win",
     ),
 )

@@ -125,7 +125,7 @@ PARTS = (
         compute_ratings,
         tables=rating_tables,
         rows=rating_rows,
-        absent="not applicable: ratings need matches between two seats in which one side can win",
+        absent="not applicable: ratings need matches between two seats, one of which can win",
         section="result",
     ),
 )

@@ -634,7 +634,11 @@ class SqliteReader:
             facts = self._json(text, Any, what)
             if not are_recalled_facts(facts):
                 misfit = find_misfit(facts, RecalledFacts, what)
-                self._damaged(misfit or f"{what}: {shorten(facts)} is not a list of experiences")
+                self._damaged(
+                    misfit
+                    or f"{what}: {shorten(facts)} is not a list of experiences (remembered "
+                    "conversations)"
+                )
             shown = tuple(ShownExperience(*each) for each in facts["shown"])
             yield Recalled(
                 match, seat, version, shown, facts["k"], facts["dropped"], facts["shuffle"]
