@@ -103,8 +103,8 @@ class Aim(NamedTuple):
     "--roles",
     type=click.IntRange(1, 2),
     metavar="1|2",
-    help="Set how many roles the contestants of a match play: 1 if both seats have the same role, 2 "
-    "if each has its own (default: one role per seat).",
+    help="Set how many roles the contestants of a match play: 1 if both seats have the same role, "
+    "2 if each has its own (default: one role per seat).",
 )
 @click.option(
     "--alpha",
