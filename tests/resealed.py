@@ -9,9 +9,11 @@ from parley.store.sqlite.digests import (
     ChainEnds,
     digest_match,
     digest_origin,
+    has_derived,
     seal_run,
     with_digests,
 )
+from parley.store.sqlite.schema import DERIVED
 
 KEYS = {
     "calls": "match = ? AND round = ? AND seat = ? AND attempt = ?",
@@ -21,7 +23,10 @@ KEYS = {
 
 
 def reseal(connection):
-    """Write the digests that the file would have if it had always been as it is."""
+    """Write the digests and totals that the file would have if it had always been as it is."""
+    if has_derived(connection):
+        sums = ", ".join(f"{name} = {sql}" for name, sql in DERIVED.items())
+        connection.execute(f"UPDATE matches AS m SET {sums} WHERE state IN ('done', 'aborted')")
     matches = connection.execute("SELECT number, state, reason, rounds FROM matches").fetchall()
     for number, *end in matches:
         ends = []
