@@ -26,7 +26,7 @@ def test_a_report_leads_from_who_won_to_a_lost_match(found, tmp_path, open_page)
     visit = open_page(found.report(tmp_path / "page.html", matches=6))
     page = visit.page
     assert "is first with" in page.inner_text(".lead")
-    assert "audited: fair" in page.inner_text(".facts")
+    assert "audited: no breach" in page.inner_text(".facts")
     page.click("text=6 matches")
     page.click("summary:has-text('below its mean')")
     assert "<script>alert(1)</script>" in page.inner_text("details[open]")

@@ -415,7 +415,7 @@ def test_the_demo_needs_nothing_and_says_what_it_wrote(tmp_path):
     text = page.read_text(encoding="utf-8")
     # who leads and how sure it is; two clicks lead to a match that the leader lost
     assert '<p class="lead"><bdi>free-rider is first with' in text
-    assert "✓ audited: fair" in text
+    assert "✓ audited: no breach" in text
     assert '<a href="#s0-matches"><strong>10</strong> matches</a>' in text
     assert re.search(r"<summary><bdi>Match \d+, [^<]*below its mean", text)
     (path,) = (tmp_path / "runs").glob("*.parley")

@@ -38,7 +38,7 @@ def test_every_check_has_words():
 
 def test_a_fair_run_says_what_was_checked(fair, tmp_path):
     page = fair.report(tmp_path / "page.html").read_text(encoding="utf-8")
-    assert '<a class="chip good" href="#s0-fairness">✓ audited: fair</a>' in page
+    assert '<a class="chip good" href="#s0-fairness">✓ audited: no breach</a>' in page
     said = words_of(page)
     assert "It found no breach in 9 checks." in said
     assert "✓ replayed without models" in said
@@ -56,7 +56,7 @@ def test_a_changed_record_is_no_fair_run(tmp_path):
     assert chip, "the chip counts the breaches"
     assert int(chip[1]) > 0
     assert "replay, match 1: " in words_of(page)
-    assert "audited: fair" not in page
+    assert "audited: no breach" not in page
 
 
 def test_without_an_audit_the_page_says_why(fair, tmp_path, monkeypatch):
@@ -68,7 +68,7 @@ def test_without_an_audit_the_page_says_why(fair, tmp_path, monkeypatch):
     assert "Not audited: the run has 8 calls" in words_of(page)
     assert f"parley audit {fair.ref.id}" in words_of(page)
     page = fair.report(tmp_path / "page.html", audit=True).read_text(encoding="utf-8")
-    assert "✓ audited: fair" in page
+    assert "✓ audited: no breach" in page
 
 
 def test_the_command_audits_only_for_a_page(fair, tmp_path, monkeypatch):
@@ -89,7 +89,7 @@ def test_the_command_audits_only_for_a_page(fair, tmp_path, monkeypatch):
 
 def test_checks_that_were_not_made_are_not_called_fair():
     made, left = FairnessCheck("digest", 3), FairnessCheck("replay", 0, 0, "the task has changed")
-    assert summarise_fairness(AuditSummary((made,))) == ("good", "✓ audited: fair")
+    assert summarise_fairness(AuditSummary((made,))) == ("good", "✓ audited: no breach")
     assert summarise_fairness(AuditSummary((made, left))) == (
         "warn",
         "audited: no breach, 1 check not made",
@@ -130,4 +130,4 @@ def test_a_page_can_be_written_inside_an_event_loop(fair, tmp_path):
         return fair.report(tmp_path / "page.html")
 
     page = asyncio.run(write()).read_text(encoding="utf-8")
-    assert "✓ audited: fair" in page
+    assert "✓ audited: no breach" in page

@@ -48,6 +48,9 @@ SAMPLES = {
         tuple(Dot(name, 20 * at, 10 * at, "look" if at else "") for at, name in enumerate(MODELS)),
         Series("fit", (0, 60), (0, 30), (0, 20), (5, 40)),
     ),
+    "scatter with a tie": Scatter(
+        "t", "a", "accuracy", "score", tuple(Dot(name, 20, 10) for name in MODELS)
+    ),
     "heat map": HeatMap("t", "a", "x", tuple(MODELS), ("A", "B"), ((0.1, None),) * 4),
 }  # fmt: skip
 LOOKS = Looks.of(MODELS)

@@ -150,7 +150,7 @@ def test_a_page_of_one_run_begins_with_the_task_and_what_was_found(tmp_path):
         text.index("<h1><bdi>QA</bdi></h1>"),
         text.index("Answer one question, right or wrong"),
         text.index('<p class="lead"><bdi>a and b cannot be told apart after 2 matches each.'),
-        text.index("✓ audited: fair"),
+        text.index("✓ audited: no breach"),
         text.index("<h2>Result</h2>"),
         text.index("<h2>Models and datasets</h2>"),  # what compares runs comes after the run
     ]

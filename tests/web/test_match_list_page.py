@@ -82,6 +82,7 @@ def test_a_line_says_who_played_and_how_well(ask):
     [
         ("?model=abel", "did you mean &#x27;able&#x27;"),
         ("?role=writer", "unknown role"),
+        ("?role=translator", "also choose a model or a metric"),
         ("?metric=blue", "did you mean &#x27;bleu&#x27;"),
         ("?order=size", "unknown order"),
         ("?low=much", "low must be a number"),

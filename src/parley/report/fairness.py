@@ -72,7 +72,7 @@ def summarise_fairness(audit: AuditSummary) -> tuple[str, str]:
         return "bad", f"✗ audited: {plural(len(audit.breaches), 'breach', 'breaches')}"
     if open_checks:
         return "warn", f"audited: no breach, {plural(open_checks, 'check')} not made"
-    return "good", "✓ audited: fair"
+    return "good", "✓ audited: no breach"
 
 
 def draw_fairness(

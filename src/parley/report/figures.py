@@ -199,7 +199,8 @@ def draw_boxes(figure: Boxes, clean: Clean, looks: Looks) -> str:
     rows = [
         f'<tr><th scope="row">{name_model(box.model or box.label, box.label, clean, looks)}</th>'
         f'<td class="plot {looks.colour(box.model or box.label)}">{draw_box(box, across)}</td>'
-        f"<td>{minus(format_number(box.median, figure.digits))}</td></tr>"
+        f"<td>{minus(format_number(box.median, figure.digits))}"
+        f'<span class="sub">n = {box.n:,}</span></td></tr>'
         for box in figure.boxes
     ]
     unit = f"median ({figure.unit})" if figure.unit else "median"
@@ -394,7 +395,7 @@ def draw_dot(dot: Dot, plane: Plane, clean: Clean, looks: Looks, aside: int = 0)
     ring = f'<circle class="ring {dot.mark}" r="9"/>' if dot.mark else ""
     mark = f'<g class="dot {choose_dot_colour(dot, looks)}">{title}{shape}</g>{ring}'
     if aside:
-        mark = f'<g transform="translate({aside},0)">{mark}</g>'
+        mark = f'<svg x="{aside}" overflow="visible">{mark}</svg>'
     place = f'x="{plane.x(dot.x):.2f}%" y="{plane.y(dot.y):.1f}"'
     return f'<svg {place} overflow="visible">{mark}</svg>'
 

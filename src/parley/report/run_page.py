@@ -9,6 +9,7 @@ from html import escape
 from typing import Any, NamedTuple, get_args
 
 from parley.config.task_catalogue import installed_task, summarise_task
+from parley.money import total_cost
 from parley.report.fairness import AuditSummary, draw_fairness, summarise_fairness
 from parley.report.figures import (
     Clean,
@@ -141,11 +142,8 @@ def list_facts(
     yield f'<a href="#s{at}-matches">{played}</a>' if whole else played
     cost = result.part("cost").cost
     yield count_things(sum(row.calls for row in cost), "call")
-    known = [row.usd for row in cost]
-    if known and None not in known:
-        yield f"<strong>{sum(usd or 0.0 for usd in known):,.2f}</strong> USD"
-    else:
-        yield "cost not fully known"
+    total = total_cost(vars(row) for row in cost)
+    yield "cost unknown" if total.at_least is None else f"<strong>{total}</strong> USD"
     yield escape(clean(run.created[:10]))
 
 

@@ -153,6 +153,10 @@ def parse_search(query: MatchQuery, info: RunInfo, metrics: Mapping[str, Metric]
         scored = query.role or next(name for name, kind in roles.items() if kind == "contestant")
         every = list(metrics.values())
         metric = (choose_ranking_metric(every, scored) or every[0]).name
+    if query.role and not (query.model or metric):
+        raise UsageError(
+            f"the role {query.role} filters nothing by itself: also choose a model or a metric"
+        )
     if query.after and query.before:
         raise UsageError("a page begins after a match or ends before one: give after or before")
     return MatchSearch(

@@ -116,11 +116,15 @@ def draw_path(path: MetricPath, is_race: bool, looks: Looks, clean: Clean) -> st
     for each in last.half_widths:
         width = each.half_width
         label = f"{each.alias}, {each.role}" if several else each.alias
-        share = 0.0 if not width else min(1.0, target / width)
+        share = 1.0 if not width else min(1.0, target / width)
         bar = (
-            '<svg width="100%" height="14" aria-hidden="true">'
-            '<rect class="track" width="100%" height="8" y="3" rx="4"/>'
-            f'<rect class="dot" width="{100 * share:.1f}%" height="8" y="3" rx="4"/></svg>'
+            ""
+            if width is None
+            else (
+                '<svg width="100%" height="14" aria-hidden="true">'
+                '<rect class="track" width="100%" height="8" y="3" rx="4"/>'
+                f'<rect class="dot" width="{100 * share:.1f}%" height="8" y="3" rx="4"/></svg>'
+            )
         )
         state = "reached" if width is not None and width <= target else "not yet"
         number = "–" if width is None else f"±{minus(format_number(width, 3))}"
