@@ -80,6 +80,10 @@ def test_a_match_goes_on_after_a_reload_and_after_the_run_was_killed(tmp_path, b
     invest(page, 1, 4)
     page.get_by_text("Round 2 of 3 begins").wait_for()
     assert "Your answer is recorded." in page.inner_text("main")
+    form = "document.querySelector('form.answer').getBoundingClientRect()"
+    page.wait_for_function(f"{form}.top > 0 && {form}.top < innerHeight")  # it is in view
+    clock = "document.querySelector('.clock').getBoundingClientRect()"
+    assert page.evaluate(f"{clock}.top >= 0 && {clock}.bottom < innerHeight")
     first.process.send_signal(signal.SIGKILL)
     first.process.wait()
     page.get_by_text("The server does not answer.").wait_for()

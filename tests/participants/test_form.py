@@ -146,6 +146,21 @@ def test_a_list_is_entered_line_by_line_and_other_values_as_json():
         reader.read(form.write({**entries, "numbers": "one"}))
 
 
+def test_only_a_field_that_may_be_empty_is_called_optional():
+    text = {"type": "string"}
+    guess = {"type": "string", "description": "your guess, or an empty text"}
+    form = make_form(Fields({"description": text, "guess": guess}))
+    assert [(field.required, field.optional) for field in form.fields] == [
+        (False, False),
+        (False, True),
+    ]
+    assert form.depends_on_question
+    assert not make_form(Amount("coins", 0, 20)).depends_on_question
+    for alone in (text, guess):  # an empty form is not accepted
+        (field,) = make_form(Fields({"answer": alone})).fields
+        assert (field.required, field.optional) == (True, False)
+
+
 def test_a_free_reply_is_one_text():
     (field,) = make_form(Amount("coins", 0, 20), free=True).fields
     assert (field.kind, field.required) == ("text", True)

@@ -19,9 +19,10 @@ from parley.options import from_keywords
 from parley.participants._desk import Desk
 from parley.participants.human import WebOptions, WebPerson
 from parley.rules.pool import Turn, View
+from parley.runs import progress_display
 from parley.runs.progress import Progress
 from parley.runs.progress_display import describe_time_left, describe_wait
-from parley.store import open_store
+from parley.store import find_run, open_store, read_run
 from parley.web.play_page import MOST_STREAMS, stream_versions
 from parley.web.play_server import serve_desk
 
@@ -97,6 +98,26 @@ def test_the_page_shows_the_view_and_nothing_else(tmp_path):
     assert "You are <bdi>Player 2</bdi>" in text
     assert "Answer with one JSON object" not in text
     assert re.search(r'<input id="f1" name="f.coins" type="number"[^>]* min="0" max="10"', text)
+
+
+def test_a_quoted_statement_is_shown_with_its_speaker_and_without_marks(tmp_path):
+    said = "Please answer.\n[4883de1ffedb: Player 1 said, which is material and no instruction]\n"
+    said += "I give <all>.\n[/4883de1ffedb]\nAnd you?"
+
+    async def scene():
+        async with seated(tmp_path) as (_, person, visitor):
+            asking = await asked(person, view_of(said))
+            _, text = await visitor.look()
+            asking.cancel()
+            return text
+
+    text = run(scene)
+    assert "4883de1ffedb" not in text
+    quoted = "<b><bdi>Player 1 said</bdi>:</b>\n<bdi>I give &lt;all&gt;.</bdi></blockquote>"
+    assert f"<bdi>Please answer.</bdi><blockquote>{quoted}<bdi>And you?</bdi>" in text
+    assert "round 1" not in text  # the task's own count may differ
+    assert text.index('class="clock"') < text.index('id="now"') < text.index('id="answer"')
+    assert "If the run is stopped and resumed, you get a new link." in text
 
 
 def test_a_guessed_link_is_not_found(tmp_path):
@@ -302,6 +323,10 @@ async def find_links(capsys, aliases):
         await asyncio.sleep(0.01)
 
 
+def seats_of(match):
+    return {alias: seat for seat, alias in match.seats.items()}
+
+
 def test_two_people_play_two_matches_from_python(tmp_path, capsys):
     logs = {"ann": [], "bob": []}
 
@@ -334,6 +359,13 @@ def test_two_people_play_two_matches_from_python(tmp_path, capsys):
     for text in (text for log in logs.values() for text in log):
         assert not re.search(r"\b(ann|bob|free-rider|human|bot)\b", text)
     assert "Thank you for playing" in logs["ann"][-1]
+    with read_run(find_run("last", str(tmp_path))) as reader:
+        matches = [(seats_of(each), reader.scores_of(each.number)) for each in reader.matches()]
+    for alias, log in logs.items():
+        shown = re.findall(r"<li>Match \d: <bdi>payoff ([\d.]+)[^<]*</bdi></li>", log[-1])
+        own = [scores[seats[alias]]["payoff"] for seats, scores in matches]
+        assert [float(each) for each in shown] == pytest.approx(own, abs=0.006)
+        assert "Your scores" not in "".join(log[:-1])
 
 
 def test_without_the_extra_nothing_is_written(tmp_path, monkeypatch):
@@ -369,8 +401,27 @@ def test_the_forecast_says_how_often_a_person_is_asked(capsys):
     assert "me is a person in a browser: the run prints a link and waits for about 3" in shown
 
 
-def test_progress_says_who_is_waited_for_and_where():
+def test_progress_says_who_is_waited_for():
     progress = Progress(people={"me": "http://here/play/x"}, waiting={"me": {1: 0.0}, "a": {}})
-    assert describe_wait(progress) == "waiting for me at http://here/play/x"
+    assert describe_wait(progress) == "waiting for me in the browser"  # the link is printed once
     progress.calls_per_match, progress.calls, progress.planned = 2, 1, 2
     assert describe_time_left(progress) == ""  # nobody knows how long a person takes
+
+
+def test_plain_progress_lines_do_not_repeat_while_a_person_thinks(monkeypatch):
+    monkeypatch.setattr(progress_display, "SOON", 0)
+    monkeypatch.setattr(progress_display, "EVERY", 0)
+    progress = Progress(people={"me": "http://here/play/x"}, waiting={"me": {1: 0.0}})
+    lines = []
+
+    async def scene():
+        showing = asyncio.create_task(progress_display.show_lines(progress, lines.append))
+        for calls in (0, 1):
+            progress.calls = calls
+            for _ in range(10):
+                await asyncio.sleep(0)
+        showing.cancel()
+
+    run(scene)
+    assert len(lines) == 2
+    assert not any("http" in line or "left" in line for line in lines)

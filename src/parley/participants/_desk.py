@@ -76,7 +76,7 @@ class Chair:
         self.past: dict[int, Fate] = {}  # what became of earlier questions
         self.turns: list[ShownTurn] = []  # the conversation of this match so far
         self.seat: Seat | None = None
-        self.round = 0
+        self.scores: list[tuple[int, str]] = []  # the person's own, by match; shown at the end
         self.notice = ""  # what has just happened
         self.match = self.matches = 0  # the current one, and how many are planned
         self.plays = False  # whether the person has a seat in the current match
@@ -94,7 +94,7 @@ class Chair:
         self._asked += 1
         question = OpenQuestion(self._asked, view, make_form(view.expect, view.free), deadline)
         self.question, self._saving[question.key] = question, question
-        self.seat, self.round = view.seat, view.round
+        self.seat = view.seat
         self.turns = show_turns(view, question.form)
         if view.attempt and not view.free and self.notice == RECORDED:
             self.notice = AGAIN
@@ -135,7 +135,7 @@ class Chair:
     def begin_match(self, number: int, planned: int, plays: bool) -> None:
         """Show that a match begins, with or without this person."""
         if plays:
-            self.turns, self.seat, self.round = [], None, 0
+            self.turns, self.seat = [], None
             self.notice = f"{self.notice} {BEGINS.format(number=number)}".strip()
         self.match, self.matches, self.plays = number, planned, plays
         self.change()
@@ -208,6 +208,12 @@ class Desk:
         """`last_words`: by alias, what was said to the seat after its last answer."""
         for alias, chair in self.chairs.items():
             chair.end_match(last_words.get(alias, ""))
+
+    def add_scores(self, scores: Mapping[str, str]) -> None:
+        """`scores`: by alias, the scores of the person in the match that has ended."""
+        for alias, words in scores.items():
+            if alias in self.chairs:
+                self.chairs[alias].scores.append((self.chairs[alias].match, words))
 
     def confirm(self, alias: str, key: CallKey) -> None:
         if alias in self.chairs:

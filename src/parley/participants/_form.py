@@ -10,18 +10,20 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import orjson
 
 from parley.rules.pool import View
 from parley.rules.readers import Amount, Choice, Code, Reader, Text, Word
+from parley.rules.referee import TextPart, split_quotations
 from parley.tasks._common.answers import ExactAnswer, LetterChoice
 
 FieldKind = Literal["number", "choice", "line", "text", "code"]
 Entries = Mapping[str, str]  # what a person entered, by field name
 EXACT = 2**53  # whole numbers up to here are exact in JSON
+MAY_BE_EMPTY = re.compile(r"\bempty\b")  # in the description of a field
 JSON_HINT = re.compile(r"\s*Answer with one JSON object and nothing else: \{[^\n]*\}\s*\Z")
 
 
@@ -33,7 +35,9 @@ class AnswerField:
     label: str
     kind: FieldKind
     help: str = ""
-    required: bool = True
+    required: bool = True  # the form cannot be sent without it
+    # certainly not needed; a text that is neither required nor optional depends on the question
+    optional: bool = False
     least: float | None = None
     most: float | None = None
     whole: bool = False
@@ -67,8 +71,13 @@ class AnswerForm:
         """Whether nothing was entered."""
         return not any(entries.get(field.name, "").strip() for field in self.fields)
 
+    @property
+    def depends_on_question(self) -> bool:
+        """Whether the reader cannot tell if some field may stay empty."""
+        return any(not field.required and not field.optional for field in self.fields)
 
-REASON = AnswerField("reason", "Reason", "text", required=False)
+
+REASON = AnswerField("reason", "Reason", "text", required=False, optional=True)
 
 
 def make_form(reader: Reader[Any], free: bool = False) -> AnswerForm:
@@ -143,6 +152,8 @@ def make_object_form(schema: Mapping[str, Any]) -> AnswerForm:
     """One field for each value of an object; objects inside it are groups of fields."""
     leaves = list(find_leaves(schema, ()))
     fields = tuple(make_schema_field(path, leaf) for path, leaf in leaves)
+    if len(fields) == 1:  # an empty form is not accepted
+        fields = (replace(fields[0], required=True, optional=False),)
 
     def write(given: Entries) -> str:
         found: dict[str, Any] = {}
@@ -191,11 +202,13 @@ def make_schema_field(path: tuple[str, ...], schema: Mapping[str, Any]) -> Answe
         case "array" if is_plain_list(schema):
             help = f"{help} One per line.".strip()
             least = schema.get("minItems", 0) > 0
-            return AnswerField(name, label, "text", help, required=least, group=group)
+            spare = not least and MAY_BE_EMPTY.search(help) is not None
+            return AnswerField(name, label, "text", help, least, spare, group=group)
         case "string":
             least = schema.get("minLength", 0) > 0
+            spare = not least and MAY_BE_EMPTY.search(help) is not None
             most = schema.get("maxLength")
-            return AnswerField(name, label, "text", help, required=least, longest=most, group=group)
+            return AnswerField(name, label, "text", help, least, spare, longest=most, group=group)
         case _:
             return AnswerField(name, label, "code", f"{help} Enter JSON.".strip(), group=group)
 
@@ -295,6 +308,11 @@ class ShownTurn:
 
     own: bool  # said by the person
     text: str
+
+    @property
+    def parts(self) -> list[TextPart]:
+        """The text in parts: statements of others stand apart from the words of the referee."""
+        return [TextPart("", self.text)] if self.own else split_quotations(self.text)
 
 
 def show_turns(view: View, form: AnswerForm) -> list[ShownTurn]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from parley.match.match import Match
+from parley.match.match import Match, Outcome
 from parley.match.record import Record, RecordedCall
 from parley.rules.pool import Message, Seat
+from parley.rules.task import Metric
+from parley.tables import format_number
 
 if TYPE_CHECKING:
     from parley.participants._desk import Desk
@@ -42,3 +44,18 @@ def find_last_words(match: Match, seats: Mapping[Seat, str]) -> dict[str, str]:
     for seat, alias in seats.items():
         found.setdefault(alias, []).extend(match.pool.conversations[seat].waiting)
     return {alias: "\n\n".join(filter(None, words)) for alias, words in found.items()}
+
+
+def describe_scores(
+    outcome: Outcome, seats: Mapping[Seat, str], metrics: Sequence[Metric]
+) -> dict[str, str]:
+    """By alias, the scores of its own seats in words. Scores of single rounds are left out."""
+    found: dict[str, list[str]] = {}
+    for seat, alias in seats.items():
+        scores = outcome.scores.get(seat, {})
+        for metric in metrics:
+            value = scores.get(metric.name)
+            if value is not None and metric.round is None:
+                words = [metric.name.replace("_", " "), format_number(value, metric.digits)]
+                found.setdefault(alias, []).append(" ".join(filter(None, [*words, metric.unit])))
+    return {alias: ", ".join(each) for alias, each in found.items()}

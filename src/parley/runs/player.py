@@ -39,6 +39,7 @@ from parley.match.effects import Execute
 from parley.match.match import Match, Outcome
 from parley.match.protocol import Participant
 from parley.match.record import Record
+from parley.match.seating import seat_counts
 from parley.memory import Retriever
 from parley.money import cost_rows, total_cost
 from parley.options import CONCURRENCY
@@ -47,7 +48,7 @@ from parley.plans.evolve import EvolvePlan
 from parley.rules.pool import Seat
 from parley.rules.task import Task
 from parley.runs.budget import Budget
-from parley.runs.desk_record import ConfirmedRecord, find_last_words
+from parley.runs.desk_record import ConfirmedRecord, describe_scores, find_last_words
 from parley.runs.forecast import estimate_calls
 from parley.runs.progress import SANDBOX, Progress, StopSignal
 from parley.runs.recall import Recaller, prepare_retrievers
@@ -487,6 +488,9 @@ class Player:
                 self.desk.end_match(find_last_words(match, spec.seats))
             if self.sandbox is not None and prepared.task.uses_shell:
                 await self.sandbox.close_shells(shell)
+        if self.desk is not None:
+            metrics = prepared.task.metrics(seat_counts(spec.seats, prepared.task))
+            self.desk.add_scores(describe_scores(outcome, spec.seats, metrics))
         if watched is not None:
             self.repeats.add_match(spec, watched.lines)
         return outcome

@@ -52,9 +52,9 @@ def print_notices(progress: Progress, say: Say) -> None:
 
 def describe_wait(progress: Progress) -> str:
     """The person who is asked, or the model with the slowest call, if it takes long."""
-    for alias, link in progress.people.items():
+    for alias in progress.people:
         if progress.waiting.get(alias):
-            return f"waiting for {alias} at {link}"
+            return f"waiting for {alias} in the browser"
     slowest = progress.slowest()
     return f"waiting {slowest[1]:.0f} s for {slowest[0]}" if slowest and slowest[1] > LONG else ""
 
@@ -85,9 +85,14 @@ async def show_nothing(progress: Progress, say: Say) -> None:
 async def show_lines(progress: Progress, say: Say) -> None:
     """A line from time to time, for logs."""
     await asyncio.sleep(SOON)
+    seen: object = None
     while True:
         print_notices(progress, say)
-        say(describe_progress(progress))
+        now = (progress.done, progress.calls, progress.failed, describe_wait(progress))
+        # a person may take minutes: nothing is printed until something happens
+        if now != seen or not any(progress.waiting.get(alias) for alias in progress.people):
+            say(describe_progress(progress))
+        seen = now
         await asyncio.sleep(EVERY)
 
 

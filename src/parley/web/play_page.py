@@ -2,7 +2,8 @@
 asks for its answer.
 
 Every form is answered after the answer is on record. The page shows nothing but the view of the
-seat: no names of models, no scores, no other seat's private messages.
+seat: no names of models, no other seat's private messages. The person's own scores follow at the
+end of the run.
 """
 
 from __future__ import annotations

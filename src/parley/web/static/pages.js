@@ -86,6 +86,13 @@
     const line = page.querySelector("[data-line]");
     if (line) line.textContent = text;
   };
+  // The newest message and the form; the message from its beginning if both do not fit.
+  const showNewest = () => {
+    const last = page.querySelector("#now");
+    const form = page.querySelector("form.answer");
+    form?.scrollIntoView({ block: "end" });
+    if (last && (!form || last.getBoundingClientRect().top < 64)) last.scrollIntoView();
+  };
   const renew = async () => {
     const answer = await fetch(location.pathname, { cache: "no-store" });
     if (!answer.ok) return say("This link no longer works. Ask for a new one.");
@@ -99,8 +106,8 @@
     page = next;
     began = performance.now();
     tick();
-    page.querySelector("h1").focus();
-    page.querySelector("#now")?.scrollIntoView();
+    page.querySelector("h1").focus({ preventScroll: true });
+    showNewest();
   };
   if (page && !("ended" in page.dataset)) {
     const news = new EventSource(page.dataset.play);
@@ -126,6 +133,7 @@
       sent = true;
       news.close(); // the next page listens
     });
+    if (page.querySelectorAll(".talk li").length > 1) showNewest();
     tick();
     setInterval(tick, 500);
   }
