@@ -1,5 +1,8 @@
 """What the server refuses, and the headers of every answer."""
 
+import os
+from pathlib import Path
+
 import pytest
 from starlette.testclient import TestClient
 
@@ -38,6 +41,15 @@ def test_every_answer_forbids_scripts_frames_and_copies(ask, path):
     assert headers["cache-control"] == "no-store"
 
 
+def test_a_host_name_may_have_capitals(tmp_path):
+    app = make_app(make_site(open_store(tmp_path)), Safety(frozenset({"macbook.local:8642"})))
+    client = TestClient(app, base_url="http://127.0.0.1:8642")
+    assert client.get("/", headers={"host": "MacBook.local:8642"}).status_code == 200
+    # the address at which it was reached is its own
+    assert client.get("/", headers={"host": "127.0.0.1:8642"}).status_code == 200
+    assert client.get("/", headers={"host": "192.0.2.2:8642"}).status_code == 421
+
+
 @pytest.mark.parametrize("host", ["evil.example", "127.0.0.1", "127.0.0.1:1", ""])
 def test_other_host_names_are_refused(ask, host):
     assert ask(headers={"host": host}).status_code == 421
@@ -71,8 +83,12 @@ def test_a_token_is_needed_and_becomes_a_cookie(ask):
     assert answer.status_code == 303
     assert answer.headers["location"] == "/?q=1"
     assert "HttpOnly" in answer.headers["set-cookie"]
-    assert "SameSite=strict" in answer.headers["set-cookie"]
-    assert ask(token=TOKEN, cookies={"parley-token": TOKEN}).status_code == 200
+    assert "SameSite=lax" in answer.headers["set-cookie"]  # a link in a mail must work
+    assert ask(token=TOKEN, cookies={"parley-token-8642": TOKEN}).status_code == 200
+    odd = "[1]=2; é; parley-token-1=x; parley-token-8642=" + TOKEN  # of other applications
+    assert ask(token=TOKEN, headers={"cookie": odd.encode("latin-1")}).status_code == 200
+    odd_path = ask(path=f"/run/a%3Fb%25c?token={TOKEN}", token=TOKEN)
+    assert odd_path.headers["location"] == "/run/a%3Fb%25c"
 
 
 def test_loopback_needs_no_token_and_other_addresses_do(monkeypatch):
@@ -97,3 +113,22 @@ def test_an_error_of_ours_shows_no_traceback(ask, monkeypatch, capsys):
     with pytest.raises(RuntimeError):  # the test client raises it again
         ask()
     assert "RuntimeError" in capsys.readouterr().err
+
+
+def test_an_error_page_has_the_headers_of_all_pages(tmp_path, monkeypatch):
+    monkeypatch.setattr("parley.store.sqlite.folder.FolderStore.refs", lambda store: 1 / 0)
+    app = make_app(make_site(open_store(tmp_path)), Safety(frozenset({HOST})))
+    client = TestClient(app, base_url=f"http://{HOST}", raise_server_exceptions=False)
+    answer = client.get("/")
+    assert answer.status_code == 500
+    assert "ZeroDivisionError" not in answer.text
+    assert answer.headers["cache-control"] == "no-store"
+    assert "default-src 'none'" in answer.headers["content-security-policy"]
+
+
+def test_a_file_whose_name_is_no_text_hides_no_other(ask, tmp_path):
+    (tmp_path / "x.parley").write_bytes(b"no run")
+    Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff.parley")).write_bytes(b"no run")
+    answer = ask()
+    assert answer.status_code == 200
+    assert "x.parley" in answer.text

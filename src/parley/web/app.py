@@ -18,7 +18,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import BaseRoute, Route
 
@@ -33,7 +33,7 @@ from parley.web.background import Background
 from parley.web.following import LiveRuns
 from parley.web.run_catalogue import RunCatalogue
 from parley.web.run_drawer import RunDrawer
-from parley.web.safety import Guard, Safety
+from parley.web.safety import HEADERS, Guard, Safety
 
 HERE = files("parley.web")
 SHORT = 200  # characters
@@ -79,7 +79,9 @@ def make_site(store: Store, public: bool = False) -> Site:
     without_secrets = make_secret_filter()
 
     def clean(text: str) -> str:
-        return show_hidden(without_secrets(text))
+        shown = show_hidden(without_secrets(text))
+        # names of files may have bytes that are no text
+        return shown.encode("utf-8", "backslashreplace").decode("utf-8")
 
     def isolate(text: str) -> Markup:
         return Markup(f"<bdi>{escape(clean(text))}</bdi>")
@@ -136,6 +138,7 @@ def make_app(site: Site, safety: Safety, pages: Iterable[str] | None = None) -> 
         UsageError: answer_usage_error,
         StoreError: answer_store_error,
         ParleyError: answer_store_error,
+        ClientDisconnect: answer_nobody,
         Exception: answer_failure,
     }
     app = Starlette(routes=routes, exception_handlers=handlers)
@@ -162,7 +165,7 @@ def run_of(request: Request) -> RunRef:
 
 def run_link(ref: RunRef, *path: object) -> str:
     """The address of a run, or of a page below it: `run_link(ref, "match", 7)`."""
-    return "/".join(["/run", quote(ref.id, safe=""), *map(str, path)])
+    return "/".join(["/run", quote(ref.id, safe="", errors="surrogateescape"), *map(str, path)])
 
 
 async def serve_file(request: Request) -> Response:
@@ -209,4 +212,11 @@ async def answer_failure(request: Request, wrong: Exception) -> Response:
 
     print(redact("".join(format_exception(wrong))), file=sys.stderr)
     told = "Parley could not make this page. The terminal that runs the server shows the error."
-    return show_problem(request, 500, "Something went wrong", [told])
+    answer = show_problem(request, 500, "Something went wrong", [told])
+    answer.headers.update(HEADERS)  # it does not pass the guard
+    return answer
+
+
+async def answer_nobody(request: Request, wrong: Exception) -> Response:
+    """The browser left before its form had arrived."""
+    return Response(status_code=400)

@@ -16,10 +16,11 @@ from starlette.applications import Starlette
 
 from parley.errors import UsageError
 from parley.tables import shorten
-from parley.web.safety import Safety
+from parley.web.safety import Safety, name_host
 
 TOKEN_VARIABLE = "PARLEY_VIEW_TOKEN"
 SHORTEST_TOKEN = 16
+MOST_CONNECTIONS = 500
 GRACE_SECONDS = 2  # how long open streams may take to end
 
 
@@ -79,10 +80,10 @@ def open_address(bind: str, port: int, setting: str = "--port") -> Address:
     if not token:
         names |= {"localhost", "127.0.0.1", "::1"}
     elif ipaddress.ip_address(host).is_unspecified:
-        names |= {"localhost", "127.0.0.1", socket.gethostname(), *own_addresses()}
-    hosts = frozenset(f"{name_host(name)}:{port}" for name in names)
+        names |= {"localhost", "127.0.0.1", "::1", socket.gethostname()}
+    hosts = frozenset(f"{name_host(name.lower())}:{port}" for name in names)
     if port == 80:
-        hosts |= {name_host(name) for name in names}
+        hosts |= {name_host(name.lower()) for name in names}
     return Address(opened, host, port, Safety(hosts, token))
 
 
@@ -95,20 +96,6 @@ def find_token() -> str:
             "else"
         )
     return given or secrets.token_hex(16)
-
-
-def own_addresses() -> set[str]:
-    """The addresses of this machine under its own name."""
-    try:
-        found = socket.getaddrinfo(socket.gethostname(), None)
-    except OSError:
-        return set()
-    return {str(entry[4][0]) for entry in found}
-
-
-def name_host(host: str) -> str:
-    """A host as an address has it: IPv6 in brackets."""
-    return f"[{host}]" if ":" in host else host
 
 
 class PageServer(uvicorn.Server):
@@ -144,5 +131,6 @@ def make_server(app: Starlette, takes_signals: bool = True) -> PageServer:
         lifespan="off",
         timeout_graceful_shutdown=GRACE_SECONDS,
         h11_max_incomplete_event_size=65_536,
+        limit_concurrency=MOST_CONNECTIONS,
     )
     return PageServer(config, app.state.site.live.close, takes_signals)

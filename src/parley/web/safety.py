@@ -8,7 +8,6 @@ from __future__ import annotations
 import hmac
 import re
 from dataclasses import dataclass
-from http.cookies import CookieError, SimpleCookie
 from urllib.parse import parse_qsl, urlencode
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -87,7 +86,7 @@ class Guard:
     def _refusal(self, scope: Scope) -> Response | None:
         """The answer to a request that must not pass; None if it may."""
         headers = Headers(scope=scope)
-        if headers.get("host", "") not in self.safety.hosts:
+        if not self._is_own_host(scope, headers.get("host", "").lower()):
             return PlainTextResponse("This server does not answer to that host name.\n", 421)
         if scope["method"] not in SAFE_METHODS and not self._is_same_origin(scope, headers):
             return PlainTextResponse("This form was sent by another site.\n", 403)
@@ -99,6 +98,14 @@ class Guard:
             return None
         return self._ask_for_token(scope, headers)
 
+    def _is_own_host(self, scope: Scope, host: str) -> bool:
+        """Whether a host is a name of this server, or the address at which it was reached: a
+        machine may have addresses that its name does not lead to."""
+        if host in self.safety.hosts:
+            return True
+        address, port = scope.get("server") or ("", None)
+        return bool(address) and host == f"{name_host(address)}:{port}"
+
     def _is_same_origin(self, scope: Scope, headers: Headers) -> bool:
         """Whether a form came from a page of this server.
 
@@ -108,27 +115,33 @@ class Guard:
         """
         origin = headers.get("origin")
         if origin is not None and origin != "null":
-            return origin in {f"{scope['scheme']}://{host}" for host in self.safety.hosts}
+            scheme, _, host = origin.lower().partition("://")
+            return scheme == scope["scheme"] and self._is_own_host(scope, host)
         return headers.get("sec-fetch-site", "same-origin") in ("same-origin", "none")
 
     def _ask_for_token(self, scope: Scope, headers: Headers) -> Response | None:
         """None with the right cookie. The right token in an address becomes a cookie."""
-        cookies: SimpleCookie = SimpleCookie()
-        try:
-            cookies.load(headers.get("cookie", ""))
-        except CookieError:
-            cookies = SimpleCookie()
-        if COOKIE in cookies and self.safety.is_right_token(cookies[COOKIE].value):
+        port = (scope.get("server") or ("", None))[1]
+        cookie = f"{COOKIE}-{port}"  # browsers send cookies to all ports of a machine
+        kept = [each.strip().partition("=") for each in headers.get("cookie", "").split(";")]
+        if any(name == cookie and self.safety.is_right_token(value) for name, _, value in kept):
             return None
         query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
         given = dict(query).get("token", "")
         if given and self.safety.is_right_token(given):
             rest = urlencode([(name, value) for name, value in query if name != "token"])
-            answer = RedirectResponse(scope["path"] + (f"?{rest}" if rest else ""), 303)
-            answer.set_cookie(COOKIE, self.safety.token, httponly=True, samesite="strict")
+            path = "/" + scope.get("raw_path", b"").decode("latin-1").lstrip("/")
+            answer = RedirectResponse(path + (f"?{rest}" if rest else ""), 303)
+            # not strict: the link must work in a mail or a chat; pages with the token are only read
+            answer.set_cookie(cookie, self.safety.token, httponly=True, samesite="lax")
             return answer
         told = "Open the link that `parley view` printed: it has the token that this page needs.\n"
         return PlainTextResponse(told, 401)
+
+
+def name_host(host: str) -> str:
+    """A host as an address has it: IPv6 in brackets."""
+    return f"[{host}]" if ":" in host else host
 
 
 def bound_body(receive: Receive) -> Receive:
