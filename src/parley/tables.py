@@ -212,11 +212,16 @@ class Table:
         def heading(text: str) -> str:
             return f'<th scope="col">{escaped(text)}</th>' if text.strip() else "<td></td>"
 
-        notes = "".join(f"<p>{escaped(line)}</p>" for line in self.note.splitlines())
+        notes = "".join(f"<p>{mark_code(escaped(line))}</p>" for line in self.note.splitlines())
         title = f"<caption>{escaped(self.title)}</caption>" if self.title else ""
         rows = "".join(line(row) for row in self.rows)
         header = f"<thead><tr>{''.join(map(heading, self.header))}</tr></thead>"
         return f"<table>{title}{header}<tbody>{rows}</tbody></table>{notes}"
+
+
+def mark_code(escaped: str) -> str:
+    """Escaped HTML in which words between backticks are set as code."""
+    return re.sub(r"`([^`\n]+)`", r"<code>\1</code>", escaped)
 
 
 def terminal_width() -> int | None:

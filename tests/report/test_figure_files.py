@@ -115,6 +115,8 @@ def test_the_result_and_the_pairs_of_a_run_have_names(found, tmp_path):
     assert words_of(svg)[:3]
     assert "free-rider" in svg
     assert "<desc>Players: mean payoff (coins) per match, higher is better;" in svg
+    shown = re.sub("<(title|desc)>.*?</(title|desc)>", "", svg)
+    assert "Players: mean payoff (coins) per match, higher is better" in shown
     assert "▲" in choose_figure(listed, "pairs").to_svg()
 
 
@@ -160,6 +162,32 @@ def test_a_wrong_file_or_format_is_refused(found, tmp_path):
         ask(found[0].path, "--figure", "result", "-o", tmp_path / "fig.pdf")
     with pytest.raises(UsageError, match="leave out --format and --json"):
         ask(found[0].path, "--figure", "result", "--json")
+
+
+def test_a_whole_report_is_not_written_over_a_figure(found, tmp_path):
+    figure = tmp_path / "fig.SVG"
+    figure.write_text("a figure", encoding="utf-8")
+    with pytest.raises(
+        UsageError, match=r"cannot be written as \.svg: .* --figure NAME; .* \.html"
+    ):
+        ask(found[0].path, "-o", figure)
+    assert figure.read_text(encoding="utf-8") == "a figure"
+
+
+@pytest.mark.parametrize(
+    ("ending", "start"),
+    [
+        ("json", "{"),
+        ("csv", "alias,"),
+        ("txt", "public_goods, "),
+        ("md", "**"),
+        ("page", "<!doctype html>"),
+    ],
+)
+def test_the_ending_of_a_file_chooses_the_format(found, tmp_path, ending, start):
+    place = tmp_path / f"report.{ending}"
+    ask(found[0].path, "-o", place, "--no-audit")
+    assert place.read_text(encoding="utf-8").startswith(start)
 
 
 def test_png_without_its_extra_says_what_to_install(monkeypatch):

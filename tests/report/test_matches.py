@@ -38,7 +38,7 @@ def page_of(found, folder, **more):
 def test_the_leaders_worst_match_is_worth_reading(found, tmp_path):
     page = page_of(found, tmp_path)
     said = re.sub("<[^>]*>", "", page)
-    assert re.search(r"Match \d+, (farthest from|worst match).*: good 0\.00", said)
+    assert re.search(r"Match \d+, (farthest from|worst match).*: good: accuracy 0\.00", said)
     assert "Which sum is right for number 4?" in page  # what the referee asked
     assert f"{len(shown(page))} of 12 matches are shown here." in said
     assert f"parley show {found.ref.id} --matches lists all matches" in said

@@ -512,6 +512,16 @@ def test_a_figure_names_who_lies_apart():
     assert stop_bars([("a", 5, {"none": 5})]) is None
 
 
+def test_a_figure_of_too_few_models_claims_no_test():
+    few = [point for point in points() if point.dataset == "ARC-C"][:3]
+    (fit,) = assess_contamination(few, []).fits
+    figure = fit_figure(fit)
+    assert figure.line is None
+    assert figure.legend.startswith("ARC-C: not tested: only 3 models have both accuracy and score")
+    assert "not tested: only 3 models" in figure.alt
+    assert "apart" not in figure.alt + figure.legend
+
+
 @given(st.floats(-50, 100), st.floats(1e-3, 150))
 def test_axes_have_some_round_ticks(low, wide):
     found = choose_ticks(low, low + wide)

@@ -157,6 +157,30 @@ def test_a_page_of_one_run_begins_with_the_task_and_what_was_found(tmp_path):
     assert order == sorted(order)
 
 
+def test_a_single_interview_run_among_others_keeps_its_sections(tmp_path):
+    goods = run(
+        "public_goods",
+        models={"a": "bot/altruist", "b": "bot/free-rider"},
+        rounds=1,
+        repeats=2,
+        store=tmp_path,
+    )
+    asked = run("qa", shots=0, models={"c": lambda view: "A"}, items=ITEMS, store=tmp_path)
+    text = build_report([goods.ref, asked.ref]).render("html")
+    contents = text[text.index("<nav") : text.index("</nav>")]
+    assert "Models and datasets" not in contents
+    own = text.index('<section class="card" id="s1-own1"><h2>Models and datasets</h2>')
+    assert text.index('<article id="s0">') < text.index('<article id="s1">') < own
+    assert "`" not in re.sub("<pre>.*?</pre>", "", text[own:], flags=re.DOTALL)
+    assert "<code>acc.</code> is the benchmark accuracy" in text
+    # two bots that made equally many calls: no picture of it, and nothing beside a cost
+    assert 'id="s0-efficiency"' not in text
+    cost = text[text.index('id="s0-cost"') :]
+    assert cost.index("<details>") < cost.index("<table")
+    assert "<figure" not in cost[: cost.index("</section>")]
+    assert "A band can be wide although all amounts of a model are equal" in text
+
+
 def test_a_page_of_several_runs_begins_with_what_each_of_them_found(tmp_path):
     models = {"a": "bot/altruist", "b": "bot/free-rider"}
     found = [

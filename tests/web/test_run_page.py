@@ -14,6 +14,7 @@ from parley.web import following
 from parley.web.app import make_app, make_site
 from parley.web.following import Drawn, LiveRuns
 from parley.web.listening import make_server, open_address
+from parley.web.run_result import draw_so_far, read_result
 
 
 def id_of(folder):
@@ -102,6 +103,34 @@ def test_a_running_run_shows_progress_endpoints_and_latest_matches(visit, folder
     assert "Endpoints" in text
     assert f'href="/run/{id}/match/3"' in text
     assert "round 5 …" in text
+
+
+def test_a_run_that_is_played_is_not_to_be_resumed(folder, pretend_to_run):
+    pretend_to_run(folder)
+    ref = open_store(folder).find("last")
+    text = draw_so_far(ref, str)
+    assert "running: 2 of 3 matches; the run is being played" in text
+    assert "resume" not in text
+    # a result outside of the pages cannot know, so it names the command
+    assert "resume it with" in " ".join(read_result(ref)[0].cautions())
+
+
+def test_a_silent_run_with_a_person_waits_for_the_person(visit, folder, pretend_to_run):
+    id = pretend_to_run(folder)
+    with sqlite3.connect(folder / f"{id}.parley") as connection:
+        connection.execute("UPDATE calls SET at = 1.0")
+    connection.close()
+    client = visit(folder)
+    assert "If the run is no longer being played" in client.get(f"/run/{id}").text
+    with sqlite3.connect(folder / f"{id}.parley") as connection:
+        (config,) = connection.execute("SELECT config FROM runs").fetchone()
+        changed = json.loads(config)
+        next(iter(changed["models"].values()))["model"] = "human/web"
+        connection.execute("UPDATE runs SET config = ?", (json.dumps(changed),))
+    connection.close()
+    text = client.get(f"/run/{id}").text
+    assert "waits for a person: no reply for" in text
+    assert "If the run is no longer being played" not in text
 
 
 def test_a_run_whose_process_was_killed_is_not_shown_as_running(visit, folder, pretend_to_run):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
 from parley.audit.for_report import MOST_CALLS, audit_for_report
@@ -12,11 +14,19 @@ from parley.config.task_catalogue import task_class
 from parley.errors import UsageError
 from parley.report.build import Report, build_report, write_report
 from parley.report.fairness import AuditSummary
-from parley.report.figure_files import choose_figure, write_figure
+from parley.report.figure_files import FIGURE_ENDINGS, choose_figure, write_figure
 from parley.report.page_options import PageOptions
 from parley.report.sections import ReportOptions
 from parley.store import RunRef, open_store
 from parley.tables import FORMATS, terminal_width
+
+FORM_OF_ENDING = {
+    ".txt": "text",
+    ".md": "markdown",
+    ".tex": "latex",
+    ".csv": "csv",
+    ".json": "json",
+}  # of the files that -o names; others are HTML pages
 
 
 @click.command()
@@ -25,7 +35,8 @@ from parley.tables import FORMATS, terminal_width
     "-o",
     "--output",
     metavar="FILE",
-    help="Write the report to this file (default format: one self-contained HTML page).",
+    help="Write the report to this file, as one self-contained HTML page, unless it ends with "
+    ".txt, .md, .tex, .csv or .json.",
 )
 @click.option(
     "--scores",
@@ -84,7 +95,7 @@ from parley.tables import FORMATS, terminal_width
     "--format",
     "form",
     type=click.Choice(FORMATS),
-    help="Choose the output format (default: text, or html with -o).",
+    help="Choose the output format (default: text, or the format of the file that -o names).",
 )
 @as_json
 def command(
@@ -110,6 +121,8 @@ def command(
     parley report last --figure result -o result.svg
     parley report k1 k2 q1 q2 --scores others.csv --reference base --control tuned=base
     """
+    if output is not None and figure is None:
+        refuse_figure_file(output)
     place = open_store(store)
     refs = [place.find(run) for run in runs]
     options = ReportOptions(
@@ -129,7 +142,7 @@ def command(
             return
         say(f"written to {write_figure(chosen, output)}: {chosen.words or chosen.title}")
         return
-    form = "json" if as_json else form or ("html" if output else "text")
+    form = "json" if as_json else form or choose_form(output)
     audits = audit_runs(report, audit) if form == "html" else {}
     page = PageOptions.choose(audits, matches)
     text = report.render(form, None if output else terminal_width(), page)
@@ -137,6 +150,20 @@ def command(
         click.echo(text)
         return
     say(f"written to {write_report(output, text)}")
+
+
+def choose_form(output: str | None) -> str:
+    """The format that the ending of a file names; text without a file, else HTML."""
+    return "text" if output is None else FORM_OF_ENDING.get(Path(output).suffix.lower(), "html")
+
+
+def refuse_figure_file(output: str) -> None:
+    """Refuse to write a whole report to a file whose ending says that it is a picture."""
+    if (ending := Path(output).suffix.lower()) in FIGURE_ENDINGS:
+        raise UsageError(
+            f"a whole report cannot be written as {ending}: for one figure, add --figure NAME; for "
+            "the report, use a file that ends with .html, .txt, .md, .csv or .json"
+        )
 
 
 def audit_runs(report: Report, wanted: bool | None) -> dict[RunRef, AuditSummary]:

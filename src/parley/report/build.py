@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -140,7 +140,7 @@ def build_report(
     compared, others = [], dict(results)
     for each in taking:
         own = [ref for ref in refs if tasks[ref] in each.tasks and ref not in foreign]
-        compared.append(each.compare(own, wanted))
+        compared.append(replace(each.compare(own, wanted), refs=own))
         others = {ref: result for ref, result in others.items() if ref not in own}
     return Report(compared, list(results.values()), list(others.values()), classes)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from html import escape
 from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
@@ -19,6 +20,7 @@ from parley.report.svg_figure import make_svg
 from parley.results.result import Result
 from parley.results.types import Figure
 
+FIGURE_ENDINGS = (".svg", ".png")
 ZOOM = 3  # pixels of a PNG for each pixel of an SVG
 
 
@@ -78,7 +80,10 @@ def name_charts(
     """Charts of the main result: `result`, or `result-ROLE` if there are several roles."""
     for chart in charts:
         own = name if len(charts) == 1 else f"{name}-{chart.role}"
-        yield NamedFigure(own, f"{title}: {clean(chart.role)}", chart.body, clean(chart.words))
+        words = clean(chart.words)
+        # the page shows the words as a caption, which a file does not draw
+        body = f'<p class="why">{escape(words.partition(". ")[0])}</p>{chart.body}'
+        yield NamedFigure(own, f"{title}: {clean(chart.role)}", body, words)
 
 
 def name_figure(name: str, figure: Figure, clean: Clean, looks: Looks) -> NamedFigure:
@@ -113,7 +118,7 @@ def write_figure(figure: NamedFigure, path: str | Path) -> Path:
     """Write a figure to a file; the end of its name says the format."""
     place = Path(path).expanduser()
     kind = place.suffix.lower()
-    if kind not in (".svg", ".png"):
+    if kind not in FIGURE_ENDINGS:
         raise UsageError(f"--figure needs a file that ends with .svg or .png, not {place.name}")
     svg = figure.to_svg()
     content = svg.encode() if kind == ".svg" else make_png(svg)

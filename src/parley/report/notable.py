@@ -171,7 +171,7 @@ def list_leading_scores(reader: RunReader, match: MatchRow, style: Style) -> str
         metric = style.leading.get(seat.role)
         if metric in by and seat not in match.idle:
             number = format_number(by[metric], style.digits_of(metric))
-            found.append(f"{match.seats[seat]} {number}")
+            found.append(f"{name_measured(match.seats[seat], seat.role, style)}: {metric} {number}")
     return ", ".join(found)
 
 
@@ -181,7 +181,13 @@ def describe_departure(row: ScoreRow, value: float, style: Style) -> str:
     away = value - (row.mean or 0.0)
     side = "above" if away > 0 else "below"
     number = format_number(value, digits)
-    return f"{row.alias} {number}, {format_number(abs(away), digits)} {side} its mean"
+    far = f"{format_number(abs(away), digits)} {side} its mean"
+    return f"{name_measured(row.alias, row.role, style)}: {row.metric} {number}, {far}"
+
+
+def name_measured(alias: str, role: str, style: Style) -> str:
+    """A model, with its role if the run ranks several roles."""
+    return f"{alias} as {role.replace('_', ' ')}" if len(style.leading) > 1 else alias
 
 
 def list_messages(reader: RunReader, match: MatchRow) -> Iterator[Spoken]:

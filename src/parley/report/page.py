@@ -13,9 +13,10 @@ from parley.report.notable import ROOM
 from parley.report.page_options import PageOptions
 from parley.report.people import draw_people
 from parley.report.run_page import draw_lead, draw_run, draw_task_words, list_chips, name_task
-from parley.report.sections import ComparisonResult, draw_section, make_secret_filter
+from parley.report.sections import ComparisonResult, Section, draw_section, make_secret_filter
 from parley.report.style import STYLE
 from parley.results.result import Result
+from parley.store import RunRef
 from parley.tables import plural, show_hidden
 
 MOST_LISTED = 12  # runs whose findings stand on the first screen
@@ -54,34 +55,50 @@ def page_text(
         return show_hidden(without_secrets(text))
 
     alone = len(results) == 1
-    sections = [
-        section
-        for found in compared
-        for section in found.sections
-        if not (alone and section.of_several)
-    ]
+    sections, own_sections = list[Section](), dict[RunRef, list[Section]]()
+    for found in compared:
+        if len(found.refs) == 1:  # nothing is compared: they stand with the run
+            kept = [section for section in found.sections if not section.of_several]
+            own_sections.setdefault(found.refs[0], []).extend(kept)
+        else:
+            sections += found.sections
     first, looks = len(sections), choose_looks(results)
     compared_text = "".join(
         draw_section(section, f"s{at}", clean, looks) for at, section in enumerate(sections)
     )
     tasks = list(dict.fromkeys(result.head.run.task for result in results))
     title = escape(clean(", ".join(map(name_task, tasks))))
-    if alone:  # begins with what was found in this run
-        body = draw_run(
-            results[0], first, clean, whole, 1, options, looks=looks, compared=compared_text
+
+    def draw_own(result: Result, at: int) -> str:
+        return "".join(
+            draw_section(section, f"s{at}-own{number}", clean, looks)
+            for number, section in enumerate(own_sections.get(result.ref, ()), 1)
         )
+
+    if alone:  # begins with what was found in this run
+        own = compared_text + draw_own(results[0], first)
+        body = draw_run(results[0], first, clean, whole, 1, options, looks=looks, compared=own)
     else:
         runs_text = "".join(
-            draw_run(result, first + at, clean, whole, 2, options, looks=looks)
-            for at, result in enumerate(results)
+            draw_run(
+                result,
+                at,
+                clean,
+                whole,
+                2,
+                options,
+                looks=looks,
+                compared=draw_own(result, at),
+            )
+            for at, result in enumerate(results, first)
         )
         words = "".join(draw_task_words(task, clean) for task in tasks)
         heading = f'<p class="eyebrow">{plural(len(results), "run")}</p><h1>{title}</h1>{words}'
-        found = draw_findings(results, first, options, clean)
+        findings = draw_findings(results, first, options, clean)
         contents = draw_contents(sections, results, clean)
         refs = {result.head.run.id: result.ref for result in results}
         people = draw_people(refs, "people", clean)
-        body = heading + found + contents + compared_text + people + runs_text
+        body = heading + findings + contents + compared_text + people + runs_text
     closed = "default-src 'none'; style-src 'unsafe-inline'"
     ids = ", ".join(result.head.run.id for result in results)
     foot = f"Made by Parley {__version__} from {ids}. One file, no script, no request."

@@ -26,7 +26,7 @@ from parley.report.matches import draw_matches
 from parley.report.notable import MatchSelection, select_matches
 from parley.report.page_options import PageOptions
 from parley.report.people import draw_people
-from parley.report.sections import NEGATIVE, draw_each_figure, draw_table
+from parley.report.sections import NEGATIVE, draw_each_figure, draw_legends, draw_table
 from parley.results.part import Part, SectionName
 from parley.results.parts.main_table import format_rank, score_table
 from parley.results.result import Result
@@ -35,7 +35,7 @@ from parley.statistics.estimates import PairedDifference
 from parley.statistics.intervals import ALPHA
 from parley.store import RunInfo, read_run
 from parley.store.config import Config
-from parley.tables import format_interval, format_number, format_signed, plural
+from parley.tables import format_interval, format_number, format_signed, mark_code, plural
 
 SPELLINGS = {"kieval": "KIEval", "os": "OS", "qa": "QA"}  # names that are not plain words
 MOST_COMPARED = 12  # models in the table of who beats whom
@@ -171,7 +171,7 @@ def draw_cautions(result: Result, clean: Clean) -> str:
     lines = result.cautions()
     if not lines:
         return ""
-    items = "".join(f"<li><bdi>{escape(clean(line))}</bdi></li>" for line in lines)
+    items = "".join(f"<li><bdi>{mark_code(escape(clean(line)))}</bdi></li>" for line in lines)
     return f'<section class="card caution"><h2>Read this first</h2><ul>{items}</ul></section>'
 
 
@@ -359,11 +359,14 @@ def draw_part(result: Result, part: Part[Any], at: int, looks: Looks, clean: Cle
     """A part: its figures, then its tables, which are folded where there is a figure."""
     tables = [table for table in result.tables(part.name) if table.rows]
     figures = draw_each_figure(result.figures(part.name), clean, looks)
-    if not tables and not figures:
-        return ""
+    if not figures and (not tables or part.name == "efficiency"):
+        return ""  # without a figure, the parts on scores and on cost say the same
     drawn = [draw_table(table, part.title, clean) for table in tables]
     if figures:
-        listed = fold("The same as a table", drawn)
+        listed = draw_legends(result.figures(part.name), clean)
+        listed += fold("The same as a table", drawn)
+    elif part.section == "cost":
+        listed = fold("Calls and tokens as a table", drawn)
     else:
         listed = "".join(drawn[:1]) + fold(plural(len(drawn) - 1, "more table"), drawn[1:])
     return (

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 from parley.providers._secrets import mask_secrets, secrets_in_environment
 from parley.report.figures import Clean, draw, scrollable
 from parley.report.looks import Looks
-from parley.results.types import Figure, Scatter
+from parley.results.types import Figure, Lines, Scatter
 from parley.store import RunRef
-from parley.tables import Table
+from parley.tables import Table, mark_code
 
 
 class Section(NamedTuple):
@@ -52,6 +52,7 @@ class ComparisonResult:
     data: dict[str, Any]  # the whole comparison, as `--json` prints it
     sections: Sequence[Section]
     table: Table  # one row per number, unrounded
+    refs: Sequence[RunRef] = ()  # the runs that were compared
 
 
 @dataclass(frozen=True)
@@ -97,11 +98,8 @@ def draw_section(
     """A section: words, figures, tables, and the sections in it. The tables are folded where there
     is a figure."""
     figures = draw_each_figure(section.figures, clean, looks)
-    legends = dict.fromkeys(
-        figure.legend for figure in section.figures if isinstance(figure, Scatter)
-    )
-    figures += "".join(f'<p class="note">{escape(clean(said))}</p>' for said in legends if said)
-    words = f'<p class="why">{escape(clean(section.words))}</p>' if section.words else ""
+    figures += draw_legends(section.figures, clean)
+    words = f'<p class="why">{mark_code(escape(clean(section.words)))}</p>' if section.words else ""
     tables = "".join(draw_table(table, section.title, clean) for table in section.tables)
     if figures and tables:
         tables = f"<details><summary>The same as a table</summary>{tables}</details>"
@@ -128,6 +126,14 @@ def draw_each_figure(figures: Sequence[Figure], clean: Clean, looks: Looks | Non
             continue
         parts.append(f"<figure><figcaption>{title}</figcaption>{drawing}</figure>")
     return "".join(parts)
+
+
+def draw_legends(figures: Sequence[Figure], clean: Clean) -> str:
+    """What to know to read these figures, each sentence once."""
+    said = dict.fromkeys(
+        figure.legend for figure in figures if isinstance(figure, Scatter | Lines) and figure.legend
+    )
+    return "".join(f'<p class="note">{mark_code(escape(clean(each)))}</p>' for each in said)
 
 
 def draw_table(table: Table, name: str, clean: Clean) -> str:

@@ -292,6 +292,7 @@ class Lines:
     target: float | None = None
     target_label: str = ""
     y_bounds: tuple[float, ...] = ()
+    legend: str = ""
     kind: Literal["lines"] = "lines"
 
 

@@ -37,6 +37,7 @@ class LiveProgress:
     left: str  # the time left; empty if unknown
     spent: str  # against the budget; empty without one
     silence: str  # how long no reply has come, if that is long
+    has_person: bool  # a person plays, whose answers take longer than those of models
 
     @property
     def ended(self) -> int:
@@ -125,6 +126,10 @@ def describe_live(
         left="" if grows or not runs else describe_left(info.planned - done, calls, now),
         spent=spent,
         silence=f"no reply for {describe_duration(silent)}" if runs and silent > SILENT else "",
+        has_person=any(
+            str(options.get("model", "")).startswith("human/")
+            for options in config.live_models.values()
+        ),
     )
 
 

@@ -72,8 +72,8 @@ def draw_ended(ref: RunRef, clean: Clean) -> str:
 
 
 def draw_so_far(ref: RunRef, clean: Clean) -> str:
-    """The main result of a run that is being played."""
-    result, _ = read_result(ref)
+    """The main result of a run that is being played. It does not say how to resume the run."""
+    result, _ = read_result(ref, reasoned=False)
     result.compute(["results", "pairs", "stability", "judges", "rejudged", "cost"])
     with read_run(ref) as reader:
         looks = Looks.of(reader.info.config.contestants)
@@ -83,11 +83,11 @@ def draw_so_far(ref: RunRef, clean: Clean) -> str:
     return f"<article>{''.join(parts)}</article>"
 
 
-def read_result(ref: RunRef) -> tuple[Result, type[Task] | None]:
+def read_result(ref: RunRef, reasoned: bool = True) -> tuple[Result, type[Task] | None]:
     """The result of a run, and its task if that is installed."""
     with read_run(ref) as reader:
         task = task_of_run(reader.info)
-    return Result(ref, look_up=PriceList().find, task=task), task
+    return Result(ref, reasoned=reasoned, look_up=PriceList().find, task=task), task
 
 
 def draw_half_widths(found: StabilityResult | None, looks: Looks, clean: Clean) -> str:

@@ -104,7 +104,8 @@ def efficiency_figures(found: Sequence[EfficiencyRow], style: Style) -> list[Fig
             ("latency", "median latency of a call, seconds"),
         ):
             known = [row for row in rows if getattr(row, name) is not None]
-            if any(getattr(row, name) for row in known):
+            # one dot compares nothing
+            if len(known) > 1 and any(getattr(row, name) for row in known):
                 figures.append(draw_against(known, rows, name, axis, style))
     return figures
 

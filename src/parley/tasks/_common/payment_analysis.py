@@ -34,6 +34,12 @@ class PayoffSpread:
     payoffs: tuple[float, ...]
 
 
+BANDS = (
+    "A band can be wide although all amounts of a model are equal: a few equal amounts do not show "
+    "that later ones would be equal too, so the interval allows for the whole range of amounts."
+)
+
+
 @dataclass(frozen=True)
 class PaymentRow:
     """What a model paid in one round, on average; `missing` amounts could not be read."""
@@ -209,7 +215,8 @@ def payment_figures(found: Sequence[PaymentRow], style: Style) -> list[Figure]:
         f"{each.label} from {format_number(each.y[0])} to {format_number(each.y[-1])}"
         for each in series
     )
-    return [Lines(title, f"{title}: {said}", "round", "coins paid", tuple(series))]
+    alt = f"{title}: {said}"
+    return [Lines(title, alt, "round", "coins paid", tuple(series), legend=BANDS)]
 
 
 PARTS = (

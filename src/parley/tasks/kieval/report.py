@@ -657,7 +657,7 @@ def fit_figure(fit: Fit, cells: Mapping[str, ModelCell] | None = None) -> Scatte
     """One dataset: every model as a dot, the line of the others and its band. Models that lie apart
     have their intervals."""
     band = fit.band or []
-    line = Series(
+    line: Series | None = Series(
         "expected",
         tuple(step.x for step in band),
         tuple(step.y for step in band),
@@ -667,6 +667,10 @@ def fit_figure(fit: Fit, cells: Mapping[str, ModelCell] | None = None) -> Scatte
     title = f"{fit.dataset}: KIEval score against accuracy"
     apart = [f"{one.model} ({words})" for one in fit.positions if (words := describe_level(one))]
     said = f"apart from the line: {', '.join(apart)}" if apart else "no model lies apart"
+    legend = LEGEND if band else ""
+    if not is_tested(fit):  # a line without tests would look like a finding
+        said, line, band = describe_untested(fit), None, []
+        legend = f"{fit.dataset}: {said}."
     alt = f"{title} of {plural(len(fit.positions), 'model')}; {said}"
     dots = tuple(position_dot(one, (cells or {}).get(one.model)) for one in fit.positions)
     return Scatter(
@@ -676,10 +680,21 @@ def fit_figure(fit: Fit, cells: Mapping[str, ModelCell] | None = None) -> Scatte
         "KIEval score",
         dots,
         line if band else None,
-        LEGEND,
+        legend,
         x_bounds=(0.0, 100.0),
         y_bounds=(0.0, 100.0),
     )
+
+
+def is_tested(fit: Fit) -> bool:
+    """Whether at least one model of a dataset was compared with the others."""
+    return any(one.below.p is not None or one.above.p is not None for one in fit.positions)
+
+
+def describe_untested(fit: Fit) -> str:
+    """Why no model of a dataset was compared with the others."""
+    reason = (fit.note or "").removeprefix("no verdict, because ")
+    return f"not tested: {reason}" if reason else "not tested"
 
 
 def describe_level(one: Position) -> str:
