@@ -269,13 +269,35 @@ def test_what_was_drawn_stays_and_more_can_be_drawn(place):
         assert prepare_study(votes, refs, 6, 5, None) == study
         assert list(votes.pairs(study).items())[:4] == list(before.items())
         assert len(votes.pairs(study)) == 6
+        votes.hold_pair(study, votes.add_annotator(study, "Ann"), 1, 60)
         for wrong in ((5, None, None), (None, 6, None), (None, None, True)):
-            with pytest.raises(UsageError):
+            with pytest.raises(UsageError, match="somebody has seen a pair"):
                 prepare_study(votes, refs, *wrong)
         prepare_study(votes, refs, 1000, None, None)
         everything = votes.pairs(study)
         prepare_study(votes, refs, 1000, None, None)
         assert votes.pairs(study) == everything
+
+
+def test_pairs_are_drawn_again_until_somebody_has_seen_one(place):
+    votes, study = studied(place, 6, seed=0)
+    with votes:
+        refs, before = refs_in(place), votes.pairs(study)
+        token = invite_annotator(votes, study, "Ann")
+        fewer = prepare_study(votes, refs, 4, None, None)
+        assert (fewer, len(votes.pairs(fewer))) == (study, 4)
+        other = prepare_study(votes, refs, 6, 3, True)
+        assert (other.id, other.seed, other.ties) == (study.id, 3, True)
+        assert votes.find_study(other.runs) == other
+        assert len(votes.pairs(other)) == 6
+        assert votes.pairs(other) != before
+        assert find_invited(votes, token)[1].name == "Ann"  # invitations stay
+        back = prepare_study(votes, refs, None, 0, None)
+        assert votes.pairs(back) == before
+        person = votes.add_annotator(back, "Ann")
+        votes.skip_pair(back, person, 1)
+        assert votes.reset_study(back, 1, False) is None
+        assert votes.pairs(back) == before
 
 
 # ── who sees what ──
@@ -837,7 +859,11 @@ def test_runs_in_different_folders_have_no_place_for_their_votes(place, tmp_path
 
 def test_invitations_print_a_link_and_can_be_ended(place):
     words = ["annotate", "talk", "--invite", "Ann", "--bind", "::1", "--port", "81"]
-    link = command(*words, cwd=place).out.strip()
+    first = command(*words, cwd=place)
+    link = first.out.strip()
+    assert "drawn with random seed 0; you can change --pairs" in first.err
+    assert re.search(r"annotate \S+\.parley --serve --bind ::1 --port 81\n", first.err)
+    assert "earlier link" not in first.err
     start, _, token = link.rpartition("/")
     assert start == "http://[::1]:81/vote"
     with SqliteVotes(place / "runs" / VOTES_FILE, read_only=True) as votes:
@@ -845,6 +871,10 @@ def test_invitations_print_a_link_and_can_be_ended(place):
     done = command("annotate", "talk", "--invite", "Bob", "--json", cwd=place)
     assert done.json["annotator"] == "Bob"
     assert done.json["link"] == f"http://127.0.0.1:8642/vote/{done.json['token']}"
+    again = command("annotate", "talk", "--invite", "bob", "--json", cwd=place)
+    assert "the earlier link of bob no longer works" in again.err
+    assert "drawn" not in again.err
+    done = again
     command("annotate", "talk", "--end-invitation", "ANN", cwd=place)
     with SqliteVotes(place / "runs" / VOTES_FILE, read_only=True) as votes:
         assert find_invited(votes, token) is None

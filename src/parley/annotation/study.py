@@ -52,18 +52,19 @@ def prepare_study(
     ties: bool | None,
 ) -> Study:
     """The study of these runs, with the requested number of pairs, or as many as there are. Pairs
-    that were sampled before stay."""
+    that were sampled before stay; until somebody has seen one, fewer pairs or another random seed
+    sample all pairs again."""
     with open_runs(refs) as runs:
         ids = [run.info.id for run in runs]
         study = votes.find_study(ids)
-        if study is not None:
-            check_same_rules(study, seed, ties)
         known = [] if study is None else list(votes.pairs(study).values())
-        if pairs is not None and pairs < len(known):
-            raise UsageError(
-                f"--pairs must be at least {len(known)}, the number of pairs drawn so far, not "
-                f"{pairs}"
+        if study is not None and (fault := find_conflict(study, len(known), pairs, seed, ties)):
+            fresh = votes.reset_study(
+                study, study.seed if seed is None else seed, bool(ties) or study.ties
             )
+            if fresh is None:
+                raise UsageError(fault)
+            study, pairs, known = fresh, pairs or len(known), []
         if known and pairs in (None, len(known)):
             assert study is not None
             return study
@@ -80,19 +81,27 @@ def prepare_study(
         return study
 
 
-def check_same_rules(study: Study, seed: int | None, ties: bool | None) -> None:
-    """Refuse settings that differ from those of the study: votes under different rules cannot be
-    combined."""
+def find_conflict(
+    study: Study, drawn: int, pairs: int | None, seed: int | None, ties: bool | None
+) -> str:
+    """What is wrong with settings that differ from those of the study; empty if nothing. Votes
+    under different rules cannot be combined."""
     if seed is not None and seed != study.seed:
-        raise UsageError(
+        return (
             f"the pairs of these runs were drawn with random seed {study.seed}, which cannot "
-            f"change to {seed}: remove --seed"
+            f"change to {seed} after somebody has seen a pair: remove --seed"
         )
     if ties and not study.ties:
-        raise UsageError(
-            "the pairs of these runs were drawn without ties, which cannot change any more: "
-            "remove --ties"
+        return (
+            "the pairs of these runs were drawn without ties, which cannot change after somebody "
+            "has seen a pair: remove --ties"
         )
+    if pairs is not None and pairs < drawn:
+        return (
+            f"--pairs must be at least {drawn}, the number of pairs drawn so far, not {pairs}: "
+            "somebody has seen a pair already"
+        )
+    return ""
 
 
 def summarise_votes(votes: VoteStore, study: Study) -> dict[str, Any]:

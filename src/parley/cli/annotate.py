@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
@@ -21,7 +22,7 @@ from parley.annotation.study import (
     summarise_votes,
 )
 from parley.annotation.verdict_ballots import asks_people
-from parley.cli.annotate_serving import LOOPBACK, PersonalLink, serve_voters
+from parley.cli.annotate_serving import EARLIER_LINK, LOOPBACK, PersonalLink, serve_voters
 from parley.cli.annotate_terminal import take_votes
 from parley.cli.annotate_verdicts import (
     end_link_of_judge,
@@ -35,6 +36,7 @@ from parley.cli.shared_options import as_json, in_format, in_store
 from parley.cli.shell_completion import complete_runs
 from parley.cli.view import PORT
 from parley.errors import UsageError
+from parley.statistics.preferences import ConversationPair
 from parley.store import RunRef, Study, VoteStore, open_store, open_votes, read_run
 from parley.tables import Table, format_interval, format_number, plural, terminal_width
 
@@ -54,7 +56,7 @@ ALONE = (
     "--pairs",
     type=click.IntRange(1, 100_000),
     help=f"Set the total number of pairs to compare (default: {DEFAULT_PAIRS}). You can raise "
-    "it later.",
+    "it later, and lower it until somebody opens a pair.",
 )
 @click.option(
     "--seed",
@@ -166,7 +168,7 @@ def command(
     if not drawing and takes_verdicts(refs, invites or end_invitation is not None):
         if invites:
             link = None if invite is None else invite_judge(refs[0], invite)
-            answer_links(refs[0], link, serve, bind, port, as_json)
+            answer_links(refs, link, serve, bind, port, as_json)
         elif end_invitation is not None:
             end_link_of_judge(refs[0], end_invitation)
         elif terminal:
@@ -189,19 +191,18 @@ def command(
         sheet = format_of_runs(found)
         by_id = {reader.info.id: reader.info.ref for reader in found}
     with open_votes(refs) as votes:
+        known = votes.find_study(list(by_id))
+        before = {} if known is None else votes.pairs(known)
         study = prepare_study(votes, refs, pairs, seed, ties)
         count = len(votes.pairs(study))
+        say_drawn(before, votes.pairs(study), study.seed)
         if count < (pairs or 0):
             say(
                 f"you asked for {pairs} pairs, but these runs have only {plural(count, 'pair')} "
                 "with different scores; all of them were drawn"
             )
         if invites:
-            link = (
-                None
-                if invite is None
-                else PersonalLink(invite, invite_annotator(votes, study, invite))
-            )
+            link = None if invite is None else make_link(votes, study, invite)
         elif terminal:
             assert annotator is not None
             me = register_annotator(votes, study, annotator)
@@ -209,13 +210,46 @@ def command(
         else:
             state = summarise_votes(votes, study)
             print_data(state, [pair_table(votes, study)], form, as_json)
-            say_progress(state, votes.location)
+            say_progress(state, votes.location, quote_runs(refs))
     if invites:
-        answer_links(refs[0], link, serve, bind, port, as_json)
+        answer_links(refs, link, serve, bind, port, as_json)
+
+
+def make_link(votes: VoteStore, study: Study, name: str) -> PersonalLink:
+    """A new link for a person. Say so if it replaces an earlier one."""
+    with votes.transaction():
+        replaces = votes.end_token(register_annotator(votes, study, name))
+        link = PersonalLink(name, invite_annotator(votes, study, name))
+    if replaces:
+        say(EARLIER_LINK.format(name=name))
+    return link
+
+
+def say_drawn(
+    before: Mapping[int, ConversationPair], now: Mapping[int, ConversationPair], seed: int
+) -> None:
+    """Say which pairs were drawn by this command, if any."""
+    if now == before:
+        return
+    count = plural(len(now), "pair")
+    if not before:
+        say(
+            f"{count} drawn with random seed {seed}; you can change --pairs and --seed until "
+            "somebody opens a pair"
+        )
+    elif before.items() <= now.items():
+        say(f"{len(now) - len(before)} more drawn with random seed {seed}, {count} in all")
+    else:
+        say(f"the pairs were drawn again, because nobody has seen one: {count}, random seed {seed}")
+
+
+def quote_runs(refs: Sequence[RunRef]) -> str:
+    """The runs as they can be typed in a shell."""
+    return shlex.join(ref.location for ref in refs)
 
 
 def answer_links(
-    ref: RunRef,
+    refs: Sequence[RunRef],
     link: PersonalLink | None,
     serve: bool,
     bind: str | None,
@@ -225,12 +259,14 @@ def answer_links(
     """Print a link, or serve the pages and print it then, when the port is known."""
     host, number = bind or LOOPBACK, PORT if port is None else port
     if serve:
-        serve_voters(ref, host, number, link, as_json)
+        serve_voters(refs[0], host, number, link, as_json)
     elif link is not None:
         link.print(host, number, as_json)
+        place = "" if bind is None else f" --bind {shlex.quote(bind)}"
+        place += "" if port is None else f" --port {port}"
         say(
-            f"the link works while you run {command_name()} annotate RUN… --serve, or "
-            f"{command_name()} view"
+            f"the link works while you run: {command_name()} annotate {quote_runs(refs)} "
+            f"--serve{place}"
         )
 
 
@@ -269,7 +305,7 @@ def pair_table(votes: VoteStore, study: Study) -> Table:
     return Table(["dataset", "models", "pairs"], rows, left=2)
 
 
-def say_progress(data: dict[str, Any], location: str) -> None:
+def say_progress(data: dict[str, Any], location: str, runs: str) -> None:
     """Print the number of votes and of missing votes on stderr."""
     pairs, votes = data["pairs"], data["votes"]
     there = (
@@ -278,8 +314,8 @@ def say_progress(data: dict[str, Any], location: str) -> None:
     )
     say(f"{there}, {votes['wanted']} missing; stored in {location}")
     say(
-        f"vote with: {command_name()} annotate RUN… --terminal --annotator NAME; for the browser: "
-        "--invite NAME"
+        f"vote with: {command_name()} annotate {runs} --terminal --annotator NAME; for the "
+        "browser: --invite NAME"
     )
 
 

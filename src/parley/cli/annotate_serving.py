@@ -14,6 +14,7 @@ from parley.config.extras import require_extra
 from parley.store import RunRef, open_store
 
 LOOPBACK = "127.0.0.1"
+EARLIER_LINK = "the earlier link of {name} no longer works"
 PAGES = ("vote_page", "verdict_page")  # people who vote see no scores and no runs
 
 

@@ -26,7 +26,7 @@ from parley.annotation.verdict_ballots import (
     read_conversation,
     summarise_verdicts,
 )
-from parley.cli.annotate_serving import PersonalLink
+from parley.cli.annotate_serving import EARLIER_LINK, PersonalLink
 from parley.cli.annotate_terminal import ANSWERS, WIDEST, ask_for_key, draw_rule
 from parley.cli.invocation import command_name
 from parley.cli.progress_line import say
@@ -92,8 +92,11 @@ def verdict_tables(data: dict[str, Any]) -> list[Table]:
 
 def invite_judge(ref: RunRef, name: str) -> PersonalLink:
     """A personal link for a person who votes on the conversations of a run."""
-    with read_run(ref) as reader, open_verdict_votes(ref) as votes:
+    with read_run(ref) as reader, open_verdict_votes(ref) as votes, votes.transaction():
+        replaces = votes.end_invitation(reader.info.id, normalise_name(name))
         token = invite_to_verdicts(votes, reader.info.id, name)
+    if replaces:
+        say(EARLIER_LINK.format(name=name))
     return PersonalLink(name, token, "/vote/single/")
 
 

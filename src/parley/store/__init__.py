@@ -581,6 +581,10 @@ class VoteStore(Protocol):
     def create_study(self, runs: Sequence[str], seed: int, ties: bool) -> Study:
         """Create the study of a set of runs; an existing study is not changed."""
 
+    def reset_study(self, study: Study, seed: int, ties: bool) -> Study | None:
+        """Remove all pairs of a study and change its settings. None, and no change, if somebody
+        has voted on a pair or was shown one."""
+
     def add_pairs(self, study: Study, pairs: Sequence[ConversationPair], after: int) -> None:
         """Add pairs that were sampled when the study had `after` of them. If somebody else
         has added pairs meanwhile, those stay and these are dropped."""

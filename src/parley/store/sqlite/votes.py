@@ -57,6 +57,15 @@ class SqliteVotes(VotesFile):
         assert found is not None
         return found
 
+    def reset_study(self, study: Study, seed: int, ties: bool) -> Study | None:
+        with self.transaction() as to:
+            for table in ("votes", "held", "skipped"):
+                if to.execute(f"SELECT 1 FROM {table} WHERE study = ?", (study.id,)).fetchone():
+                    return None
+            to.execute("DELETE FROM pairs WHERE study = ?", (study.id,))
+            to.execute("UPDATE studies SET seed = ?, ties = ? WHERE id = ?", (seed, ties, study.id))
+        return study._replace(seed=seed, ties=ties)
+
     def add_pairs(self, study: Study, pairs: Sequence[ConversationPair], after: int) -> None:
         rows = [
             (study.id, after + n, pair.dataset, pair.item, *pair.a, *pair.b)
