@@ -84,6 +84,8 @@ def test_the_page_shows_the_view_and_nothing_else(tmp_path):
         async with seated(tmp_path) as (_, person, visitor):
             _, before = await visitor.look()
             assert "The first match has not begun yet." in before
+            # with a fragment, a browser without script would not load the page again
+            assert re.search(r'http-equiv="refresh" content="3; url=/play/[^"#]+"', before)
             question = await asked(person, view_of(hostile))
             status, text = await visitor.look()
             question.cancel()
