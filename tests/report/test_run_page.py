@@ -78,6 +78,16 @@ def test_tables_have_a_caption_and_scoped_headings_but_no_empty_ones():
     assert re.findall("<caption.*?</caption>", titled) == ["<caption>By role</caption>"]
 
 
+def test_cells_of_a_table_with_many_columns_may_take_two_lines():
+    few, many = (
+        draw_table(Table(["x"] * columns, [["1.0 to 2.0"] * columns]), "T", str)
+        for columns in (6, 16)
+    )
+    assert 'class="table left1 many"' in many
+    assert "many" not in few
+    assert ".many td{white-space:pre-wrap}" in STYLE
+
+
 def test_what_scrolls_keeps_its_hidden_words_inside_and_is_no_landmark():
     # hidden words are placed absolutely: without a positioned parent they widen the page
     assert re.search(r"\.scroll\{[^}]*position:relative", STYLE)

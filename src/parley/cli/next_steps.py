@@ -13,6 +13,7 @@ def list_next_steps(store: str | None, has_page: bool = False) -> list[str]:
     """Commands that show more of the last run; `has_page`: its report is written already."""
     ref = open_store(store).find("last")
     run = "last" if store is None else shlex.quote(ref.location)
+    place = "" if store is None else f" --store {shlex.quote(store)}"
     me = command_name()
     pairs = [f"compare every pair of models: {me} show {run} --part pairs"]
     page = [f"write a report as one HTML page: {me} report {run} -o report.html"]
@@ -20,4 +21,5 @@ def list_next_steps(store: str | None, has_page: bool = False) -> list[str]:
         *(pairs if Result(ref).data["pairs"] else []),
         f"list all matches: {me} show {run} --matches",
         *([] if has_page else page),
+        f"read runs and matches in a browser: {me} view{place}",
     ]

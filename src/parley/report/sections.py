@@ -146,8 +146,10 @@ def draw_table(table: Table, name: str, clean: Clean) -> str:
             "<table>", f'<table><caption class="vh">{escape(clean(name))}</caption>', 1
         )
     body = scrollable(text, found.title or clean(name))
-    return f'<div class="table left{table.left}">{body}</div>'
+    many = " many" if len(table.header) > FEW_COLUMNS else ""
+    return f'<div class="table left{table.left}{many}">{body}</div>'
 
 
+FEW_COLUMNS = 11  # tables with more columns are set smaller, and their cells may take two lines
 # the sign before a number; hyphens inside words and dates stay
 NEGATIVE = re.compile(r"(?<![\w.])-(?=\d)")

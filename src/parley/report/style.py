@@ -28,13 +28,13 @@ section{margin:1.6rem 0 0}.why,.note{color:var(--soft);margin:.1rem 0 .7rem;max-
 .caution{background:var(--warnt);border-color:var(--warn)}.caution h2{font-size:1.1rem;color:var(--warn)}.caution ul{margin:.4rem 0 0;padding-left:1.2rem}
 .list{margin:.2rem 0 .7rem;padding-left:1.2rem;font-size:.92rem;overflow-wrap:anywhere}
 .finding>.eyebrow{margin-top:.5rem}.finding+.finding{border-top:1px solid var(--rule);padding-top:.8rem}.finding .lead{font-size:1.08rem;margin:.2rem 0 .5rem}.finding .facts{margin:0 0 .8rem}
-.scroll{overflow-x:auto;position:relative;background-image:linear-gradient(to left,var(--card) 40%,transparent),linear-gradient(to left,var(--soft),transparent);
-background-position:right;background-size:3rem 100%,.7rem 100%;background-repeat:no-repeat;background-attachment:local,scroll}nav ul{columns:2;column-gap:2.5rem;padding-left:1.2rem;font-size:.92rem}nav li{break-inside:avoid;overflow-wrap:anywhere}
+.scroll{overflow-x:auto;position:relative;background-image:linear-gradient(to left,var(--card) 40%,transparent),linear-gradient(to left,var(--rule),transparent);
+background-position:right;background-size:3rem 100%,1rem 100%;background-repeat:no-repeat;background-attachment:local,scroll}nav ul{columns:2;column-gap:2.5rem;padding-left:1.2rem;font-size:.92rem}nav li{break-inside:avoid;overflow-wrap:anywhere}
 table{border-collapse:collapse;font-size:.92rem;font-variant-numeric:tabular-nums}.chart,.heat,.wide{width:100%}
 caption{text-align:left;color:var(--soft);font-size:.86rem;padding:0 0 .5rem}
 th{font-weight:600;color:var(--soft);font-size:.82rem;text-align:right;padding:.35rem .6rem;vertical-align:bottom}
 td{padding:.3rem .6rem;text-align:right;border-top:1px solid var(--rule)}thead td{border:0}
-.table th,.table td{white-space:pre;text-align:right;padding-left:.45rem;padding-right:.45rem}.table th{white-space:pre-wrap}
+.table th,.table td{white-space:pre;text-align:right;padding-left:.45rem;padding-right:.45rem}.table th,.many td{white-space:pre-wrap}.many :is(th,td){padding-left:.3rem;padding-right:.3rem;font-size:.8rem}
 th.l,td.l,.table th:first-child,.table td:first-child,.left2 :is(th,td):nth-child(-n+2),.left3 :is(th,td):nth-child(-n+3),
 .left4 :is(th,td):nth-child(-n+4),.left5 :is(th,td):nth-child(-n+5){text-align:left}
 .table th:first-child,.table td:first-child,.scroll th[scope=row],.scroll .corner{position:sticky;left:0;background:var(--card)}
