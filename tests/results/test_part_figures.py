@@ -72,14 +72,16 @@ def test_scores_stand_beside_cost_and_latency_where_these_are_known():
     found = tuple(join_costs(rows, usd, played, latencies))
     assert [row.usd_per_match for row in found] == [0.5, None, 0.0]
     assert [row.latency for row in found] == [None, 1.5, None]
-    cost, latency = efficiency_figures(found, Style())
+    (cost,) = efficiency_figures(found, Style())  # one model with a latency compares nothing
     assert [(dot.label, dot.x, dot.y, dot.y_low, dot.y_high) for dot in cost.dots] == [
         ("a", 0.5, 0.5, 0.1, 0.9),
         ("c", 0.0, 0.7, 0.1, 0.9),
     ]
     assert "not known for b" in cost.title
-    assert [(dot.label, dot.x) for dot in latency.dots] == [("b", 1.5)]
-    assert "not known for a, c" in latency.title
+    latencies[("a", "writer")] = MedianLatency(0.5, 8)
+    _, latency = efficiency_figures(tuple(join_costs(rows, usd, played, latencies)), Style())
+    assert [(dot.label, dot.x) for dot in latency.dots] == [("a", 0.5), ("b", 1.5)]
+    assert "not known for c" in latency.title
 
 
 def test_a_run_of_bots_has_no_cost_to_compare():
