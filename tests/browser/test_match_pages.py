@@ -90,3 +90,25 @@ def test_pages_work_without_script(serve, open_page, hostile_run):
         page.get_by_role("link", name="as Player 2 saw it").click()
         page.wait_for_url("**seat=**")
         assert "As Player 2 saw it" in page.inner_text("main")
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_all_scores_fit_into_their_box(serve, open_page, judged_run, width):
+    with serve(judged_run.ref.store.removeprefix("folder:")) as url:
+        page = open_page(address(url, judged_run, "match/1"), width).page
+        wide = page.evaluate(
+            "() => { const table = document.querySelector('.scores'), box = table.parentElement;"
+            " return [box.scrollWidth, box.clientWidth, table.getBoundingClientRect().right,"
+            " box.getBoundingClientRect().right] }"
+        )
+        assert wide[0] <= wide[1] and wide[2] <= wide[3], wide
+
+
+def test_two_matches_begin_at_the_same_height(serve, open_page, judged_run):
+    with serve(judged_run.ref.store.removeprefix("folder:")) as url:
+        page = open_page(address(url, judged_run, "match/1?beside=2")).page
+        tops = page.evaluate(
+            "() => [...document.querySelectorAll('.beside > section')].map("
+            "each => each.querySelector('.rd').getBoundingClientRect().top)"
+        )
+        assert len(tops) == 2 and tops[0] == tops[1]

@@ -11,7 +11,9 @@ from parley import Amount, Metric, Role, Task
 from parley.match.protocol import Reply
 from parley.results.transcript import rebuild_views
 from parley.rules.pool import as_message
-from parley.store import read_run
+from parley.store import open_store, read_run
+from parley.web.app import make_site
+from parley.web.match_page import PageRoom
 
 HOSTILE = (
     '</style></bdi></article><script>alert(1)</script><svg onload="alert(2)"><img src=x '
@@ -178,3 +180,31 @@ def test_pages_of_other_tasks(visit, tmp_path, task, models):
     client = visit(tmp_path)
     assert client.get(f"/run/{played.ref.id}/match/1").status_code == 200
     assert client.get(f"/run/{played.ref.id}/matches").status_code == 200
+
+
+def test_fenced_code_is_shown_as_a_block(tmp_path):
+    clean = make_site(open_store(tmp_path)).templates.filters["said_text"]
+    text = "Here:\n```python\nif a < b:\n    pass\n```\nDone.\n```\n<i>open"
+    assert clean(text) == (
+        "<bdi>Here:</bdi><pre><bdi>if a &lt; b:\n    pass</bdi></pre><bdi>Done.</bdi>"
+        "<pre><bdi>&lt;i&gt;open</bdi></pre>"
+    )
+    assert clean("x\n```\ny `z`", ["y"], True) == (
+        "<pre><bdi>x</bdi></pre><bdi><mark>y</mark> `z`</bdi>"
+    )
+    assert clean("````\n```\na\n````") == "<pre><bdi>```\na</bdi></pre>"
+
+
+def test_code_that_is_folded_begins_as_code():
+    room = PageRoom(10_000)
+    assert room.bound("```\n" + "a\n" * 2_000).cuts_code
+    assert not room.bound("a\n" * 2_000).cuts_code
+
+
+def test_scores_are_listed_by_seat(judged, ask):
+    page = ask(judged, 1).text
+    found = page[page.index('class="scores"') :]
+    found = found[: found.index("</table>")]
+    assert found.count('scope="rowgroup"') == 2  # judges have no scores
+    assert re.search(r'<th scope="row"><bdi>chrf[^<]*</bdi></th><td>[\d.]+</td>', found)
+    assert "Prompts may count rounds of the task differently." in page

@@ -17,10 +17,3 @@ def match_score_table(found: Transcript) -> Table | None:
         values = [format_number(scores.get(each.name), each.digits) for each in found.metrics]
         rows.append([str(seat), f"{found.match.seats[seat]}{idle}", *values])
     return Table(["seat", "model", *units], rows, left=2)
-
-
-def turn_table(table: Table) -> Table:
-    """The same table with a column for each seat, for narrow places."""
-    rows = list(zip(table.header, *table.rows, strict=True))
-    header, *rest = [list(row) for row in rows]
-    return Table(header, rest, left=1)

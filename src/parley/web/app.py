@@ -30,6 +30,7 @@ from parley.report.style import STYLE
 from parley.store import RunRef, Store
 from parley.tables import plural, shorten, show_hidden
 from parley.web.background import Background
+from parley.web.fenced_code import split_fences
 from parley.web.following import LiveRuns
 from parley.web.run_catalogue import RunCatalogue
 from parley.web.run_drawer import RunDrawer
@@ -93,17 +94,22 @@ def make_site(store: Store, public: bool = False) -> Site:
         words = str(text)
         return isolate_short(words) if len(words) <= SHORT else isolate(words)
 
-    def said_marked(text: str, words: Sequence[str]) -> Markup:
-        """The same with some words marked."""
+    def said_text(text: str, words: Sequence[str] = (), inside: bool = False) -> Markup:
+        """The same for a whole message: fenced code in a block of its own, some words marked.
+        `inside` says that the text begins within such a block."""
         pattern = "|".join(re.escape(clean(each)) for each in words if each)
-        if not pattern:
-            return said(text)
-        parts = re.split(f"({pattern})", clean(text))
-        marked = [
-            f"<mark>{escape(part)}</mark>" if at % 2 else escape(part)
-            for at, part in enumerate(parts)
-        ]
-        return Markup(f"<bdi>{''.join(marked)}</bdi>")
+        shown = []
+        for is_code, part in split_fences(clean(text), inside):
+            if not part.strip():
+                continue
+            pieces = re.split(f"({pattern})", part) if pattern else [part]
+            marked = [
+                f"<mark>{escape(piece)}</mark>" if at % 2 else escape(piece)
+                for at, piece in enumerate(pieces)
+            ]
+            said_part = f"<bdi>{''.join(marked)}</bdi>"
+            shown.append(f"<pre>{said_part}</pre>" if is_code else said_part)
+        return Markup("".join(shown))
 
     folder = str(HERE.joinpath("templates"))
     templates = Environment(
@@ -113,7 +119,7 @@ def make_site(store: Store, public: bool = False) -> Site:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    templates.filters |= {"said": said, "said_marked": said_marked, "plural": plural}
+    templates.filters |= {"said": said, "said_text": said_text, "plural": plural}
     templates.globals |= {"version": __version__, "run_link": run_link}
     return Site(store, clean, templates, public)
 

@@ -17,11 +17,10 @@ from starlette.routing import Route
 from parley.errors import UsageError, unknown_name
 from parley.money import match_costs, prices_of
 from parley.report.looks import Looks
-from parley.report.sections import draw_table
+from parley.report.sections import NEGATIVE
 from parley.results.demonstrations import read_demonstrations
 from parley.results.match_list import ListedSeat
 from parley.results.match_notes import describe_note, name_seats
-from parley.results.match_scores import match_score_table, turn_table
 from parley.results.scores import group_attempts, parse_metric
 from parley.results.transcript import (
     MatchTurn,
@@ -36,7 +35,8 @@ from parley.rules.task import Metric
 from parley.store import MatchRow, NoteRow, RunInfo, RunReader, RunRef
 from parley.store.match_search import MatchSearch
 from parley.tables import format_number, plural, shorten
-from parley.web.app import Site, run_link, run_of, site_of
+from parley.web.app import run_link, run_of, site_of
+from parley.web.fenced_code import ends_in_code
 from parley.web.known_prices import known_price
 from parley.web.live_run import list_scored
 from parley.web.match_list_page import STATE_CHIPS, describe_cost, format_duration
@@ -56,6 +56,7 @@ class BoundedText:
     head: str
     rest: str = ""  # shown when it is unfolded
     left_out: int = 0  # characters that are on the page of the round only
+    cuts_code: bool = False  # the rest begins inside a fenced block
 
 
 @dataclass
@@ -70,7 +71,7 @@ class PageRoom:
         if len(rest) > self.left:
             return BoundedText(head, left_out=len(rest))
         self.left -= len(rest)
-        return BoundedText(head, rest)
+        return BoundedText(head, rest, cuts_code=bool(rest) and ends_in_code(head))
 
 
 @dataclass(frozen=True)
@@ -108,6 +109,17 @@ class NoteCard:
 
 
 @dataclass(frozen=True)
+class SeatScores:
+    """The scores of a seat as the page shows them."""
+
+    seat: str
+    alias: str
+    sign: Markup
+    idle: bool
+    values: tuple[tuple[str, str], ...]  # metric and score
+
+
+@dataclass(frozen=True)
 class RoundSection:
     """A round as the page shows it."""
 
@@ -126,7 +138,7 @@ class MatchPanel:
     marks: tuple[Mark, ...]
     facts: tuple[str, ...]
     rounds: tuple[RoundSection, ...]
-    scores: Markup
+    scores: tuple[SeatScores, ...]
     by_round: Markup
     votes: tuple[str, ...]
     recalled: tuple[str, ...]
@@ -149,8 +161,8 @@ def show_match(request: Request) -> Response:
             "row": row,
             "seat": seat,
             "only": only,
-            "panel": make_panel(site, reader, row, room, only),
-            "beside": other and make_panel(site, reader, other, room, only),
+            "panel": make_panel(reader, row, room, only),
+            "beside": other and make_panel(reader, other, room, only),
             "view": () if seat is None else make_view(reader, row, seat, room),
             "views": [(each, seat_link(ref, row, each)) for each in row.seats],
             "state_chips": STATE_CHIPS,
@@ -213,9 +225,7 @@ def parse_round(text: str) -> int:
     return int(text)
 
 
-def make_panel(
-    site: Site, reader: RunReader, row: MatchRow, room: PageRoom, only: int | None
-) -> MatchPanel:
+def make_panel(reader: RunReader, row: MatchRow, room: PageRoom, only: int | None) -> MatchPanel:
     """A match with its rounds, or with one of them."""
     found = read_transcript(reader, row)
     info, number = reader.info, row.number
@@ -232,9 +242,6 @@ def make_panel(
         f"{calls}, {spent} USD" if (spent := describe_cost(cost)) else calls,
         format_duration((row.ended or 0) - (row.began or 0)) if over else "",
     ]
-    table = match_score_table(found)
-    if table is not None and len(table.header) > 3 and len(table.rows) < 4:
-        table = turn_table(table)
     return MatchPanel(
         row,
         title_of_match(row, leading),
@@ -253,12 +260,28 @@ def make_panel(
             )
             for each in rounds
         ),
-        Markup(draw_table(table, "Scores of this match", site.clean)) if table else Markup(""),
+        tuple(list_scores(found, looks)),
         draw_rounds(found, looks),
         tuple(describe_people(found)),
         tuple(describe_recalled(reader, found)),
         found.leaves_out,
     )
+
+
+def list_scores(found: Transcript, looks: Looks) -> Iterator[SeatScores]:
+    """The scores of each seat, the best seat of each role first."""
+    for seat, scores in found.scores.items():
+        alias = found.match.seats[seat]
+        values = [
+            (
+                f"{each.name} ({each.unit})" if each.unit else each.name,
+                NEGATIVE.sub("−", format_number(scores[each.name], each.digits)),
+            )
+            for each in found.metrics
+            if each.name in scores
+        ]
+        idle = seat in found.match.idle
+        yield SeatScores(str(seat), alias, Markup(looks.sign(alias)), idle, tuple(values))
 
 
 def metrics_of(info: RunInfo) -> list[Metric]:
