@@ -108,3 +108,22 @@ def test_a_run_that_does_not_exist(run, visit):
     assert (
         visit(run.ref.store.removeprefix("folder:")).get("/run/nothing/matches").status_code == 404
     )
+
+
+def test_empty_columns_are_left_out(ask, folder, visit):
+    (path,) = folder.glob("*.parley")
+    bots = visit(folder).get(f"/run/{path.stem}/matches")
+    assert columns(bots) == ["match", "who played", "score", "violations", "time", "state"]
+    assert {"item", "judges apart"} < set(columns(ask()))
+
+
+def columns(answer):
+    head = re.search(r"<thead>.*?</thead>", answer.text, re.DOTALL)[0]
+    return re.findall(r'<th scope="col"[^>]*>([^<]*)<', head)
+
+
+def test_a_filtered_list_does_not_count_the_plan_as_found(ask):
+    assert "72 matches planned." in ask().text
+    filtered = ask("?model=weak").text
+    assert "72 matches planned." not in filtered
+    assert "These filters choose from 72 planned matches." in filtered

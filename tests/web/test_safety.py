@@ -132,3 +132,15 @@ def test_a_file_whose_name_is_no_text_hides_no_other(ask, tmp_path):
     answer = ask()
     assert answer.status_code == 200
     assert "x.parley" in answer.text
+
+
+def test_error_pages_lead_back_to_the_runs(folder, visit):
+    client = visit(folder)
+    for path in ("/run/nothing", "/nothing", "/?state=odd"):
+        answer = client.get(path)
+        assert answer.status_code in (400, 404)
+        assert '<a href="/">Back to all runs</a>' in answer.text and "<header" in answer.text
+    for path in ("/vote/nothing", "/play/nothing"):  # these visitors may not see the runs
+        answer = client.get(path)
+        assert answer.status_code == 404
+        assert 'href="/"' not in answer.text

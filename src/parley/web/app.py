@@ -34,7 +34,7 @@ from parley.web.fenced_code import split_fences
 from parley.web.following import LiveRuns
 from parley.web.run_catalogue import RunCatalogue
 from parley.web.run_drawer import RunDrawer
-from parley.web.safety import HEADERS, Guard, Safety
+from parley.web.safety import HEADERS, PERSONAL, Guard, Safety
 
 HERE = files("parley.web")
 SHORT = 200  # characters
@@ -137,7 +137,8 @@ def make_app(site: Site, safety: Safety, pages: Iterable[str] | None = None) -> 
     shows no scores.
     """
     routes: list[BaseRoute] = [Route("/static/{name}", serve_file)]
-    for name in find_pages() if pages is None else pages:
+    chosen = list(find_pages() if pages is None else pages)
+    for name in chosen:
         routes += import_module(f"parley.web.{name}").ROUTES
     handlers: dict[Any, Any] = {
         HTTPException: answer_http_error,
@@ -149,6 +150,7 @@ def make_app(site: Site, safety: Safety, pages: Iterable[str] | None = None) -> 
     }
     app = Starlette(routes=routes, exception_handlers=handlers)
     app.state.site = site
+    app.state.lists_runs = "runs_page" in chosen
     app.add_middleware(Guard, safety=safety)
     return app
 
@@ -187,8 +189,10 @@ async def serve_file(request: Request) -> Response:
 
 def show_problem(request: Request, status: int, title: str, sentences: Sequence[str]) -> Response:
     """A page that says what is wrong and what to do."""
-    site = site_of(request)
-    return site.page("problem.html", status, title=title, sentences=sentences)
+    # people with a personal link may not see the runs
+    has_runs = request.app.state.lists_runs and not request.url.path.startswith(PERSONAL)
+    facts = {"title": title, "sentences": sentences, "has_runs": has_runs}
+    return site_of(request).page("problem.html", status, **facts)
 
 
 async def answer_http_error(request: Request, wrong: Exception) -> Response:

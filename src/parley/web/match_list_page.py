@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 from urllib.parse import urlencode
@@ -118,6 +118,7 @@ def show_matches(request: Request) -> Response:
         query=query,
         wanted=wanted,
         lines=lines,
+        columns=list_columns(lines),
         metric=metrics.get(wanted.metric),
         metrics=list(metrics),
         roles=list(info.identity["roles"]),
@@ -262,6 +263,19 @@ def make_match_lines(
             )
         )
     return lines
+
+
+def list_columns(lines: Sequence[MatchLine]) -> list[str]:
+    """The columns that have a value in some line of the page."""
+    values = {
+        "item": any(each.row.item is not None or each.row.arm for each in lines),
+        "violations": any(each.violations is not None for each in lines),
+        "apart": any(each.apart for each in lines),
+        "tokens": any(each.tokens is not None for each in lines),
+        "cost": any(each.cost for each in lines),
+        "seconds": any(each.seconds for each in lines),
+    }
+    return [name for name, is_known in values.items() if is_known]
 
 
 def format_score(
