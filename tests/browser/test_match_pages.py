@@ -101,7 +101,8 @@ def test_all_scores_fit_into_their_box(serve, open_page, judged_run, width):
             " return [box.scrollWidth, box.clientWidth, table.getBoundingClientRect().right,"
             " box.getBoundingClientRect().right] }"
         )
-        assert wide[0] <= wide[1] and wide[2] <= wide[3], wide
+        assert wide[0] <= wide[1], wide
+        assert wide[2] <= wide[3], wide
 
 
 def test_two_matches_begin_at_the_same_height(serve, open_page, judged_run):
@@ -111,4 +112,5 @@ def test_two_matches_begin_at_the_same_height(serve, open_page, judged_run):
             "() => [...document.querySelectorAll('.beside > section')].map("
             "each => each.querySelector('.rd').getBoundingClientRect().top)"
         )
-        assert len(tops) == 2 and tops[0] == tops[1]
+        assert len(tops) == 2
+        assert tops[0] == tops[1]
