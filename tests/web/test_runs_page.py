@@ -55,6 +55,11 @@ def test_matches_cost_and_intervals_are_shown(visit, folder):
     assert "<b>0.00</b>" in text
     assert text.count('role="img"') == 3
     assert re.search(r'aria-label="ann [\d.]+ \(', text)
+    assert "<bdi>payoff</bdi>, higher is better" in text
+    assert re.search(r"<bdi>Public goods</bdi> · 20\d\d-\d\d-\d\d · ", text)
+    drawn = re.findall(r'aria-label="(ann|bob|cy) ', text)
+    meta = re.search(r'class="meta">.*?<br>', text)[0]
+    assert re.findall(r"<bdi>(ann|bob|cy)</bdi>", meta) == drawn  # in the order of the lines
 
 
 def test_files_that_cannot_be_read_are_listed_with_the_reason(visit, folder):

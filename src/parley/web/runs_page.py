@@ -39,6 +39,9 @@ class RunLine:
     fault: str  # why there is no summary
     drawn: Markup
     cost: str
+    task: str  # empty if the title says it
+    day: str
+    models: tuple[str, ...]  # in the order of the intervals, others after them
 
 
 def show_runs(request: Request) -> Response:
@@ -90,9 +93,18 @@ def make_lines(site: Site, runs: tuple[ListedRun, ...]) -> list[RunLine]:
                 found.fault if found else "",
                 draw_small(run, summary, site.clean),
                 cost,
+                name_task(run.task) if run.name else "",
+                time.strftime("%Y-%m-%d", time.gmtime(run.created)),
+                order_models(run, summary),
             )
         )
     return lines
+
+
+def order_models(run: ListedRun, summary: RunSummary | None) -> tuple[str, ...]:
+    """The contestants, the best first as far as this is known."""
+    ranked = [row.alias for row in (summary.rows or ())] if summary else []
+    return tuple(dict.fromkeys([*ranked, *run.contestants]))
 
 
 def draw_small(run: ListedRun, summary: RunSummary | None, clean: Clean) -> Markup:
