@@ -2,6 +2,7 @@
 
 import asyncio
 import csv
+import html
 import io
 from dataclasses import dataclass
 
@@ -12,7 +13,7 @@ from parley.match.masking import Masking
 from parley.match.match import Match
 from parley.participants.python import Python
 from parley.rules.pool import Seat
-from parley.tables import Table, make_visible, show_hidden, to_csv_cell
+from parley.tables import Table, make_visible, show_hidden, show_invisible, to_csv_cell
 
 SHOWN = {
     "safe\u202etxt.exe": "safe<U+202E>txt.exe",
@@ -49,6 +50,26 @@ def test_what_cannot_be_seen_is_shown_by_its_number(text, shown):
     assert make_visible(text) == shown
     table = Table([text], [[text]])
     assert text not in "".join(table.render(form) for form in ("text", "markdown", "csv", "html"))
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    {
+        "\x1b[31mred\x08\x00\x7f": "␛[31mred␈␀␡",
+        "a\x85b\u2028c\u2029": "a<U+0085>b<U+2028>c<U+2029>",
+        "lone\rreturn\r\nend\tof\nline": "lone␍return\nend\tof\nline",
+        "\u200b\x1b": "<U+200B>␛",
+    }.items(),
+    ids=ascii,
+)
+def test_control_characters_are_shown_as_signs_and_lines_and_tabs_stay(text, shown):
+    assert show_hidden(text) == shown
+    assert html.escape(shown) in Table(["a"], [[text]]).render("html")
+
+
+def test_judges_read_control_characters_as_they_are():
+    # what a judge reads is part of the record, which is replayed
+    assert show_invisible("\x1b\x85\u2028\u200b") == "\x1b\x85\u2028<U+200B>"
 
 
 @pytest.mark.parametrize("text", KEPT, ids=ascii)

@@ -45,7 +45,7 @@ from parley.rules.referee import (
 )
 from parley.rules.references import DrawOrder
 from parley.rules.task import Task
-from parley.tables import show_hidden
+from parley.tables import show_invisible
 
 Standardise = Literal["on_error", "always"]
 
@@ -295,12 +295,12 @@ class Match:
         """The referee's text for each group of seats that reads the same: names are masked, and
         hidden characters are made visible for judges."""
         groups = self._mask.deliver(seats, text)
-        if text.isascii() or show_hidden(text) == text:
+        if text.isascii() or show_invisible(text) == text:
             return groups
         found: dict[str, list[Seat]] = {}
         for group, words in groups:
             for seat in group:
-                shown = show_hidden(words) if self._shows_hidden(seat) else words
+                shown = show_invisible(words) if self._shows_hidden(seat) else words
                 found.setdefault(shown, []).append(seat)
         return [(tuple(group), words) for words, group in found.items()]
 
