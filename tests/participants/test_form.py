@@ -5,6 +5,7 @@ from contextlib import suppress
 from io import StringIO
 from random import Random
 
+import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,7 +13,13 @@ from hypothesis import strategies as st
 from parley import Amount, Choice, Code, Fields, Question, Seat, Text, Word
 from parley.config.evolved_task import VERDICT
 from parley.errors import OutOfBounds, Unreadable
-from parley.participants._form import describe_reply, hide_format, make_form, show_turns
+from parley.participants._form import (
+    describe_reply,
+    hide_format,
+    make_form,
+    make_object_form,
+    show_turns,
+)
 from parley.participants.human import converse
 from parley.rules.pool import Turn, View
 from parley.tasks._common.answers import ExactAnswer, LetterChoice, WeighedChoice
@@ -204,3 +211,13 @@ def test_the_terminal_asks_for_each_field(monkeypatch, capsys, reader, typed, wa
     view = View(SEAT, 1, 0, [Turn("user", f"Go.\n\n{reader.hint}")], b"", reader, None)
     assert reader.read(converse(view)) == wanted
     assert "JSON" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("levels", [30, 300, 980, 5000])
+def test_deeply_nested_json_stays_text(levels):
+    objects, lists = '{"a":' * levels + "1" + "}" * levels, "[" * levels + "]" * levels
+    for reply in (objects, lists, f'{{"k":{lists}}}'):
+        assert describe_reply(reply) == reply
+    wanted = {"type": "array", "items": {"type": "object"}}
+    form = make_object_form({"type": "object", "properties": {"x": wanted}})
+    assert orjson.loads(form.write({"x": lists})) == {"x": lists}

@@ -4,12 +4,13 @@ import asyncio
 import re
 import socket
 from contextlib import asynccontextmanager
+from html import unescape
 
 import aiohttp
 import pytest
 
 import parley
-from parley import Amount, Seat
+from parley import Amount, Seat, Text
 from parley.cli.run import print_forecast
 from parley.config.experiment import Experiment
 from parley.config.extras import Extra
@@ -166,7 +167,7 @@ def test_double_stale_blank_and_unknown_answers_have_plain_pages(tmp_path):
             await first
             asking = await asked(person, view_of("And now?", round=2))
             stale = await visitor.send(1, coins="7 & more")
-            unknown = [await visitor.send(n, coins="8") for n in ("9", "x", "", "٣")]
+            unknown = [await visitor.send(n, coins="8") for n in ("9", "x", "", "٣", "1" * 4400)]
             open_still = person.chair.question.fate
             asking.cancel()
             return blank, double, stale, unknown, open_still
@@ -281,6 +282,32 @@ def test_a_change_while_the_last_one_is_sent_is_not_lost():
         return first, await asyncio.wait_for(anext(stream), 60)
 
     assert run(scene) == ("retry: 1000\ndata: 0\n\n", "data: 1\n\n")
+
+
+def test_the_headers_of_the_stream_alone_keep_nothing_open(tmp_path):
+    async def scene():
+        async with seated(tmp_path) as (_, _, visitor):
+            answer = await visitor.session.head(f"{visitor.link}/events")
+            return answer.status, answer.content_type, visitor.chair.streams
+
+    assert run(scene) == (200, "text/event-stream", 0)
+
+
+def test_a_deeply_nested_answer_is_recorded_and_shown_as_it_is(tmp_path):
+    deep = '{"a":' * 980 + "1" + "}" * 980
+
+    async def scene():
+        async with seated(tmp_path) as (desk, person, visitor):
+            view = View(SEAT, 1, 0, [Turn("user", "Speak.")], b"", Text(), None)
+            asking = await asked(person, view)
+            sent = asyncio.create_task(visitor.send(1, answer=deep))
+            await asking
+            desk.confirm("secret-alias", (SEAT, 1, 0))
+            return await sent, await visitor.look(), await visitor.send(1, answer=deep)
+
+    sent, after, again = run(scene)
+    assert (sent[0], after[0], again[0]) == (303, 200, 409)
+    assert deep in unescape(after[1])
 
 
 def test_streams_are_bounded(tmp_path):

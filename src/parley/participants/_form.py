@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 import orjson
 
+from parley.rules.parsing import is_deeper_than
 from parley.rules.pool import View
 from parley.rules.readers import Amount, Choice, Code, Reader, Text, Word
 from parley.rules.referee import TextPart, split_quotations
@@ -22,6 +23,7 @@ from parley.tasks._common.answers import ExactAnswer, LetterChoice
 
 FieldKind = Literal["number", "choice", "line", "text", "code"]
 Entries = Mapping[str, str]  # what a person entered, by field name
+MOST_LEVELS = 20  # of JSON that is read; deeper JSON stays text
 EXACT = 2**53  # whole numbers up to here are exact in JSON
 MAY_BE_EMPTY = re.compile(r"\bempty\b")  # in the description of a field
 JSON_HINT = re.compile(r"\s*Answer with one JSON object and nothing else: \{[^\n]*\}\s*\Z")
@@ -235,9 +237,10 @@ def parse_entry(text: str, schema: Mapping[str, Any]) -> Any:
             return text.strip()
         case _:
             try:
-                return orjson.loads(text)
+                found = orjson.loads(text)
             except orjson.JSONDecodeError:
                 return text
+            return text if is_deeper_than(found, MOST_LEVELS) else found
 
 
 def parse_entered_number(text: str) -> float | str:
@@ -280,12 +283,13 @@ def hide_format(text: str, hint: str) -> str:
 
 
 def describe_reply(text: str) -> str:
-    """A reply in words: the values of a JSON object line by line, other text as it is."""
+    """A reply in words: the values of a JSON object line by line. Other text stays as it is, and
+    so does an object with too many levels."""
     try:
         found = orjson.loads(text)
     except orjson.JSONDecodeError:
         return text
-    if not isinstance(found, dict):
+    if not isinstance(found, dict) or is_deeper_than(found, MOST_LEVELS):
         return text
     return "\n".join(f"{name}: {value}" for name, value in flatten_object(found, "")) or text
 

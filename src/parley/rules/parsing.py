@@ -225,3 +225,17 @@ def parse_integer(digits: str) -> float:
 DECODER = json.JSONDecoder(
     strict=False, object_pairs_hook=refuse_duplicates, parse_int=parse_integer
 )
+
+
+def is_deeper_than(value: Any, levels: int) -> bool:
+    """Whether JSON data has more levels of objects and lists than this. It does not recurse, so
+    it can check data that recursive functions cannot read."""
+    layer = [value]
+    for _ in range(levels):
+        inner: list[Any] = []
+        for each in layer:
+            inner += (
+                each.values() if isinstance(each, dict) else each if isinstance(each, list) else ()
+            )
+        layer = inner
+    return any(isinstance(each, dict | list) for each in layer)

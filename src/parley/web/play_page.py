@@ -144,7 +144,8 @@ def find_fate(chair: Chair, number: str) -> Fate:
     """What became of a question of this person; a number that was never given is closed."""
     if chair.question is not None and number == str(chair.question.number):
         return "expired" if chair.question.fate == "expired" else "saving"
-    return chair.past.get(int(number), "withdrawn") if number.isdecimal() else "withdrawn"
+    fates = {str(past): fate for past, fate in chair.past.items()}
+    return fates.get(number, "withdrawn")
 
 
 async def follow_seat(request: Request) -> Response:
@@ -152,6 +153,8 @@ async def follow_seat(request: Request) -> Response:
     chair = find_chair(request)
     if chair.streams >= MOST_STREAMS:
         raise HTTPException(429, "Too many open pages")
+    if request.method == "HEAD":
+        return Response(media_type="text/event-stream")
     return StreamingResponse(
         stream_versions(chair),
         media_type="text/event-stream",
