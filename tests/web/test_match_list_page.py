@@ -1,6 +1,7 @@
 """The list of matches: filters, orders, pages, and answers to addresses that cannot be used."""
 
 import re
+import sqlite3
 from html import unescape
 
 import pytest
@@ -127,3 +128,16 @@ def test_a_filtered_list_does_not_count_the_plan_as_found(ask):
     filtered = ask("?model=weak").text
     assert "72 matches planned." not in filtered
     assert "These filters choose from 72 planned matches." in filtered
+
+
+def test_a_secret_at_the_end_of_a_reason_is_hidden_whole(visit, folder, monkeypatch):
+    key = "kq7Zt2Lw9Xv4Bn8Rm3Hs6Dy1"
+    (path,) = folder.glob("*.parley")
+    with sqlite3.connect(path) as connection:
+        reason = "r" * 290 + key
+        connection.execute("UPDATE matches SET state = 'aborted', reason = ?", (reason,))
+    connection.close()
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    text = visit(folder).get(f"/run/{path.stem}/matches").text
+    assert "r" * 290 in text
+    assert key[:6] not in text

@@ -3,6 +3,7 @@
 import re
 from dataclasses import dataclass
 from html import unescape
+from types import SimpleNamespace
 
 import pytest
 
@@ -11,9 +12,10 @@ from parley import Amount, Metric, Role, Task
 from parley.match.protocol import Reply
 from parley.results.transcript import rebuild_views
 from parley.rules.pool import as_message
+from parley.rules.referee import Violation
 from parley.store import open_store, read_run
 from parley.web.app import make_site
-from parley.web.match_page import PageRoom
+from parley.web.match_page import PageRoom, list_fields, mark_reply
 
 HOSTILE = (
     '</style></bdi></article><script>alert(1)</script><svg onload="alert(2)"><img src=x '
@@ -99,8 +101,9 @@ def test_tries_that_were_asked_again_are_shown_with_the_reason(run, ask):
 
 
 def test_long_texts_are_folded_and_bounded(run, ask, monkeypatch):
-    # a record keeps the first 200,000 characters of a reply, and 3,000 of them are shown at once
-    assert "<summary>197,000 more characters" in ask(run, 1).text
+    # a record keeps the first 200,000 characters of a reply, two of which are shown as signs of 8
+    # characters; 3,000 are shown at once
+    assert "<summary>197,014 more characters" in ask(run, 1).text
     monkeypatch.setattr("parley.web.match_page.ROOM", 1_000)
     answer = ask(run, 1)
     assert len(answer.text) < 60_000
@@ -196,7 +199,7 @@ def test_fenced_code_is_shown_as_a_block(tmp_path):
 
 
 def test_code_that_is_folded_begins_as_code():
-    room = PageRoom(10_000)
+    room = PageRoom(10_000, str)
     assert room.bound("```\n" + "a\n" * 2_000).cuts_code
     assert not room.bound("a\n" * 2_000).cuts_code
 
@@ -208,3 +211,63 @@ def test_scores_are_listed_by_seat(judged, ask):
     assert found.count('scope="rowgroup"') == 2  # judges have no scores
     assert re.search(r'<th scope="row"><bdi>chrf[^<]*</bdi></th><td>[\d.]+</td>', found)
     assert "Prompts may count rounds of the task differently." in page
+
+
+@pytest.mark.parametrize(
+    "reply",
+    ['{"k":' + "[" * 300 + "]" * 300 + "}", '{"a":' * 985 + "1" + "}" * 985],
+    ids=["lists", "objects"],
+)
+def test_a_deeply_nested_reply_of_a_judge_is_shown_as_it_is(visit, tmp_path, reply):
+    models = dict.fromkeys(("able", "weak"), "bot/translator")
+    judges = {"judge": lambda view: reply}
+    run = parley.run("translation", models, roles=judges, items=1, store=tmp_path, seed=1)
+    answer = visit(tmp_path).get(f"/run/{run.ref.id}/match/1")
+    assert answer.status_code == 200
+    assert reply in texts(answer)
+
+
+KEY = "kq7Zt2Lw9Xv4Bn8Rm3Hs6Dy1"
+
+
+@dataclass(frozen=True)
+class Leak(Talk):
+    """A rule and its models cite a key, each across the place where the page cuts their text."""
+
+    async def play(self, referee, players):
+        referee.note(said="n" * 190 + KEY)
+        return await referee.ask(players, "Which number?", expect=Amount("n", 0, 9))
+
+
+def test_a_secret_at_a_cut_is_hidden_whole(visit, tmp_path, monkeypatch):
+    models = {
+        "folded": lambda view: "w" * 2990 + KEY + '{"n": 3}',
+        "thinks": lambda view: Reply('{"n": 4}', reasoning="t" * 2990 + KEY),
+    }
+    run = parley.run(Leak(), models, repeats=1, store=tmp_path, seed=1)
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    client = visit(tmp_path)
+    for page in ("match/1", "match/1?seat=players.1", "match/1?seat=players.2"):
+        text = client.get(f"/run/{run.ref.id}/{page}").text
+        pieces = [KEY[at : at + 6] for at in range(len(KEY) - 5)]
+        assert not [piece for piece in pieces if piece in text]
+
+
+def test_details_and_fields_are_cleaned_before_they_are_cut():
+    def clean(text):
+        return text.replace(KEY, "[hidden]")
+
+    turn = SimpleNamespace(
+        attempt=0,
+        text="x",
+        call=None,
+        violations=[
+            Violation(1, None, 0, "format", "d" * 290 + KEY, "asked again"),
+            Violation(1, None, 0, "name", "d" * 70 + KEY, "masked"),
+        ],
+    )
+    shown = [mark.text for mark in mark_reply(turn, clean)]
+    reply = '{"why": "' + "f" * 1990 + KEY + '"}'
+    shown += [value for _, value in list_fields(reply, SimpleNamespace(seats={}), clean)]
+    assert len(shown) == 3
+    assert not [text for text in shown if KEY[:6] in text]

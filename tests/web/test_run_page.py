@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+import parley
 from parley.store import open_store
 from parley.web import following
 from parley.web.app import make_app, make_site
@@ -316,3 +317,14 @@ def test_a_reader_that_is_too_slow_is_dropped(monkeypatch):
         await left.wait()  # nobody reads: the watcher ends, too
 
     run_in_loop(follow())
+
+
+def test_a_secret_in_the_name_of_a_run_is_not_in_the_title(visit, tmp_path, monkeypatch):
+    bots = dict.fromkeys(("ann", "bob", "cy"), "bot/random")
+    key = "kq7Zt2Lw9Xv4Bn8Rm3Hs6Dy1"
+    run = parley.run("public_goods", bots, repeats=1, store=tmp_path, name=f"with {key}\u202e")
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    text = visit(tmp_path).get(f"/run/{run.ref.id}").text
+    assert "<title>with " in text
+    assert key not in text
+    assert "\u202e" not in text

@@ -29,7 +29,7 @@ def show_run(request: Request) -> Response:
         "run.html",
         ref=ref,
         heading=Markup(draw_heading(live.info, site.clean, 1)),
-        title=live.info.config.name or live.info.config.task,
+        title=site.clean(live.info.config.name or live.info.config.task),
         parts={name: Markup(html) for name, html in drawn.parts.items()},
         marks={name: mark_of(html) for name, html in drawn.parts.items()},
         follows=not drawn.is_final,

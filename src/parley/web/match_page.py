@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlencode
 
@@ -17,7 +17,7 @@ from starlette.routing import Route
 from parley.errors import UsageError, unknown_name
 from parley.money import match_costs, prices_of
 from parley.report.looks import Looks
-from parley.report.sections import NEGATIVE
+from parley.report.sections import NEGATIVE, clean_data
 from parley.results.demonstrations import read_demonstrations
 from parley.results.match_list import ListedSeat
 from parley.results.match_notes import describe_note, name_seats
@@ -30,6 +30,7 @@ from parley.results.transcript import (
     read_transcript,
     rebuild_views,
 )
+from parley.rules.parsing import is_deeper_than
 from parley.rules.pool import Seat, as_message
 from parley.rules.task import Metric
 from parley.store import MatchRow, NoteRow, RunInfo, RunReader, RunRef
@@ -45,7 +46,7 @@ SHOWN = 3_000  # characters of a text that are shown at once
 ROOM = 600_000  # characters of folded texts on a page; more are on the page of their round
 ROOM_OF_ROUND = 20_000_000  # on the page of one round
 SAME_ITEM = 12  # other matches on the item
-MOST_FIELDS, LONGEST_FIELD = 60, 2_000  # of a judge's reply
+MOST_FIELDS, LONGEST_FIELD, MOST_LEVELS = 60, 2_000, 20  # of a judge's reply
 FILTERS = ("seat", "beside", "round")
 
 
@@ -61,12 +62,15 @@ class BoundedText:
 
 @dataclass
 class PageRoom:
-    """How much text a page still has room for."""
+    """How much text a page still has room for. Texts are cleaned before they are cut: half of a
+    secret would not be recognised."""
 
     left: int
+    clean: Callable[[str], str]
 
     def bound(self, text: str) -> BoundedText:
         """A text in two parts; the second is left out if the page has no room for it."""
+        text = self.clean(text)
         head, rest = text[:SHOWN], text[SHOWN:]
         if len(rest) > self.left:
             return BoundedText(head, left_out=len(rest))
@@ -154,7 +158,7 @@ def show_match(request: Request) -> Response:
         seat = find_seat(row, given["seat"]) if given.get("seat") else None
         other = find_beside(reader, row, given["beside"]) if given.get("beside") else None
         only = parse_round(given["round"]) if given.get("round") else None
-        room = PageRoom(ROOM if only is None else ROOM_OF_ROUND)
+        room = PageRoom(ROOM if only is None else ROOM_OF_ROUND, site.clean)
         facts: dict[str, Any] = {
             "ref": ref,
             "info": reader.info,
@@ -254,7 +258,7 @@ def make_panel(reader: RunReader, row: MatchRow, room: PageRoom, only: int | Non
                 f"Round {each.number}" if each.number else "Before the first round",
                 (
                     *(make_card(turn, found, info, looks, room) for turn in each.turns),
-                    *(make_note(note, found) for note in each.notes),
+                    *(make_note(note, found, site.clean) for note in each.notes),
                     *(make_card(turn, found, info, looks, room) for turn in each.told),
                 ),
             )
@@ -369,22 +373,23 @@ def make_card(
         is_reply=True,
         is_judge=is_judge,
         is_refused=any(each.outcome == "asked again" for each in turn.violations),
-        marks=tuple(mark_reply(turn)),
+        marks=tuple(mark_reply(turn, room.clean)),
         masked=tuple(each.detail for each in turn.violations if each.outcome == "masked"),
         reasoning=room.bound(thought) if thought else None,
-        fields=tuple(list_fields(turn.text, found.match)) if is_judge else (),
+        fields=tuple(list_fields(turn.text, found.match, room.clean)) if is_judge else (),
     )
 
 
-def mark_reply(turn: MatchTurn) -> Iterator[Mark]:
+def mark_reply(turn: MatchTurn, clean: Callable[[str], str]) -> Iterator[Mark]:
     """What happened to a reply: masked, repaired, cut, refused."""
     if turn.attempt:
         yield Mark(f"attempt {turn.attempt + 1}")
     for each in turn.violations:
+        detail = clean(each.detail)
         if each.outcome == "masked":
-            yield Mark(f"said its own name, masked for others: {shorten(each.detail)}")
+            yield Mark(f"said its own name, masked for others: {shorten(detail)}")
         else:
-            yield Mark(f"{each.kind}: {shorten(each.detail, 300)}; {each.outcome}", "warn")
+            yield Mark(f"{each.kind}: {shorten(detail, 300)}; {each.outcome}", "warn")
     finish = turn.call.reply.finish if turn.call else "stop"
     if finish == "length" and not any(each.kind == "cut" for each in turn.violations):
         yield Mark("cut at the token limit", "warn")
@@ -392,18 +397,21 @@ def mark_reply(turn: MatchTurn) -> Iterator[Mark]:
         yield Mark("empty", "warn")
 
 
-def list_fields(text: str, match: MatchRow) -> Iterator[tuple[str, str]]:
-    """The fields of a judge's reply: marks with their grounds. Nothing if it is no JSON object."""
+def list_fields(
+    text: str, match: MatchRow, clean: Callable[[str], str]
+) -> Iterator[tuple[str, str]]:
+    """The fields of a judge's reply: marks with their grounds. Nothing if it is no JSON object, or
+    one with too many levels: then the page shows its text."""
     try:
         value = orjson.loads(text)
     except ValueError:
         return
-    if not isinstance(value, dict):
+    if not isinstance(value, dict) or is_deeper_than(value, MOST_LEVELS):
         return
-    for count, pair in enumerate(flatten_fields(name_seats(value, match.seats))):
+    for count, (path, words) in enumerate(flatten_fields(name_seats(value, match.seats))):
         if count == MOST_FIELDS:
             return
-        yield pair
+        yield path, shorten(clean(words), LONGEST_FIELD)
 
 
 def flatten_fields(value: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, str]]:
@@ -413,15 +421,15 @@ def flatten_fields(value: Mapping[str, Any], before: str = "") -> Iterator[tuple
         if isinstance(each, dict) and each:
             yield from flatten_fields(each, path)
         else:
-            text = each if isinstance(each, str) else orjson.dumps(each).decode()
-            yield path, shorten(text, LONGEST_FIELD)
+            yield path, each if isinstance(each, str) else orjson.dumps(each).decode()
 
 
-def make_note(note: NoteRow, found: Transcript) -> NoteCard:
+def make_note(note: NoteRow, found: Transcript, clean: Callable[[str], str]) -> NoteCard:
     """A note of the rule; a verdict on an answer or a program is marked."""
     verdict = note.facts.get("passed", note.facts.get("right"))
     kind = {True: "good", False: "bad"}[verdict] if isinstance(verdict, bool) else ""
-    return NoteCard(describe_note(note, found.match, found.item), kind)
+    cleaned = replace(note, facts=clean_data(dict(note.facts), clean))
+    return NoteCard(describe_note(cleaned, found.match, found.item), kind)
 
 
 def draw_rounds(found: Transcript, looks: Looks) -> Markup:
