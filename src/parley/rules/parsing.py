@@ -227,15 +227,17 @@ DECODER = json.JSONDecoder(
 )
 
 
-def is_deeper_than(value: Any, levels: int) -> bool:
-    """Whether JSON data has more levels of objects and lists than this. It does not recurse, so
-    it can check data that recursive functions cannot read."""
-    layer = [value]
-    for _ in range(levels):
-        inner: list[Any] = []
-        for each in layer:
-            inner += (
-                each.values() if isinstance(each, dict) else each if isinstance(each, list) else ()
-            )
-        layer = inner
-    return any(isinstance(each, dict | list) for each in layer)
+def is_deeper_than(value: Any, most: int) -> bool:
+    """Whether lists and objects have more nested levels than this. Code that walks them would reach
+    Python's recursion limit."""
+    level = [value]
+    for _ in range(most + 1):
+        holders = [each for each in level if isinstance(each, dict | list)]
+        if not holders:
+            return False
+        level = [
+            inner
+            for each in holders
+            for inner in (each.values() if isinstance(each, dict) else each)
+        ]
+    return True

@@ -12,7 +12,8 @@ from parley.errors import UsageError
 from parley.options import RESUMABLE, StoredOptions, check_stored
 from parley.plans.evolve_settings import EvolveSettings
 from parley.plans.stop_targets import StopTarget
-from parley.store.decoding import find_misfit, is_deeper_than
+from parley.rules.parsing import is_deeper_than
+from parley.store.decoding import find_misfit
 
 DEEPEST = 100  # levels of a configuration on record
 MAY_CHANGE = (*RESUMABLE, "name", "verify")  # while a run goes on

@@ -58,22 +58,6 @@ def find_misfit(value: Any, kind: Any, at: str) -> str:
     return "" if _is_a(value, kind) else f"{at} must be {NAMES[kind]}, not {shorten(value)}"
 
 
-def is_deeper_than(value: Any, most: int) -> bool:
-    """Whether lists and objects have more nested levels than this. Code that walks them would reach
-    Python's recursion limit."""
-    level = [value]
-    for _ in range(most + 1):
-        holders = [each for each in level if isinstance(each, dict | list)]
-        if not holders:
-            return False
-        level = [
-            inner
-            for each in holders
-            for inner in (each.values() if isinstance(each, dict) else each)
-        ]
-    return True
-
-
 def _is_a(value: Any, kind: type) -> bool:
     if kind is float:
         return type(value) in (int, float) and math.isfinite(value)

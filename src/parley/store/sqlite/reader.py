@@ -23,6 +23,7 @@ from parley.memory.experiences import Experience, Recalled, ShownExperience
 from parley.memory.interactions import NOT_TAKEN, RecordedMatch, RecordedReply
 from parley.plans import Marks
 from parley.plans.evolve_settings import PROBE
+from parley.rules.parsing import is_deeper_than
 from parley.rules.pool import Example, Seat, text_of
 from parley.store import (
     BlockScores,
@@ -43,7 +44,7 @@ from parley.store import (
     ViolationRow,
 )
 from parley.store.config import DEEPEST, Config, Identity, PriceFacts
-from parley.store.decoding import find_misfit, is_deeper_than
+from parley.store.decoding import find_misfit
 from parley.store.sqlite.digests import find_changes
 from parley.store.sqlite.owner import Owner, seems_alive
 from parley.store.sqlite.rows import FIELDS, call_from
