@@ -258,7 +258,7 @@ def make_panel(reader: RunReader, row: MatchRow, room: PageRoom, only: int | Non
                 f"Round {each.number}" if each.number else "Before the first round",
                 (
                     *(make_card(turn, found, info, looks, room) for turn in each.turns),
-                    *(make_note(note, found, site.clean) for note in each.notes),
+                    *(make_note(note, found, room.clean) for note in each.notes),
                     *(make_card(turn, found, info, looks, room) for turn in each.told),
                 ),
             )
