@@ -85,7 +85,7 @@ def test_a_dry_run_says_how_long_it_takes_and_what_limits_it(here):
     limited = forecast_run(slow.prepare())
     assert limited.data["limited_by"] == "m0.rpm=2"
     assert limited.data["seconds"]["low"] == pytest.approx(20 * 5 / 2 * 60)
-    assert "time: 50.0 minutes to" in forecast_table(limited).render()
+    assert "takes about 50.0 minutes to" in forecast_table(limited).render()
 
 
 def test_bots_take_no_time(here):

@@ -635,7 +635,7 @@ def test_the_command_on_a_fresh_machine(tmp_path):
         "instead of fr-en; 12 items"
     ) in done.err
     assert "12 items for the language pair en-fr instead of" in done.err
-    assert "12 items of the pair de-en, not" in done.err
+    assert "12 items for the language pair de-en instead of" in done.err
     done = command(
         "run",
         "translation",
