@@ -56,7 +56,7 @@ ALONE = (
     "--pairs",
     type=click.IntRange(1, 100_000),
     help=f"Set the total number of pairs to compare (default: {DEFAULT_PAIRS}). You can raise "
-    "it later, and lower it until somebody opens a pair.",
+    "it later, and lower it until a person opens a pair.",
 )
 @click.option(
     "--seed",
