@@ -99,6 +99,12 @@ def open_page(browser):
         context.close()
 
 
+def press(page, key):
+    """Press a key once the page listens to keys, which is when its script has run."""
+    page.wait_for_load_state("load")
+    page.keyboard.press(key)
+
+
 @contextmanager
 def serving(folder, pages=None):
     """The pages of a store on a free port of loopback, in a thread; the address."""

@@ -4,6 +4,7 @@ import pytest
 
 from parley.annotation.verdict_ballots import invite_to_verdicts
 from parley.store import open_verdict_votes
+from tests.browser.conftest import press
 from tests.runs.test_recall import evolve
 
 SETTINGS = {"rounds": 1, "probe": False, "feedback": "people"}
@@ -23,13 +24,13 @@ def test_keys_vote_and_change_and_every_page_is_sound(waiting, serve, open_page)
     with serve(folder, ["verdict_page"]) as url:
         visit = open_page(url + link, width=390, theme="dark")
         visit.check()
-        visit.page.keyboard.press("1")
+        press(visit.page, "1")
         visit.page.get_by_text("Conversation 2 of 2").wait_for()
-        visit.page.keyboard.press("z")
+        press(visit.page, "z")
         visit.page.get_by_text("Yes (your vote)").wait_for()
-        visit.page.keyboard.press("3")
+        press(visit.page, "3")
         visit.page.get_by_text("Conversation 2 of 2").wait_for()
-        visit.page.keyboard.press("2")
+        press(visit.page, "2")
         visit.page.get_by_text("Thank you!").wait_for()
         visit.check()
     with open_verdict_votes(ref) as votes:

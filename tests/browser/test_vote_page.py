@@ -11,6 +11,7 @@ import parley
 from parley.annotation.ballots import end_invitation, invite_annotator
 from parley.annotation.study import prepare_study
 from parley.store import find_run, open_votes
+from tests.browser.conftest import press
 
 PAIRS = 4
 
@@ -51,25 +52,25 @@ def test_all_is_done_by_keys_and_every_page_is_sound(voting, tmp_path, serve, op
         page = visit.page
         visit.check()
         first = page.input_value("[name=pair]")
-        page.keyboard.press("1")
+        press(page, "1")
         page.get_by_text("Pair 2 of 4").wait_for()
-        page.keyboard.press("s")
+        press(page, "s")
         page.wait_for_function("document.querySelector('[name=pair]').value === '3'")
-        page.keyboard.press("3")
+        press(page, "3")
         page.get_by_text("Pair 3 of 4").wait_for()
-        page.keyboard.press("z")
+        press(page, "z")
         page.get_by_text("Equal (your vote)").wait_for()
-        page.keyboard.press("z")
+        press(page, "z")
         page.get_by_text("A is better (your vote)").wait_for()
         visit.check()
         assert page.input_value("[name=pair]") == first
-        page.keyboard.press("2")
+        press(page, "2")
         page.get_by_text("Pair 3 of 4").wait_for()
-        page.keyboard.press("1")
+        press(page, "1")
         page.get_by_text("Only skipped pairs are left").wait_for()
-        page.keyboard.press("1")
+        press(page, "1")
         page.get_by_text("Pair 4 of 4").wait_for()
-        page.keyboard.press("1")
+        press(page, "1")
         page.get_by_text("Thank you!").wait_for()
         visit.check()
     assert stored(ref, study) == [(3, "tie"), (1, "B"), (4, "A"), (2, "A")]
@@ -84,11 +85,11 @@ def test_a_vote_by_key_survives_kill_9(voting, tmp_path, open_page):
     )  # fmt: skip
     try:
         link = server.stdout.readline().strip()
-        said = [server.stderr.readline() for _ in range(2)]
+        said = [server.stderr.readline() for _ in range(3)]
         assert "personal links are answered" in said[-1], said
         page = open_page(link).page
         for number in range(1, 3):
-            page.keyboard.press(str(number))
+            press(page, str(number))
             page.get_by_text(f"Pair {number + 1} of 4").wait_for()
         server.send_signal(signal.SIGKILL)
     finally:
@@ -105,12 +106,12 @@ def test_back_and_a_second_tab_never_give_a_second_vote(voting, tmp_path, serve,
         other.goto(url + link)
         first = page.input_value("[name=pair]")
         assert other.input_value("[name=pair]") == first  # both tabs show what is held
-        page.keyboard.press("1")
+        press(page, "1")
         page.get_by_text("Pair 2 of 4").wait_for()
-        other.keyboard.press("2")  # another vote, from a stale tab
+        press(other, "2")  # another vote, from a stale tab
         other.get_by_text("You have already voted on this pair").wait_for()
         assert stored(ref, study) == [(int(first), "A")]
-        other.keyboard.press("s")  # keep it
+        press(other, "s")  # keep it
         other.get_by_text("Pair 2 of 4").wait_for()
         page.goto(f"{url}{link}?pair={first}")
         page.go_back()
