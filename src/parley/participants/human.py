@@ -27,7 +27,7 @@ from parley.rules.task import Task
 
 TERMINAL = threading.Lock()  # there is only one, however many people share it
 END_OF_CODE = "."  # alone on a line
-LOOK_SECONDS = 0.5  # how soon a person who is asked learns that the run stops
+LOOK_SECONDS = 0.5  # how long a waiting question takes to notice that the run stops
 
 
 @dataclass

@@ -31,7 +31,6 @@ from parley.results.types import (
 from parley.tables import format_interval, format_number, round_half_up
 
 Clean = Callable[[str], str]
-Axis = Callable[[float], float]
 Range = tuple[float, float]
 
 ROW = 30  # pixels: the height of a row

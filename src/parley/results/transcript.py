@@ -77,7 +77,7 @@ def read_transcript(reader: RunReader, match: MatchRow) -> Transcript:
     rounds = []
     for at in sorted({*(turn.round for turn in turns), *(note.round for note in notes)}):
         own = [turn for turn in turns if turn.round == at]
-        # what seats are told after they have answered comes after the notes of the round
+        # the referee's words after the replies come after the notes of the round
         rounds.append(
             MatchRound(
                 at,
