@@ -1,19 +1,18 @@
 """A run's file whose digests are all computed anew, as somebody would who changed it and hides
 that."""
 
-from parley.store.sqlite.digests import (
+from parley.store.sql.digests import (
     CHAINS,
     NOTES,
     SCORES,
     VIOLATIONS,
     ChainEnds,
+    digest_end,
     digest_match,
     digest_origin,
-    has_derived,
-    seal_run,
     with_digests,
 )
-from parley.store.sqlite.schema import DERIVED
+from parley.store.sqlite.schema import DERIVED, same_sums_of
 
 KEYS = {
     "calls": "match = ? AND round = ? AND seat = ? AND attempt = ?",
@@ -24,7 +23,7 @@ KEYS = {
 
 def reseal(connection):
     """Write the digests and totals that the file would have if it had always been as it is."""
-    if has_derived(connection):
+    if same_sums_of(connection):
         sums = ", ".join(f"{name} = {sql}" for name, sql in DERIVED.items())
         connection.execute(f"UPDATE matches AS m SET {sums} WHERE state IN ('done', 'aborted')")
     matches = connection.execute("SELECT number, state, reason, rounds FROM matches").fetchall()
@@ -43,4 +42,4 @@ def reseal(connection):
             digest = digest_match(number, tuple(end), ChainEnds(*ends), *kept)
             connection.execute("UPDATE matches SET digest = ? WHERE number = ?", (digest, number))
     connection.execute("UPDATE runs SET origin = ?", (digest_origin(connection),))
-    seal_run(connection)
+    connection.execute("UPDATE runs SET digest = ?", (digest_end(connection),))

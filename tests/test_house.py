@@ -119,7 +119,8 @@ def test_a_module_imports_only_from_its_own_room_and_from_rooms_before_it():
 FOLDERS = {
     "sandbox/inside", "tasks/kieval", "tasks/os_tasks", "tasks/word_guessing", "tasks/_common",
     "datasets/benchmarks",
-    "datasets/formats", "providers/hf", "memory/retrievers", "store/sqlite", "results/parts",
+    "datasets/formats", "providers/hf", "memory/retrievers", "store/sql",
+    "store/sqlite", "results/parts",
 }  # fmt: skip
 
 
@@ -401,10 +402,10 @@ def test_nothing_heavy_is_imported_at_the_start():
     assert out.strip() == "[]"
 
 
-def test_sql_stands_only_in_the_sqlite_store():
+def test_sql_stands_only_in_the_store():
     statement = re.compile(r"\b(SELECT .* FROM|INSERT INTO|UPDATE \w+ SET|DELETE FROM|PRAGMA) ")
     for name, path in modules().items():
-        if name.startswith(("store.sqlite", "sandbox")):
+        if name.startswith(("store.sql", "sandbox")):
             continue
         assert "sqlite3" not in imports(path), name
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -416,9 +417,7 @@ def test_only_the_store_imports_its_driver():
     """A store is opened by `open_store`, and votes by `open_votes`."""
     for name in modules():
         if name.split(".")[0] != "store":
-            assert not {other for other in own_imports(name) if other.startswith("store.sqlite")}, (
-                name
-            )
+            assert not {other for other in own_imports(name) if other.startswith("store.sql")}, name
 
 
 # Module names that may occur twice: the same thing in every task's folder or registry, a command

@@ -31,7 +31,7 @@ import pytest
 from parley import resume
 from parley.cli import main
 from parley.errors import ReplayError
-from parley.store.sqlite import writer
+from parley.store.sqlite import run_writer
 
 FOLDER = Path(__file__).parent / "data" / "runs"
 PARTS = """
@@ -439,7 +439,7 @@ STOPPED = [("killed", (), 48), ("budget", ("--max-calls", "100"), 36)]
 @pytest.mark.parametrize(("name", "words", "calls"), STOPPED)
 def test_an_old_run_goes_on_where_it_stopped(name, words, calls, folder, tmp_path, monkeypatch):
     """With the digest of now; as they are, the files may be refused by then, which is right."""
-    monkeypatch.setattr(writer, "STALE", 1.0)  # the file is of another machine
+    monkeypatch.setattr(run_writer, "STALE", 1.0)  # the file is of another machine
     path = tmp_path / f"{name}.parley"
     shutil.copy(folder / path.name, path)
     before = recorded(path)

@@ -33,9 +33,10 @@ from parley.rules.pool import Message, Seat
 from parley.rules.task import Metric
 from parley.store import NewRun, open_store
 from parley.store.config import Config
-from parley.store.sqlite import rows, schema
+from parley.store.sql.journal import BatchJournal
+from parley.store.sqlite import run_writer, schema
 from parley.store.sqlite.create import create_file
-from parley.store.sqlite.writer import SqliteJournal
+from parley.store.sqlite.run_writer import open_run_file
 from parley.web.app import make_app, make_site
 from parley.web.safety import Safety
 
@@ -79,7 +80,7 @@ async def record_matches(path: Path, matches: int) -> float:
     """Record matches as a run does; returns the CPU that this took."""
     config = Config("t", {}, {"a": {"model": "bot/x"}, "b": {"model": "bot/x"}}, ["a", "b"])
     create_file(path, NewRun("run", config, IDENTITY))
-    journal = await SqliteJournal.open(path)
+    journal = await open_run_file(path)
     numbers = range(1, matches + 1)
     await journal.add_matches(
         [MatchSpec(n, str(n // 12), f"item-{n // 12}", 1, n, SEATS) for n in numbers]
@@ -92,7 +93,7 @@ async def record_matches(path: Path, matches: int) -> float:
     return time.process_time() - before
 
 
-async def record_match(journal: SqliteJournal, number: int) -> None:
+async def record_match(journal: BatchJournal, number: int) -> None:
     """Six calls, four scores and the votes of two judges."""
     record, told = journal.claim(number), []
     for round in range(1, 4):
@@ -115,7 +116,7 @@ async def record_match(journal: SqliteJournal, number: int) -> None:
 def measure_writer(matches: int, rounds: int) -> list[tuple[float, float, float]]:
     """CPU with and without the indexes, and the ratio of the sizes, in each round."""
     found = []
-    migrations, end = list(schema.MIGRATIONS), rows.END
+    migrations, end = list(schema.MIGRATIONS), run_writer.END
     sums = ", " + ", ".join(f"{name} = {sql}" for name, sql in schema.DERIVED.items())
     for turn in range(rounds):
         taken, sizes = {}, {}
@@ -127,13 +128,13 @@ def measure_writer(matches: int, rounds: int) -> list[tuple[float, float, float]
                         "CREATE INDEX matches_listed"
                     )[0]
                     schema.MIGRATIONS[schema.ORDERED - 1] = ""
-                    rows.END = end.replace(sums, "")
-                    assert end != rows.END
+                    run_writer.END = end.replace(sums, "")
+                    assert end != run_writer.END
                 schema.own_objects.cache_clear()
                 taken[indexed] = asyncio.run(record_matches(path, matches))
                 sizes[indexed] = path.stat().st_size
                 schema.MIGRATIONS[:] = migrations
-                rows.END = end
+                run_writer.END = end
         found.append((taken[True], taken[False], sizes[True] / sizes[False]))
     return found
 

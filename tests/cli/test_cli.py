@@ -18,7 +18,7 @@ from parley import run
 from parley.cli import main
 from parley.config import task_catalogue
 from parley.results.result import Result
-from parley.store.sqlite import writer
+from parley.store.sqlite import run_writer
 from parley.tables import text_width
 
 HERE = Path(__file__).parents[2]
@@ -575,7 +575,7 @@ def test_help_of_every_command_has_an_example_or_a_sentence(tmp_path):
 def test_a_record_that_was_tampered_with_is_an_error_or_a_breach_and_never_a_crash(
     played, tmp_path, tampered, monkeypatch
 ):
-    monkeypatch.setattr(writer, "STALE", 1.0)  # how long an unknown owner is waited for
+    monkeypatch.setattr(run_writer, "STALE", 1.0)  # how long an unknown owner is waited for
     planted = copied(played, tmp_path)
     with sqlite3.connect(planted) as connection:
         connection.execute(tampered)

@@ -57,7 +57,7 @@ def test_only_runs_are_deleted_and_none_that_is_played(tmp_path):
     (tmp_path / "notes.txt").write_text("mine")
     parley("rm", "notes.txt", "--yes", cwd=tmp_path, code=1)
     assert (tmp_path / "notes.txt").exists()
-    from parley.store.sqlite.owner import process_id
+    from parley.store.owner import process_id
 
     with sqlite3.connect(path) as connection:
         connection.execute("UPDATE runs SET state = 'running', owner = ?", [process_id()])

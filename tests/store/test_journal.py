@@ -31,19 +31,19 @@ from parley.rules.task import Metric
 from parley.runs import player
 from parley.store import NewRun, StoredPart, find_run, open_store
 from parley.store.config import Config
-from parley.store.sqlite import schema
-from parley.store.sqlite.create import create_file
-from parley.store.sqlite.filesystem import filesystem_type, is_network
-from parley.store.sqlite.owner import (
+from parley.store.owner import (
     Owner,
     is_running,
     process_id,
     seems_alive,
     start_time_of,
 )
+from parley.store.sql.rows import call_row
+from parley.store.sqlite import schema
+from parley.store.sqlite.create import create_file
+from parley.store.sqlite.filesystem import filesystem_type, is_network
 from parley.store.sqlite.reader import SqliteReader
-from parley.store.sqlite.rows import CALL, call_row
-from parley.store.sqlite.writer import SqliteJournal
+from parley.store.sqlite.run_writer import open_run_file
 from tests.clock import clock as clock
 
 CONFIG = Config("t", {}, {"a": {"model": "bot/x"}}, ["a"])
@@ -76,7 +76,7 @@ def ended(state="done"):
 
 async def fresh(path):
     create_file(path, NewRun("run-1", CONFIG, IDENTITY))
-    return await SqliteJournal.open(path)
+    return await open_run_file(path)
 
 
 def test_a_call_reads_back_as_it_was_written(tmp_path):
@@ -176,7 +176,7 @@ def test_a_call_is_recorded_once_and_a_journal_that_failed_takes_nothing_more(tm
         await journal.add_matches([spec(1), spec(2)])
         record = journal.claim(1)
         await record.append(call())
-        journal.add_row(CALL, (*call_row(1, call()), ""))  # nobody waits for this one
+        journal.add_row("calls", (*call_row(1, call()), ""))  # nobody waits for this one
         journal.claim(2)
         with pytest.raises(StoreError, match="UNIQUE"):
             await record.append(call(2))
@@ -199,7 +199,7 @@ def test_an_unfinished_match_comes_back_with_what_is_on_record(tmp_path):
         await record.append(call())
         await record.append_effect(1, 0, b"saw", {"value": 3})
         await journal.close()
-        journal = await SqliteJournal.open(path)
+        journal = await open_run_file(path)
         record = journal.claim(1)
         assert record.call(1, SEAT, 0) == call()
         assert record.call(2, SEAT, 0) is None
@@ -216,9 +216,9 @@ def test_a_run_that_is_being_played_cannot_be_played_by_another_process(tmp_path
     async def main():
         journal = await fresh(path)
         with pytest.raises(StoreError, match="is already being played"):
-            await SqliteJournal.open(path)
+            await open_run_file(path)
         await journal.close()
-        await (await SqliteJournal.open(path)).close()
+        await (await open_run_file(path)).close()
 
     asyncio.run(main())
 
@@ -273,7 +273,7 @@ def test_a_run_that_another_machine_plays_is_not_taken_over_however_clocks_diffe
         beating = asyncio.create_task(beat())
         began = clock.now
         with pytest.raises(StoreError, match="is already being played by process 1 on elsewhere"):
-            await SqliteJournal.open(path)
+            await open_run_file(path)
         assert clock.now - began < 20
         await beating
 
@@ -289,7 +289,7 @@ def test_a_run_whose_beats_stand_still_for_a_minute_is_taken_over(tmp_path, cloc
 
     async def main():
         began = clock.now
-        journal = await SqliteJournal.open(path, said.append)
+        journal = await open_run_file(path, said.append)
         assert 60 <= clock.now - began < 65
         await journal.heartbeat()
         await journal.close()
@@ -404,7 +404,7 @@ def test_the_schema_is_brought_up_to_date_step_by_step(tmp_path, monkeypatch):
     connection.close()
 
     async def again():
-        await (await SqliteJournal.open(path)).close()
+        await (await open_run_file(path)).close()
 
     asyncio.run(again())
     with sqlite3.connect(path) as connection:
@@ -426,7 +426,7 @@ def test_a_store_of_a_newer_version_is_refused(tmp_path):
     with pytest.raises(StoreError, match="newer version of Parley"):
         SqliteReader(path)
     with pytest.raises(StoreError, match="newer version of Parley"):
-        asyncio.run(SqliteJournal.open(path))
+        asyncio.run(open_run_file(path))
 
 
 @pytest.mark.parametrize(
@@ -440,7 +440,7 @@ def test_what_is_no_run_is_refused(tmp_path, content):
     with pytest.raises(StoreError, match=r"r\.parley"):
         SqliteReader(path)
     with pytest.raises(StoreError, match=r"r\.parley"):
-        asyncio.run(SqliteJournal.open(path))
+        asyncio.run(open_run_file(path))
 
 
 def test_a_folder_that_cannot_be_made_is_an_error(tmp_path):
@@ -469,7 +469,7 @@ def test_a_finished_run_can_be_copied_as_one_file_and_read_where_nothing_can_be_
 
 
 def test_a_network_file_system_gets_a_rollback_journal_and_a_notice(tmp_path, monkeypatch):
-    monkeypatch.setattr("parley.store.sqlite.rows.is_network", lambda path: True)
+    monkeypatch.setattr("parley.store.sqlite.run_writer.is_network", lambda path: True)
 
     async def main():
         journal = await fresh(tmp_path / "r.parley")

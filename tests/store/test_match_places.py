@@ -23,11 +23,12 @@ from parley.rules.task import Metric
 from parley.store import NewRun
 from parley.store.config import Config
 from parley.store.match_search import ORDERS, MatchPlace, MatchSearch
+from parley.store.sql.digests import find_changes
 from parley.store.sqlite import match_places, schema
 from parley.store.sqlite.create import create_file
-from parley.store.sqlite.digests import find_changes
 from parley.store.sqlite.reader import SqliteReader
-from parley.store.sqlite.writer import SqliteJournal
+from parley.store.sqlite.run_writer import open_run_file
+from parley.store.sqlite.schema import SAME_SUMS
 
 ALIASES = ["a", 'b"', "ü:1"]
 CONFIG = Config("t", {}, {alias: {"model": "bot/x"} for alias in ALIASES}, ALIASES)
@@ -73,7 +74,7 @@ def path(tmp_path_factory):
 
     async def play():
         create_file(path, NewRun("run", CONFIG, IDENTITY))
-        journal = await SqliteJournal.open(path)
+        journal = await open_run_file(path)
         await journal.add_matches([spec_of(n) for n in range(1, COUNT + 1)])
         for n in range(1, COUNT - 9):
             record = journal.claim(n)
@@ -225,7 +226,7 @@ def test_a_file_of_the_version_before_is_read_in_place_and_resumed_with_indexes(
         assert list(reader.find_changes()) == []
 
     async def resume():
-        await (await SqliteJournal.open(old)).close()
+        await (await open_run_file(old)).close()
 
     asyncio.run(resume())
     with SqliteReader(old) as reader, SqliteReader(path) as played:
@@ -237,7 +238,7 @@ def test_changed_sums_are_found_by_an_audit(path, tmp_path):
     changed = shutil.copy(path, tmp_path / "run.parley")
     with sqlite3.connect(changed) as connection:
         connection.execute("UPDATE matches SET tokens = 1 WHERE number = 3")
-        (fault,) = find_changes(connection)
+        (fault,) = find_changes(connection, SAME_SUMS)
     connection.close()
     assert fault.match == 3
     assert "lists of matches" in fault.detail

@@ -8,7 +8,7 @@ from starlette.testclient import TestClient
 
 import parley
 from parley.store import open_store
-from parley.store.sqlite.owner import process_id
+from parley.store.owner import process_id
 from parley.web.app import make_app, make_site
 from parley.web.safety import Safety
 

@@ -135,7 +135,7 @@ def test_a_silent_run_with_a_person_waits_for_the_person(visit, folder, pretend_
 
 
 def test_a_run_whose_process_was_killed_is_not_shown_as_running(visit, folder, pretend_to_run):
-    from parley.store.sqlite.owner import Owner, process_id
+    from parley.store.owner import Owner, process_id
 
     dead = Owner.of(process_id())._replace(pid="1", began="0")
     id = pretend_to_run(folder, ":".join(dead))

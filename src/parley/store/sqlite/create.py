@@ -11,20 +11,9 @@ import orjson
 
 from parley.errors import StoreError
 from parley.store import CopiedMatch, NewRun
-from parley.store.sqlite.digests import digest_origin, with_digests
-from parley.store.sqlite.rows import (
-    BROUGHT,
-    CALL,
-    COPIED_SCORE,
-    COPIED_VERDICT,
-    EFFECT,
-    MATCH,
-    call_row,
-    encode_json,
-    experience_row,
-    insert_rows,
-    match_row,
-)
+from parley.store.sql.digests import digest_origin, with_digests
+from parley.store.sql.rows import call_row, encode_json, experience_row, match_row
+from parley.store.sqlite.run_writer import insert_rows
 from parley.store.sqlite.schema import migrate
 
 
@@ -58,7 +47,7 @@ def create_file(path: Path, run: NewRun) -> None:
                 copy_match(connection, match)
             insert_rows(
                 connection,
-                BROUGHT,
+                "brought",
                 [experience_row(number, each) for number, each in enumerate(run.brought, 1)],
             )
             connection.execute("UPDATE runs SET origin = ?", (digest_origin(connection),))
@@ -75,19 +64,19 @@ def create_file(path: Path, run: NewRun) -> None:
 def copy_match(connection: sqlite3.Connection, match: CopiedMatch) -> None:
     """Copy a match of another run, which is rejudged here."""
     number = match.spec.number
-    insert_rows(connection, MATCH, [match_row(match.spec)])
+    insert_rows(connection, "matches", [match_row(match.spec)])
     calls = [call_row(number, call, pinned=1) for call in match.calls]
-    insert_rows(connection, CALL, with_digests(calls))
+    insert_rows(connection, "calls", with_digests(calls))
     effects = [
         (number, *place, saw, encode_json(result))
         for place, (saw, result) in sorted(match.effects.items())
     ]
-    insert_rows(connection, EFFECT, with_digests(effects))
+    insert_rows(connection, "effects", with_digests(effects))
     scores = [
         (number, seat.key, metric, value, match.judge)
         for seat, by in match.scores.items()
         for metric, value in by.items()
     ]
-    insert_rows(connection, COPIED_SCORE, scores)
+    insert_rows(connection, "scores", scores)
     said = [(number, each.seat.key, each.yes, each.no, each.unsure) for each in match.people]
-    insert_rows(connection, COPIED_VERDICT, said)
+    insert_rows(connection, "people_verdicts", said)

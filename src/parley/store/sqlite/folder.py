@@ -13,11 +13,12 @@ from parley.store import FOLDER, NewRun, RunInfo, RunRef, StoreFacts, Unreadable
 from parley.store.sqlite.create import create_file
 from parley.store.sqlite.filesystem import filesystem_type, is_network
 from parley.store.sqlite.reader import SUFFIX, SqliteReader, ref_of
-from parley.store.sqlite.writer import SqliteJournal
+from parley.store.sqlite.run_writer import open_run_file
 from parley.tables import shorten
 
 if TYPE_CHECKING:
     from parley.store import VerdictVotes
+    from parley.store.sql.journal import BatchJournal
     from parley.store.sqlite.verdict_votes import SqliteVerdictVotes
     from parley.store.sqlite.votes import SqliteVotes
     from parley.store.sqlite.watch import SqliteWatch
@@ -115,15 +116,15 @@ class FolderStore:
 
         return SqliteWatch(Path(ref.location))
 
-    async def create(self, run: NewRun) -> SqliteJournal:
+    async def create(self, run: NewRun) -> BatchJournal:
         path = self.folder / f"{run.id}{SUFFIX}"
         create_file(path, run)
-        return await SqliteJournal.open(path)
+        return await open_run_file(path)
 
     async def open(
         self, ref: RunRef, notify: Callable[[str], None] = lambda said: None
-    ) -> SqliteJournal:
-        return await SqliteJournal.open(Path(ref.location), notify)
+    ) -> BatchJournal:
+        return await open_run_file(Path(ref.location), notify)
 
     def delete(self, ref: RunRef) -> None:
         path = Path(ref.location)

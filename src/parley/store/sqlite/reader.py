@@ -45,9 +45,9 @@ from parley.store import (
 )
 from parley.store.config import DEEPEST, Config, Identity, PriceFacts
 from parley.store.decoding import find_misfit
-from parley.store.sqlite.digests import find_changes
-from parley.store.sqlite.owner import Owner, seems_alive
-from parley.store.sqlite.rows import FIELDS, call_from
+from parley.store.owner import Owner, seems_alive
+from parley.store.sql.digests import find_changes
+from parley.store.sql.rows import FIELDS, call_from
 from parley.store.sqlite.schema import (
     DERIVED,
     HEALTH,
@@ -57,6 +57,7 @@ from parley.store.sqlite.schema import (
     copy_migrated,
     find_stranger,
     needs_copy,
+    same_sums_of,
     sum_as_sql,
     version_of,
 )
@@ -853,7 +854,7 @@ class SqliteReader:
             (sound,) = self._connection.execute("PRAGMA integrity_check(1)").fetchone()
             if sound != "ok":
                 yield DigestFault(None, f"SQLite finds the file corrupt: {sound}")
-            yield from find_changes(self._connection)
+            yield from find_changes(self._connection, same_sums_of(self._connection))
         except (TypeError, *UNREADABLE) as wrong:
             raise StoreError(f"{self.path} cannot be read: {wrong}") from None
 

@@ -41,6 +41,9 @@ DERIVED = {
         "FROM calls c WHERE c.match = m.number AND c.pinned IS NULL)"
     ),
 }
+SAME_SUMS = "SELECT 1 FROM matches m WHERE number = ? AND " + " AND ".join(
+    f"{name} IS {sql}" for name, sql in DERIVED.items()
+)
 # Keys of orders that have an index each.
 ORDER_KEYS = {
     "seconds": "COALESCE(ended - began, -1)",
@@ -239,6 +242,13 @@ def copy_migrated(connection: sqlite3.Connection, version: int) -> sqlite3.Conne
     connection.close()
     migrate(copy, version)
     return copy
+
+
+def same_sums_of(connection: sqlite3.Connection) -> str:
+    """The query that finds a match whose sums for lists are right; empty for an older file, which
+    has no such columns."""
+    columns = {row[1] for row in connection.execute("PRAGMA table_info(matches)")}
+    return SAME_SUMS if columns >= DERIVED.keys() else ""
 
 
 @cache

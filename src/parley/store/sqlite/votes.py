@@ -16,7 +16,7 @@ from parley.statistics.preferences import (
     Preference,
 )
 from parley.store import Annotator, Invitation, Study
-from parley.store.sqlite.rows import encode_json
+from parley.store.sql.rows import encode_json
 from parley.store.sqlite.votes_file import VotesFile
 
 PAIR_TYPES = (int, str, str, *((str, int, str, int | float) * 2))

@@ -12,7 +12,7 @@ from typing import Any, NoReturn, Self
 
 from parley.errors import StoreError
 from parley.store.sqlite.reader import connect_to_read
-from parley.store.sqlite.rows import set_durability
+from parley.store.sqlite.run_writer import set_durability
 
 APPLICATION = 0x50524C56  # "PRLV" in the file's header
 PATIENCE = 30.0  # seconds to wait while others write

@@ -1,4 +1,4 @@
-"""Digests over everything in a run's file, so that an audit detects later changes.
+"""Digests over the whole record of a run, so that an audit detects later changes.
 
 Calls, effects and rounds of a match each form a chain: a row's digest covers the row and the digest
 before it. A match that has ended has a digest over the ends of its three chains, its state, scores,
@@ -13,17 +13,15 @@ Python writes them, and bytes in hexadecimal, or by their own SHA-256 if they ar
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import orjson
 
 from parley.errors import StoreError
 from parley.store import DigestFault
-from parley.store.sqlite.schema import DERIVED
 from parley.tables import plural
 
 LONG = 64  # bytes
@@ -59,9 +57,6 @@ NOTES = "SELECT match, number, round, facts, kind FROM notes WHERE match = ? ORD
 COPIED = (
     "SELECT match, seat, metric, value, judge FROM scores WHERE judge != '' ORDER BY 1, 2, 3, 5"
 )
-SAME_SUMS = "SELECT 1 FROM matches m WHERE number = ? AND " + " AND ".join(
-    f"{name} IS {sql}" for name, sql in DERIVED.items()
-)
 MATCHES = (
     "SELECT number, block, item, repeat, seed, seats, idle, state, reason, rounds, began, ended, "
     "digest, stage, arm FROM matches ORDER BY number"
@@ -83,6 +78,13 @@ TABLES = (
     "recalled",
     "people_verdicts",
 )
+
+
+class RunConnection(Protocol):
+    """Queries on the tables of one run. Values are marked by `?`."""
+
+    def execute(self, query: str, values: Sequence[Any] = ..., /) -> Any:
+        """Run a query; the result has `fetchone` and `fetchall`, and its rows can be iterated."""
 
 
 class ChainEnds(NamedTuple):
@@ -131,7 +133,7 @@ def digest_match(
     return digest_row(row, special=())
 
 
-def digest_origin(connection: sqlite3.Connection) -> str:
+def digest_origin(connection: RunConnection) -> str:
     """The digest of what a run begins with: its identity, its items and its copied scores."""
     digest = digest_row(connection.execute(BEGINNING).fetchone())
     for query in ("SELECT id, number, data FROM items ORDER BY number, id", COPIED):
@@ -143,7 +145,7 @@ def digest_origin(connection: sqlite3.Connection) -> str:
     return digest
 
 
-def digest_run(connection: sqlite3.Connection) -> str:
+def digest_run(connection: RunConnection) -> str:
     """The digest of a run in its current state, from the stored digests of its matches."""
     ends = open_chain_ends(connection)
     digest = digest_row(connection.execute(END).fetchone())
@@ -156,7 +158,7 @@ def digest_run(connection: sqlite3.Connection) -> str:
     return digest
 
 
-def open_chain_ends(connection: sqlite3.Connection) -> dict[int, ChainEnds]:
+def open_chain_ends(connection: RunConnection) -> dict[int, ChainEnds]:
     """The last digests of the chains of matches that have not ended."""
     found: dict[int, ChainEnds] = {}
     for table, order in LAST.items():
@@ -168,11 +170,10 @@ def open_chain_ends(connection: sqlite3.Connection) -> dict[int, ChainEnds]:
     return found
 
 
-def seal_run(connection: sqlite3.Connection) -> None:
-    """Store the digest of a run that stops; a run that began without digests gets none."""
+def digest_end(connection: RunConnection) -> str | None:
+    """The digest of a run that stops; None if the run began without digests."""
     (origin,) = connection.execute("SELECT origin FROM runs").fetchone()
-    if origin is not None:
-        connection.execute("UPDATE runs SET digest = ?", (digest_run(connection),))
+    return None if origin is None else digest_run(connection)
 
 
 def with_digests(
@@ -186,9 +187,10 @@ def with_digests(
     return found
 
 
-def find_changes(connection: sqlite3.Connection) -> Iterator[DigestFault]:
-    """Where the stored digests do not match the contents of the file. A run that began without
-    digests must have none anywhere."""
+def find_changes(connection: RunConnection, same_sums: str) -> Iterator[DigestFault]:
+    """Where the stored digests do not match the record. A run that began without digests must have
+    none anywhere. `same_sums`: a query that finds a match by number if its sums for lists are
+    right; empty if the run has no such sums."""
     origin, kept, state = connection.execute("SELECT origin, digest, state FROM runs").fetchone()
     if origin is None:
         places = find_digests(connection)
@@ -211,9 +213,8 @@ def find_changes(connection: sqlite3.Connection) -> Iterator[DigestFault]:
             yield DigestFault(
                 number, f"the record contains {table} of this match, but not the match itself"
             )
-    derived = has_derived(connection)
     for (number,) in connection.execute("SELECT number FROM matches ORDER BY number"):
-        for detail in find_changes_in(connection, number, derived):
+        for detail in find_changes_in(connection, number, same_sums):
             yield DigestFault(number, detail)
     if kept is None and state != "running":
         yield DigestFault(None, "the run has stopped, but its digest is missing")
@@ -225,7 +226,7 @@ def find_changes(connection: sqlite3.Connection) -> Iterator[DigestFault]:
         )
 
 
-def find_digests(connection: sqlite3.Connection) -> list[str]:
+def find_digests(connection: RunConnection) -> list[str]:
     """The tables that have digests, and the end of the run."""
     (kept,) = connection.execute("SELECT digest FROM runs").fetchone()
     found = [
@@ -236,29 +237,24 @@ def find_digests(connection: sqlite3.Connection) -> list[str]:
     return found if kept is None else [*found, "end"]
 
 
-def refuse_changed(connection: sqlite3.Connection, path: str) -> None:
+def refuse_changed(connection: RunConnection, place: str, same_sums: str) -> None:
     """Refuse to continue a run whose record was changed: it would get a new digest when it stops,
     and some changes would never be detected."""
-    faults = list(find_changes(connection))
+    faults = list(find_changes(connection, same_sums))
     if not faults:
         return
     first = faults[0]
     where = "" if first.match is None else f"match {first.match}: "
     more = f" ({plural(len(faults) - 1, 'more difference')})" if len(faults) > 1 else ""
     raise StoreError(
-        f"{path} was changed after it was recorded, so the run cannot continue: {where}"
+        f"{place} was changed after it was recorded, so the run cannot continue: {where}"
         f"{first.detail}{more}. `parley audit` shows all differences; restore the file from a "
         "backup, or start a new run"
     )
 
 
-def has_derived(connection: sqlite3.Connection) -> bool:
-    """Whether the file has the columns for lists of matches; older files do not."""
-    return any(row[1] in DERIVED for row in connection.execute("PRAGMA table_info(matches)"))
-
-
-def find_changes_in(connection: sqlite3.Connection, number: int, derived: bool) -> Iterator[str]:
-    """What was changed in one match. `derived`: whether the file has columns for lists."""
+def find_changes_in(connection: RunConnection, number: int, same_sums: str) -> Iterator[str]:
+    """What was changed in one match."""
     ends = []
     for table, query in CHAINS.items():
         kept = connection.execute(query, (number,)).fetchall()
@@ -276,7 +272,7 @@ def find_changes_in(connection: sqlite3.Connection, number: int, derived: bool) 
         if digest is not None:
             yield "this match has not ended, but has the digest of a finished match"
         return
-    if derived and not connection.execute(SAME_SUMS, (number,)).fetchone():
+    if same_sums and not connection.execute(same_sums, (number,)).fetchone():
         yield "the totals stored for lists of matches differ from the record of this match"
     rows = (connection.execute(query, (number,)) for query in (SCORES, VIOLATIONS, NOTES))
     if digest != digest_match(number, (state, reason, rounds), ChainEnds(*ends), *rows):

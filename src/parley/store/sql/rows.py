@@ -1,15 +1,11 @@
-"""The rows that a match writes, in the form that SQLite stores, and transactions of many rows."""
+"""The rows that a run writes, in the form that stores keep, and the batch of one commit."""
 
 from __future__ import annotations
 
 import asyncio
-import sqlite3
-import time
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 import orjson
@@ -22,51 +18,26 @@ from parley.plans import MatchSpec
 from parley.rules.notes import WrittenNote
 from parley.rules.pool import Content, ContentPart, Message, Seat, text_of
 from parley.rules.referee import Violation
-from parley.store.sqlite.digests import seal_run
-from parley.store.sqlite.filesystem import is_network
-from parley.store.sqlite.schema import DERIVED
 
-CALL = (
-    "INSERT INTO calls (match, round, seat, attempt, saw, content, parts, reasoning, finish, "
-    "model, tokens_in, tokens_cached, tokens_out, tokens_reasoning, tokens_written, latency, "
-    "carry, sent, left_out, at, pinned, digest) VALUES "
-)
-ROUND = "INSERT OR IGNORE INTO rounds (match, first, messages, digest) VALUES "
-MATCH = (
-    "INSERT OR IGNORE INTO matches (number, block, item, repeat, seed, seats, idle, stage, arm) "
-    "VALUES "
-)
-RECALLED = "INSERT INTO recalled (match, seat, version, shown) VALUES "
-ASKED = "INSERT OR IGNORE INTO people_verdicts (match, seat) VALUES "
-VERDICT = (
-    "UPDATE people_verdicts SET yes = ?, no = ?, unsure = ? "
-    "WHERE match = ? AND seat = ? AND yes IS NULL"
-)
-BROUGHT = "INSERT INTO brought (number, experience) VALUES "
-SCORE = "INSERT INTO scores (match, seat, metric, value) VALUES "
-VIOLATION = (
-    "INSERT INTO violations (match, number, round, seat, attempt, kind, detail, outcome) VALUES "
-)
-NOTE = "INSERT INTO notes (match, number, round, facts, kind) VALUES "
-PART = "INSERT INTO part_results (name, version, schema, data, figures) VALUES (?, ?, ?, ?, ?)"
-COPIED_SCORE = "INSERT INTO scores (match, seat, metric, value, judge) VALUES "
-COPIED_VERDICT = "INSERT INTO people_verdicts (match, seat, yes, no, unsure) VALUES "
-EFFECT = "INSERT INTO effects (match, round, number, saw, result, digest) VALUES "
-CLAIM = (
-    "UPDATE matches SET state = 'running', began = COALESCE(began, ?) "
-    "WHERE number IN (SELECT value FROM json_each(?)) "
-    "AND state NOT IN ('done', 'aborted')"
-)
-END = (
-    "UPDATE matches AS m SET state = json_extract(e.value, '$[1]'), reason = "
-    "json_extract(e.value, '$[2]'), rounds = json_extract(e.value, '$[3]'), ended = "
-    "json_extract(e.value, '$[4]'), digest = json_extract(e.value, '$[5]'), "
-    f"{', '.join(f'{name} = {sql}' for name, sql in DERIVED.items())} FROM json_each(?) AS e "
-    "WHERE number = json_extract(e.value, '$[0]') AND state = 'running'"
-)
-# of one statement. Each statement gives the interpreter away and has to win it back, which costs
-# more than it does
-ROWS = 64
+# The columns that the journal writes, by table.
+COLUMNS = {
+    "matches": "number, block, item, repeat, seed, seats, idle, stage, arm",
+    "calls": (
+        "match, round, seat, attempt, saw, content, parts, reasoning, finish, model, tokens_in, "
+        "tokens_cached, tokens_out, tokens_reasoning, tokens_written, latency, carry, sent, "
+        "left_out, at, pinned, digest"
+    ),
+    "effects": "match, round, number, saw, result, digest",
+    "rounds": "match, first, messages, digest",
+    "scores": "match, seat, metric, value, judge",
+    "violations": "match, number, round, seat, attempt, kind, detail, outcome",
+    "notes": "match, number, round, facts, kind",
+    "recalled": "match, seat, version, shown",
+    "people_verdicts": "match, seat, yes, no, unsure",
+    "brought": "number, experience",
+    "part_results": "name, version, schema, data, figures",
+}
+ONCE = ("matches", "rounds", "people_verdicts")  # rows that are known are left as they are
 FIELDS = (
     "round, seat, attempt, saw, content, parts, reasoning, finish, model, tokens_in, "
     "tokens_cached, tokens_out, tokens_reasoning, tokens_written, latency, carry, "
@@ -77,13 +48,15 @@ FIELDS = (
 class Batch:
     """The rows of the next commit, and the callers that wait for it."""
 
-    __slots__ = ("changes", "claims", "ends", "inserts", "seals", "waiting")
+    __slots__ = ("changes", "claims", "ends", "inserts", "parts", "seals", "waiting")
 
     def __init__(self) -> None:
-        self.inserts: defaultdict[str, list[tuple[Any, ...]]] = defaultdict(list)
+        self.inserts: defaultdict[str, list[tuple[Any, ...]]] = defaultdict(list)  # by table
         self.claims: list[int] = []
         self.ends: list[tuple[Any, ...]] = []  # match, state, reason, rounds, time, digest
+        # statements, in which {run} is the condition that a row belongs to the run
         self.changes: list[tuple[str, tuple[Any, ...]]] = []
+        self.parts: list[tuple[Any, ...]] | None = None  # results of analyses, which replace all
         self.seals = False  # whether the run stops here and gets a digest
         self.waiting: list[asyncio.Future[None]] = []
 
@@ -212,67 +185,3 @@ def encode_json(value: Any) -> str:
         return orjson.dumps(value).decode()
     except TypeError as wrong:
         raise StoreError(f"only plain data can be recorded: {wrong}") from None
-
-
-def set_durability(connection: sqlite3.Connection, path: Path) -> str:
-    """Make commits durable; returns a notice if the file system allows only slow commits."""
-    connection.execute("PRAGMA synchronous = FULL")
-    if not is_network(path):
-        (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
-        if mode == "wal":
-            return ""
-    connection.execute("PRAGMA journal_mode = DELETE")
-    return (
-        f"{path.parent} is on a file system that does not support SQLite's WAL, so Parley uses "
-        "a rollback journal, which is slower"
-    )
-
-
-def write_batch(connection: sqlite3.Connection, batch: Batch, token: str) -> None:
-    """Write a batch in one transaction; nothing is written if the run is no longer ours."""
-    connection.execute("BEGIN IMMEDIATE")
-    if connection.execute("SELECT 1 FROM runs WHERE token = ?", (token,)).fetchone() is None:
-        raise StoreError("another process has taken over this run, so this process stops")
-    if batch.claims:
-        connection.execute(CLAIM, (time.time(), encode_json(batch.claims)))
-    for statement, rows in batch.inserts.items():
-        insert_rows(connection, statement, rows)
-    if batch.ends and connection.execute(END, (encode_json(batch.ends),)).rowcount != len(
-        batch.ends
-    ):
-        raise StoreError("this match has already ended")
-    for statement, values in batch.changes:
-        connection.execute(statement, values)
-    if batch.seals:
-        seal_run(connection)
-    connection.execute("COMMIT")
-
-
-def insert_rows(
-    connection: sqlite3.Connection, statement: str, rows: list[tuple[Any, ...]]
-) -> None:
-    """Insert rows in as few statements as possible."""
-    for at in range(0, len(rows), ROWS):
-        chunk = rows[at : at + ROWS]
-        connection.execute(
-            statement + placeholders(len(chunk[0]), len(chunk)),
-            [value for row in chunk for value in row],
-        )
-
-
-@cache
-def placeholders(columns: int, rows: int) -> str:
-    """The placeholders of several rows in a statement."""
-    return ",".join([f"({','.join('?' * columns)})"] * rows)
-
-
-def release_and_checkpoint(connection: sqlite3.Connection, token: str) -> None:
-    """Release the run and merge the WAL into the file, so that it can be copied. A reader may
-    prevent the merge without harm."""
-    try:
-        connection.execute("UPDATE runs SET owner = NULL, token = NULL WHERE token = ?", (token,))
-        connection.execute("PRAGMA busy_timeout = 200")
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        connection.execute("PRAGMA journal_mode = DELETE")
-    except sqlite3.Error:
-        pass

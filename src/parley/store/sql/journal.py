@@ -1,19 +1,15 @@
-"""The journal as one SQLite file: one writer thread, which commits all waiting rows together."""
+"""The journal of a run: one writer thread, which commits all waiting rows together."""
 
 from __future__ import annotations
 
 import asyncio
-import os
-import sqlite3
 import threading
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import astuple
-from pathlib import Path
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import orjson
 
@@ -22,32 +18,19 @@ from parley.match.record import Record, RecordedCall
 from parley.memory.experiences import Recalled
 from parley.plans import MatchSpec
 from parley.rules.pool import Message, Seat
-from parley.store import EndpointRecord, StoredPart
+from parley.store import EndpointRecord, RunRef, StoredPart
 from parley.store.config import Config
-from parley.store.sqlite.digests import (
+from parley.store.sql.digests import (
     CHAINS,
     SPECIAL,
     ChainEnds,
+    RunConnection,
     digest_match,
     digest_row,
     open_chain_ends,
-    refuse_changed,
 )
-from parley.store.sqlite.owner import STALE, Owner, is_running, process_id
-from parley.store.sqlite.reader import ref_of
-from parley.store.sqlite.rows import (
-    ASKED,
-    CALL,
-    EFFECT,
+from parley.store.sql.rows import (
     FIELDS,
-    MATCH,
-    NOTE,
-    PART,
-    RECALLED,
-    ROUND,
-    SCORE,
-    VERDICT,
-    VIOLATION,
     Batch,
     call_from,
     call_row,
@@ -55,165 +38,127 @@ from parley.store.sqlite.rows import (
     match_row,
     note_row,
     recalled_row,
-    release_and_checkpoint,
     round_row,
-    set_durability,
     violation_row,
-    write_batch,
 )
-from parley.store.sqlite.schema import migrate, version_of
 
 if TYPE_CHECKING:
     from parley.match.match import Outcome
     from parley.memory.feedback import PeopleVerdict
 
-WATCH = 1.0  # seconds between two checks of another machine's heartbeats
 CROWD, LINGER = 16, 0.003  # how many callers make it worth waiting, and how many seconds
+VERDICT = (
+    "UPDATE people_verdicts SET yes = ?, no = ?, unsure = ? "
+    "WHERE {run} AND match = ? AND seat = ? AND yes IS NULL"
+)
+RUNNING = (
+    "UPDATE runs SET state = 'running', stop_status = NULL, stop_reason = NULL, digest = NULL "
+    "WHERE {run}"
+)
 
 
-class SqliteJournal:
-    """A run in one SQLite file."""
+class BatchWriter(Protocol):
+    """Writes the batches of one run, in the writer thread."""
 
-    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
-        self.path, self.token, self.notice, self.commits = path, os.urandom(8).hex(), "", 0
-        self.ref = ref_of(path)
-        self.keeps_digests = False
+    place: str  # what is written, for messages
+
+    def write(self, batch: Batch) -> None:
+        """Write a batch in one transaction, durably; nothing is written if the run is no longer
+        ours."""
+
+    def close(self) -> None:
+        """Release the run."""
+
+
+class OpenMatches(NamedTuple):
+    """What is on record of matches that have not ended, by match."""
+
+    keeps_digests: bool  # whether the run began with digests
+    calls: dict[int, dict[tuple[int, str, int], RecordedCall]]
+    effects: dict[int, dict[tuple[int, int], tuple[bytes, Any]]]
+    chains: dict[int, ChainEnds]
+
+
+def read_open_matches(connection: RunConnection) -> OpenMatches:
+    """Read whether the run keeps digests, and the records of unfinished matches."""
+    (origin,) = connection.execute("SELECT origin FROM runs").fetchone()
+    found = OpenMatches(origin is not None, {}, {}, {})
+    open_matches = "SELECT number FROM matches WHERE state NOT IN ('done', 'aborted')"
+    # the rounds of an open match are written again from the first on, and so is their chain
+    for match, ends in open_chain_ends(connection).items():
+        found.chains[match] = ends._replace(rounds="")
+    for match, *row in connection.execute(
+        f"SELECT match, {FIELDS} FROM calls WHERE match IN ({open_matches})"
+    ):
+        call = call_from(row)
+        found.calls.setdefault(match, {})[call.round, call.seat.key, call.attempt] = call
+    for match, round, number, saw, result in connection.execute(
+        f"SELECT match, round, number, saw, result FROM effects WHERE match IN ({open_matches})"
+    ):
+        found.effects.setdefault(match, {})[round, number] = saw, orjson.loads(result)
+    return found
+
+
+class BatchJournal:
+    """A run that is being played. Its rows go to the writer in batches."""
+
+    def __init__(
+        self, ref: RunRef, writer: BatchWriter, found: OpenMatches, notice: str = ""
+    ) -> None:
+        self.ref, self.writer, self.notice, self.commits = ref, writer, notice, 0
+        self.keeps_digests, self._kept, self._effects, self._chains = found
         self._fault = ""
-        found = os.stat(path)
-        self._file = found.st_dev, found.st_ino
-        self._ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._loop = asyncio.get_running_loop()
+        self._ended: asyncio.Future[None] = self._loop.create_future()
         self._batch, self._idle = Batch(), asyncio.Event()
         self._idle.set()
         self._queue: SimpleQueue[Batch | None] = SimpleQueue()
-        self._thread = threading.Thread(
-            target=self._write_all, args=(connection,), name="journal", daemon=True
-        )
-        self._kept: dict[int, dict[tuple[int, str, int], RecordedCall]] = {}
-        self._effects: dict[int, dict[tuple[int, int], tuple[bytes, Any]]] = {}
-        self._chains: dict[int, ChainEnds] = {}  # of recorded matches that have not ended
+        self._thread = threading.Thread(target=self._write_all, name="journal", daemon=True)
         self._played: dict[int, MatchRecord] = {}
 
     @classmethod
-    async def open(
-        cls, path: Path, notify: Callable[[str], None] = lambda said: None
-    ) -> SqliteJournal:
-        """Claim a run exclusively, to play it. `notify` gets a message for the user if this takes
-        long."""
-        try:
-            connection = sqlite3.connect(
-                path,
-                isolation_level=None,
-                timeout=10,
-                check_same_thread=False,
-                cached_statements=512,
-            )
-            try:
-                journal = cls(path, connection)
-                migrate(connection, version_of(connection, str(path)))
-                await journal._take(connection, notify)
-                journal._load(connection)
-                journal.notice = set_durability(connection, path)
-            except BaseException:
-                connection.close()
-                raise
-        except (OSError, sqlite3.Error) as wrong:
-            raise StoreError(f"{path} cannot be written: {wrong}") from None
+    async def start(
+        cls, ref: RunRef, writer: BatchWriter, found: OpenMatches, notice: str = ""
+    ) -> BatchJournal:
+        """Start to write a run that the writer has claimed."""
+        journal = cls(ref, writer, found, notice)
         journal._thread.start()
-        await journal.commit(
-            "UPDATE runs SET state = 'running', stop_status = NULL, stop_reason = NULL, "
-            "digest = NULL",
-            (),
-        )
+        await journal.commit(RUNNING, ())
         return journal
 
-    async def _take(self, connection: sqlite3.Connection, notify: Callable[[str], None]) -> None:
-        """Claim the run. A process of this machine owns it while the process runs; one of another
-        machine while its heartbeats continue."""
-        seen: tuple[Any, ...] | None = None
-        since = 0.0
-        while True:
-            connection.execute("BEGIN IMMEDIATE")
-            # an older Parley writes only the time; it is enough that it changes
-            found = connection.execute("SELECT owner, token, beats, beat FROM runs").fetchone()
-            owner = Owner.of(found[0] or "")
-            if not found[0] or (owner.is_near and not is_running(owner)):
-                break
-            if seen is None:
-                seen, since = found, self._loop.time()
-            silent = self._loop.time() - since
-            if found == seen and not owner.is_near and silent >= STALE:
-                break
-            connection.execute("ROLLBACK")
-            if owner.is_near or found != seen:
-                raise StoreError(
-                    f"{self.path} is already being played by {owner}: wait until that process "
-                    "ends, or stop it"
-                )
-            if not silent:
-                notify(
-                    f"{owner} is still registered as playing this run; Parley waits {STALE:.0f} "
-                    "seconds for a sign of life, and then takes the run over"
-                )
-            await asyncio.sleep(WATCH)
-        try:
-            refuse_changed(connection, str(self.path))
-        except StoreError:
-            connection.execute("ROLLBACK")
-            raise
-        connection.execute(
-            "UPDATE runs SET owner = ?, token = ?, beat = ?, beats = beats + 1",
-            (process_id(), self.token, time.time()),
-        )
-        connection.execute("COMMIT")
-
-    def _load(self, connection: sqlite3.Connection) -> None:
-        """Read whether the run keeps digests, and the records of unfinished matches."""
-        (origin,) = connection.execute("SELECT origin FROM runs").fetchone()
-        self.keeps_digests = origin is not None
-        open_matches = "SELECT number FROM matches WHERE state NOT IN ('done', 'aborted')"
-        # the rounds of an open match are written again from the first on, and so is their chain
-        for match, ends in open_chain_ends(connection).items():
-            self._chains[match] = ends._replace(rounds="")
-        for match, *row in connection.execute(
-            f"SELECT match, {FIELDS} FROM calls WHERE match IN ({open_matches})"
-        ):
-            call = call_from(row)
-            self._kept.setdefault(match, {})[call.round, call.seat.key, call.attempt] = call
-        for match, round, number, saw, result in connection.execute(
-            f"SELECT match, round, number, saw, result FROM effects WHERE match IN ({open_matches})"
-        ):
-            self._effects.setdefault(match, {})[round, number] = saw, orjson.loads(result)
-
     async def reconfigure(self, config: Config) -> None:
-        await self.commit("UPDATE runs SET config = ?", (config.encoded().decode(),))
+        await self.commit("UPDATE runs SET config = ? WHERE {run}", (config.encoded().decode(),))
 
     async def set_spending(self, calls: int, usd: float | None) -> None:
-        await self.commit("UPDATE runs SET spent = ?", (encode_json({"calls": calls, "usd": usd}),))
+        await self.commit(
+            "UPDATE runs SET spent = ? WHERE {run}", (encode_json({"calls": calls, "usd": usd}),)
+        )
 
     async def set_unanswered(self, requests: Mapping[str, Mapping[str, int]]) -> None:
-        await self.commit("UPDATE runs SET lost = ?", (encode_json(requests),))
+        await self.commit("UPDATE runs SET lost = ? WHERE {run}", (encode_json(requests),))
 
     async def set_endpoint_health(self, health: Mapping[str, EndpointRecord]) -> None:
         facts = {alias: each._asdict() for alias, each in health.items()}
-        await self.commit("UPDATE runs SET health = ?", (encode_json(facts),))
+        await self.commit("UPDATE runs SET health = ? WHERE {run}", (encode_json(facts),))
 
     async def set_prices(self, prices: Sequence[Mapping[str, Any]]) -> None:
-        await self.commit("UPDATE runs SET prices = ?", (encode_json(prices),))
+        await self.commit("UPDATE runs SET prices = ? WHERE {run}", (encode_json(prices),))
 
     async def add_matches(self, specs: Sequence[MatchSpec]) -> None:
         for spec in specs:
-            self._batch.inserts[MATCH].append(match_row(spec))
+            self._batch.inserts["matches"].append(match_row(spec))
         await self.commit(
-            "UPDATE runs SET planned = MAX(planned, (SELECT COUNT(*) FROM matches))", ()
+            "UPDATE runs SET planned = (SELECT COUNT(*) FROM matches WHERE {run}) WHERE {run}", ()
         )
 
     async def add_recalled(self, rows: Sequence[Recalled]) -> None:
-        self._batch.inserts[RECALLED] += map(recalled_row, rows)
+        self._batch.inserts["recalled"] += map(recalled_row, rows)
         await self.acknowledged()
 
     async def ask_people(self, places: Sequence[tuple[int, Seat]]) -> None:
-        self._batch.inserts[ASKED] += [(match, seat.key) for match, seat in places]
+        self._batch.inserts["people_verdicts"] += [
+            (match, seat.key, None, None, None) for match, seat in places
+        ]
         await self.acknowledged()
 
     async def set_people_verdicts(self, verdicts: Sequence[PeopleVerdict]) -> None:
@@ -238,13 +183,15 @@ class SqliteJournal:
     async def restart(self, number: int) -> tuple[Record, Counter[Seat]]:
         gone = Counter(call.seat for call in self._played[number].kept_calls)
         for table in CHAINS:
-            self._batch.changes.append((f"DELETE FROM {table} WHERE match = ?", (number,)))
+            self._batch.changes.append(
+                (f"DELETE FROM {table} WHERE {{run}} AND match = ?", (number,))
+            )
         record = self._played[number] = MatchRecord(self, number, {}, {}, ChainEnds())
         await self.acknowledged()
         return record, gone
 
     async def heartbeat(self) -> None:
-        await self.commit("UPDATE runs SET beat = ?, beats = beats + 1", (time.time(),))
+        await self.commit("UPDATE runs SET beat = ?, beats = beats + 1 WHERE {run}", (time.time(),))
 
     async def finish(self, number: int, outcome: Outcome) -> None:
         if number not in self._played:
@@ -253,7 +200,7 @@ class SqliteJournal:
             )
         batch = self._batch
         scores = [
-            (number, seat.key, metric, value)
+            (number, seat.key, metric, value, "")
             for seat, by in outcome.scores.items()
             for metric, value in by.items()
         ]
@@ -261,9 +208,9 @@ class SqliteJournal:
             violation_row(number, n, violation) for n, violation in enumerate(outcome.violations)
         ]
         notes = [note_row(number, n, note) for n, note in enumerate(outcome.notes)]
-        for statement, rows in ((SCORE, scores), (VIOLATION, violations), (NOTE, notes)):
+        for table, rows in (("scores", scores), ("violations", violations), ("notes", notes)):
             if rows:
-                batch.inserts[statement] += rows
+                batch.inserts[table] += rows
         end = outcome.state, outcome.reason or None, outcome.rounds
         chains = self._played.pop(number).chains
         digest = (
@@ -277,26 +224,26 @@ class SqliteJournal:
     async def fail(self, number: int, reason: str) -> None:
         self._played.pop(number, None)
         await self.commit(
-            "UPDATE matches SET state = 'failed', reason = ? WHERE number = ?", (reason, number)
+            "UPDATE matches SET state = 'failed', reason = ? WHERE {run} AND number = ?",
+            (reason, number),
         )
 
     async def set_state(self, state: str, status: str | None, reason: str) -> None:
         self._batch.changes.append(
-            ("UPDATE matches SET state = 'stopped' WHERE state = 'running'", ())
+            ("UPDATE matches SET state = 'stopped' WHERE {run} AND state = 'running'", ())
         )
         self._batch.seals = True
         await self.commit(
-            "UPDATE runs SET state = ?, stop_status = ?, stop_reason = ?",
+            "UPDATE runs SET state = ?, stop_status = ?, stop_reason = ? WHERE {run}",
             (state, status, reason or None),
         )
 
     async def keep_parts(self, parts: Sequence[StoredPart]) -> None:
-        self._batch.changes.append(("DELETE FROM part_results", ()))
-        self._batch.changes += [(PART, astuple(part)) for part in parts]
+        self._batch.parts = [astuple(part) for part in parts]
         await self.acknowledged()
 
     async def close(self) -> None:
-        """Release the run; afterwards everything is in one file."""
+        """Release the run when everything is written."""
         if self._thread.is_alive():
             await self._idle.wait()
             self._queue.put(None)
@@ -312,8 +259,8 @@ class SqliteJournal:
             self.wake()
         return future
 
-    def add_row(self, statement: str, row: tuple[Any, ...]) -> None:
-        self._batch.inserts[statement].append(row)
+    def add_row(self, table: str, row: tuple[Any, ...]) -> None:
+        self._batch.inserts[table].append(row)
 
     async def commit(self, statement: str, values: tuple[Any, ...]) -> None:
         self._batch.changes.append((statement, values))
@@ -349,33 +296,20 @@ class SqliteJournal:
         else:
             self._idle.set()
 
-    def _write_all(self, connection: sqlite3.Connection) -> None:
+    def _write_all(self) -> None:
         """The writer thread: one transaction per batch."""
+        writer = self.writer
         try:
             while (batch := self._queue.get()) is not None:
                 fault = ""
                 try:
-                    if not self._there():
-                        raise StoreError("the file was moved or deleted during the run")
-                    write_batch(connection, batch, self.token)
+                    writer.write(batch)
                 except Exception as wrong:  # whatever it is, no caller may wait forever
-                    fault = f"{self.path} could not be written: {wrong}"
-                    with suppress(sqlite3.Error):
-                        connection.execute("ROLLBACK")
+                    fault = f"{writer.place} could not be written: {wrong}"
                 self._loop.call_soon_threadsafe(self._acknowledge, batch, fault)
         finally:
-            if self._there():
-                release_and_checkpoint(connection, self.token)
-            connection.close()
+            writer.close()
             self._loop.call_soon_threadsafe(self._ended.set_result, None)
-
-    def _there(self) -> bool:
-        """Whether the path still leads to the file that is being written."""
-        try:
-            found = os.stat(self.path)
-        except OSError:
-            return False
-        return (found.st_dev, found.st_ino) == self._file
 
 
 class MatchRecord:
@@ -394,7 +328,7 @@ class MatchRecord:
 
     def __init__(
         self,
-        journal: SqliteJournal,
+        journal: BatchJournal,
         number: int,
         kept: dict[tuple[int, str, int], RecordedCall],
         effects: dict[tuple[int, int], tuple[bytes, Any]],
@@ -420,7 +354,7 @@ class MatchRecord:
         row = call_row(self._number, call)
         if self._journal.keeps_digests:
             self._calls_end = digest_row(row, self._calls_end, SPECIAL)
-        self._journal.add_row(CALL, (*row, self._calls_end or None))
+        self._journal.add_row("calls", (*row, self._calls_end or None))
         return self._journal.acknowledged()
 
     def effect(self, round: int, number: int) -> tuple[bytes, Any] | None:
@@ -430,7 +364,7 @@ class MatchRecord:
         row = self._number, round, number, saw, encode_json(result)
         if self._journal.keeps_digests:
             self._effects_end = digest_row(row, self._effects_end)
-        self._journal.add_row(EFFECT, (*row, self._effects_end or None))
+        self._journal.add_row("effects", (*row, self._effects_end or None))
         await self._journal.acknowledged()
 
     def circulate(self, messages: list[Message], first: int) -> None:
@@ -438,5 +372,5 @@ class MatchRecord:
             row = round_row(self._number, first, messages)
             if self._journal.keeps_digests:
                 self._rounds_end = digest_row(row, self._rounds_end)
-            self._journal.add_row(ROUND, (*row, self._rounds_end or None))
+            self._journal.add_row("rounds", (*row, self._rounds_end or None))
             self._journal.wake()

@@ -1,0 +1,212 @@
+"""Writes the file of a run: which process may write it, and one transaction for each batch."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sqlite3
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from parley.errors import StoreError
+from parley.store.owner import STALE, Owner, is_running, process_id
+from parley.store.sql.digests import digest_end, refuse_changed
+from parley.store.sql.journal import BatchJournal, read_open_matches
+from parley.store.sql.rows import COLUMNS, ONCE, Batch, encode_json
+from parley.store.sqlite.filesystem import is_network
+from parley.store.sqlite.reader import ref_of
+from parley.store.sqlite.schema import DERIVED, migrate, same_sums_of, version_of
+
+WATCH = 1.0  # seconds between two checks of another machine's heartbeats
+INSERT = {  # by table; rows that are known are left as they are if they may be written again
+    table: f"INSERT {'OR IGNORE ' if table in ONCE else ''}INTO {table} ({columns}) VALUES "
+    for table, columns in COLUMNS.items()
+}
+CLAIM = (
+    "UPDATE matches SET state = 'running', began = COALESCE(began, ?) "
+    "WHERE number IN (SELECT value FROM json_each(?)) "
+    "AND state NOT IN ('done', 'aborted')"
+)
+END = (
+    "UPDATE matches AS m SET state = json_extract(e.value, '$[1]'), reason = "
+    "json_extract(e.value, '$[2]'), rounds = json_extract(e.value, '$[3]'), ended = "
+    "json_extract(e.value, '$[4]'), digest = json_extract(e.value, '$[5]'), "
+    f"{', '.join(f'{name} = {sql}' for name, sql in DERIVED.items())} FROM json_each(?) AS e "
+    "WHERE number = json_extract(e.value, '$[0]') AND state = 'running'"
+)
+# of one statement. Each statement gives the interpreter away and has to win it back, which costs
+# more than it does
+ROWS = 64
+
+
+class SqliteWriter:
+    """The connection that writes the file of a run."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.place, self.token = path, str(path), os.urandom(8).hex()
+        self.connection = sqlite3.connect(
+            path, isolation_level=None, timeout=10, check_same_thread=False, cached_statements=512
+        )
+        found = os.stat(path)
+        self._file = found.st_dev, found.st_ino
+
+    async def take(self, notify: Callable[[str], None]) -> None:
+        """Claim the run. A process of this machine owns it while the process runs; one of another
+        machine while its heartbeats continue."""
+        connection, clock = self.connection, asyncio.get_running_loop().time
+        seen: tuple[Any, ...] | None = None
+        since = 0.0
+        while True:
+            connection.execute("BEGIN IMMEDIATE")
+            # an older Parley writes only the time; it is enough that it changes
+            found = connection.execute("SELECT owner, token, beats, beat FROM runs").fetchone()
+            owner = Owner.of(found[0] or "")
+            if not found[0] or (owner.is_near and not is_running(owner)):
+                break
+            if seen is None:
+                seen, since = found, clock()
+            silent = clock() - since
+            if found == seen and not owner.is_near and silent >= STALE:
+                break
+            connection.execute("ROLLBACK")
+            if owner.is_near or found != seen:
+                raise StoreError(
+                    f"{self.path} is already being played by {owner}: wait until that process "
+                    "ends, or stop it"
+                )
+            if not silent:
+                notify(
+                    f"{owner} is still registered as playing this run; Parley waits {STALE:.0f} "
+                    "seconds for a sign of life, and then takes the run over"
+                )
+            await asyncio.sleep(WATCH)
+        try:
+            refuse_changed(connection, self.place, same_sums_of(connection))
+        except StoreError:
+            connection.execute("ROLLBACK")
+            raise
+        connection.execute(
+            "UPDATE runs SET owner = ?, token = ?, beat = ?, beats = beats + 1",
+            (process_id(), self.token, time.time()),
+        )
+        connection.execute("COMMIT")
+
+    def write(self, batch: Batch) -> None:
+        """Write a batch in one transaction; nothing is written if the run is no longer ours."""
+        if not self._is_there():
+            raise StoreError("the file was moved or deleted during the run")
+        try:
+            write_batch(self.connection, batch, self.token)
+        except BaseException:
+            with suppress(sqlite3.Error):
+                self.connection.execute("ROLLBACK")
+            raise
+
+    def close(self) -> None:
+        """Release the run; afterwards everything is in one file."""
+        if self._is_there():
+            release_and_checkpoint(self.connection, self.token)
+        self.connection.close()
+
+    def _is_there(self) -> bool:
+        """Whether the path still leads to the file that is being written."""
+        try:
+            found = os.stat(self.path)
+        except OSError:
+            return False
+        return (found.st_dev, found.st_ino) == self._file
+
+
+async def open_run_file(
+    path: Path, notify: Callable[[str], None] = lambda said: None
+) -> BatchJournal:
+    """Claim the run in a file exclusively, to play it. `notify` gets a message for the user if this
+    takes long."""
+    try:
+        writer = SqliteWriter(path)
+        try:
+            migrate(writer.connection, version_of(writer.connection, writer.place))
+            await writer.take(notify)
+            found = read_open_matches(writer.connection)
+            notice = set_durability(writer.connection, path)
+        except BaseException:
+            writer.connection.close()
+            raise
+    except (OSError, sqlite3.Error) as wrong:
+        raise StoreError(f"{path} cannot be written: {wrong}") from None
+    return await BatchJournal.start(ref_of(path), writer, found, notice)
+
+
+def write_batch(connection: sqlite3.Connection, batch: Batch, token: str) -> None:
+    """Write a batch in one transaction; nothing is written if the run is no longer ours."""
+    connection.execute("BEGIN IMMEDIATE")
+    if connection.execute("SELECT 1 FROM runs WHERE token = ?", (token,)).fetchone() is None:
+        raise StoreError("another process has taken over this run, so this process stops")
+    if batch.claims:
+        connection.execute(CLAIM, (time.time(), encode_json(batch.claims)))
+    for table, rows in batch.inserts.items():
+        insert_rows(connection, table, rows)
+    if batch.ends and connection.execute(END, (encode_json(batch.ends),)).rowcount != len(
+        batch.ends
+    ):
+        raise StoreError("this match has already ended")
+    for statement, values in batch.changes:
+        connection.execute(for_file(statement), values)
+    if batch.parts is not None:
+        connection.execute("DELETE FROM part_results")
+        insert_rows(connection, "part_results", batch.parts)
+    if batch.seals:
+        connection.execute("UPDATE runs SET digest = ?", (digest_end(connection),))
+    connection.execute("COMMIT")
+
+
+@cache
+def for_file(statement: str) -> str:
+    """A statement of the journal for a file, which has one run."""
+    return statement.format(run="TRUE")
+
+
+def insert_rows(connection: sqlite3.Connection, table: str, rows: list[tuple[Any, ...]]) -> None:
+    """Insert rows into a table in as few statements as possible."""
+    for at in range(0, len(rows), ROWS):
+        chunk = rows[at : at + ROWS]
+        connection.execute(
+            INSERT[table] + placeholders(len(chunk[0]), len(chunk)),
+            [value for row in chunk for value in row],
+        )
+
+
+@cache
+def placeholders(columns: int, rows: int) -> str:
+    """The placeholders of several rows in a statement."""
+    return ",".join([f"({','.join('?' * columns)})"] * rows)
+
+
+def set_durability(connection: sqlite3.Connection, path: Path) -> str:
+    """Make commits durable; returns a notice if the file system allows only slow commits."""
+    connection.execute("PRAGMA synchronous = FULL")
+    if not is_network(path):
+        (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
+        if mode == "wal":
+            return ""
+    connection.execute("PRAGMA journal_mode = DELETE")
+    return (
+        f"{path.parent} is on a file system that does not support SQLite's WAL, so Parley uses "
+        "a rollback journal, which is slower"
+    )
+
+
+def release_and_checkpoint(connection: sqlite3.Connection, token: str) -> None:
+    """Release the run and merge the WAL into the file, so that it can be copied. A reader may
+    prevent the merge without harm."""
+    try:
+        connection.execute("UPDATE runs SET owner = NULL, token = NULL WHERE token = ?", (token,))
+        connection.execute("PRAGMA busy_timeout = 200")
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        connection.execute("PRAGMA journal_mode = DELETE")
+    except sqlite3.Error:
+        pass
