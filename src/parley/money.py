@@ -266,14 +266,21 @@ def match_costs(reader: RunReader, numbers: Sequence[int], prices: Prices) -> di
     steps = price_steps(known.values())
     if steps:
         usage = reader.usage_of_matches(numbers, steps)
-    found = {}
-    for number, rows in usage.items():
-        cells = []
-        for row in rows:
-            cells.append(empty_cost_row(row.alias, row.seat.role))
-            add_usage(cells[-1], row, known[row.alias, row.model])
-        found[number] = total_cost(cells)
-    return found
+    return {number: total_usage(rows, known) for number, rows in usage.items()}
+
+
+def total_usage(
+    rows: Sequence[UsageRow], known: Mapping[tuple[str, str | None], Price | None]
+) -> Total:
+    """The cost of some calls at these prices."""
+    costs = [known_cost(row, known[row.alias, row.model]) for row in rows]
+    at_least = sum(usd or 0.0 for usd, _ in costs)
+    whole = all(usd is not None and is_whole for usd, is_whole in costs)
+    return Total(
+        sum(row.calls for row in rows),
+        at_least if whole else None,
+        at_least if whole or at_least else None,
+    )
 
 
 def price_steps(prices: Iterable[Price | None]) -> list[int]:

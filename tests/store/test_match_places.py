@@ -193,7 +193,7 @@ searches = st.builds(
 def test_walking_all_pages_gives_every_fitting_match_once(
     path, old_path, monkeypatch, wanted, scored, few, old
 ):
-    for name, value in (("FEW", few), ("FIRST_STEPS", 4), ("MORE_STEPS", 6), ("BATCH", 2)):
+    for name, value in (("FEW", few), ("FIRST_STEPS", 4), ("MORE_STEPS", 6)):
         monkeypatch.setattr(match_places, name, value)
     if not scored and wanted.order != "score":
         wanted = replace(wanted, metric="", low=None, high=None)
@@ -252,7 +252,8 @@ def test_a_search_uses_the_indexes(path, monkeypatch):
         run = reader._connection.execute
         for order in ("score", "tokens"):
             metric = "points" if order == "score" else ""
-            wanted = MatchSearch(metric=metric, order=order, violations=True)
+            item = "none" if order == "score" else None
+            wanted = MatchSearch(metric=metric, order=order, item=item, violations=True)
             asked = []
 
             def remember(query, *values, asked=asked):
@@ -271,3 +272,5 @@ def test_a_search_uses_the_indexes(path, monkeypatch):
     assert "USING INDEX matches_by_tokens" in plans["tokens"]
     assert "USING COVERING INDEX matches_listed" in plans["tokens"]
     assert "SEARCH s USING PRIMARY KEY (match=?)" in plans["score"]
+    assert "SEARCH o USING PRIMARY KEY (match=?)" in plans["score"]
+    assert "USING COVERING INDEX matches_listed (state=? AND item=?" in plans["score"]

@@ -310,6 +310,11 @@ class RunReader(Protocol):
     def scores_of(self, number: int) -> dict[Seat, dict[str, float | None]]:
         """The scores of one match, by seat and metric, also if it has not ended."""
 
+    def scores_of_matches(
+        self, numbers: Sequence[int]
+    ) -> dict[int, dict[Seat, dict[str, float | None]]]:
+        """The same for each of these matches."""
+
     def scores_by_match(self) -> dict[int, Marks]:
         """The scores of every match that has ended, by match."""
 

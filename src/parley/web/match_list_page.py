@@ -228,19 +228,21 @@ def make_match_lines(
 ) -> list[MatchLine]:
     """The matches of a page with their scores and costs."""
     roles, looks = reader.info.identity["roles"], Looks.of(reader.info.config.contestants)
-    costs = match_costs(reader, [each.row.number for each in found], prices_of(reader, known_price))
+    numbers = [each.row.number for each in found]
+    costs = match_costs(reader, numbers, prices_of(reader, known_price))
+    scores = reader.scores_of_matches(numbers)
     lines = []
     ref = reader.info.ref
     items = {item: query.link(ref, item=item) for item in {each.row.item for each in found} if item}
     for each in found:
-        row, scores = each.row, reader.scores_of(each.row.number)
+        row, given = each.row, scores[each.row.number]
         scored = [s for s in row.seats if roles[s.role] == "contestant" and s not in row.idle]
         players = tuple(
             ListedPlayer(
                 str(seat),
                 row.seats[seat],
                 Markup(looks.sign(row.seats[seat])),
-                format_score(metrics, scores.get(seat, {}), metric, seat),
+                format_score(metrics, given.get(seat, {}), metric, seat),
             )
             for seat in scored
         )

@@ -2,12 +2,14 @@
 
 A page first walks along an index in its order and looks at a few hundred matches. If these do not
 fill it, all filters but scores use one other index: a scan of it gives the exact page. If a search
-needs scores as well, the page looks at the matches that pass the more selective filter. If those
-are too many, it walks a little further and ends early.
+needs scores as well and the walk found few places, the page looks at the matches that pass the more
+selective filter. If those are too many, or the walk found several places, it walks further and may
+end early.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -18,14 +20,18 @@ from parley.store.sqlite.schema import ORDER_KEYS
 
 FEW = 2_000  # matches that are looked at one by one for one page
 FIRST_STEPS, MORE_STEPS = 500, 2_000  # rows of an index that are walked for one page
-BATCH = 250  # rows that are looked at together
 KEYS = {  # by order: what a match is ordered by; matches without it come first
     "number": "m.number",
     "seconds": ORDER_KEYS["seconds"],
     "tokens": "COALESCE({tokens}, -1)",
 }
 
-LIVE = "s.judge = ''"  # not copied from the run that is rejudged
+# the index for lists begins with the state: a search for an item needs each state that occurs
+EVERY_STATE = (
+    "m.state IN (WITH RECURSIVE states(state) AS (SELECT MIN(state) FROM matches UNION ALL "
+    "SELECT (SELECT MIN(state) FROM matches WHERE state > states.state) FROM states "
+    "WHERE states.state IS NOT NULL) SELECT state FROM states)"
+)
 LAST = "\U0010ffff"  # comes after the name of every seat
 
 
@@ -61,29 +67,38 @@ class PlaceFinder:
         self._run_query, self._wanted = run_query, wanted
         self._start = wanted.after or wanted.before
         self._falls = wanted.descending != (wanted.before is not None)
-        self._key = KEYS.get(wanted.order, "").format(**columns)
         self._filters = list(filter_matches(wanted, columns, seats))
-        self._score = list(filter_scores(wanted)) if wanted.metric else []
         # SQLite would often choose another index than the one that needs the fewest rows
         self._listed = "INDEXED BY matches_listed" if is_indexed else ""
-        by = f"INDEXED BY matches_by_{wanted.order}" if wanted.order in ORDER_KEYS else ""
-        self._ordered = by if is_indexed else ""
+        is_item_only = wanted.item is not None and not wanted.states
+        every_state = [Condition(EVERY_STATE)] if is_item_only and is_indexed else []
+        self._listing = join_conditions([*every_state, *self._filters])
+        self._by_score = wanted.order == "score"
+        if self._by_score:
+            self._key, self._place, self._ordered = "s.value", "s.value, s.match, s.seat", ""
+            self._fits = fit_score(wanted, self._filters)
+        else:
+            self._key = KEYS[wanted.order].format(**columns)
+            self._place = f"{self._key}, m.number"
+            by = f"INDEXED BY matches_by_{wanted.order}" if wanted.order in ORDER_KEYS else ""
+            self._ordered = by if is_indexed else ""
+            scored = [fit_some_score(wanted)] if wanted.metric else []
+            self._fits = join_conditions([*self._filters, *scored])
 
     def find(self) -> FoundPlaces:
         if not self._wanted.metric and not self._filters:
-            return self._page_of(self._walk_order(self._wanted.most + 1, self._start))
-        walked = self._walk(FIRST_STEPS, self._start)
+            return self._page_of(self._select("matches m", self._ordered, []))
+        walked = self._walk(FIRST_STEPS, self._start, [])
         if walked.looked_at is None:
             return walked
         if not self._wanted.metric:
-            return self._page_of(self._list_matches(self._wanted.most + 1))
-        numbers = self._few_numbers()
-        if numbers is not None:
-            found = self._look_at(numbers).values()
-            start = self._start
-            later = [each for each in found if start is None or self._follows(each, start)]
-            return self._page_of(sorted(later, reverse=self._falls))
-        return self._walk_on(walked)
+            return self._page_of(self._select("matches m", self._listed, [self._listing]))
+        share = len(walked.places) / FIRST_STEPS
+        if share * (FIRST_STEPS + MORE_STEPS) < self._wanted.most / 2:
+            numbers = self._few_numbers()
+            if numbers is not None:
+                return self._page_of(self._look_at(numbers))
+        return self._walk(MORE_STEPS, walked.end, walked.places)
 
     def way_back(self, places: list[MatchPlace]) -> MatchPlace | None:
         """The place from which the page before this one is read, in the other direction; None for
@@ -95,138 +110,100 @@ class PlaceFinder:
         key, number, _ = self._start  # the page is empty, but the place where it starts is not
         return MatchPlace(key, number - 1, LAST) if self._falls else MatchPlace(key, number + 1)
 
-    def _follows(self, place: MatchPlace, start: MatchPlace) -> bool:
-        return place < start if self._falls else place > start
-
     def _page_of(self, places: Iterable[MatchPlace]) -> FoundPlaces:
         found = list(places)
         return FoundPlaces(found[: self._wanted.most], len(found) > self._wanted.most)
 
-    def _walk_order(self, most: int, start: MatchPlace | None) -> list[MatchPlace]:
-        """The first matches in the order, whether they pass the filters or not."""
-        return self._select_matches([], self._ordered, most, start)
+    def _order_from(self, start: MatchPlace | None) -> tuple[list[Condition], str]:
+        """The places that follow a place, as conditions and an order."""
+        side, direction = ("<", "DESC") if self._falls else (">", "ASC")
+        places = [self._key, "s.match", "s.seat"] if self._by_score else [self._key, "m.number"]
+        if self._wanted.order == "number":
+            del places[0]
+        order = ", ".join(f"{each} {direction}" for each in places)
+        if start is None:
+            return [], order
+        if self._wanted.order == "number":
+            return [Condition(f"m.number {side} ?", (start.number,))], order
+        values = tuple(start[: len(places)])
+        following = Condition(
+            f"({', '.join(places)}) {side} ({', '.join('?' * len(places))})", values
+        )
+        # this condition can use an index of an expression, the other one cannot
+        return [Condition(f"{self._key} {side}= ?", values[:1]), following], order
 
-    def _list_matches(self, most: int) -> list[MatchPlace]:
-        """The first matches that pass all filters but the score."""
-        return self._select_matches(self._filters, self._listed, most, self._start)
-
-    def _select_matches(
-        self, filters: Sequence[Condition], index: str, most: int, start: MatchPlace | None
+    def _select(
+        self, source: str, index: str, conditions: Sequence[Condition], values: tuple[Any, ...] = ()
     ) -> list[MatchPlace]:
-        conditions = list(filters)
-        side, direction = ("<", "DESC") if self._falls else (">", "ASC")
-        if start is not None:
-            place = start.key, start.number
-            if self._wanted.order == "number":
-                conditions.append(Condition(f"m.number {side} ?", place[1:]))
-            else:
-                # the first condition can use the index, the second one cannot
-                conditions.append(Condition(f"{self._key} {side}= ?", place[:1]))
-                conditions.append(Condition(f"({self._key}, m.number) {side} (?, ?)", place))
-        by = "" if self._wanted.order == "number" else f"{self._key} {direction}, "
-        where, values = join_conditions(conditions)
+        """The first places of the page that fulfil these conditions, and one more. `values`: those
+        of the source."""
+        following, order = self._order_from(self._start)
+        where = join_conditions([*conditions, *following])
         rows = self._run_query(
-            f"SELECT {self._key}, m.number FROM matches m {index} WHERE {where} "
-            f"ORDER BY {by}m.number {direction} LIMIT {most}",
+            f"SELECT {self._place} FROM {source} {index} WHERE {where.sql} "
+            f"ORDER BY {order} LIMIT {self._wanted.most + 1}",
             *values,
-        )
-        return [MatchPlace(key, number) for key, number in rows]
-
-    def _few_numbers(self) -> list[int] | None:
-        """The numbers of the matches that pass the score range or the other filters, if they are
-        few."""
-        found: list[int] | None = None
-        if self._wanted.low is not None or self._wanted.high is not None:
-            where, values = join_conditions(self._score)
-            found = self._numbers(f"SELECT DISTINCT s.match FROM scores s WHERE {where}", values)
-        if found is None and self._filters:
-            where, values = join_conditions(self._filters)
-            found = self._numbers(
-                f"SELECT m.number FROM matches m {self._listed} WHERE {where}", values
-            )
-        return found
-
-    def _numbers(self, query: str, values: tuple[Any, ...]) -> list[int] | None:
-        found = [number for (number,) in self._run_query(f"{query} LIMIT {FEW + 1}", *values)]
-        return found if len(found) <= FEW else None
-
-    def _look_at(self, numbers: Iterable[int]) -> dict[int, MatchPlace]:
-        """The places of those of these matches that pass all filters, by number."""
-        if not self._wanted.metric:
-            where, values = join_conditions(self._filters)
-            rows = self._run_query(
-                f"SELECT {self._key}, m.number FROM json_each(?) AS chosen "
-                f"CROSS JOIN matches m ON m.number = chosen.value WHERE {where}",
-                orjson.dumps(list(numbers)).decode(),
-                *values,
-            )
-            return {number: MatchPlace(key, number) for key, number in rows}
-        held = Condition("(m.idle IS NULL OR instr(m.idle, '\"' || s.seat || '\"') = 0)")
-        conditions = [*self._filters, *self._score, held]
-        if self._wanted.model:
-            mine = f':"{as_json_text(self._wanted.model)}"'
-            conditions.append(Condition("instr(m.seats, '\"' || s.seat || '\"' || ?)", (mine,)))
-        where, values = join_conditions(conditions)
-        by_score = self._wanted.order == "score"
-        key, seat = ("s.value", "s.seat") if by_score else (self._key, "''")
-        # the plus keeps SQLite from using the index by metric, which has many more rows
-        rows = self._run_query(
-            f"SELECT {key}, m.number, {seat} FROM json_each(?) AS chosen "
-            "CROSS JOIN matches m ON m.number = chosen.value CROSS JOIN scores s "
-            f"ON s.match = m.number WHERE {where.replace(LIVE, '+' + LIVE)}",
-            orjson.dumps(list(numbers)).decode(),
-            *values,
-        )
-        best: dict[int, MatchPlace] = {}
-        choose = max if self._wanted.descending else min
-        for row in rows:
-            place = MatchPlace(*row)
-            best[place.number] = choose(best.get(place.number, place), place)
-        return best
-
-    def _walk(self, steps: int, start: MatchPlace | None) -> FoundPlaces:
-        """Walk along the order until the page is full, or for this many steps."""
-        if self._wanted.order == "score":
-            return self._fill_page(self._walk_scores(steps, start), steps)
-        return self._fill_page(self._walk_order(steps, start), steps)
-
-    def _walk_scores(self, steps: int, start: MatchPlace | None) -> list[MatchPlace]:
-        """The first scores of the metric in their order."""
-        conditions = list(self._score)
-        side, direction = ("<", "DESC") if self._falls else (">", "ASC")
-        if start is not None:
-            conditions.append(Condition(f"(s.value, s.match, s.seat) {side} (?, ?, ?)", start))
-        where, values = join_conditions(conditions)
-        rows = self._run_query(
-            f"SELECT s.value, s.match, s.seat FROM scores s WHERE {where} ORDER BY s.value "
-            f"{direction}, s.match {direction}, s.seat {direction} LIMIT {steps}",
-            *values,
+            *where.values,
         )
         return [MatchPlace(*row) for row in rows]
 
-    def _walk_on(self, walked: FoundPlaces) -> FoundPlaces:
-        """Walk further, and then end the page."""
-        further = self._walk(MORE_STEPS, walked.end)
-        found = [*walked.places, *further.places]
-        if len(found) >= self._wanted.most or further.looked_at is None:
-            page = self._page_of(found)
-            return page._replace(more=page.more or further.more)
-        return FoundPlaces(found, True, further.end, FIRST_STEPS + MORE_STEPS)
+    def _few_numbers(self) -> str | None:
+        """The numbers of the matches that pass the score range or the other filters, as JSON, if
+        they are few."""
+        found: str | None = None
+        if self._wanted.low is not None or self._wanted.high is not None:
+            where = join_conditions(filter_scores(self._wanted))
+            found = self._numbers("SELECT DISTINCT s.match AS number FROM scores s", where)
+        if found is None and self._filters:
+            query = f"SELECT m.number FROM matches m {self._listed}"
+            found = self._numbers(query, self._listing)
+        return found
 
-    def _fill_page(self, walked: list[MatchPlace], steps: int) -> FoundPlaces:
-        """A page from a part of an index, of which `steps` rows were wanted. It may not be full."""
-        found: list[MatchPlace] = []
-        for at in range(0, len(walked), BATCH):
-            batch = walked[at : at + BATCH]
-            fitting = self._look_at({each.number for each in batch})
-            found += [each for each in batch if fitting.get(each.number) == each]
-            if len(found) > self._wanted.most:
-                break
-        if len(walked) < steps or len(found) > self._wanted.most:
-            return self._page_of(found)
-        if len(found) == self._wanted.most:
-            return FoundPlaces(found, True)
-        return FoundPlaces(found, True, walked[-1], len(walked))
+    def _numbers(self, query: str, where: Condition) -> str | None:
+        ((count, numbers),) = self._run_query(
+            "SELECT COUNT(*), json_group_array(number) FROM "
+            f"({query} WHERE {where.sql} LIMIT {FEW + 1})",
+            *where.values,
+        )
+        return numbers if count <= FEW else None
+
+    def _look_at(self, numbers: str) -> list[MatchPlace]:
+        """The places of those of these matches that fit."""
+        if self._by_score:
+            source = "scores s ON s.match = chosen.value"
+            fits = [*keep_from_index(filter_scores(self._wanted)), self._fits]
+        else:
+            source, fits = "matches m ON m.number = chosen.value", [self._fits]
+        return self._select(f"json_each(?) AS chosen CROSS JOIN {source}", "", fits, (numbers,))
+
+    def _walk(self, steps: int, start: MatchPlace | None, found: list[MatchPlace]) -> FoundPlaces:
+        """Walk along the order until the page is full, or for this many steps. `found`: the places
+        that an earlier walk found."""
+        following, order = self._order_from(start)
+        if self._by_score:
+            source, along = "scores s", [*filter_scores(self._wanted), *following]
+        else:
+            source, along = f"matches m {self._ordered}", following
+        where = join_conditions(along)
+        rows = self._run_query(
+            f"SELECT {self._fits.sql}, {self._place} FROM {source} WHERE {where.sql} "
+            f"ORDER BY {order} LIMIT {steps}",
+            *self._fits.values,
+            *where.values,
+        )
+        places, looked_at, row = list(found), 0, None
+        for row in rows:  # SQLite looks at a match when its row is read
+            looked_at += 1
+            if row[0]:
+                places.append(MatchPlace(*row[1:]))
+                if len(places) > self._wanted.most:
+                    return self._page_of(places)
+        if row is None or looked_at < steps:
+            return self._page_of(places)
+        if len(places) == self._wanted.most:
+            return FoundPlaces(places, True)
+        before = FIRST_STEPS if start is not self._start else 0
+        return FoundPlaces(places, True, MatchPlace(*row[1:]), before + looked_at)
 
 
 def filter_matches(
@@ -250,16 +227,66 @@ def filter_matches(
         yield Condition(f"({' OR '.join(['instr(m.seats, ?)'] * len(pairs))})", pairs)
 
 
-def filter_scores(wanted: MatchSearch) -> Iterator[Condition]:
-    """The filters that a score `s` passes or not."""
-    yield Condition(f"s.metric = ? AND {LIVE} AND s.value IS NOT NULL", (wanted.metric,))
+def filter_scores(wanted: MatchSearch, score: str = "s") -> Iterator[Condition]:
+    """The filters that a score passes or not, apart from the model in its seat. A score with a
+    judge was copied from the run that is rejudged."""
+    yield Condition(
+        f"{score}.metric = ? AND {score}.judge = '' AND {score}.value IS NOT NULL",
+        (wanted.metric,),
+    )
     if wanted.low is not None:
-        yield Condition("s.value >= ?", (wanted.low,))
+        yield Condition(f"{score}.value >= ?", (wanted.low,))
     if wanted.high is not None:
-        yield Condition("s.value <= ?", (wanted.high,))
+        yield Condition(f"{score}.value <= ?", (wanted.high,))
     if wanted.role:
         head = f"{wanted.role}."
-        yield Condition("(s.seat = ? OR substr(s.seat, 1, ?) = ?)", (wanted.role, len(head), head))
+        yield Condition(
+            f"({score}.seat = ? OR substr({score}.seat, 1, ?) = ?)",
+            (wanted.role, len(head), head),
+        )
+
+
+def filter_holder(wanted: MatchSearch, score: str) -> Iterator[Condition]:
+    """The filters on the seat of a score in its match `m`: it is not idle, and the model has it."""
+    key = f"'\"' || {score}.seat || '\"'"
+    yield Condition(f"(m.idle IS NULL OR instr(m.idle, {key}) = 0)")
+    if wanted.model:
+        yield Condition(f"instr(m.seats, {key} || ?)", (f':"{as_json_text(wanted.model)}"',))
+
+
+def keep_from_index(conditions: Iterable[Condition]) -> Iterator[Condition]:
+    """The same conditions on scores of one match. The plus keeps SQLite from using the index by
+    metric, which has many more rows."""
+    for sql, values in conditions:
+        yield Condition(re.sub(r"(\w\.judge = '')", r"+\1", sql), values)
+
+
+def fit_some_score(wanted: MatchSearch) -> Condition:
+    """Whether a match `m` has a score that fits."""
+    fits = join_conditions([*keep_from_index(filter_scores(wanted)), *filter_holder(wanted, "s")])
+    return Condition(
+        f"EXISTS (SELECT 1 FROM scores s WHERE s.match = m.number AND {fits.sql})", fits.values
+    )
+
+
+def fit_score(wanted: MatchSearch, filters: Sequence[Condition]) -> Condition:
+    """Whether the match of a score `s` fits, and this is its first score in the list."""
+    others = [*keep_from_index(filter_scores(wanted, "o")), *filter_holder(wanted, "o")]
+    side = ">" if wanted.descending else "<"
+    first = join_conditions([*others, Condition(f"(o.value, o.seat) {side} (s.value, s.seat)")])
+    fits = join_conditions(
+        [
+            *filters,
+            *filter_holder(wanted, "s"),
+            Condition(
+                f"NOT EXISTS (SELECT 1 FROM scores o WHERE o.match = m.number AND {first.sql})",
+                first.values,
+            ),
+        ]
+    )
+    return Condition(
+        f"EXISTS (SELECT 1 FROM matches m WHERE m.number = s.match AND {fits.sql})", fits.values
+    )
 
 
 def seat_keys(role: str, seats: Mapping[str, int]) -> list[str]:
@@ -272,8 +299,8 @@ def as_json_text(text: str) -> str:
     return orjson.dumps(text).decode()[1:-1]
 
 
-def join_conditions(conditions: Iterable[Condition]) -> tuple[str, tuple[Any, ...]]:
-    """Several conditions as one, and all their values."""
+def join_conditions(conditions: Iterable[Condition]) -> Condition:
+    """Several conditions as one."""
     found = list(conditions)
     values = tuple(value for each in found for value in each.values)
-    return " AND ".join(each.sql for each in found) or "TRUE", values
+    return Condition(" AND ".join(each.sql for each in found) or "TRUE", values)

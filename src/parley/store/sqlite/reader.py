@@ -157,6 +157,7 @@ class SqliteReader:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._seats: dict[str, Seat] = {}
         self._seatings: dict[str, dict[Seat, str]] = {}
         self._idle: dict[str, frozenset[Seat]] = {}
         try:
@@ -288,12 +289,15 @@ class SqliteReader:
         return value
 
     def _seat(self, key: Any, what: str) -> Seat:
+        if key in self._seats:
+            return self._seats[key]
         try:
             seat = Seat.of(key)
         except (ValueError, AttributeError):
             self._damaged(f"{what}: {shorten(key)} is not a seat")
         if seat.role not in self.info.identity["roles"]:
             self._damaged(f"{what}: {shorten(key)} is not a seat of this task")
+        self._seats[key] = seat
         return seat
 
     def _seating(self, text: str, what: str) -> dict[Seat, str]:
@@ -425,15 +429,21 @@ class SqliteReader:
             self._damaged(f"{what} is for `{shorten(metric)}`, which is not a metric of this task")
 
     def scores_of(self, number: int) -> dict[Seat, dict[str, float | None]]:
-        table: dict[Seat, dict[str, float | None]] = {}
-        what = f"a score of match {number}"
-        for key, metric, value in self._rows(
-            "SELECT seat, metric, value FROM scores WHERE match = ? AND judge = '' "
-            "ORDER BY seat, metric",
-            number,
+        return self.scores_of_matches([number])[number]
+
+    def scores_of_matches(
+        self, numbers: Sequence[int]
+    ) -> dict[int, dict[Seat, dict[str, float | None]]]:
+        table: dict[int, dict[Seat, dict[str, float | None]]] = {number: {} for number in numbers}
+        for number, key, metric, value in self._rows(
+            "SELECT s.match, s.seat, s.metric, s.value FROM json_each(?) AS chosen "
+            "CROSS JOIN scores s ON s.match = chosen.value WHERE +s.judge = '' "
+            "ORDER BY s.match, s.seat, s.metric",
+            orjson.dumps(list(numbers)).decode(),
         ):
+            what = f"a score of match {number}"
             self._check_value(value, metric, what)
-            table.setdefault(self._seat(key, what), {})[metric] = value
+            table[number].setdefault(self._seat(key, what), {})[metric] = value
         return table
 
     def scores_by_match(self) -> dict[int, Marks]:
