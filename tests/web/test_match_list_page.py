@@ -42,7 +42,7 @@ def links(answer, rel):
 
 
 @pytest.mark.parametrize(
-    "query, sizes",
+    ("query", "sizes"),
     [("", [50, 22]), ("?order=score", [50, 22]), ("?model=weak&order=tokens&down=1", [36])],
 )
 def test_links_lead_through_all_pages_and_back(run, visit, query, sizes):
