@@ -57,7 +57,7 @@ from parley.statistics.preferences import (
 )
 from parley.store import RunRef, find_run, read_run
 from parley.store.sqlite.folder import VOTES_FILE
-from parley.store.sqlite.votes import SqliteVotes
+from parley.store.sqlite.votes_file import SqliteVotes
 from parley.tables import make_visible, text_width
 from parley.tasks.kieval.annotation import SHEET, write_interview
 from parley.tasks.kieval.bots import KNOWS
@@ -971,7 +971,7 @@ VOTER = """
 import sys
 from pathlib import Path
 from parley.annotation.ballots import cast_vote, register_annotator, offer_pair
-from parley.store.sqlite.votes import SqliteVotes
+from parley.store.sqlite.votes_file import SqliteVotes
 
 with SqliteVotes(Path(sys.argv[1])) as votes:
     study = votes.find_study(["r"])

@@ -11,7 +11,7 @@ from parley import UsageError
 from parley.cli import command
 from parley.config import experiment, prepare, selection
 from parley.rules.task import Task
-from parley.store.sqlite.reader import SqliteReader
+from parley.store.sqlite.run_file import SqliteReader
 
 FLAGS = [
     "-m", "a=bot/candidate", "--role", "interactor=i=bot/interactor",

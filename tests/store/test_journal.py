@@ -42,7 +42,7 @@ from parley.store.sql.rows import call_row
 from parley.store.sqlite import schema
 from parley.store.sqlite.create import create_file
 from parley.store.sqlite.filesystem import filesystem_type, is_network
-from parley.store.sqlite.reader import SqliteReader
+from parley.store.sqlite.run_file import SqliteReader
 from parley.store.sqlite.run_writer import open_run_file
 from tests.clock import clock as clock
 
@@ -635,8 +635,8 @@ def test_what_is_damaged_is_refused_where_it_is_read(tmp_path, damage):
 
 def test_a_query_without_an_end_is_broken_off(tmp_path, monkeypatch):
     """Every call is looked for among all seats of its match: here a million times."""
-    monkeypatch.setattr("parley.store.sqlite.reader.STEPS", 1_000_000)
-    monkeypatch.setattr("parley.store.sqlite.reader.STEPS_PER_BYTE", 1)
+    monkeypatch.setattr("parley.store.sqlite.run_file.STEPS", 1_000_000)
+    monkeypatch.setattr("parley.store.sqlite.run_file.STEPS_PER_BYTE", 1)
     path = played(tmp_path / "r.parley")
     with sqlite3.connect(path) as connection:
         seats = {f"players.{number}": "a" for number in range(1, 1001)}

@@ -23,10 +23,11 @@ from parley.rules.task import Metric
 from parley.store import NewRun
 from parley.store.config import Config
 from parley.store.match_search import ORDERS, MatchPlace, MatchSearch
+from parley.store.sql import match_places
 from parley.store.sql.digests import find_changes
-from parley.store.sqlite import match_places, schema
+from parley.store.sqlite import schema
 from parley.store.sqlite.create import create_file
-from parley.store.sqlite.reader import SqliteReader
+from parley.store.sqlite.run_file import SqliteReader
 from parley.store.sqlite.run_writer import open_run_file
 from parley.store.sqlite.schema import SAME_SUMS
 
@@ -221,7 +222,7 @@ def test_a_file_of_the_version_before_is_read_in_place_and_resumed_with_indexes(
     path, tmp_path, monkeypatch
 ):
     old = remove_indexes(path, tmp_path / "run.parley")
-    monkeypatch.setattr("parley.store.sqlite.reader.copy_migrated", None)
+    monkeypatch.setattr("parley.store.sqlite.run_file.copy_migrated", None)
     with SqliteReader(old) as reader:
         assert list(reader.find_changes()) == []
 
@@ -261,7 +262,7 @@ def test_a_search_uses_the_indexes(path, monkeypatch):
                 return run(query, values)
 
             match_places.PlaceFinder(
-                remember, reader._derived, wanted, reader.info.identity["seats"]
+                remember, reader.dialect, reader._derived, wanted, reader.info.identity["seats"]
             ).find()
             plans[order] = " ".join(
                 row[3]

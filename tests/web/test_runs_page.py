@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 import parley
-from parley.store.sqlite.reader import SqliteReader
+from parley.store.sqlite.run_file import SqliteReader
 
 BOTS = dict.fromkeys(("ann", "bob", "cy"), "bot/random")
 

@@ -12,15 +12,14 @@ from parley.errors import StoreError, UsageError, unknown_name
 from parley.store import FOLDER, NewRun, RunInfo, RunRef, StoreFacts, UnreadableRun
 from parley.store.sqlite.create import create_file
 from parley.store.sqlite.filesystem import filesystem_type, is_network
-from parley.store.sqlite.reader import SUFFIX, SqliteReader, ref_of
+from parley.store.sqlite.run_file import SUFFIX, SqliteReader, ref_of
 from parley.store.sqlite.run_writer import open_run_file
 from parley.tables import shorten
 
 if TYPE_CHECKING:
     from parley.store import VerdictVotes
     from parley.store.sql.journal import BatchJournal
-    from parley.store.sqlite.verdict_votes import SqliteVerdictVotes
-    from parley.store.sqlite.votes import SqliteVotes
+    from parley.store.sqlite.votes_file import SqliteVerdictVotes, SqliteVotes
     from parley.store.sqlite.watch import SqliteWatch
 
 VOTES_FILE = "annotations.sqlite"
@@ -147,7 +146,7 @@ class FolderStore:
     def open_votes(self, refs: Sequence[RunRef] = (), read_only: bool = False) -> SqliteVotes:
         """The votes on these runs, in a file in the same folder; without runs, those in the folder
         of this store."""
-        from parley.store.sqlite.votes import SqliteVotes  # late: few commands need it
+        from parley.store.sqlite.votes_file import SqliteVotes  # late: few commands need it
 
         folders = sorted({Path(ref.location).absolute().parent for ref in refs})
         if len(folders) > 1:
@@ -161,7 +160,7 @@ class FolderStore:
         self, ref: RunRef | None = None, read_only: bool = False
     ) -> SqliteVerdictVotes:
         """The votes on single conversations, in the same file."""
-        from parley.store.sqlite.verdict_votes import SqliteVerdictVotes
+        from parley.store.sqlite.votes_file import SqliteVerdictVotes
 
         return SqliteVerdictVotes(self._votes_path(ref, read_only), read_only)
 
@@ -176,7 +175,7 @@ class FolderStore:
         return path
 
     def read_verdict_votes(self, ref: RunRef, run: str) -> VerdictVotes:
-        from parley.store.sqlite.verdict_votes import SqliteVerdictVotes
+        from parley.store.sqlite.votes_file import SqliteVerdictVotes
 
         path = votes_path(ref)
         if not path.exists():

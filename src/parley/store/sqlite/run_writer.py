@@ -18,7 +18,7 @@ from parley.store.sql.digests import digest_end, refuse_changed
 from parley.store.sql.journal import BatchJournal, read_open_matches
 from parley.store.sql.rows import COLUMNS, ONCE, Batch, encode_json
 from parley.store.sqlite.filesystem import is_network
-from parley.store.sqlite.reader import ref_of
+from parley.store.sqlite.run_file import ref_of
 from parley.store.sqlite.schema import DERIVED, migrate, same_sums_of, version_of
 
 WATCH = 1.0  # seconds between two checks of another machine's heartbeats

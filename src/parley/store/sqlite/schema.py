@@ -7,6 +7,7 @@ from contextlib import closing
 from functools import cache
 
 from parley.errors import StoreError
+from parley.store.sql.match_places import ORDER_KEYS
 
 APPLICATION = 0x50524C59  # "PRLY" in the file's header
 
@@ -44,11 +45,6 @@ DERIVED = {
 SAME_SUMS = "SELECT 1 FROM matches m WHERE number = ? AND " + " AND ".join(
     f"{name} IS {sql}" for name, sql in DERIVED.items()
 )
-# Keys of orders that have an index each.
-ORDER_KEYS = {
-    "seconds": "COALESCE(ended - began, -1)",
-    "tokens": "COALESCE(tokens, -1)",
-}
 MIGRATIONS = [
     """
     CREATE TABLE runs (

@@ -8,10 +8,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NoReturn, Self
+from typing import Any, Self
 
 from parley.errors import StoreError
-from parley.store.sqlite.reader import connect_to_read
+from parley.store.sql.pair_votes import PairVotes
+from parley.store.sql.verdict_votes import VerdictVoteTables
+from parley.store.sql.vote_tables import VoteTables
+from parley.store.sqlite.run_file import connect_to_read
 from parley.store.sqlite.run_writer import set_durability
 
 APPLICATION = 0x50524C56  # "PRLV" in the file's header
@@ -61,8 +64,10 @@ MIGRATIONS = [
 VERSION = len(MIGRATIONS)
 
 
-class VotesFile:
+class VotesFile(VoteTables):
     """A file of votes; with `read_only` nothing in it is changed."""
+
+    remedy = "restore the file from a backup"
 
     def __init__(self, path: Path, read_only: bool = False) -> None:
         self.path, self.location = path, str(path)
@@ -125,11 +130,15 @@ class VotesFile:
             raise StoreError(f"{self.path} cannot be read: {wrong}") from None
 
     def _has_table(self, name: str) -> bool:
-        """Whether the file has a table; one of an older Parley that is only read may not."""
         return bool(self._rows("SELECT 1 FROM sqlite_master WHERE name = ?", name))
 
-    def _damaged(self, what: str) -> NoReturn:
-        raise StoreError(f"{self.path} is damaged: {what}; restore the file from a backup")
+
+class SqliteVotes(PairVotes, VotesFile):
+    """The votes on pairs in a file of votes."""
+
+
+class SqliteVerdictVotes(VerdictVoteTables, VotesFile):
+    """The votes on single conversations in a file of votes."""
 
 
 def has_tables(connection: sqlite3.Connection) -> bool:

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Self
 
 from parley.errors import StoreError
-from parley.store.sqlite.reader import UNREADABLE, connect_to_read
+from parley.store.sqlite.run_file import UNREADABLE, connect_to_read
 
 
 class SqliteWatch:

@@ -1,4 +1,4 @@
-"""The votes of people on pairs of conversations, in one SQLite file in the folder of the runs."""
+"""The votes of people on pairs of conversations."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from parley.statistics.preferences import (
 )
 from parley.store import Annotator, Invitation, Study
 from parley.store.sql.rows import encode_json
-from parley.store.sqlite.votes_file import VotesFile
+from parley.store.sql.vote_tables import VoteTables
 
 PAIR_TYPES = (int, str, str, *((str, int, str, int | float) * 2))
 PAIR = "number, dataset, item, a_run, a_match, a_model, a_score, b_run, b_match, b_model, b_score"
 
 
-class SqliteVotes(VotesFile):
-    """The votes on pairs in a file of votes."""
+class PairVotes(VoteTables):
+    """The votes on pairs in a store of votes."""
 
     def _study(self, id: Any, runs: Any, seed: Any, ties: Any) -> Study:
         try:
@@ -50,8 +50,9 @@ class SqliteVotes(VotesFile):
     def create_study(self, runs: Sequence[str], seed: int, ties: bool) -> Study:
         with self.transaction() as to:
             to.execute(
-                "INSERT OR IGNORE INTO studies (runs, seed, ties, created) VALUES (?, ?, ?, ?)",
-                (encode_json(sorted(runs)), seed, ties, time.time()),
+                "INSERT INTO studies (runs, seed, ties, created) VALUES (?, ?, ?, ?) "
+                "ON CONFLICT DO NOTHING",
+                (encode_json(sorted(runs)), seed, int(ties), time.time()),
             )
         found = self.find_study(runs)
         assert found is not None
@@ -63,7 +64,9 @@ class SqliteVotes(VotesFile):
                 if to.execute(f"SELECT 1 FROM {table} WHERE study = ?", (study.id,)).fetchone():
                     return None
             to.execute("DELETE FROM pairs WHERE study = ?", (study.id,))
-            to.execute("UPDATE studies SET seed = ?, ties = ? WHERE id = ?", (seed, ties, study.id))
+            to.execute(
+                "UPDATE studies SET seed = ?, ties = ? WHERE id = ?", (seed, int(ties), study.id)
+            )
         return study._replace(seed=seed, ties=ties)
 
     def add_pairs(self, study: Study, pairs: Sequence[ConversationPair], after: int) -> None:
@@ -76,9 +79,10 @@ class SqliteVotes(VotesFile):
                 to.execute("SELECT COUNT(*) FROM pairs WHERE study = ?", (study.id,)).fetchone()[0]
                 == after
             ):
-                to.executemany(
-                    f"INSERT INTO pairs (study, {PAIR}) VALUES ({', '.join('?' * 12)})", rows
-                )
+                for row in rows:
+                    to.execute(
+                        f"INSERT INTO pairs (study, {PAIR}) VALUES ({', '.join('?' * 12)})", row
+                    )
 
     def pairs(self, study: Study) -> dict[int, ConversationPair]:
         rows = self._rows(f"SELECT {PAIR} FROM pairs WHERE study = ? ORDER BY number", study.id)
@@ -95,8 +99,8 @@ class SqliteVotes(VotesFile):
     def add_annotator(self, study: Study, name: str) -> Annotator:
         with self.transaction() as to:
             to.execute(
-                "INSERT OR IGNORE INTO annotators (study, name, folded, created) "
-                "VALUES (?, ?, ?, ?)",
+                "INSERT INTO annotators (study, name, folded, created) VALUES (?, ?, ?, ?) "
+                "ON CONFLICT DO NOTHING",
                 (study.id, name, name.casefold(), time.time()),
             )
         rows = self._rows(
@@ -137,7 +141,7 @@ class SqliteVotes(VotesFile):
             ended = to.execute(
                 "UPDATE annotators SET token = NULL WHERE id = ? AND token IS NOT NULL", (who.id,)
             )
-        return ended.rowcount > 0
+        return bool(ended.rowcount > 0)
 
     def find_token(self, digest: bytes) -> Invitation | None:
         known = self._rows("SELECT token, id, 0 FROM annotators WHERE token IS NOT NULL")
@@ -198,7 +202,10 @@ class SqliteVotes(VotesFile):
 
     def skip_pair(self, study: Study, who: Annotator, number: int) -> None:
         with self.transaction() as to:
-            to.execute("INSERT OR IGNORE INTO skipped VALUES (?, ?, ?)", (study.id, number, who.id))
+            to.execute(
+                "INSERT INTO skipped VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+                (study.id, number, who.id),
+            )
             self.release_pair(study, who, number)
 
     def skipped_pairs(self, study: Study, who: Annotator) -> set[int]:

@@ -16,10 +16,14 @@ from typing import Any, NamedTuple
 import orjson
 
 from parley.store.match_search import MatchPlace, MatchSearch
-from parley.store.sqlite.schema import ORDER_KEYS
+from parley.store.sql.dialect import Dialect
 
 FEW = 2_000  # matches that are looked at one by one for one page
 FIRST_STEPS, MORE_STEPS = 500, 2_000  # rows of an index that are walked for one page
+ORDER_KEYS = {  # keys of orders that have an index each
+    "seconds": "COALESCE(ended - began, -1)",
+    "tokens": "COALESCE(tokens, -1)",
+}
 KEYS = {  # by order: what a match is ordered by; matches without it come first
     "number": "m.number",
     "seconds": ORDER_KEYS["seconds"],
@@ -57,6 +61,7 @@ class PlaceFinder:
     def __init__(
         self,
         run_query: Callable[..., Iterator[Any]],
+        dialect: Dialect,
         columns: Mapping[str, str],
         wanted: MatchSearch,
         seats: Mapping[str, int],
@@ -64,25 +69,25 @@ class PlaceFinder:
     ) -> None:
         """`columns`: the derived columns of `matches` as SQL; `seats`: how many each role has;
         `is_indexed`: whether the file has the indexes for lists."""
-        self._run_query, self._wanted = run_query, wanted
+        self._run_query, self._dialect, self._wanted = run_query, dialect, wanted
         self._start = wanted.after or wanted.before
         self._falls = wanted.descending != (wanted.before is not None)
-        self._filters = list(filter_matches(wanted, columns, seats))
+        self._filters = list(filter_matches(wanted, columns, seats, dialect))
         # SQLite would often choose another index than the one that needs the fewest rows
-        self._listed = "INDEXED BY matches_listed" if is_indexed else ""
+        self._listed = dialect.use_index("matches_listed") if is_indexed else ""
         is_item_only = wanted.item is not None and not wanted.states
         every_state = [Condition(EVERY_STATE)] if is_item_only and is_indexed else []
         self._listing = join_conditions([*every_state, *self._filters])
         self._by_score = wanted.order == "score"
         if self._by_score:
             self._key, self._place, self._ordered = "s.value", "s.value, s.match, s.seat", ""
-            self._fits = fit_score(wanted, self._filters)
+            self._fits = fit_score(wanted, self._filters, dialect)
         else:
             self._key = KEYS[wanted.order].format(**columns)
             self._place = f"{self._key}, m.number"
-            by = f"INDEXED BY matches_by_{wanted.order}" if wanted.order in ORDER_KEYS else ""
-            self._ordered = by if is_indexed else ""
-            scored = [fit_some_score(wanted)] if wanted.metric else []
+            has_index = is_indexed and wanted.order in ORDER_KEYS
+            self._ordered = dialect.use_index(f"matches_by_{wanted.order}") if has_index else ""
+            scored = [fit_some_score(wanted, dialect)] if wanted.metric else []
             self._fits = join_conditions([*self._filters, *scored])
 
     def find(self) -> FoundPlaces:
@@ -161,8 +166,8 @@ class PlaceFinder:
 
     def _numbers(self, query: str, where: Condition) -> str | None:
         ((count, numbers),) = self._run_query(
-            "SELECT COUNT(*), json_group_array(number) FROM "
-            f"({query} WHERE {where.sql} LIMIT {FEW + 1})",
+            f"SELECT COUNT(*), {self._dialect.number_list} FROM "
+            f"({query} WHERE {where.sql} LIMIT {FEW + 1}) AS found",
             *where.values,
         )
         return numbers if count <= FEW else None
@@ -170,11 +175,13 @@ class PlaceFinder:
     def _look_at(self, numbers: str) -> list[MatchPlace]:
         """The places of those of these matches that fit."""
         if self._by_score:
-            source = "scores s ON s.match = chosen.value"
-            fits = [*keep_from_index(filter_scores(self._wanted)), self._fits]
+            source, number = "scores s", "s.match"
+            scored = keep_from_index(filter_scores(self._wanted), self._dialect)
+            fits = [*scored, self._fits]
         else:
-            source, fits = "matches m ON m.number = chosen.value", [self._fits]
-        return self._select(f"json_each(?) AS chosen CROSS JOIN {source}", "", fits, (numbers,))
+            source, number, fits = "matches m", "m.number", [self._fits]
+        fits.insert(0, Condition(f"{number} = chosen.value"))
+        return self._select(f"{self._dialect.chosen} CROSS JOIN {source}", "", fits, (numbers,))
 
     def _walk(self, steps: int, start: MatchPlace | None, found: list[MatchPlace]) -> FoundPlaces:
         """Walk along the order until the page is full, or for this many steps. `found`: the places
@@ -207,7 +214,10 @@ class PlaceFinder:
 
 
 def filter_matches(
-    wanted: MatchSearch, columns: Mapping[str, str], seats: Mapping[str, int]
+    wanted: MatchSearch,
+    columns: Mapping[str, str],
+    seats: Mapping[str, int],
+    dialect: Dialect,
 ) -> Iterator[Condition]:
     """The filters that a match `m` passes or not, without its scores."""
     if wanted.states:
@@ -224,7 +234,8 @@ def filter_matches(
         alias = as_json_text(wanted.model)
         keys = [f'"{key}"' for key in seat_keys(wanted.role, seats)] if wanted.role else [""]
         pairs = tuple(f'{key}:"{alias}"' for key in keys)
-        yield Condition(f"({' OR '.join(['instr(m.seats, ?)'] * len(pairs))})", pairs)
+        has_pair = dialect.contains("m.seats", "?")
+        yield Condition(f"({' OR '.join([has_pair] * len(pairs))})", pairs)
 
 
 def filter_scores(wanted: MatchSearch, score: str = "s") -> Iterator[Condition]:
@@ -246,38 +257,41 @@ def filter_scores(wanted: MatchSearch, score: str = "s") -> Iterator[Condition]:
         )
 
 
-def filter_holder(wanted: MatchSearch, score: str) -> Iterator[Condition]:
+def filter_holder(wanted: MatchSearch, score: str, dialect: Dialect) -> Iterator[Condition]:
     """The filters on the seat of a score in its match `m`: it is not idle, and the model has it."""
     key = f"'\"' || {score}.seat || '\"'"
-    yield Condition(f"(m.idle IS NULL OR instr(m.idle, {key}) = 0)")
+    yield Condition(f"(m.idle IS NULL OR NOT {dialect.contains('m.idle', key)})")
     if wanted.model:
-        yield Condition(f"instr(m.seats, {key} || ?)", (f':"{as_json_text(wanted.model)}"',))
+        has_seat = dialect.contains("m.seats", f"{key} || ?")
+        yield Condition(has_seat, (f':"{as_json_text(wanted.model)}"',))
 
 
-def keep_from_index(conditions: Iterable[Condition]) -> Iterator[Condition]:
-    """The same conditions on scores of one match. The plus keeps SQLite from using the index by
-    metric, which has many more rows."""
+def keep_from_index(conditions: Iterable[Condition], dialect: Dialect) -> Iterator[Condition]:
+    """The same conditions on scores of one match. SQLite would use the index by metric, which has
+    many more rows."""
     for sql, values in conditions:
-        yield Condition(re.sub(r"(\w\.judge = '')", r"+\1", sql), values)
+        yield Condition(re.sub(r"(\w\.judge = '')", rf"{dialect.not_indexed}\1", sql), values)
 
 
-def fit_some_score(wanted: MatchSearch) -> Condition:
+def fit_some_score(wanted: MatchSearch, dialect: Dialect) -> Condition:
     """Whether a match `m` has a score that fits."""
-    fits = join_conditions([*keep_from_index(filter_scores(wanted)), *filter_holder(wanted, "s")])
+    scored = keep_from_index(filter_scores(wanted), dialect)
+    fits = join_conditions([*scored, *filter_holder(wanted, "s", dialect)])
     return Condition(
         f"EXISTS (SELECT 1 FROM scores s WHERE s.match = m.number AND {fits.sql})", fits.values
     )
 
 
-def fit_score(wanted: MatchSearch, filters: Sequence[Condition]) -> Condition:
+def fit_score(wanted: MatchSearch, filters: Sequence[Condition], dialect: Dialect) -> Condition:
     """Whether the match of a score `s` fits, and this is its first score in the list."""
-    others = [*keep_from_index(filter_scores(wanted, "o")), *filter_holder(wanted, "o")]
+    scored = keep_from_index(filter_scores(wanted, "o"), dialect)
+    others = [*scored, *filter_holder(wanted, "o", dialect)]
     side = ">" if wanted.descending else "<"
     first = join_conditions([*others, Condition(f"(o.value, o.seat) {side} (s.value, s.seat)")])
     fits = join_conditions(
         [
             *filters,
-            *filter_holder(wanted, "s"),
+            *filter_holder(wanted, "s", dialect),
             Condition(
                 f"NOT EXISTS (SELECT 1 FROM scores o WHERE o.match = m.number AND {first.sql})",
                 first.values,

@@ -1,4 +1,4 @@
-"""The votes of people on whether a conversation is a success, in the file of votes."""
+"""The votes of people on whether a conversation is a success."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import time
 from parley.memory.feedback import VERDICT_CHOICES, VerdictChoice
 from parley.rules.pool import Seat
 from parley.store import VerdictInvitation, VerdictVotes
-from parley.store.sqlite.votes_file import VotesFile
+from parley.store.sql.vote_tables import VoteTables
 
 TYPES = (int, str, str, str, str, float)
 
 
-class SqliteVerdictVotes(VotesFile):
-    """The votes on single conversations in a file of votes."""
+class VerdictVoteTables(VoteTables):
+    """The votes on single conversations in a store of votes."""
 
     def votes(self, run: str) -> VerdictVotes:
         if not self._has_table("verdict_votes"):
@@ -82,7 +82,7 @@ class SqliteVerdictVotes(VotesFile):
                 "AND ended IS NULL",
                 (time.time(), run, annotator.casefold()),
             )
-        return ended.rowcount > 0
+        return bool(ended.rowcount > 0)
 
     def find_invitation(self, digest: bytes) -> VerdictInvitation | None:
         if not self._has_table("verdict_invitations"):

@@ -1,19 +1,15 @@
-"""A run's file, read: nothing here writes, and a run may be read while it is played."""
+"""The record of a run, read by SQL that both databases understand, and checked."""
 
 from __future__ import annotations
 
 import math
-import os
-import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
-from pathlib import Path
 from statistics import median
 from types import NoneType, TracebackType
-from typing import TYPE_CHECKING, Any, NoReturn, Self, TypedDict
-from urllib.parse import quote
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self, TypedDict
 
 import orjson
 
@@ -46,21 +42,8 @@ from parley.store import (
 from parley.store.config import DEEPEST, Config, Identity, PriceFacts
 from parley.store.decoding import find_misfit
 from parley.store.owner import Owner, seems_alive
-from parley.store.sql.digests import find_changes
+from parley.store.sql.dialect import Dialect
 from parley.store.sql.rows import FIELDS, call_from
-from parley.store.sqlite.schema import (
-    DERIVED,
-    HEALTH,
-    LISTED,
-    NOTES_WITH_KINDS,
-    ORDERED,
-    copy_migrated,
-    find_stranger,
-    needs_copy,
-    same_sums_of,
-    sum_as_sql,
-    version_of,
-)
 from parley.tables import shorten
 
 if TYPE_CHECKING:
@@ -72,8 +55,6 @@ TEXT_OR_NULL, WHOLE_OR_NULL, NUMBER_OR_NULL = (
     (*kinds, NoneType) for kinds in (TEXT, WHOLE, NUMBER)
 )
 Kinds = tuple[type, ...]
-# what SQLite says of a damaged file; its message may itself be no text
-UNREADABLE = (sqlite3.Error, UnicodeDecodeError)
 RUN: dict[str, Kinds] = {
     "id": TEXT,
     "created": NUMBER,
@@ -117,9 +98,7 @@ RECENT = (WHOLE, TEXT, TEXT, WHOLE, NUMBER_OR_NULL, NUMBER, NUMBER_OR_NULL)
 EFFECT = (WHOLE, WHOLE, (bytes,), TEXT)
 REPLY = (WHOLE, TEXT, TEXT)
 SAID = (WHOLE, WHOLE, TEXT, WHOLE, TEXT, TEXT)
-SUFFIX = ".parley"
-STEPS, STEPS_PER_BYTE, STEPS_BETWEEN_LOOKS = 50_000_000, 10, 1_000_000
-LARGEST = 2**63 - 1  # largest integer in SQLite
+LARGEST = 2**63 - 1  # largest integer in a database
 LATEST = 253_402_300_799  # seconds from 1970 to the end of the year 9999
 ENDED_MATCHES = "state IN ('done', 'aborted')"
 
@@ -152,56 +131,35 @@ class BroughtFacts(TypedDict):
     lesson: str
 
 
-class SqliteReader:
-    """One run in its file. Use it as a context manager."""
+class RecordReader:
+    """One run in a store. Use it as a context manager."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    dialect: ClassVar[Dialect]
+    remedy: ClassVar[str]  # for a damaged record
+
+    def __init__(
+        self, ref: RunRef, derived: Mapping[str, str], is_indexed: bool, has_health: bool
+    ) -> None:
+        """`derived`: the sums for lists of matches as SQL; `is_indexed`: whether the matches have
+        indexes for lists; `has_health`: whether the health of endpoints is on record."""
+        self.ref, self._derived = ref, derived
+        self._is_indexed, self._has_health = is_indexed, has_health
         self._seats: dict[str, Seat] = {}
         self._seatings: dict[str, dict[Seat, str]] = {}
         self._idle: dict[str, frozenset[Seat]] = {}
-        try:
-            self._connection = connect_to_read(path)
-        except (OSError, *UNREADABLE) as wrong:
-            raise StoreError(f"{path} cannot be read as a run: {wrong}") from None
-        # A query on a genuine run takes a few steps for each byte of the file; a file could be
-        # crafted to make it take days.
-        self._steps, self._most_steps = 0, STEPS + STEPS_PER_BYTE * path.stat().st_size
-        try:
-            self._version = version_of(self._connection, str(path))
-            is_listed, self._has_health = self._version >= LISTED, self._version >= HEALTH
-            self._is_indexed = self._version >= ORDERED
-            if needs_copy(self._version):
-                self._connection = copy_migrated(self._connection, self._version)
-                is_listed = self._has_health = self._is_indexed = True
-            if stranger := find_stranger(self._connection):
-                self._connection.close()
-                raise StoreError(
-                    f"Parley does not read {path}, because the file contains {stranger}, which "
-                    "Parley did not create and which could falsify results"
-                )
-            self._connection.execute("BEGIN")  # a consistent snapshot of the run
-            self.info = self._read_info()
-        except UNREADABLE as wrong:
-            self._connection.close()
-            raise StoreError(f"{path} cannot be read as a run: {wrong}") from None
-        except BaseException:
-            self._connection.close()
-            raise
-        self._connection.set_progress_handler(self._is_endless, STEPS_BETWEEN_LOOKS)
-        self._derived = {  # columns of `matches`, which older files do not have
-            name: f"m.{name}" if is_listed else f"CASE WHEN m.{ENDED_MATCHES} THEN {sql} END"
-            for name, sql in DERIVED.items()
-        }
+        self._ranges: dict[str, tuple[float, float]] = {}
+
+    def _set_info(self, row: Any, notes_without_kinds: bool = False) -> None:
+        """Set the facts of the run from its row."""
+        self.info = self._read_info(row, notes_without_kinds)
         self._ranges = {
             metric["name"]: (metric["low"], metric["high"])
             for metric in self.info.identity["metrics"]
         }
 
-    def _read_info(self) -> RunInfo:
-        row = self._row(f"SELECT {', '.join(RUN)} FROM runs")
+    def _read_info(self, row: Any, notes_without_kinds: bool) -> RunInfo:
         if row is None:
-            raise StoreError(f"{self.path} contains no run: it may be incomplete")
+            raise StoreError(f"{self.ref.location} contains no run: it may be incomplete")
         self._check(row, RUN.values(), "the run")
         id, created, config, identity, state, status, reason, planned, owner, beat, *digests = row
         origin, digest = digests
@@ -209,9 +167,9 @@ class SqliteReader:
             known = Config.decoded(config)
         except (ValueError, TypeError, UsageError) as wrong:
             raise StoreError(
-                f"{self.path}: the configuration of the run cannot be read: {wrong}"
+                f"{self.ref.location}: the configuration of the run cannot be read: {wrong}"
             ) from None
-        if state == "running" and not seems_alive(Owner.of(owner or ""), float(beat or 0)):
+        if state == "running" and not self._is_played(Owner.of(owner or ""), float(beat or 0)):
             state, status, reason = "stopped", "interrupted", "the process was killed or crashed"
         if not 0 <= created <= LATEST:
             self._damaged(f"its creation time {created:g} is not a valid time")
@@ -225,9 +183,8 @@ class SqliteReader:
             self._damaged("its identity has no metrics")
         for alias, price in rests.get("prices", {}).items():
             self._check_price(price, f"the price of {alias}")
-        old = self._version < NOTES_WITH_KINDS
         return RunInfo(
-            ref_of(self.path),
+            self.ref,
             id,
             created,
             known,
@@ -236,10 +193,14 @@ class SqliteReader:
             status,
             reason,
             planned,
-            notes_without_kinds=old,
+            notes_without_kinds=notes_without_kinds,
             keeps_digests=origin is not None,
             digest=digest or "",
         )
+
+    def _is_played(self, owner: Owner, beat: float) -> bool:
+        """Whether a process plays the run now."""
+        return seems_alive(owner, beat)
 
     def __enter__(self) -> Self:
         return self
@@ -250,28 +211,20 @@ class SqliteReader:
         wrong: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._connection.close()
+        raise NotImplementedError
 
-    def _is_endless(self) -> bool:
-        self._steps += STEPS_BETWEEN_LOOKS
-        return self._steps > self._most_steps
+    def _rows(self, query: str, *values: Any) -> Iterator[Any]:
+        """Run a query on the tables of this run; values are marked by `?`."""
+        raise NotImplementedError
+
+    def find_changes(self) -> Iterator[DigestFault]:
+        raise NotImplementedError
 
     def _row(self, query: str, *values: Any) -> Any:
         return next(self._rows(query, *values), None)
 
-    def _rows(self, query: str, *values: Any) -> Iterator[Any]:
-        self._steps = 0
-        try:
-            # no `yield from`: it would close the cursor of a reader that is already closed
-            for row in self._connection.execute(query, values):  # noqa: UP028
-                yield row
-        except (OverflowError, *UNREADABLE) as wrong:
-            endless = f"a query took more than {self._most_steps:,} steps"
-            fault = endless if self._steps > self._most_steps else wrong
-            raise StoreError(f"{self.path} cannot be read: {fault}") from None
-
     def _damaged(self, what: str) -> NoReturn:
-        raise StoreError(f"{self.path} is damaged: {what}; restore the file from a backup")
+        raise StoreError(f"{self.ref.location} is damaged: {what}; {self.remedy}")
 
     def _check(self, row: Sequence[Any], kinds: Any, what: str) -> None:
         """Refuse a row whose columns have wrong types."""
@@ -347,10 +300,12 @@ class SqliteReader:
 
     def find_matches(self, wanted: MatchSearch) -> FoundMatches:
         from parley.store.match_search import FoundMatch, FoundMatches  # late: few commands search
-        from parley.store.sqlite.match_places import PlaceFinder
+        from parley.store.sql.match_places import PlaceFinder
 
         seats = self.info.identity["seats"]
-        finder = PlaceFinder(self._rows, self._derived, wanted, seats, self._is_indexed)
+        finder = PlaceFinder(
+            self._rows, self.dialect, self._derived, wanted, seats, self._is_indexed
+        )
         found = finder.find()
         places = found.places
         further = (found.end or places[-1]) if found.more else None
@@ -366,8 +321,8 @@ class SqliteReader:
         columns = ", ".join([*(f"m.{name}" for name in MATCH), *self._derived.values()])
         found = {}
         for row in self._rows(
-            f"SELECT {columns} FROM json_each(?) AS chosen "
-            "CROSS JOIN matches m ON m.number = chosen.value",
+            f"SELECT {columns} FROM {self.dialect.chosen} "
+            "CROSS JOIN matches m WHERE m.number = chosen.value",
             orjson.dumps(numbers).decode(),
         ):
             match, sums = self._match_from(row[: len(MATCH)]), row[len(MATCH) :]
@@ -436,8 +391,8 @@ class SqliteReader:
     ) -> dict[int, dict[Seat, dict[str, float | None]]]:
         table: dict[int, dict[Seat, dict[str, float | None]]] = {number: {} for number in numbers}
         for number, key, metric, value in self._rows(
-            "SELECT s.match, s.seat, s.metric, s.value FROM json_each(?) AS chosen "
-            "CROSS JOIN scores s ON s.match = chosen.value WHERE +s.judge = '' "
+            f"SELECT s.match, s.seat, s.metric, s.value FROM {self.dialect.chosen} CROSS JOIN "
+            f"scores s WHERE s.match = chosen.value AND {self.dialect.not_indexed}s.judge = '' "
             "ORDER BY s.match, s.seat, s.metric",
             orjson.dumps(list(numbers)).decode(),
         ):
@@ -691,7 +646,8 @@ class SqliteReader:
 
     def reply_lengths(self) -> dict[tuple[int, Seat], int]:
         rows = self._rows(
-            "SELECT match, seat, SUM(LENGTH(content)) FROM calls GROUP BY match, seat"
+            f"SELECT match, seat, SUM({self.dialect.length('content')}) FROM calls "
+            "GROUP BY match, seat"
         )
         return {
             (match, self._seat(key, f"a call of match {match}")): length
@@ -701,7 +657,7 @@ class SqliteReader:
     def median_latencies(self) -> dict[tuple[str, str], MedianLatency]:
         rows = self._rows(
             "SELECT s.value, c.seat, c.latency FROM calls c JOIN matches m ON c.match = m.number "
-            "JOIN json_each(m.seats) s ON s.key = c.seat "
+            f"JOIN {self.dialect.seats} ON s.key = c.seat "
             "WHERE c.pinned IS NULL AND c.latency IS NOT NULL"
         )
         found: dict[tuple[str, str], list[float]] = {}
@@ -755,11 +711,11 @@ class SqliteReader:
         return self._rows(
             f"SELECT {by}s.value, c.seat, c.model, COUNT(*), COUNT(c.tokens_in + c.tokens_out), "
             f"COUNT(COALESCE(c.tokens_in, c.tokens_out)), MIN(c.tokens_in), "
-            f"{', '.join(sum_as_sql(f'c.tokens_{count}') for count in counts)} "
-            f"FROM {'json_each(?) AS n CROSS JOIN ' if chosen else ''}calls c "
-            "JOIN matches m ON c.match = m.number JOIN json_each(m.seats) s ON s.key = c.seat "
-            f"WHERE c.pinned IS NULL {'AND c.match = n.value ' if chosen else ''}"
-            f"GROUP BY {keys}{size} ORDER BY {keys}",
+            f"{', '.join(self.dialect.add_up(f'c.tokens_{count}') for count in counts)} "
+            f"FROM {f'{self.dialect.chosen} CROSS JOIN ' if chosen else ''}calls c "
+            f"JOIN matches m ON c.match = m.number JOIN {self.dialect.seats} ON s.key = c.seat "
+            f"WHERE c.pinned IS NULL {'AND c.match = chosen.value ' if chosen else ''}"
+            f"GROUP BY {keys}{size} ORDER BY {keys} NULLS FIRST{size}",
             *filter(None, [chosen]),
         )
 
@@ -784,8 +740,8 @@ class SqliteReader:
     def served_models(self, copied: bool = False) -> list[tuple[str, str | None]]:
         rows = self._rows(
             "SELECT DISTINCT s.value, c.model FROM calls c JOIN matches m ON c.match = m.number "
-            f"JOIN json_each(m.seats) s ON s.key = c.seat "
-            f"{'' if copied else 'WHERE c.pinned IS NULL'} ORDER BY 1, 2"
+            f"JOIN {self.dialect.seats} ON s.key = c.seat "
+            f"{'' if copied else 'WHERE c.pinned IS NULL'} ORDER BY 1, 2 NULLS FIRST"
         )
         found = []
         for alias, model in rows:
@@ -797,7 +753,7 @@ class SqliteReader:
         rows = self._rows(
             "SELECT s.value, c.left_out, COUNT(*) FROM calls c "
             "JOIN matches m ON c.match = m.number "
-            "JOIN json_each(m.seats) s ON s.key = c.seat WHERE c.left_out IS NOT NULL GROUP BY "
+            f"JOIN {self.dialect.seats} ON s.key = c.seat WHERE c.left_out IS NOT NULL GROUP BY "
             "1, 2 ORDER BY 1, 2"
         )
         return [
@@ -858,21 +814,6 @@ class SqliteReader:
             found.append(StoredPart(*row))
         return found
 
-    def find_changes(self) -> Iterator[DigestFault]:
-        self._connection.set_progress_handler(None, 0)  # many small queries
-        try:
-            (sound,) = self._connection.execute("PRAGMA integrity_check(1)").fetchone()
-            if sound != "ok":
-                yield DigestFault(None, f"SQLite finds the file corrupt: {sound}")
-            yield from find_changes(self._connection, same_sums_of(self._connection))
-        except (TypeError, *UNREADABLE) as wrong:
-            raise StoreError(f"{self.path} cannot be read: {wrong}") from None
-
-
-def ref_of(path: Path) -> RunRef:
-    """The run in a file."""
-    return RunRef(f"folder:{path.parent}", path.name.removesuffix(SUFFIX), str(path))
-
 
 def are_recalled_facts(facts: Any) -> bool:
     """Whether a row has all fields of `RecalledFacts`. A run may have very many rows, so this is
@@ -914,29 +855,3 @@ def misfit_of(message: list[Any], seats: set[str]) -> str:
     if kind != "reply" and not isinstance(content, str):
         return f"the content must be a string, not {shorten(content)}"
     return ""
-
-
-def connect_to_read(path: Path, any_thread: bool = False) -> sqlite3.Connection:
-    """A read-only connection. In a folder without write access, only the file itself is read.
-
-    `any_thread`: several threads may use it, one at a time.
-    """
-    if not path.is_file():
-        raise StoreError(f"there is no file {path}")
-    address = f"file:{quote(os.fsencode(path.absolute()))}?mode=ro"
-    connection = sqlite3.connect(
-        address, uri=True, timeout=10, isolation_level=None, check_same_thread=not any_thread
-    )
-    try:
-        connection.execute("SELECT 1 FROM sqlite_master").fetchone()
-    except sqlite3.OperationalError:
-        connection.close()
-        if Path(f"{path}-wal").exists():
-            raise
-        connection = sqlite3.connect(
-            f"{address}&immutable=1",
-            uri=True,
-            isolation_level=None,
-            check_same_thread=not any_thread,
-        )
-    return connection

@@ -1,0 +1,19 @@
+"""The parts of queries in which SQLite and PostgreSQL differ."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+
+class Dialect(NamedTuple):
+    """The parts of queries that are written differently for each database."""
+
+    seats: str  # the seats of a match `m` as rows `s` with a key and a value
+    chosen: str  # a JSON list of numbers as rows `chosen` with a value
+    number_list: str  # the column `number` of all rows as a JSON list
+    add_up: Callable[[str], str]  # the sum of a column; NULL if all values are NULL
+    contains: Callable[[str, str], str]  # whether a text contains another one
+    length: Callable[[str], str]  # the number of characters of a recorded text
+    use_index: Callable[[str], str]  # which index of `matches` a query uses, after the table
+    not_indexed: str  # in front of a condition that must not choose the index

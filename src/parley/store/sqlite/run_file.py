@@ -1,0 +1,167 @@
+"""A run's file, read: nothing here writes, and a run may be read while it is played."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+from urllib.parse import quote
+
+from parley.errors import StoreError
+from parley.store import DigestFault, RunRef
+from parley.store.sql.dialect import Dialect
+from parley.store.sql.digests import find_changes
+from parley.store.sql.reader import ENDED_MATCHES, RUN, RecordReader
+from parley.store.sqlite.schema import (
+    DERIVED,
+    HEALTH,
+    LISTED,
+    NOTES_WITH_KINDS,
+    ORDERED,
+    copy_migrated,
+    find_stranger,
+    needs_copy,
+    same_sums_of,
+    sum_as_sql,
+    version_of,
+)
+
+# what SQLite says of a damaged file; its message may itself be no text
+UNREADABLE = (sqlite3.Error, UnicodeDecodeError)
+SUFFIX = ".parley"
+STEPS, STEPS_PER_BYTE, STEPS_BETWEEN_LOOKS = 50_000_000, 10, 1_000_000
+DIALECT = Dialect(
+    seats="json_each(m.seats) s",
+    chosen="json_each(?) AS chosen",
+    number_list="json_group_array(number)",
+    add_up=sum_as_sql,
+    contains=lambda text, part: f"instr({text}, {part}) > 0",
+    length=lambda column: f"LENGTH({column})",
+    use_index=lambda name: f"INDEXED BY {name}",
+    not_indexed="+",
+)
+
+
+class SqliteReader(RecordReader):
+    """One run in its file. Use it as a context manager."""
+
+    dialect = DIALECT
+    remedy = "restore the file from a backup"
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            self._connection = connect_to_read(path)
+        except (OSError, *UNREADABLE) as wrong:
+            raise StoreError(f"{path} cannot be read as a run: {wrong}") from None
+        # A query on a genuine run takes a few steps for each byte of the file; a file could be
+        # crafted to make it take days.
+        self._steps, self._most_steps = 0, STEPS + STEPS_PER_BYTE * path.stat().st_size
+        try:
+            version = version_of(self._connection, str(path))
+            is_listed, has_health = version >= LISTED, version >= HEALTH
+            is_indexed = version >= ORDERED
+            if needs_copy(version):
+                self._connection = copy_migrated(self._connection, version)
+                is_listed = has_health = is_indexed = True
+            if stranger := find_stranger(self._connection):
+                self._connection.close()
+                raise StoreError(
+                    f"Parley does not read {path}, because the file contains {stranger}, which "
+                    "Parley did not create and which could falsify results"
+                )
+            self._connection.execute("BEGIN")  # a consistent snapshot of the run
+            super().__init__(
+                ref_of(path),
+                derived={  # columns of `matches`, which older files do not have
+                    name: f"m.{name}"
+                    if is_listed
+                    else f"CASE WHEN m.{ENDED_MATCHES} THEN {sql} END"
+                    for name, sql in DERIVED.items()
+                },
+                is_indexed=is_indexed,
+                has_health=has_health,
+            )
+            self._set_info(
+                self._row(f"SELECT {', '.join(RUN)} FROM runs"),
+                notes_without_kinds=version < NOTES_WITH_KINDS,
+            )
+        except UNREADABLE as wrong:
+            self._connection.close()
+            raise StoreError(f"{path} cannot be read as a run: {wrong}") from None
+        except BaseException:
+            self._connection.close()
+            raise
+        self._connection.set_progress_handler(self._is_endless, STEPS_BETWEEN_LOOKS)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        wrong: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._connection.close()
+
+    def _is_endless(self) -> bool:
+        self._steps += STEPS_BETWEEN_LOOKS
+        return self._steps > self._most_steps
+
+    def _rows(self, query: str, *values: Any) -> Iterator[Any]:
+        self._steps = 0
+        try:
+            # no `yield from`: it would close the cursor of a reader that is already closed
+            for row in self._connection.execute(query, values):  # noqa: UP028
+                yield row
+        except (OverflowError, *UNREADABLE) as wrong:
+            endless = f"a query took more than {self._most_steps:,} steps"
+            fault = endless if self._steps > self._most_steps else wrong
+            raise StoreError(f"{self.path} cannot be read: {fault}") from None
+
+    def find_changes(self) -> Iterator[DigestFault]:
+        self._connection.set_progress_handler(None, 0)  # many small queries
+        try:
+            (sound,) = self._connection.execute("PRAGMA integrity_check(1)").fetchone()
+            if sound != "ok":
+                yield DigestFault(None, f"SQLite finds the file corrupt: {sound}")
+            yield from find_changes(self._connection, same_sums_of(self._connection))
+        except (TypeError, *UNREADABLE) as wrong:
+            raise StoreError(f"{self.path} cannot be read: {wrong}") from None
+
+
+def derive(sql: str) -> str:
+    """A sum of a match `m` that an older file does not keep."""
+    return f"CASE WHEN m.{ENDED_MATCHES} THEN {sql} END"
+
+
+def ref_of(path: Path) -> RunRef:
+    """The run in a file."""
+    return RunRef(f"folder:{path.parent}", path.name.removesuffix(SUFFIX), str(path))
+
+
+def connect_to_read(path: Path, any_thread: bool = False) -> sqlite3.Connection:
+    """A read-only connection. In a folder without write access, only the file itself is read.
+
+    `any_thread`: several threads may use it, one at a time.
+    """
+    if not path.is_file():
+        raise StoreError(f"there is no file {path}")
+    address = f"file:{quote(os.fsencode(path.absolute()))}?mode=ro"
+    connection = sqlite3.connect(
+        address, uri=True, timeout=10, isolation_level=None, check_same_thread=not any_thread
+    )
+    try:
+        connection.execute("SELECT 1 FROM sqlite_master").fetchone()
+    except sqlite3.OperationalError:
+        connection.close()
+        if Path(f"{path}-wal").exists():
+            raise
+        connection = sqlite3.connect(
+            f"{address}&immutable=1",
+            uri=True,
+            isolation_level=None,
+            check_same_thread=not any_thread,
+        )
+    return connection
