@@ -497,21 +497,22 @@ def test_an_experiment_file_may_ask_people(tmp_path):
     assert stop_of(result).reason == "3 of 3 matches of the standard round lack a vote"
 
 
-def test_kill_9_between_votes_and_the_next_round(tmp_path):
+@pytest.mark.parametrize("kills", [1, pytest.param(3, marks=pytest.mark.slow)])
+def test_kill_9_between_votes_and_the_next_round(tmp_path, kills):
     """A run is killed in the round after the votes, and the votes change before it goes on: it is
     shown, says and scores the same as an unbroken one with the votes of then."""
     words = [*run_words()[2:]]
     words[1] = "m=openai-compatible/mock"
     records = {}
-    for name, kills in (("straight", 0), ("killed", 3)):
+    for name, times in (("straight", 0), ("killed", kills)):
         store = tmp_path / name
-        with endpoint(0.02 if kills else 0) as server:
+        with endpoint(0.02 if times else 0) as server:
             first = start("run", "qa", *words, store=store, url=server.url)
             _, err = first.communicate(timeout=120)
             assert first.returncode == 3, err
             (path,) = store.glob("*.parley")
             vote(find_run(path), lambda place: "yes" if place[0] % 2 else "no")
-            for number in range(kills):
+            for number in range(times):
                 process = start("resume", str(path), "--concurrency", "1", store=store,
                                 url=server.url)  # fmt: skip
                 wait_for_calls(store, process, 4 + number)

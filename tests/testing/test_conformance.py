@@ -18,12 +18,15 @@ EXAMPLES = sorted(map(str, [*FOLDER.glob("*.py"), FOLDER / "poem.yaml", FOLDER /
 @pytest.mark.parametrize(
     "reference", [*task_catalogue.task_names(), *EXAMPLES], ids=lambda r: Path(r).stem
 )
-def test_every_task_of_ours_passes(reference):
+@pytest.mark.parametrize(
+    "seeds", [(1,), pytest.param((2, 3), marks=pytest.mark.slow)], ids=["one seed", "more seeds"]
+)
+def test_every_task_of_ours_passes(reference, seeds):
     task = task_catalogue.task_class(reference).from_params({})
     items = ()
     if task.items is not None:
         items = task.items.bundled or load_items("samples", task.items.type)[:4]
-    done = check_task(task, items=items)
+    done = check_task(task, items=items, seeds=seeds)
     assert set(done) >= {
         "repeatable",
         "resumable",

@@ -102,8 +102,8 @@ def test_abilities_are_planted_by_options():
         ["bot/pupil:strength=0.5", {"model": "bot/pupil", "strength": 0.5}],
         "bot/pupil:strength=0.1",
     ]
-    found = check_planted(Quiz(), order, items=QUESTIONS, runs=100)
-    assert str(found) == str(check_planted(Quiz(), order, items=QUESTIONS, runs=100))
+    found = check_planted(Quiz(), order, items=QUESTIONS, runs=50)
+    assert str(found) == str(check_planted(Quiz(), order, items=QUESTIONS, runs=50))
     # equals have luck of their own
     assert {row[3] for row in found.rows if "=0.5 = " in row[1]} != {"0.0%"}
     check_planted(Quiz(), order, items=QUESTIONS, runs=50, metric="misses")
