@@ -423,7 +423,8 @@ def prepared_race(**options):
     return experiment.prepare()
 
 
-def test_a_race_that_was_stopped_goes_on_to_the_same_result(tmp_path):
+@pytest.mark.parametrize("at", [70, *(pytest.param(n, marks=pytest.mark.slow) for n in (10, 130))])
+def test_a_race_that_was_stopped_goes_on_to_the_same_result(tmp_path, at):
     async def interrupted(at):
         tally, brake = Progress(), StopSignal()
 
@@ -443,14 +444,13 @@ def test_a_race_that_was_stopped_goes_on_to_the_same_result(tmp_path):
         asyncio.run(player.play_new_run(prepared_race(), open_store(tmp_path / "whole"))).ref
     )
     assert whole.data["run"]["stop"]["status"] == "converged"
-    for at in (10, 70, 130):
-        ending = asyncio.run(interrupted(at))
-        assert ending.state == "stopped"
-        asyncio.run(player.resume_run(prepare_resume(ending.ref), ending.ref))
-        resumed = Result(ending.ref)
-        for part in ("results", "pairs", "ranks", "tables", "positions", "stability"):
-            assert json.dumps(resumed.data[part]) == json.dumps(whole.data[part])
-        assert audit_run(ending.ref).breaches == []
+    ending = asyncio.run(interrupted(at))
+    assert ending.state == "stopped"
+    asyncio.run(player.resume_run(prepare_resume(ending.ref), ending.ref))
+    resumed = Result(ending.ref)
+    for part in ("results", "pairs", "ranks", "tables", "positions", "stability"):
+        assert json.dumps(resumed.data[part]) == json.dumps(whole.data[part])
+    assert audit_run(ending.ref).breaches == []
 
 
 def test_idle_seats_are_on_record_do_not_count_and_are_audited(tmp_path):

@@ -277,7 +277,7 @@ def faithful(runs, seed):
 
 
 def test_the_simulator_needs_what_real_plans_need():
-    faithful(8, 4)
+    faithful(6, 4)
 
 
 @pytest.mark.slow
