@@ -14,7 +14,6 @@ from urllib.parse import urlsplit
 from uuid import uuid4
 
 import aiohttp
-from aiohttp.abc import AbstractStreamWriter
 from yarl import URL
 
 from parley.errors import FaultKind, Filtered, ParticipantError, Refused, Rejected
@@ -39,12 +38,12 @@ from parley.providers._error_bodies import (
     parse_answer,
     read_error,
 )
+from parley.providers._posting import CONNECT, PostedRequest, PostTarget
 from parley.providers._secrets import keep_secret, mask_in_json, redact
 from parley.tables import shorten
 
 LARGEST = 16 * 2**20  # bytes of one answer
 TRIES = 5
-CONNECT = 15.0  # seconds to reach the endpoint
 LIMITED = {429, 529}  # too many requests
 # a proxy gave up waiting: the model may have answered, and the call may be billed
 UNSURE = {408, 504, 524}
@@ -70,22 +69,6 @@ class Deadline:
 
     def __init__(self) -> None:
         self.ends = 0.0  # not yet known
-
-
-class RequestBody(aiohttp.BytesPayload):
-    """The body of a request, and whether it was sent: before that, nothing can be billed."""
-
-    sent = False
-
-    async def write(self, writer: AbstractStreamWriter) -> None:  # what aiohttp before 3.12 calls
-        self.sent = True
-        await super().write(writer)
-
-    async def write_with_length(
-        self, writer: AbstractStreamWriter, content_length: int | None
-    ) -> None:
-        self.sent = True
-        await super().write_with_length(writer, content_length)
 
 
 class Transport:
@@ -135,17 +118,16 @@ class Transport:
         self._health: EndpointHealth | None = None
         self._session: aiohttp.ClientSession | None = None
         self._loop: asyncio.AbstractEventLoop | None = None  # to which the session belongs
-        self._parsed_url: Any = url  # parsed once, when the first request is sent
+        self._target: PostTarget | None = None  # None: the address is not valid
 
     async def post(self, body: bytes, call: Call, deadline: Deadline | None = None) -> Any:
         """The endpoint's answer, within the deadline, which begins with the first request.
 
         Several requests of one call share its deadline.
         """
-        session = self._session
-        if session is None or self._loop is not asyncio.get_running_loop():
+        if self._session is None or self._loop is not asyncio.get_running_loop():
             left = self._drop()
-            session = self._open()
+            self._open()
             if left is not None:
                 await left.close()
         assert self._health is not None
@@ -160,14 +142,13 @@ class Transport:
             slot, waited = await self._wait_for_turn(health, call, rest, last)
             try:
                 await call.before_request()
-                # The first try has the session's own time limit, which is the deadline.
                 seconds = (
                     max(1e-3, deadline.ends + waited - time.monotonic()) if deadline.ends else None
                 )
                 deadline.ends = (
                     deadline.ends + waited if deadline.ends else time.monotonic() + self.deadline
                 )
-                answer = await self._send_once(session, body, headers, seconds)
+                answer = await self._send_once(body, headers, seconds or self.deadline)
                 health.succeeded(call)
                 return answer
             except (Rejected, Refused) as refused:
@@ -251,25 +232,16 @@ class Transport:
         )
 
     async def _send_once(
-        self,
-        session: aiohttp.ClientSession,
-        body: bytes,
-        headers: Mapping[str, str] | None,
-        seconds: float | None,
+        self, body: bytes, headers: Mapping[str, str] | None, seconds: float
     ) -> Any:
-        options: dict[str, Any] = {} if seconds is None else {"timeout": self._limits(seconds)}
-        if headers:
-            options["headers"] = headers
-        payload = RequestBody(body, content_type="application/json")
+        if self._target is None:
+            raise Refused(f"{self.address} is not a valid address", kind="address")
+        request = PostedRequest(self._target, body, headers)
         try:
             # A redirect would carry the prompt elsewhere, or turn into another method: it is
             # reported, not followed.
-            async with session.post(
-                self._parsed_url, data=payload, allow_redirects=False, **options
-            ) as response:
+            async with asyncio.timeout(seconds), request as response:
                 answer = await self._read_body(response)
-        except aiohttp.ConnectionTimeoutError:
-            raise Retryable("cannot connect: timeout", kind="unreachable") from None
         except aiohttp.SocketTimeoutError:
             raise Retryable(f"no data for {self.timeout:g} s", unsure=True) from None
         except aiohttp.InvalidURL:
@@ -279,12 +251,12 @@ class Transport:
                 f"cannot connect: {describe_connection_error(broken)}", kind="unreachable"
             ) from None
         except TimeoutError:
-            if payload.sent:
+            if request.sent:
                 raise
             raise Retryable("cannot connect: timeout", kind="unreachable") from None
         except (aiohttp.ClientError, OSError) as broken:
             raise Retryable(
-                self._describe_error(broken) or type(broken).__name__, unsure=payload.sent
+                self._describe_error(broken) or type(broken).__name__, unsure=request.sent
             ) from None
         if not 200 <= response.status < 300:
             said = answer[:LOOKED_AT].decode("utf-8", "replace").strip()
@@ -300,24 +272,25 @@ class Transport:
             raise self._error_for(status, said, find_wait(response.headers, whole), whole=whole)
         return found
 
-    def _open(self) -> aiohttp.ClientSession:
-        self._loop = asyncio.get_running_loop()
-        with suppress(ValueError):  # an invalid address raises an error with the first request
-            self._parsed_url = URL(self.url)
+    def _open(self) -> None:
+        self._loop, proxy = asyncio.get_running_loop(), find_proxy(self.url)
         self._session = aiohttp.ClientSession(
             connector=shared_connector(),
             connector_owner=False,
             timeout=self._limits(self.deadline),
             headers=self._headers,
-            proxy=find_proxy(self.url),
+            proxy=proxy,
         )
+        with suppress(ValueError):  # an invalid address raises an error with the first request
+            self._target = PostTarget(
+                URL(self.url), self._headers, self._session, proxy, self.timeout
+            )
         self._health = health_of_endpoint(self._endpoint, self.address, self._scope)
-        return self._session
 
     def _limits(self, seconds: float) -> aiohttp.ClientTimeout:
         return aiohttp.ClientTimeout(total=seconds, sock_connect=CONNECT, sock_read=self.timeout)
 
-    async def _read_body(self, response: aiohttp.ClientResponse) -> bytes:
+    async def _read_body(self, response: PostedRequest) -> bytes:
         """The body of an answer, if it is not too large; a compressed one may be larger than its
         header says."""
         length = response.content_length

@@ -1,0 +1,170 @@
+"""One POST over aiohttp's connections, without aiohttp's session.
+
+The session prepares every request anew: its address, headers, cookies, timers, and a task that
+writes the body. This takes twice as long as sending the request and reading its answer. Here all
+requests of a model share one prepared request, and the rest is aiohttp's: it connects, by TLS or
+through a proxy if need be, keeps connections alive, and parses answers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import suppress
+from http.cookies import CookieError, SimpleCookie
+from types import TracebackType
+from typing import Any, Self
+
+import aiohttp
+from aiohttp.http import HttpProcessingError
+from yarl import URL
+
+CONNECT = 15.0  # seconds to reach the endpoint
+
+
+class PostTarget:
+    """Where a model's requests go: an address, the headers of every request, and the connections
+    that lead there."""
+
+    def __init__(
+        self,
+        url: URL,
+        headers: Mapping[str, str],
+        session: aiohttp.ClientSession,
+        proxy: str | None,
+        timeout: float | None,
+    ) -> None:
+        """`timeout`: seconds without data after which a request fails."""
+        assert session.connector is not None
+        self.url, self.timeout, self.cookies = url, timeout, session.cookie_jar
+        self._connector = session.connector
+        self._limits = aiohttp.ClientTimeout(sock_connect=CONNECT)
+        self._request = aiohttp.ClientRequest(
+            "POST",
+            url,
+            headers={**headers, "Content-Type": "application/json"},
+            loop=asyncio.get_running_loop(),
+            proxy=URL(proxy) if proxy else None,
+        )
+        self._has_cookies = False
+        self._head = b"" if proxy else self._encode_head()
+
+    def connect(self) -> Any:
+        """Take a free connection, or open one."""
+        return self._connector.connect(self._request, [], self._limits)
+
+    def encode(self, body: bytes, headers: Mapping[str, str] | None) -> bytes:
+        """A request as it is sent; `headers` are its own, besides those of every request."""
+        # aiohttp adds a header for the proxy when it connects
+        head, more = self._head or self._encode_head(), b""
+        if self._has_cookies and (found := self.cookies.filter_cookies(self.url)):
+            more = encode_headers({"Cookie": found.output(header="", sep=";").strip()})
+        if headers:
+            more += encode_headers(headers)
+        return b"%bContent-Length: %d\r\n%b\r\n%b" % (head, len(body), more, body)
+
+    def _encode_head(self) -> bytes:
+        """The first line, and the headers of every request."""
+        request = self._request
+        path = str(self.url) if request.proxy and not request.is_ssl() else self.url.raw_path_qs
+        headers = request.headers.copy()
+        headers.pop("Content-Length", None)
+        return f"POST {path} HTTP/1.1\r\n".encode() + encode_headers(headers)
+
+    def keep_cookies(self, headers: Any) -> None:
+        """Keep the cookies of an answer for later requests: they may lead to the same server."""
+        for line in headers.getall("Set-Cookie"):
+            with suppress(CookieError):
+                self.cookies.update_cookies(SimpleCookie(line), self.url)
+                self._has_cookies = True
+
+    def describe_broken_answer(self, broken: HttpProcessingError) -> aiohttp.ClientError:
+        """The error for an answer that is not HTTP."""
+        return aiohttp.ClientResponseError(
+            self._request.request_info, (), status=broken.code, message=broken.message
+        )
+
+
+class PostedRequest:
+    """A request on its way, and the head of its answer once it is entered.
+
+    Use it as a context: it closes or keeps the connection when it is left.
+    """
+
+    __slots__ = (
+        "_body",
+        "_connection",
+        "_headers",
+        "_target",
+        "content",
+        "headers",
+        "sent",
+        "status",
+    )
+
+    status: int
+    headers: Mapping[str, str]
+    content: aiohttp.StreamReader
+
+    def __init__(
+        self, target: PostTarget, body: bytes, headers: Mapping[str, str] | None = None
+    ) -> None:
+        self._target, self._body, self._headers = target, body, headers
+        self.sent = False  # before that, nothing can be billed
+
+    async def __aenter__(self) -> Self:
+        target = self._target
+        connection = self._connection = await target.connect()
+        try:
+            protocol, transport = connection.protocol, connection.transport
+            if transport is None or transport.is_closing():
+                raise aiohttp.ClientConnectionResetError("the connection was closed")
+            protocol.set_response_params(read_until_eof=True, read_timeout=target.timeout)
+            self.sent = True
+            transport.write(target.encode(self._body, self._headers))
+            if target.timeout:
+                await protocol._drain_helper()  # a long request is sent piece by piece
+                protocol.start_timeout()
+            while True:
+                message, self.content = await protocol.read()
+                if not 100 <= message.code < 200 or message.code == 101:
+                    break  # others only announce the answer
+        except HttpProcessingError as broken:
+            connection.close()
+            raise target.describe_broken_answer(broken) from broken
+        except BaseException:
+            connection.close()
+            raise
+        self.status, self.headers = message.code, message.headers
+        if "Set-Cookie" in message.headers:
+            target.keep_cookies(message.headers)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        wrong: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if wrong is None:
+            self._connection.release()  # aiohttp closes it if the answer was not read to its end
+        else:
+            self._connection.close()
+
+    @property
+    def content_length(self) -> int | None:
+        """The length of the answer's body, if its head says so."""
+        length = self.headers.get("Content-Length")
+        return None if length is None else int(length)
+
+    async def read(self) -> bytes:
+        """The whole body of the answer."""
+        return await self.content.read()
+
+
+def encode_headers(headers: Mapping[str, str]) -> bytes:
+    """Headers as they are sent. None of them may contain what ends one."""
+    text = "".join([f"{name}: {value}\r\n" for name, value in headers.items()])
+    if text.count("\r") != len(headers) or text.count("\n") != len(headers) or "\0" in text:
+        raise ValueError("a header of the request contains a line break or a NUL character")
+    return text.encode()
