@@ -1,6 +1,7 @@
 """Voting over plain HTTP: what a person sees, what is stored, and every way in which it can go
 wrong."""
 
+import asyncio
 import hmac
 import re
 import shutil
@@ -259,6 +260,26 @@ def test_a_guessed_link_is_like_any_wrong_address_and_takes_the_same_work(voting
             assert voting.send(path, 1, "A").status_code == 404
     assert len(work["right"]) == 3  # all are compared, whether one was found or not
     assert len({str(each) for each in work.values()}) == 1
+
+
+@pytest.mark.parametrize(("link", "status"), [("/vote/guessed", 404), ("ended", 410)])
+def test_the_form_of_a_wrong_link_is_not_read(voting, link, status):
+    if link == "ended":
+        link = voting.invite("Bob")
+        voting.invite("Bob")
+    sent = []
+
+    async def receive():
+        raise AssertionError("the form was read")
+
+    async def send(message):
+        sent.append(message)
+
+    headers = [(b"host", HOST.encode()), (b"content-length", b"900000")]
+    scope = {"type": "http", "method": "POST", "path": link, "query_string": b""}
+    scope |= {"headers": headers, "scheme": "http", "server": ("127.0.0.1", 8642)}
+    asyncio.run(voting.client.app(scope, receive, send))
+    assert sent[0]["status"] == status
 
 
 def test_without_votes_every_link_is_wrong_and_no_file_is_made(tmp_path):

@@ -3,13 +3,10 @@ for these votes."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
-from starlette.concurrency import run_in_threadpool
-from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 
 from parley.annotation.verdict_ballots import (
@@ -21,17 +18,17 @@ from parley.annotation.verdict_ballots import (
     list_open_places,
     read_conversation,
 )
-from parley.errors import ParleyError, UsageError
+from parley.errors import UsageError
 from parley.memory.feedback import VERDICT_CHOICES, VerdictChoice
 from parley.rules.pool import Seat
 from parley.store import RunReader, Store, VerdictInvitation, VerdictVoteStore
-from parley.web.app import Site, site_of
-from parley.web.vote_page import (
+from parley.web.app import site_of
+from parley.web.voting import (
+    Booth,
+    Fields,
+    answer_person,
     find_voted_run,
-    read_fields,
     read_number,
-    say_ended,
-    say_unavailable,
     say_unreadable,
 )
 
@@ -47,53 +44,35 @@ NOTES = {
 
 async def answer_judge(request: Request) -> Response:
     """A person with a personal link asks for the next conversation, or sends a form."""
-    fields = await read_fields(request) if request.method == "POST" else None
-    return await run_in_threadpool(answer_about_run, request, fields)
-
-
-def answer_about_run(request: Request, fields: Mapping[str, str] | None) -> Response:
-    """The next page. The run is opened for each answer only: it may go on at any time."""
-    site = site_of(request)
-    try:
-        invited = find_single_link(site.store, request.path_params["secret"])
-        if invited is None:
-            raise HTTPException(404)
-        if invited.ended:
-            return say_ended(request)
-        ref = find_voted_run(site.store, invited.run)
-        with site.store.read(ref) as reader, site.store.open_verdict_votes(ref) as votes:
-            booth = SingleBooth(site, request, votes, reader, invited.annotator)
-            return booth.show() if fields is None else booth.take(fields)
-    except ParleyError as wrong:
-        return say_unavailable(request, wrong)
+    return await answer_person(request, find_single_link, serve_judge)
 
 
 def find_single_link(store: Store, secret: str) -> VerdictInvitation | None:
-    """The invitation of a personal link; None where nobody has been invited."""
-    try:
-        votes = store.open_verdict_votes(read_only=True)
-    except UsageError:  # there is no file of votes
-        return None
-    with votes:
+    """The invitation of a personal link."""
+    with store.open_verdict_votes(read_only=True) as votes:
         return find_verdict_invitation(votes, secret)
 
 
-class SingleBooth:
+def serve_judge(request: Request, invited: VerdictInvitation, fields: Fields | None) -> Response:
+    """The run is opened for each answer only: it may go on at any time."""
+    store = site_of(request).store
+    ref = find_voted_run(store, invited.run)
+    with store.read(ref) as reader, store.open_verdict_votes(ref) as votes:
+        return SingleBooth(request, votes, reader, invited.annotator).answer(fields)
+
+
+class SingleBooth(Booth):
     """One person before one request: the conversation they see, and the vote they send."""
 
+    folder, notes = "/vote/single", NOTES
+
     def __init__(
-        self,
-        site: Site,
-        request: Request,
-        votes: VerdictVoteStore,
-        reader: RunReader,
-        name: str,
+        self, request: Request, votes: VerdictVoteStore, reader: RunReader, name: str
     ) -> None:
-        self.site, self.request, self.votes = site, request, votes
-        self.reader, self.name = reader, name
+        super().__init__(request)
+        self.votes, self.reader, self.name = votes, reader, name
         self.run = reader.info.id
         self.open = list_open_places(reader)
-        self.address = f"/vote/single/{request.path_params['secret']}"
 
     def show(self) -> Response:
         """The conversation that the address names, if this person may change their vote on it; else
@@ -102,7 +81,6 @@ class SingleBooth:
         given = self.votes.votes_of(self.run, self.name)
         own = [place for place in given if place in self.open]
         place = read_voted_place(wanted.get("match"), wanted.get("seat"))
-        note = NOTES.get(wanted.get("note", ""), "")
         changes = place in own
         if not changes:
             place = choose_place(self.open, self.votes.votes(self.run), self.name)
@@ -112,7 +90,7 @@ class SingleBooth:
             "address": self.address,
             "given": len(own),
             "earlier": earlier,
-            "note": note,
+            "note": self.note,
         }
         if place is None:
             return self.site.page("verdict_thanks.html", waiting=bool(self.open), **facts)
@@ -127,8 +105,7 @@ class SingleBooth:
             **facts,
         )
 
-    def take(self, fields: Mapping[str, str]) -> Response:
-        """The vote of a form. Once this returns, it is on disk."""
+    def take(self, fields: Fields) -> Response:
         place = read_voted_place(fields.get("match"), fields.get("seat"))
         choice = next((each for each in VERDICT_CHOICES if each == fields.get("choice")), None)
         if place is None or choice is None:
@@ -138,14 +115,10 @@ class SingleBooth:
             cast_verdict(self.votes, self.reader, place, self.name, choice, change)
         except UsageError:
             if place not in self.open:
-                return self._go_on("?note=used")
+                return self.go_on("?note=used")
             number, seat = place
-            return self._go_on(f"?match={number}&seat={seat.key}&note=voted")
-        return self._go_on()
-
-    def _go_on(self, query: str = "") -> Response:
-        """To the next page."""
-        return RedirectResponse(self.address + query, 303)
+            return self.go_on(f"?match={number}&seat={seat.key}&note=voted")
+        return self.go_on()
 
 
 def read_voted_place(match: str | None, seat: str | None) -> Place | None:
