@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from parley import tables
-from parley.tables import Table, break_paragraph, terminal_width, text_width
+from parley.tables import Table, break_paragraph, format_duration, terminal_width, text_width
 
 WIDE = Table(
     ["model", "mean", "sd", "n"],
@@ -64,3 +64,24 @@ def test_the_width_is_known_only_on_a_terminal(monkeypatch):
 def test_lines_break_between_words_and_after_bars():
     assert break_paragraph("one two three", 8) == ["one two", "three"]
     assert break_paragraph("a:1|bb:22|c:3", 8) == ["a:1|", "bb:22|", "c:3"]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0, "0 ms"),
+        (0.34, "340 ms"),
+        (0.9996, "1.0 s"),
+        (4.24, "4.2 s"),
+        (9.96, "10 s"),
+        (59.4, "59 s"),
+        (59.6, "1 min"),
+        (90, "1 min 30 s"),
+        (3_599.6, "1 h"),
+        (9_000, "2 h 30 min"),
+        (86_399, "1 d"),
+        (3e5, "3 d 11 h"),
+    ],
+)
+def test_durations_are_for_people(seconds, text):
+    assert format_duration(seconds) == text

@@ -352,6 +352,20 @@ def shorten(value: object, most: int = 80) -> str:
     return words if len(words) <= most else words[: most - 1] + "…"
 
 
+def format_duration(seconds: float) -> str:
+    """A time for people, in one unit or two: `340 ms`, `4.2 s`, `1 min 30 s`, `2 h 5 min`."""
+    if seconds < 0.9995:
+        return f"{1000 * seconds:.0f} ms"
+    if seconds < 59.5:
+        return f"{seconds:.1f} s" if seconds < 9.95 else f"{seconds:.0f} s"
+    large, small, (count, rest) = "min", "s", divmod(round(seconds), 60)
+    if count >= 60:
+        large, small, (count, rest) = "h", "min", divmod(round(seconds / 60), 60)
+        if count >= 24:
+            large, small, (count, rest) = "d", "h", divmod(round(seconds / 3_600), 24)
+    return f"{count} {large}" + (f" {rest} {small}" if rest else "")
+
+
 def format_item_count(count: int) -> str:
     """A number of items: `1 item`, `2 items`."""
     return "1 item" if count == 1 else f"{count} items"

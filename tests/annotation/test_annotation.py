@@ -29,7 +29,6 @@ from parley.annotation.ballots import (
     HOLD_SECONDS,
     cast_vote,
     find_invitation,
-    find_invited,
     invite_annotator,
     offer_pair,
     register_annotator,
@@ -69,6 +68,12 @@ BOTS = {
     name: {"model": "bot/candidate", "knowledge": share}
     for name, share in (("a", 0.9), ("b", 0.5), ("c", 0.1))
 }
+
+
+def find_invited(votes, token):
+    """The study and the person with this secret; None if nobody has it, or if it has ended."""
+    found = find_invitation(votes, token)
+    return None if found is None or found.ended else (found.study, found.who)
 
 
 def interviewed(store, models=BOTS, items=8, **more):

@@ -195,8 +195,8 @@ def test_a_report_on_several_runs_says_whose_table_is_whose(games, texts):
     other = str(next((texts / "runs").glob("*.parley")))
     out = command("report", "last", other, cwd=games).out
     first, second = (part.splitlines()[0] for part in out.split("══ Run ")[1:])
-    assert "(games): public_goods, done" in first
-    assert "(texts): translation, done" in second
+    assert ": Public goods: games, done" in first
+    assert ": Translation: texts, done" in second
     alone = command("report", "last", cwd=games).out
     assert "══" not in alone
 

@@ -7,6 +7,7 @@ from click.testing import CliRunner
 
 from parley import Question, UsageError, run
 from parley.cli.report import command
+from parley.report.matches import draw_text
 from parley.report.notable import parse_match_limit, select_matches
 from parley.store import read_run
 
@@ -98,3 +99,8 @@ def test_what_was_wrong_with_a_reply_stands_under_it(tmp_path):
     found = run("qa", shots=0, models=models, items=ITEMS[:1], store=tmp_path)
     page = page_of(found, tmp_path)
     assert re.search(r'I cannot say\.</bdi><p class="note">[^<]*asked again', page)
+
+
+def test_fenced_code_is_shown_as_code():
+    drawn = draw_text("Try this:\n```py\nif x<1: pass\n```\nDone.")
+    assert drawn == ("<bdi>Try this:</bdi><pre><bdi>if x&lt;1: pass</bdi></pre><bdi>Done.</bdi>")

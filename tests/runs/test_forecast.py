@@ -7,7 +7,7 @@ from parley.config.experiment import Experiment
 from parley.options import from_keywords
 from parley.participants._registry import ModelLimits
 from parley.runs.forecast import forecast_run
-from parley.runs.forecast_time import CallSpeed, estimate_time, format_seconds
+from parley.runs.forecast_time import CallSpeed, estimate_time
 from parley.runs.stand_ins import Count
 from tests import games
 
@@ -45,20 +45,6 @@ def test_who_takes_no_time_makes_none():
     assert estimate_time({}, {}, 100, 10, 1, SPEED).seconds == 0
 
 
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [
-        (0.2, "1 second"),
-        (90, "90 seconds"),
-        (150, "2.5 minutes"),
-        (9000, "2.5 hours"),
-        (3e5, "3.5 days"),
-    ],
-)
-def test_times_are_for_people(seconds, text):
-    assert format_seconds(seconds) == text
-
-
 def asked(task, models=2, game=None, **options):
     experiment = Experiment(task, instance=game, given=from_keywords(**options))
     experiment.contestants = [
@@ -85,7 +71,7 @@ def test_a_dry_run_says_how_long_it_takes_and_what_limits_it(here):
     limited = forecast_run(slow.prepare())
     assert limited.data["limited_by"] == "m0.rpm=2"
     assert limited.data["seconds"]["low"] == pytest.approx(20 * 5 / 2 * 60)
-    assert "takes about 50.0 minutes to" in forecast_table(limited).render()
+    assert "takes about 50 min to" in forecast_table(limited).render()
 
 
 def test_bots_take_no_time(here):

@@ -62,7 +62,7 @@ def test_the_remaining_time_moves_with_every_call(monkeypatch):
         now += 10.0
         progress.calls += 10
         left.append(describe_time_left(progress))
-    assert left == ["~1:30 left", "~1:20 left", "~1:10 left"]
+    assert left == ["~1 min 30 s left", "~1 min 20 s left", "~1 min 10 s left"]
 
 
 def test_stand_ins_tell_how_many_calls_a_match_takes():

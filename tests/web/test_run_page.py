@@ -93,7 +93,7 @@ def test_an_error_in_a_computation_is_said_without_its_traceback(
     ("silent", "shown", "hidden"),
     [
         (1, "<span>45 calls a minute</span>", "no reply for"),
-        (61, "no reply for 61 seconds", "calls a minute</span>"),
+        (61, "no reply for 1 min 1 s", "calls a minute</span>"),
     ],
 )
 def test_a_running_run_shows_how_fast_replies_come(
@@ -345,6 +345,6 @@ def test_a_secret_in_the_name_of_a_run_is_not_in_the_title(visit, tmp_path, monk
     run = parley.run("public_goods", bots, repeats=1, store=tmp_path, name=f"with {key}\u202e")
     monkeypatch.setenv("OPENAI_API_KEY", key)
     text = visit(tmp_path).get(f"/run/{run.ref.id}").text
-    assert "<title>with " in text
+    assert "<title>Public goods: with " in text
     assert key not in text
     assert "\u202e" not in text

@@ -27,11 +27,11 @@ def titles(answer):
 @pytest.mark.parametrize(
     ("query", "found"),
     [
-        ("", ["QA", "Three &lt;b&gt;friends&lt;/b&gt;"]),
-        ("q=PUBLIC+goods", ["Three &lt;b&gt;friends&lt;/b&gt;"]),
+        ("", ["QA", "Public goods: Three &lt;b&gt;friends&lt;/b&gt;"]),
+        ("q=PUBLIC+goods", ["Public goods: Three &lt;b&gt;friends&lt;/b&gt;"]),
         ("q=dora", ["QA"]),
-        ("q=bot%2Frandom+ann", ["Three &lt;b&gt;friends&lt;/b&gt;"]),
-        ("q=friends", ["Three &lt;b&gt;friends&lt;/b&gt;"]),
+        ("q=bot%2Frandom+ann", ["Public goods: Three &lt;b&gt;friends&lt;/b&gt;"]),
+        ("q=friends", ["Public goods: Three &lt;b&gt;friends&lt;/b&gt;"]),
         ("q=dora&state=done", ["QA"]),
         ("q=dora&state=failed", []),
         ("q=nobody", []),
@@ -56,7 +56,7 @@ def test_matches_cost_and_intervals_are_shown(visit, folder):
     assert text.count('role="img"') == 3
     assert re.search(r'aria-label="ann [\d.]+ \(', text)
     assert "<bdi>payoff</bdi>, higher is better" in text
-    assert re.search(r"<bdi>Public goods</bdi> · 20\d\d-\d\d-\d\d · ", text)
+    assert re.search(r'<span class="meta">20\d\d-\d\d-\d\d · ', text)
     drawn = re.findall(r'aria-label="(ann|bob|cy) ', text)
     meta = re.search(r'class="meta">.*?<br>', text)[0]
     assert re.findall(r"<bdi>(ann|bob|cy)</bdi>", meta) == drawn  # in the order of the lines

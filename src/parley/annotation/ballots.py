@@ -49,12 +49,6 @@ def end_invitation(votes: VoteStore, study: Study, name: str) -> None:
         raise UsageError(f"{who} has no invitation to end: it has ended, or there was none")
 
 
-def find_invited(votes: VoteStore, token: str) -> tuple[Study, Annotator] | None:
-    """The person with this secret, and the study; None if nobody has it, or if it has ended."""
-    found = find_invitation(votes, token)
-    return None if found is None or found.ended else (found.study, found.who)
-
-
 def find_invitation(votes: VoteStore, token: str) -> Invitation | None:
     """The invitation with this secret, also if it has ended; None if nobody has it."""
     return votes.find_token(hash_token(token))

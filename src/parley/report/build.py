@@ -21,13 +21,13 @@ from parley.report.sections import (
     RunComparison,
     clean_data,
     clean_table,
+    make_cleaner,
     make_secret_filter,
 )
 from parley.results.part import module_beside_rule
 from parley.results.result import Result
 from parley.rules.task import Task
 from parley.store import RunRef, read_run
-from parley.tables import show_hidden
 
 
 @dataclass(frozen=True)
@@ -64,9 +64,8 @@ class Report:
 
     def list_figures(self) -> list[NamedFigure]:
         """The figures of the page, by the names that `--figure` takes."""
-        without_secrets = make_secret_filter()
         sections = [section for found in self.compared for section in found.sections]
-        return list_figures(sections, self.runs, lambda text: show_hidden(without_secrets(text)))
+        return list_figures(sections, self.runs, make_cleaner())
 
     def _json(self) -> str:
         """The whole report; runs without a comparison as `parley show --json` prints them."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
+from parley.report.fenced_code import split_fences
 from parley.report.figures import Clean, name_model
 from parley.report.looks import Looks
 from parley.report.notable import MatchSelection, NotableMatch, Spoken, describe_cut
@@ -65,13 +66,21 @@ def draw_match(match: NotableMatch, anchor: str, looks: Looks, clean: Clean) -> 
 
 def draw_message(spoken: Spoken, looks: Looks, clean: Clean) -> str:
     """One message, and what was wrong with it."""
-    text = escape(clean(spoken.text)) + escape(describe_cut(spoken))
+    text = draw_text(clean(spoken.text)) + escape(describe_cut(spoken))
     kind, who = "say", f"{escape(clean(spoken.seat))}<br>"
     who += name_model(spoken.alias, spoken.alias, clean, looks)
     if not spoken.seat:
         kind, who = "say ref", f"Referee to {escape(clean(spoken.to))}"
     faults = "".join(f'<p class="note">{escape(clean(fault))}</p>' for fault in spoken.faults)
     return (
-        f'<div class="{kind}"><div class="by">{who}</div>'
-        f'<div class="tx"><bdi>{text}</bdi>{faults}</div></div>'
+        f'<div class="{kind}"><div class="by">{who}</div><div class="tx">{text}{faults}</div></div>'
+    )
+
+
+def draw_text(text: str) -> str:
+    """What was said, with fenced code in blocks of its own."""
+    return "".join(
+        f"<pre><bdi>{escape(part)}</bdi></pre>" if is_code else f"<bdi>{escape(part)}</bdi>"
+        for is_code, part in split_fences(text)
+        if part.strip()
     )

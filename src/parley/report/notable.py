@@ -3,7 +3,7 @@ abort."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from parley.errors import UsageError
@@ -11,14 +11,14 @@ from parley.report.headline import order_rows
 from parley.results.part import Style
 from parley.results.result import Result
 from parley.results.scores import parse_metric
+from parley.results.transcript import LEFT_OUT, PASSAGE, read_turns
 from parley.results.types import ScoreRow
-from parley.store import MatchRow, RunReader
+from parley.rules.pool import Seat
+from parley.store import MatchRow, RunReader, ViolationRow
 from parley.tables import Table, format_number, plural
 
 MOST_ABORTED = 20  # aborted matches whose transcripts are shown
 LONGEST = 4_000  # characters of a message
-LEFT_OUT = "[…]"
-PASSAGE = 80  # characters; a paragraph of at least this length is shown once in a match
 ROOM = 800_000  # characters of all transcripts on a page
 AROUND = 300  # characters of HTML around a message
 
@@ -193,31 +193,30 @@ def name_measured(alias: str, role: str, style: Style) -> str:
 def list_messages(reader: RunReader, match: MatchRow) -> Iterator[Spoken]:
     """What the referee and the seats said, in the order of time. Paragraphs of the referee that
     were shown before are left out."""
-    names = {seat.key: alias for seat, alias in match.seats.items()}
-    labels = {seat.key: str(seat) for seat in match.seats}
-    faults: dict[tuple[int, str, int], list[str]] = {}
-    for fault in reader.violations(match.number):
-        place = (fault.round, fault.seat.key, fault.attempt)
-        faults.setdefault(place, []).append(f"{fault.kind}: {fault.detail} ({fault.outcome})")
     seen: set[str] = set()
-    for message in reader.messages(match.number):
-        text, seat = message["content"] or "", message["sender"]
-        if seat is None:
-            text, audience = leave_out_repeated(text, seen), message["audience"]
-            everybody = len(audience) == len(labels) and len(labels) > 1
-            to = "all seats" if everybody else ", ".join(labels.get(key, key) for key in audience)
-            if text.strip() != LEFT_OUT:
-                cut = max(0, len(text) - LONGEST)
-                yield Spoken(message["round"], "", "", text[:LONGEST], cut, to)
+    for turn in read_turns(reader, match, reader.violations(match.number)):
+        text, faults = turn.text, tuple(map(describe_fault, turn.violations))
+        if turn.seat is None:
+            text = leave_out_repeated(text, seen)
+            if text.strip() == LEFT_OUT:
+                continue
+        cut = max(0, len(text) - LONGEST)
+        if turn.seat is None:
+            to = describe_audience(turn.audience, match)
+            yield Spoken(turn.round, "", "", text[:LONGEST], cut, to)
         else:
-            yield Spoken(
-                message["round"],
-                labels.get(seat, seat),
-                names.get(seat, ""),
-                text[:LONGEST],
-                max(0, len(text) - LONGEST),
-                faults=tuple(faults.get((message["round"], seat, message["attempt"]), ())),
-            )
+            seat, alias = str(turn.seat), match.seats.get(turn.seat, "")
+            yield Spoken(turn.round, seat, alias, text[:LONGEST], cut, faults=faults)
+
+
+def describe_fault(fault: ViolationRow) -> str:
+    return f"{fault.kind}: {fault.detail} ({fault.outcome})"
+
+
+def describe_audience(audience: Sequence[Seat], match: MatchRow) -> str:
+    """The seats that the referee spoke to."""
+    everybody = len(audience) == len(match.seats) > 1
+    return "all seats" if everybody else ", ".join(map(str, audience))
 
 
 def leave_out_repeated(text: str, seen: set[str]) -> str:

@@ -14,12 +14,11 @@ from parley.report.run_page import (
     draw_lead,
     list_score_charts,
 )
-from parley.report.sections import make_secret_filter
+from parley.report.sections import make_cleaner
 from parley.report.style import STYLE
 from parley.report.style_rules import scope_style
 from parley.results.result import Result
 from parley.store import read_run
-from parley.tables import show_hidden
 
 CONTAINER = "parley-result"
 LINK = re.compile(r'<a( class="[^"]*")? href="#[^"]*">(.*?)</a>')
@@ -27,11 +26,7 @@ LINK = re.compile(r'<a( class="[^"]*")? href="#[^"]*">(.*?)</a>')
 
 def draw_notebook(result: Result) -> str:
     """What was found, how sure it is, cautions, and the main result with its intervals."""
-    without_secrets = make_secret_filter()
-
-    def clean(text: str) -> str:
-        return show_hidden(without_secrets(text))
-
+    clean = make_cleaner()
     with read_run(result.ref) as reader:
         info = reader.info
     looks = Looks.of(info.config.contestants)

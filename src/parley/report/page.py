@@ -12,12 +12,19 @@ from parley.report.looks import choose_looks
 from parley.report.notable import ROOM
 from parley.report.page_options import PageOptions
 from parley.report.people import draw_people
-from parley.report.run_page import draw_lead, draw_run, draw_task_words, list_chips, name_task
-from parley.report.sections import ComparisonResult, Section, draw_section, make_secret_filter
+from parley.report.run_page import (
+    draw_lead,
+    draw_run,
+    draw_task_words,
+    list_chips,
+    name_task,
+    title_run,
+)
+from parley.report.sections import ComparisonResult, Section, draw_section, make_cleaner
 from parley.report.style import STYLE
 from parley.results.result import Result
 from parley.store import RunRef
-from parley.tables import plural, show_hidden
+from parley.tables import plural
 
 MOST_LISTED = 12  # runs whose findings stand on the first screen
 LARGEST = 1_500_000  # bytes of a page
@@ -49,11 +56,7 @@ def page_text(
     options: PageOptions,
 ) -> str:
     """The page, with all parts of every run or with its main result only."""
-    without_secrets = make_secret_filter()
-
-    def clean(text: str) -> str:
-        return show_hidden(without_secrets(text))
-
+    clean = make_cleaner()
     alone = len(results) == 1
     sections, own_sections = list[Section](), dict[RunRef, list[Section]]()
     for found in compared:
@@ -148,5 +151,4 @@ def draw_contents(sections: Sequence[object], results: Sequence[Result], clean: 
 def name_run(result: Result) -> str:
     """A run as a heading names it."""
     run = result.head.run
-    name = f" ({run.name})" if run.name else ""
-    return f"Run {run.id}{name}: {run.task}, {run.state}"
+    return f"Run {run.id}: {title_run(run.task, run.name)}, {run.state}"

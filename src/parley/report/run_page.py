@@ -95,7 +95,7 @@ def draw_run(
 
 def draw_heading(info: RunInfo, clean: Clean, level: int) -> str:
     """The task and the name of a run."""
-    title = f"{name_task(info.config.task)}{f': {info.config.name}' if info.config.name else ''}"
+    title = title_run(info.config.task, info.config.name)
     return (
         f'<header><p class="eyebrow"><bdi>{escape(clean(info.id))}</bdi></p>'
         f"<h{level}><bdi>{escape(clean(title))}</bdi></h{level}>"
@@ -129,6 +129,11 @@ def name_task(task: str) -> str:
     """The name of a task or a role at the start of a heading."""
     first, *others = task.split("_")
     return " ".join([SPELLINGS.get(first, first.capitalize()), *others])
+
+
+def title_run(task: str, name: str | None) -> str:
+    """The title of a run: its task, and its name if it has one."""
+    return f"{name_task(task)}: {name}" if name else name_task(task)
 
 
 def list_facts(

@@ -14,7 +14,7 @@ from parley.report.figures import Clean, draw, scrollable
 from parley.report.looks import Looks
 from parley.results.types import Figure, Lines, Scatter
 from parley.store import RunRef
-from parley.tables import Table, mark_code
+from parley.tables import Table, mark_code, show_hidden
 
 
 class Section(NamedTuple):
@@ -70,6 +70,12 @@ def make_secret_filter() -> Clean:
     """A function that masks secrets in a text, before it is escaped."""
     known = secrets_in_environment()
     return lambda text: mask_secrets(text, known)
+
+
+def make_cleaner() -> Clean:
+    """A function that masks secrets in a text and shows its hidden characters, for pages."""
+    without_secrets = make_secret_filter()
+    return lambda text: show_hidden(without_secrets(text))
 
 
 def clean_table(table: Table, clean: Clean) -> Table:

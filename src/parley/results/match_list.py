@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from parley.errors import UsageError, unknown_name
-from parley.results.scores import RunScores, group_attempts
+from parley.results.scores import choose_ranking_metric, group_attempts, parse_metric
 from parley.rules.pool import Seat
 from parley.rules.task import Metric
 from parley.store import MatchRow, RunReader
@@ -71,7 +71,8 @@ class ListedMatch:
 
 def list_matches(reader: RunReader, wanted: MatchFilter) -> list[ListedMatch]:
     """The matches that pass a filter: by number, or the worst first."""
-    run, known = RunScores(reader), reader.info.config.models
+    known, roles = reader.info.config.models, reader.info.identity["roles"]
+    metrics = [parse_metric(each) for each in reader.info.identity["metrics"]]
     if wanted.model is not None and wanted.model not in known:
         raise unknown_name("model", wanted.model, known)
     rows = list(reader.matches())
@@ -95,25 +96,29 @@ def list_matches(reader: RunReader, wanted: MatchFilter) -> list[ListedMatch]:
         ):
             continue
         given = scores.get(row.number, {})
-        seats = sorted(list_seats(run, row, given), key=by_share, reverse=True)
+        scored = list_scored_seats(row, roles, metrics, given)
+        seats = sorted(scored, key=by_share, reverse=True)
         focus = choose_focus(seats, wanted)
         found.append(ListedMatch(row, tuple(seats), given, faults[row.number], focus))
     if wanted.worst is None:
         return found
-    scored = [each for each in found if each.focus is not None and each.focus.share is not None]
-    return sorted(scored, key=lambda each: by_share(each.focus))[: wanted.worst]
+    rated = [each for each in found if each.focus is not None and each.focus.share is not None]
+    return sorted(rated, key=lambda each: by_share(each.focus))[: wanted.worst]
 
 
-def list_seats(
-    run: RunScores, row: MatchRow, given: Mapping[Seat, Mapping[str, float | None]]
+def list_scored_seats(
+    match: MatchRow,
+    roles: Mapping[str, str],
+    metrics: Sequence[Metric],
+    scores: Mapping[Seat, Mapping[str, float | None]],
 ) -> list[ListedSeat]:
-    """The seats of a match that are scored."""
+    """The seats of a match that are scored; `roles`: by name, contestant or instrument."""
     found = []
-    for seat, alias in run.contestants_of(row):
-        name = run.ranking_metric(seat.role)
-        metric = run.metrics[name] if name else None
-        score = given.get(seat, {}).get(name) if name else None
-        found.append(ListedSeat(seat, alias, metric, score))
+    for seat, alias in match.seats.items():
+        if roles[seat.role] == "contestant" and seat not in match.idle:
+            metric = choose_ranking_metric(metrics, seat.role)
+            score = scores.get(seat, {}).get(metric.name) if metric else None
+            found.append(ListedSeat(seat, alias, metric, score))
     return found
 
 

@@ -103,9 +103,12 @@ def read_transcript(reader: RunReader, match: MatchRow) -> Transcript:
 
 
 def read_turns(
-    reader: RunReader, match: MatchRow, violations: Sequence[ViolationRow]
+    reader: RunReader, match: MatchRow, violations: Iterable[ViolationRow]
 ) -> Iterable[MatchTurn]:
     """The messages of a match in order."""
+    faults: dict[tuple[int, Seat, int], list[ViolationRow]] = {}
+    for each in violations:
+        faults.setdefault((each.round, each.seat, each.attempt), []).append(each)
     calls = {(call.round, call.seat, call.attempt): call for call in reader.calls(match.number)}
     paragraphs = ReadParagraphs()
     for message in reader.messages(match.number):
@@ -115,9 +118,7 @@ def read_turns(
         if message["kind"] == "reply":
             seat = Seat.of(message["sender"])
             place = round, seat, attempt
-            own = tuple(
-                each for each in violations if (each.round, each.seat, each.attempt) == place
-            )
+            own = tuple(faults.get(place, ()))
             yield MatchTurn(
                 round, "reply", seat, audience, text, text, attempt, own, calls.get(place)
             )

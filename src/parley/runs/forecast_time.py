@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from parley.participants._registry import ModelLimits
 from parley.runs.stand_ins import Count
-from parley.tables import plural
+from parley.tables import format_duration
 
 MINUTE = 60.0
 
@@ -66,18 +66,10 @@ def estimate_time(
     return max(found)
 
 
-def format_seconds(seconds: float) -> str:
-    """A time for people: whole seconds, minutes or hours with one digit, days."""
-    for size, unit in ((86400, "days"), (3600, "hours"), (60, "minutes")):
-        if seconds >= 2 * size:
-            return f"{seconds / size:.1f} {unit}"
-    return plural(max(1, round(seconds)), "second")
-
-
 def describe_time(low: RunTime, high: RunTime) -> str:
     """The time of a run in a line, with what it assumes."""
     return (
-        f"the run takes about {format_seconds(low.seconds)} to {format_seconds(high.seconds)}, "
+        f"the run takes about {format_duration(low.seconds)} to {format_duration(high.seconds)}, "
         f"limited by {high.limited_by} (assuming {FAST.wait:g} to {SLOW.wait:g} s to the first "
         f"token, then {SLOW.tokens:g} to {FAST.tokens:g} tokens per second)"
     )

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from parley import downloads
 from parley.runs.progress import Progress
-from parley.tables import make_visible, plural
+from parley.tables import format_duration, make_visible, plural
 
 Say: TypeAlias = Callable[[str], None]
 EVERY = 5.0  # seconds between plain lines
@@ -72,10 +72,7 @@ def describe_time_left(progress: Progress) -> str:
     left = None if progress.people else progress.seconds_left()
     if left is None:
         return ""
-    minutes, seconds = divmod(round(left), 60)
-    hours, minutes = divmod(minutes, 60)
-    clock = f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"
-    return f"~{clock} left"
+    return f"~{format_duration(max(1, round(left)))} left"
 
 
 async def show_nothing(progress: Progress, say: Say) -> None:

@@ -25,12 +25,13 @@ from starlette.routing import BaseRoute, Route
 from parley import __version__
 from parley.errors import ParleyError, StoreError, UsageError
 from parley.providers._secrets import redact
-from parley.report.sections import make_secret_filter
+from parley.report.fenced_code import split_fences
+from parley.report.run_page import title_run
+from parley.report.sections import make_cleaner
 from parley.report.style import STYLE
 from parley.store import RunRef, Store
-from parley.tables import plural, shorten, show_hidden
+from parley.tables import plural, shorten
 from parley.web.background import Background
-from parley.web.fenced_code import split_fences
 from parley.web.following import LiveRuns
 from parley.web.run_catalogue import RunCatalogue
 from parley.web.run_drawer import RunDrawer
@@ -77,12 +78,7 @@ class Site:
 
 def make_site(store: Store, public: bool = False) -> Site:
     """The site of a store."""
-    without_secrets = make_secret_filter()
-
-    def clean(text: str) -> str:
-        shown = show_hidden(without_secrets(text))
-        # names of files may have bytes that are no text
-        return shown.encode("utf-8", "backslashreplace").decode("utf-8")
+    clean = make_cleaner()
 
     def isolate(text: str) -> Markup:
         return Markup(f"<bdi>{escape(clean(text))}</bdi>")
@@ -120,7 +116,7 @@ def make_site(store: Store, public: bool = False) -> Site:
         lstrip_blocks=True,
     )
     templates.filters |= {"said": said, "said_text": said_text, "plural": plural}
-    templates.globals |= {"version": __version__, "run_link": run_link}
+    templates.globals |= {"version": __version__, "run_link": run_link, "title_run": title_run}
     return Site(store, clean, templates, public)
 
 

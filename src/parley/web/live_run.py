@@ -10,11 +10,11 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from parley.money import format_usd
-from parley.results.match_list import ListedSeat, by_share
-from parley.results.scores import choose_ranking_metric, group_attempts, parse_metric
+from parley.results.match_list import ListedSeat, by_share, list_scored_seats
+from parley.results.scores import group_attempts, parse_metric
 from parley.rules.task import Metric
 from parley.store import ENDED, EndpointRecord, MatchRow, RecentCall, RunInfo, RunReader
-from parley.tables import plural
+from parley.tables import format_duration
 
 RECENT = 200  # calls that pace and latency are taken from
 LATEST = 8  # matches
@@ -125,7 +125,7 @@ def describe_live(
         pace=describe_pace(calls, calls, now) if runs else "",
         left="" if grows or not runs else describe_left(info.planned - done, calls, now),
         spent=spent,
-        silence=f"no reply for {describe_duration(silent)}" if runs and silent > SILENT else "",
+        silence=f"no reply for {format_duration(silent)}" if runs and silent > SILENT else "",
         has_person=any(
             str(options.get("model", "")).startswith("human/")
             for options in config.live_models.values()
@@ -153,15 +153,7 @@ def describe_left(rest: int, calls: Sequence[RecentCall], now: float) -> str:
     ended = {call.match for call in calls if call.match_ended and call.match_ended >= since}
     if len(ended) < 2 or now <= since:
         return ""
-    return f"about {describe_duration(rest * (now - since) / len(ended))} left"
-
-
-def describe_duration(seconds: float) -> str:
-    """A time in one unit, rounded."""
-    for unit, size in (("day", 86_400), ("hour", 3_600), ("minute", 60)):
-        if seconds >= 1.5 * size:
-            return plural(round(seconds / size), unit)
-    return plural(max(1, round(seconds)), "second")
+    return f"about {format_duration(rest * (now - since) / len(ended))} left"
 
 
 def list_endpoints(
@@ -183,7 +175,7 @@ def list_endpoints(
                 str(options.get("model", "")),
                 urlsplit(str(options.get("base_url", ""))).netloc.rpartition("@")[2],
                 ", ".join(role.replace("_", " ") for role in roles),
-                describe_latency(waits),
+                format_duration(median(waits)) if waits else "–",
                 describe_pace(own, calls, now) if reader.info.state == "running" else "",
                 health.get(alias, EndpointRecord()).refused,
                 sum(lost.get(alias, {}).values()),
@@ -192,14 +184,6 @@ def list_endpoints(
             )
         )
     return tuple(lines)
-
-
-def describe_latency(seconds: Sequence[float]) -> str:
-    """The median latency; – if it is unknown."""
-    if not seconds:
-        return "–"
-    middle = median(seconds)
-    return f"{middle:.1f} s" if middle >= 1 else f"{1000 * middle:.0f} ms"
 
 
 def describe_limits(options: Mapping[str, Any]) -> str:
@@ -237,11 +221,6 @@ def list_scored(
     reader: RunReader, row: MatchRow, metrics: Sequence[Metric]
 ) -> tuple[ListedSeat, ...]:
     """The seats of a match that are scored, the best first."""
-    scores, roles = reader.scores_of(row.number), reader.info.identity["roles"]
-    found = []
-    for seat, alias in row.seats.items():
-        if roles[seat.role] == "contestant" and seat not in row.idle:
-            metric = choose_ranking_metric(metrics, seat.role)
-            score = scores.get(seat, {}).get(metric.name) if metric else None
-            found.append(ListedSeat(seat, alias, metric, score))
+    roles, scores = reader.info.identity["roles"], reader.scores_of(row.number)
+    found = list_scored_seats(row, roles, metrics, scores)
     return tuple(sorted(found, key=by_share, reverse=True))

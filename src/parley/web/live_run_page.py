@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from parley.report.run_page import draw_heading
+from parley.report.run_page import draw_heading, title_run
 from parley.web.app import run_of, site_of
 from parley.web.following import EventStream, mark_of
 from parley.web.live_run import read_live
@@ -29,7 +29,7 @@ def show_run(request: Request) -> Response:
         "run.html",
         ref=ref,
         heading=Markup(draw_heading(live.info, site.clean, 1)),
-        title=site.clean(live.info.config.name or live.info.config.task),
+        title=site.clean(title_run(live.info.config.task, live.info.config.name)),
         parts={name: Markup(html) for name, html in drawn.parts.items()},
         marks={name: mark_of(html) for name, html in drawn.parts.items()},
         follows=not drawn.is_final,

@@ -16,13 +16,12 @@ from starlette.routing import Route
 from parley.errors import UsageError, unknown_name
 from parley.money import Total, match_costs, prices_of
 from parley.report.looks import Looks
-from parley.results.match_list import BROKEN
+from parley.results.match_list import BROKEN, ListedSeat, list_scored_seats
 from parley.results.scores import choose_ranking_metric, parse_metric
-from parley.rules.pool import Seat
 from parley.rules.task import Metric
 from parley.store import MatchRow, RunInfo, RunReader, RunRef
 from parley.store.match_search import ORDERS, FoundMatch, MatchOrder, MatchPlace, MatchSearch
-from parley.tables import format_number, shorten
+from parley.tables import format_duration, format_number, shorten
 from parley.web.app import run_link, run_of, site_of
 from parley.web.known_prices import known_price
 
@@ -231,23 +230,24 @@ def make_match_lines(
     numbers = [each.row.number for each in found]
     costs = match_costs(reader, numbers, prices_of(reader, known_price))
     scores = reader.scores_of_matches(numbers)
-    lines = []
+    every, lines = list(metrics.values()), []
     ref = reader.info.ref
     items = {item: query.link(ref, item=item) for item in {each.row.item for each in found} if item}
     for each in found:
         row, given = each.row, scores[each.row.number]
-        scored = [s for s in row.seats if roles[s.role] == "contestant" and s not in row.idle]
+        scored = list_scored_seats(row, roles, every, given)
         players = tuple(
             ListedPlayer(
-                str(seat),
-                row.seats[seat],
-                Markup(looks.sign(row.seats[seat])),
-                format_score(metrics, given.get(seat, {}), metric, seat),
+                str(seat.seat),
+                seat.alias,
+                Markup(looks.sign(seat.alias)),
+                format_score(seat, given.get(seat.seat, {}), metrics.get(metric)),
             )
             for seat in scored
         )
+        played = {each.seat for each in scored}
         others = tuple(
-            (str(seat), alias) for seat, alias in row.seats.items() if seat not in scored
+            (str(seat), alias) for seat, alias in row.seats.items() if seat not in played
         )
         over = row.ended is not None and row.began is not None
         lines.append(
@@ -281,26 +281,17 @@ def list_columns(lines: Sequence[MatchLine]) -> list[str]:
 
 
 def format_score(
-    metrics: Mapping[str, Metric], scores: Mapping[str, float | None], metric: str, seat: Seat
+    seat: ListedSeat, scores: Mapping[str, float | None], metric: Metric | None
 ) -> str:
     """The score of a seat by the metric of the list, else by the one that its role is ranked by."""
-    chosen = metrics[metric] if metric else choose_ranking_metric(list(metrics.values()), seat.role)
-    if chosen is None or (metric and metric not in scores):
-        return ""
-    return format_number(scores.get(chosen.name), chosen.digits)
+    if metric is None:
+        return seat.score_text if seat.metric else ""
+    return format_number(scores[metric.name], metric.digits) if metric.name in scores else ""
 
 
 def describe_cost(cost: Total) -> str:
     """The cost of a match in USD; empty if its calls cost nothing."""
     return "" if cost.usd == 0 else str(cost)
-
-
-def format_duration(seconds: float) -> str:
-    """A duration, rounded."""
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
 
 
 def list_filters(query: MatchQuery, wanted: MatchSearch, ref: RunRef) -> list[tuple[str, str]]:

@@ -16,6 +16,7 @@ from starlette.routing import Route
 
 from parley.errors import UsageError, unknown_name
 from parley.money import match_costs, prices_of
+from parley.report.fenced_code import ends_in_code
 from parley.report.looks import Looks
 from parley.report.sections import NEGATIVE, clean_data
 from parley.results.demonstrations import read_demonstrations
@@ -35,12 +36,11 @@ from parley.rules.pool import Seat, as_message
 from parley.rules.task import Metric
 from parley.store import MatchRow, NoteRow, RunInfo, RunReader, RunRef
 from parley.store.match_search import MatchSearch
-from parley.tables import format_number, plural, shorten
+from parley.tables import format_duration, format_number, plural, shorten
 from parley.web.app import run_link, run_of, site_of
-from parley.web.fenced_code import ends_in_code
 from parley.web.known_prices import known_price
 from parley.web.live_run import list_scored
-from parley.web.match_list_page import STATE_CHIPS, describe_cost, format_duration
+from parley.web.match_list_page import STATE_CHIPS, describe_cost
 
 SHOWN = 3_000  # characters of a text that are shown at once
 ROOM = 600_000  # characters of folded texts on a page; more are on the page of their round

@@ -16,7 +16,7 @@ from parley.errors import UsageError
 from parley.money import format_usd
 from parley.report.figures import Clean, pad_range
 from parley.report.looks import Looks
-from parley.report.run_page import name_task
+from parley.report.run_page import title_run
 from parley.results.types import ScoreRow
 from parley.tables import format_interval, format_number
 from parley.web.app import Site, site_of
@@ -39,7 +39,6 @@ class RunLine:
     fault: str  # why there is no summary
     drawn: Markup
     cost: str
-    task: str  # empty if the title says it
     day: str
     models: tuple[str, ...]  # in the order of the intervals, others after them
 
@@ -87,13 +86,12 @@ def make_lines(site: Site, runs: tuple[ListedRun, ...]) -> list[RunLine]:
         lines.append(
             RunLine(
                 run,
-                run.name or name_task(run.task),
+                title_run(run.task, run.name),
                 CHIPS.get(run.state, ("", run.state)),
                 summary,
                 found.fault if found else "",
                 draw_small(run, summary, site.clean),
                 cost,
-                name_task(run.task) if run.name else "",
                 time.strftime("%Y-%m-%d", time.gmtime(run.created)),
                 order_models(run, summary),
             )
