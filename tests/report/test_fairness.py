@@ -11,8 +11,9 @@ from parley import Question, run
 from parley.audit import for_report
 from parley.audit.audit import CHECKS
 from parley.audit.for_report import audit_for_report
+from parley.audit.summary import AuditSummary, FairnessCheck
 from parley.cli.report import command
-from parley.report.fairness import WORDS, AuditSummary, FairnessCheck, summarise_fairness
+from parley.report.fairness import WORDS, summarise_fairness
 
 MODELS = {"a": "bot/random", "b": "bot/free-rider"}
 

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from parley import run
-from parley.report.notebook import notebook_style
+from parley.report.for_result import notebook_style
 
 MODELS = {"a": "bot/free-rider", "b": "bot/random"}
 VEGA_LITE = "application/vnd.vegalite.v5+json"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 
 from parley.audit.audit import CHECKS, Audit, audit_run
+from parley.audit.summary import AuditSummary, FairnessCheck
 from parley.errors import ParleyError
-from parley.report.fairness import AuditSummary, FairnessCheck
 from parley.rules.task import Task
 from parley.runs.event_loop import is_inside_loop
 from parley.store import RunRef, read_run

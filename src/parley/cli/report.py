@@ -7,13 +7,13 @@ from pathlib import Path
 import click
 
 from parley.audit.for_report import MOST_CALLS, audit_for_report
+from parley.audit.summary import AuditSummary
 from parley.cli.progress_line import say
 from parley.cli.shared_options import as_json, in_store, parse_assignments, with_task
 from parley.cli.shell_completion import complete_runs
 from parley.config.task_catalogue import task_class
 from parley.errors import UsageError
 from parley.report.build import Report, build_report, write_report
-from parley.report.fairness import AuditSummary
 from parley.report.figure_files import FIGURE_ENDINGS, choose_figure, write_figure
 from parley.report.page_options import PageOptions
 from parley.report.sections import ReportOptions

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from html import escape
 
+from parley.audit.summary import AuditSummary, FairnessCheck
 from parley.report.figures import Clean
 from parley.report.sections import draw_table
 from parley.results.result import Result
@@ -35,32 +35,6 @@ WORDS = {
     "items": ("Items", "every model played every item equally often"),
 }
 OF_THE_RUN = ("plan", "balance", "items")  # checks of the run as a whole
-
-
-@dataclass(frozen=True)
-class FairnessCheck:
-    """One check of an audit; `unchecked` says why it could not run."""
-
-    name: str
-    covered: int  # matches, votes or runs
-    breaches: int = 0
-    unchecked: str = ""
-
-
-@dataclass(frozen=True)
-class AuditSummary:
-    """What an audit checked and found. `skipped` says why no audit was made."""
-
-    checks: tuple[FairnessCheck, ...] = ()
-    breaches: tuple[str, ...] = ()
-    cautions: tuple[str, ...] = ()
-    replies: int = 0  # that were searched for statements that reveal the model
-    revealing: int = 0
-    masked: int = 0
-    skipped: str = ""
-
-
-NOT_AUDITED = AuditSummary(skipped="no audit was requested")
 
 
 def summarise_fairness(audit: AuditSummary) -> tuple[str, str]:

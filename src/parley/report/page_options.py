@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from parley.report.fairness import NOT_AUDITED, AuditSummary
+from parley.audit.summary import NOT_AUDITED, AuditSummary
 from parley.report.notable import ROOM, parse_match_limit
 from parley.store import RunRef
 

@@ -8,9 +8,10 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any, NamedTuple, get_args
 
+from parley.audit.summary import AuditSummary
 from parley.config.task_catalogue import installed_task, summarise_task
 from parley.money import total_cost
-from parley.report.fairness import AuditSummary, draw_fairness, summarise_fairness
+from parley.report.fairness import draw_fairness, summarise_fairness
 from parley.report.figures import (
     Clean,
     draw_interval_row,

@@ -481,14 +481,8 @@ class Result:
         any case, `audit=False` never. `matches` chooses the transcripts on the page: "notable",
         "none", or how many (the notable ones first, then by number).
         """
-        # later rooms; only this method imports them
-        build = import_module("parley.report.build")
-        page = import_module("parley.report.page_options")
-        audits = import_module("parley.audit.for_report")
-        found = {self.ref: audits.audit_for_report(self.ref, self._task, audit)}
-        report = build.build_report([self.ref], task=self._task)
-        text = report.render("html", page=page.PageOptions.choose(found, matches))
-        place: Path = build.write_report(path, text)
+        later = import_module("parley.report.for_result")  # a later room
+        place: Path = later.write_result_page(self, path, self._task, audit, matches)
         return place
 
     def __repr__(self) -> str:
@@ -506,7 +500,7 @@ class Result:
 
     def _repr_html_(self) -> str:
         self.compute(REMARKS)
-        drawn: str = import_module("parley.report.notebook").draw_notebook(self)  # a later room
+        drawn: str = import_module("parley.report.for_result").draw_notebook(self)  # a later room
         return drawn
 
     def _repr_mimebundle_(

@@ -26,14 +26,14 @@ MOST_FIELDS = 10  # of a form
 Fields = Mapping[str, str]
 
 
-class PersonalLink(Protocol):
+class InvitedLink(Protocol):
     """What is behind a personal link."""
 
     @property
     def ended(self) -> bool: ...
 
 
-Link = TypeVar("Link", bound=PersonalLink)
+Link = TypeVar("Link", bound=InvitedLink)
 
 
 class Booth(ABC):

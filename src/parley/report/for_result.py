@@ -1,12 +1,16 @@
-"""The first part of a report for a notebook: its style applies to nothing else on the page."""
+"""What a `Result` shows of itself: its page, and the first part of it in a notebook."""
 
 from __future__ import annotations
 
 import re
 from functools import cache
+from pathlib import Path
 
-from parley.report.fairness import NOT_AUDITED
+from parley.audit.for_report import audit_for_report
+from parley.audit.summary import NOT_AUDITED
+from parley.report.build import build_report, write_report
 from parley.report.looks import Looks
+from parley.report.page_options import PageOptions
 from parley.report.run_page import (
     draw_cautions,
     draw_facts,
@@ -18,14 +22,30 @@ from parley.report.sections import make_cleaner
 from parley.report.style import STYLE
 from parley.report.style_rules import scope_style
 from parley.results.result import Result
+from parley.rules.task import Task
 from parley.store import read_run
 
 CONTAINER = "parley-result"
 LINK = re.compile(r'<a( class="[^"]*")? href="#[^"]*">(.*?)</a>')
 
 
+def write_result_page(
+    result: Result,
+    path: str | Path,
+    task: type[Task] | None,
+    audit: bool | None,
+    matches: str | int,
+) -> Path:
+    """Audit a run and write its page; see `Result.report`."""
+    audits = {result.ref: audit_for_report(result.ref, task, audit)}
+    report = build_report([result.ref], task=task)
+    text = report.render("html", page=PageOptions.choose(audits, matches))
+    return write_report(path, text)
+
+
 def draw_notebook(result: Result) -> str:
-    """What was found, how sure it is, cautions, and the main result with its intervals."""
+    """What was found, how sure it is, cautions, and the main result with its intervals. The style
+    applies to nothing else in the notebook."""
     clean = make_cleaner()
     with read_run(result.ref) as reader:
         info = reader.info
