@@ -5,7 +5,6 @@ from collections import Counter
 import pytest
 
 from parley.errors import UsageError
-from parley.plans import Block, Done
 from parley.plans.blocks import BlockMaker
 from parley.plans.evolve import EvolvePlan
 from parley.plans.evolve_settings import (
@@ -17,6 +16,7 @@ from parley.plans.evolve_settings import (
 )
 from parley.rules.task import Metric
 from parley.tasks.qa import QA
+from tests.plans.replays import replay_plan
 
 ITEMS = [f"q{n}" for n in range(6)]
 
@@ -126,17 +126,19 @@ def test_an_item_keeps_its_block_and_seed_in_all_stages():
 
 
 def test_a_stage_begins_when_the_one_before_has_ended():
-    plan, finished, seen = plan_for({"rounds": 2, "probe": False}), {}, []
-    while not isinstance(batch := plan.next([Block(b, s) for b, s in finished.items()]), Done):
-        assert {spec.stage for spec in batch} == {len(seen)}
+    plan, finished, seen = plan_for({"rounds": 2, "probe": False}), {}, [0]
+    while True:
+        specs, end = replay_plan(plan, finished)
+        if end is not None:
+            break
+        batch = [spec for spec in specs.values() if spec.number not in finished]
+        assert {spec.stage for spec in batch} == {len(seen) - 1}
         # half of a stage is not enough
-        for spec in batch[:3]:
-            finished.setdefault(spec.block, {})[spec.number] = {}
-        assert plan.next([Block(b, s) for b, s in finished.items()]) == batch
-        for spec in batch:
-            finished.setdefault(spec.block, {})[spec.number] = {}
-        seen.append(len(batch))
-    assert seen == [12, 12, 12]
+        finished |= {spec.number: {} for spec in batch[:3]}
+        assert replay_plan(plan, finished) == (specs, None)
+        finished |= {spec.number: {} for spec in batch}
+        seen.append(len(specs))
+    assert seen == [0, 12, 24, 36]
 
 
 def test_a_stream_plays_every_item_once_in_an_order_of_the_seed():

@@ -20,7 +20,6 @@ from parley.config.experiment import Experiment
 from parley.config.prepare import prepare_resume
 from parley.errors import TaskError
 from parley.options import from_keywords
-from parley.plans import Block, finished_blocks, replay_plan
 from parley.plans.choice import choose_plan
 from parley.plans.race import RaceRule
 from parley.plans.stop_targets import StopTarget, leading_metrics
@@ -34,6 +33,7 @@ from parley.store import open_store, read_run
 from parley.tasks.public_goods import PublicGoods
 from tests import games
 from tests.cli.test_cli import parley as command_line
+from tests.plans.replays import first_batch, replay_plan
 
 MODELS = [f"m{n}" for n in range(6)]
 
@@ -104,7 +104,7 @@ SKILL = {name: 8 - 0.8 * n for n, name in enumerate(MODELS)}
 def test_in_cycles_everybody_sits_in_every_seat_once_a_block(models, seed, repeats):
     names = [f"m{n}" for n in range(models)]
     plan = choose_plan("cycles", Meeting(), names, {}, [], repeats, seed)
-    specs = plan.next([])
+    specs = first_batch(plan)
     assert len(specs) == models * repeats
     for block in {spec.block for spec in specs}:
         for role in ("writer", "editor"):
@@ -114,7 +114,7 @@ def test_in_cycles_everybody_sits_in_every_seat_once_a_block(models, seed, repea
     assert all(spec.seats[Seat("writer")] != spec.seats[Seat("editor")] for spec in specs)
     assert [dict(spec.seats) for spec in specs] == [
         dict(spec.seats)
-        for spec in choose_plan("cycles", Meeting(), names, {}, [], repeats, seed).next([])
+        for spec in first_batch(choose_plan("cycles", Meeting(), names, {}, [], repeats, seed))
     ]
 
 
@@ -125,7 +125,7 @@ def test_groups_of_an_open_table_are_balanced_too(models, size, seed):
         with pytest.raises(UsageError, match="contestant seats"):
             choose_plan("cycles", PublicGoods(), names, {}, [], 1, seed, size=size)
         return
-    specs = choose_plan("cycles", PublicGoods(), names, {}, [], 1, seed, size=size).next([])
+    specs = first_batch(choose_plan("cycles", PublicGoods(), names, {}, [], 1, seed, size=size))
     seats = Counter((seat, alias) for spec in specs for seat, alias in spec.seats.items())
     assert set(seats.values()) == {1}
     assert all(len(spec.seats) == len(set(spec.seats.values())) == size for spec in specs)
@@ -133,7 +133,7 @@ def test_groups_of_an_open_table_are_balanced_too(models, size, seed):
 
 
 def test_partners_in_cycles_are_drawn_from_all_others_alike():
-    specs = choose_plan("cycles", Meeting(), MODELS, {}, [], 3000, 1).next([])
+    specs = first_batch(choose_plan("cycles", Meeting(), MODELS, {}, [], 3000, 1))
     met = Counter((spec.seats[Seat("writer")], spec.seats[Seat("editor")]) for spec in specs)
     assert len(met) == 30
     assert max(met.values()) < 1.15 * 600
@@ -141,12 +141,12 @@ def test_partners_in_cycles_are_drawn_from_all_others_alike():
 
 
 def test_an_open_table_seats_everybody_if_it_can():
-    specs = choose_plan("cycles", PublicGoods(), MODELS, {}, [], 2, 0).next([])
+    specs = first_batch(choose_plan("cycles", PublicGoods(), MODELS, {}, [], 2, 0))
     assert [len(spec.seats) for spec in specs] == [6, 6]
     many = [f"m{n}" for n in range(13)]
     assert {
         len(spec.seats)
-        for spec in choose_plan("cycles", PublicGoods(), many, {}, [], 1, 0).next([])
+        for spec in first_batch(choose_plan("cycles", PublicGoods(), many, {}, [], 1, 0))
     } == {10}
 
 
@@ -238,37 +238,25 @@ def test_a_plan_is_a_pure_function_of_what_is_finished():
     plan = race(seed=3)
     specs, scores, end = ended(plan, SKILL)
     assert replay_plan(race(seed=3), scores) == (specs, end)
-    blocks = finished_blocks(specs, scores)
     fresh = race(seed=3)
-    assert fresh.next(blocks) == end  # asked once, about everything
-    # and about the start
-    assert [spec.number for spec in fresh.next([])] == [
-        spec.number for spec in race(seed=3).next([])
-    ]
-    other = [
-        Block(
-            block.name, {n: {seat: {"mark": 5.0} for seat in by} for n, by in block.scores.items()}
-        )
-        for block in blocks
-    ]
-    assert fresh.next(other) == race(seed=3).next(other)  # the same blocks of another run
-    some = blocks[: len(blocks) // 2]
-    again = fresh.next(some)
-    assert {spec.block for spec in again}.isdisjoint(block.name for block in some)
-    assert again == race(seed=3).next(some)
+    assert replay_plan(fresh, scores) == (specs, end)
+    assert first_batch(fresh) == first_batch(race(seed=3))  # and about the start
+    other = {n: {seat: {"mark": 5.0} for seat in by} for n, by in scores.items()}
+    assert replay_plan(fresh, other) == replay_plan(race(seed=3), other)  # another run
+    some = {n: by for n, by in scores.items() if n <= len(scores) // 2}
+    again, early = replay_plan(fresh, some)
+    assert early is None
+    assert some.keys() < again.keys() < specs.keys()
+    assert all(again[number] == specs[number] for number in again)
 
 
-def test_the_middle_of_a_batch_asks_for_the_rest_of_it():
+def test_a_batch_has_all_its_matches_while_some_of_them_have_ended():
+    """The caller leaves out the matches that have ended."""
     plan = race()
-    first = plan.next([])
+    first = first_batch(plan)
     assert len(first) >= 64
-    done = Block(
-        first[0].block,
-        {spec.number: marks(spec, SKILL) for spec in first if spec.block == first[0].block},
-    )
-    assert [spec.number for spec in plan.next([done])] == [
-        spec.number for spec in first if spec.block != first[0].block
-    ]
+    done = {spec.number: marks(spec, SKILL) for spec in first[:10]}
+    assert list(replay_plan(plan, done)[0].values()) == first
 
 
 def stable(stop, items=(), models=MODELS[:3], max_blocks=None, repeats=1, task=None, name="cycles"):

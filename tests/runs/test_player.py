@@ -17,7 +17,7 @@ from parley.audit.audit import audit_run
 from parley.config.prepare import prepare_new
 from parley.config.task_catalogue import task_class
 from parley.errors import ParticipantError, ReplayError
-from parley.plans import Block, Done, MatchSpec, seed_for
+from parley.plans import Done, MatchSpec, seed_for
 from parley.plans.fixed import make_fixed_plan
 from parley.providers import _endpoint_health as endpoint_health
 from parley.results.result import Result
@@ -29,6 +29,7 @@ from parley.store.config import Config
 from parley.tasks.public_goods import PublicGoods
 from parley.testing.server import Server, says, sent
 from tests import games
+from tests.plans.replays import replay_plan
 
 BOTS = {"rider": "bot/free-rider", "good": "bot/altruist", "any": "bot/random"}
 
@@ -82,9 +83,9 @@ def test_instruments_sit_in_every_match_and_are_not_rotated():
 
 def test_a_plan_is_done_when_all_its_blocks_are():
     plan = fixed("together", PublicGoods(), ["a", "b"], repeats=2)
-    assert len(plan.next([])) == 2
-    assert [spec.number for spec in plan.next([Block("1", {1: {}})])] == [2]
-    assert plan.next([Block("1", {1: {}}), Block("2", {2: {}})]) == Done("plan_complete")
+    assert replay_plan(plan, {}) == ({1: plan.specs[0], 2: plan.specs[1]}, None)
+    assert replay_plan(plan, {1: {}})[1] is None
+    assert replay_plan(plan, {1: {}, 2: {}})[1] == Done("plan_complete")
 
 
 @pytest.mark.parametrize(
@@ -772,6 +773,59 @@ def test_a_crew_leaves_those_for_later_that_would_only_wait():
     assert [number for number in waiting if number % 3 == 0] == list(range(0, 30, 3))
     assert len([number for number in waiting if number % 3]) <= 2
     assert sorted(begun) == list(range(30))
+
+
+def test_matches_are_made_when_they_are_about_to_begin():
+    made, most_ahead, ended = 0, 0, 0
+
+    def specs():
+        nonlocal made
+        for made in range(1, 201):
+            yield MatchSpec(made, "1", None, 1, 0, {})
+
+    async def play(spec, slot):
+        nonlocal most_ahead, ended
+        most_ahead = max(most_ahead, made - ended)
+        await asyncio.sleep(0)
+        ended += 1
+        return True
+
+    crew = Scheduler(3, play, lambda alias: False, StopSignal(), Progress())
+    asyncio.run(crew.play_all(specs()))
+    assert ended == 200
+    assert most_ahead <= 4
+
+
+def test_a_long_wait_for_an_endpoint_does_not_take_all_matches_from_the_plan(monkeypatch):
+    monkeypatch.setattr("parley.runs.scheduler.MOST_POSTPONED", 10)
+    made, begun = 0, []
+
+    def specs():
+        nonlocal made
+        for made in range(1, 1001):
+            yield MatchSpec(made, "1", None, 1, 0, {Seat("players", 1): "down"})
+
+    async def whole():
+        back = asyncio.Event()
+
+        async def play(spec, slot):
+            begun.append(spec.number)
+            if not back.is_set():
+                slot.waiting(True)
+                await back.wait()
+                slot.waiting(False)
+            return True
+
+        crew = Scheduler(2, play, lambda alias: not back.is_set(), StopSignal(), Progress())
+        season = asyncio.create_task(crew.play_all(specs()))
+        await asyncio.sleep(0.05)
+        taken = made
+        back.set()
+        await season
+        return taken
+
+    assert asyncio.run(whole()) < 30
+    assert sorted(begun) == list(range(1, 1001))
 
 
 @pytest.mark.parametrize("more", [True, False])

@@ -17,7 +17,7 @@ import pytest
 
 import parley
 from parley import Metric, Role, Task, UsageError
-from parley.plans import finished_blocks
+from parley.plans import Done, ScoreTable
 from parley.plans.choice import choose_plan
 from parley.plans.race import RaceRule
 from parley.plans.stop_targets import StopTarget
@@ -221,9 +221,8 @@ def played(name, world, stop, seed):
     must not count."""
     plan = choose_plan(name, Pair(), ALIASES, {}, [], 1, seed, stop=stop, max_blocks=5000)
     rng, luck, specs, scores = np.random.default_rng([7, seed]), {}, {}, {}
-    while True:
-        batch = plan.next(finished_blocks(specs, scores))
-        if not isinstance(batch, list):
+    for batch in plan.batches(ScoreTable(scores)):
+        if isinstance(batch, Done):
             return list(specs.values()), batch
         for spec in batch:
             specs[spec.number] = spec
@@ -243,6 +242,7 @@ def played(name, world, stop, seed):
                 )
                 fair = float(round_scores(np.array(score), world.low, world.high, world.step))
                 scores[spec.number][seat] = {"mark": 1.0 if seat in spec.unscored else fair}
+    raise AssertionError("a plan ends with Done")
 
 
 def about_equal(real, simulated):

@@ -47,6 +47,7 @@ from parley.audit.messages import (
     unmatched_replies,
     words_of_task,
 )
+from parley.audit.plan_replay import PlanReplay
 from parley.audit.recalled import RecallCheck
 from parley.audit.replay import replay_match
 from parley.config.identity import is_same_rule
@@ -56,7 +57,7 @@ from parley.datasets.open_references import open_references
 from parley.errors import ParleyError, TaskError
 from parley.match.claims import SCHEME
 from parley.match.masking import UNSEEN, MatchMask
-from parley.plans import replay_plan
+from parley.plans import MatchSpec
 from parley.results.scores import describe_left_out
 from parley.results.transcript import rebuild_views
 from parley.results.types import LeftOut
@@ -330,7 +331,7 @@ class AuditRun:
         for number, detail in self.opening_words.find_unequal(self.unconfirmed):
             self.add_breach("information", number, detail)
         if self.prepared is not None:
-            for detail in find_unplanned(self.prepared, reader, matches):
+            for detail in find_unplanned(self.prepared, reader):
                 self.add_breach("plan", None, detail)
             self.checked["plan"] += 1
         if self.recalled is not None:
@@ -445,10 +446,15 @@ NOT_OF_THE_TASK = (
 )  # fmt: skip
 
 
-def find_unplanned(prepared: Prepared, reader: RunReader, matches: list[MatchRow]) -> Iterator[str]:
+def find_unplanned(prepared: Prepared, reader: RunReader) -> Iterator[str]:
     """Matches that the configuration does not plan, missing matches, and a wrong stop status."""
+    replay, faults, missing = PlanReplay(prepared.plan, reader), list[str](), 0
     try:
-        wanted, end = replay_plan(prepared.plan, reader.scores_by_match())
+        for match, planned in replay.compare(reader.matches()):
+            if match is None:
+                missing += 1
+            else:
+                faults += find_faults_in_plan(reader, match, planned)
     # the rule gave up, so the rest cannot be compared with the plan
     except TaskError as wrong:
         yield from [] if reader.info.state == "failed" else [str(wrong)]
@@ -458,19 +464,23 @@ def find_unplanned(prepared: Prepared, reader: RunReader, matches: list[MatchRow
             yield (
                 f"the recorded description of the task differs from the installed task in `{fact}`"
             )
-    yield from wrong_stop_status(reader, end.status if end else None)
-    for match in matches:
-        if wanted.pop(match.number, None) != match.spec:
-            yield (
-                f"match {match.number} differs from the match that follows from the configuration"
-            )
-        ended = match.has_ended
-        if not ended and reader.scores_of(match.number):
-            yield f"match {match.number} has scores, although it has not ended"
-        if reader.info.state == "done" and not ended:
-            yield f"match {match.number} has not ended, but the run is marked as done"
-    if reader.info.state == "done" and wanted:
-        yield f"{plural(len(wanted), 'planned match is', 'planned matches are')} missing"
+    yield from wrong_stop_status(reader, replay.end.status if replay.end else None)
+    yield from faults
+    if reader.info.state == "done" and missing:
+        yield f"{plural(missing, 'planned match is', 'planned matches are')} missing"
     if strangers := reader.orphan_scores():
         listed = ", ".join(map(str, strangers))
         yield f"the record has scores for matches that it does not contain: {listed}"
+
+
+def find_faults_in_plan(
+    reader: RunReader, match: MatchRow, planned: MatchSpec | None
+) -> Iterator[str]:
+    """Where a match on record is not the planned one, or has a state that it cannot have."""
+    if planned != match.spec:
+        yield f"match {match.number} differs from the match that follows from the configuration"
+    ended = match.has_ended
+    if not ended and reader.scores_of(match.number):
+        yield f"match {match.number} has scores, although it has not ended"
+    if reader.info.state == "done" and not ended:
+        yield f"match {match.number} has not ended, but the run is marked as done"

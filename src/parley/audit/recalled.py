@@ -26,7 +26,7 @@ class RecallCheck:
         assert isinstance(prepared.plan, EvolvePlan)
         self._settings, self._stages = prepared.config.evolve, prepared.plan.stages
         self._builder = ExperienceBuilder(prepared, prepared.config.evolve.arms)
-        self._builder.load(reader, reader.scores_by_match())
+        self._builder.load(reader)
         self._roles = {role for rules in self._builder.rules.values() for role in rules}
         self._rows: dict[int, list[Recalled]] = {}
         for row in reader.read_recalled():

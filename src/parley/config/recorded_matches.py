@@ -9,7 +9,7 @@ from typing import Any
 from parley.errors import RecordEnded
 from parley.match.protocol import Call, Reply
 from parley.match.record import MemoryRecord
-from parley.plans import Done, Plan
+from parley.plans import Done, Plan, ScoreTable
 from parley.plans.fixed import FixedPlan
 from parley.rules.pool import View
 from parley.store import CopiedMatch, RunReader, RunRef, read_run
@@ -58,8 +58,8 @@ def facts_on_record(reader: RunReader) -> dict[str, Any]:
 
 def copied_matches(ref: RunRef, config: Config, plan: Plan) -> Iterator[CopiedMatch]:
     """The replies, verdicts and scores that a run copies from the run that it judges again."""
-    specs = plan.next([])
     assert config.rejudged is not None
+    specs = next(plan.batches(ScoreTable({})))
     assert not isinstance(specs, Done)
     with read_run(ref) as reader:
         for spec in specs:

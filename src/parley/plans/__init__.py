@@ -1,8 +1,8 @@
-"""Plans: pure functions from the blocks played so far to the matches to play next."""
+"""Plans: which matches a run plays. They depend only on the scores of earlier matches."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Protocol
@@ -31,14 +31,6 @@ class MatchSpec:
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
-    """A finished unit of independence: all matches on one item, or of one repeat."""
-
-    name: str
-    scores: Mapping[int, Marks]  # by match number
-
-
-@dataclass(frozen=True, slots=True)
 class Done:
     """The plan is complete."""
 
@@ -46,8 +38,18 @@ class Done:
     reason: str = ""
 
 
+class FinishedMatches(Protocol):
+    """The matches of a run that have ended, for a plan that has to know their scores."""
+
+    def __contains__(self, number: object) -> bool: ...
+
+    def scores_between(self, first: int, last: int) -> Mapping[int, Marks]:
+        """The scores of the matches numbered `first` to `last` that have ended."""
+        ...
+
+
 class Plan(Protocol):
-    """Called repeatedly, always with the finished blocks in the plan's own order."""
+    """Hands out the matches of a run in batches."""
 
     @property
     def first_match(self) -> MatchSpec:
@@ -64,33 +66,25 @@ class Plan(Protocol):
         reached."""
         ...
 
-    def next(self, finished: Sequence[Block]) -> Sequence[MatchSpec] | Done: ...
+    def batches(self, finished: FinishedMatches) -> Iterator[Sequence[MatchSpec] | Done]:
+        """The matches of a run, batch after batch, from the first match on; at the end `Done`.
+        Numbers ascend, and the caller asks for a batch once all matches before it have ended. A
+        large batch makes its matches when they are asked for."""
+        ...
 
 
-def finished_blocks(specs: Mapping[int, MatchSpec], scores: Mapping[int, Marks]) -> list[Block]:
-    """The blocks whose matches all have scores, in the order in which the plan introduced them."""
-    members: dict[str, list[int]] = {}
-    for number in sorted(specs):
-        members.setdefault(specs[number].block, []).append(number)
-    return [
-        Block(name, {number: scores[number] for number in numbers})
-        for name, numbers in members.items()
-        if all(number in scores for number in numbers)
-    ]
+@dataclass(frozen=True)
+class ScoreTable:
+    """The matches that have ended, in memory."""
 
+    scores: Mapping[int, Marks]
 
-def replay_plan(
-    plan: Plan, scores: Mapping[int, Marks]
-) -> tuple[dict[int, MatchSpec], Done | None]:
-    """All matches that a plan asks for, given the scores so far, and how it ends, if it does."""
-    specs: dict[int, MatchSpec] = {}
-    while True:
-        batch = plan.next(finished_blocks(specs, scores))
-        if isinstance(batch, Done):
-            return specs, batch
-        specs |= {spec.number: spec for spec in batch}
-        if not specs.keys() <= scores.keys():
-            return specs, None
+    def __contains__(self, number: object) -> bool:
+        return number in self.scores
+
+    def scores_between(self, first: int, last: int) -> Mapping[int, Marks]:
+        known = range(first, last + 1)
+        return {number: self.scores[number] for number in known if number in self.scores}
 
 
 def seed_for(run: int, block: str, repeat: int) -> int:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from statistics import fmean
 
-from parley.plans import Block, Done, MatchSpec
+from parley.plans import Done, FinishedMatches, Marks, MatchSpec
 from parley.plans.blocks import BlockMaker
+from parley.plans.planned_matches import PlannedMatches
 from parley.tables import plural
 
 
@@ -23,52 +25,61 @@ class ScreeningPlan:
         theta: float,
     ) -> None:
         self._wanted, self._metric, self._theta, self.status_line = wanted, metric, theta, ""
-        self._items: dict[str, list[MatchSpec]] = {}
-        number = 0
-        for turn, item in enumerate(items):
-            specs: list[MatchSpec] = []
-            for repeat in range(1, repeats + 1):
-                specs += series.matches(number + len(specs), item, item, repeat, turn)
-            self._items[item] = specs
-            number += len(specs)
+        self._series, self._items, self._repeats = series, items, repeats
+        self._size = 0  # matches of an item
+        self._size = len(self._matches(0)) if items else 0
 
     @property
     def first_match(self) -> MatchSpec:
-        return next(iter(self._items.values()))[0]
+        return self._matches(0)[0]
 
     def cautions(self) -> Sequence[str]:
         return ()
 
-    def next(self, finished: Sequence[Block]) -> Sequence[MatchSpec] | Done:
-        known, names, asked = {block.name: block for block in finished}, list(self._items), 0
+    def batches(self, finished: FinishedMatches) -> Iterator[Sequence[MatchSpec] | Done]:
+        sure = asked = 0
         while True:
-            sure = sum(
-                all_confident(known[name], self._items[name], self._metric, self._theta)
-                for name in names[:asked]
-            )
             self.status_line = (
                 f"{sure} of the {self._wanted} requested items found, {asked} items screened so far"
             )
             if sure >= self._wanted:
-                return Done("plan_complete", self.status_line)
-            if asked == len(names):
-                return Done(
+                yield Done("plan_complete", self.status_line)
+                return
+            if asked == len(self._items):
+                yield Done(
                     "items_exhausted",
                     f"only {plural(sure, 'item')} of the {self._wanted} requested passed the "
                     f"screening, and no item is left to screen ({asked} were screened)",
                 )
-            batch = names[asked : asked + self._wanted - sure]
-            if missing := [name for name in batch if name not in known]:
-                return [spec for name in missing for spec in self._items[name]]
-            asked += len(batch)
+                return
+            batch = range(asked, min(asked + self._wanted - sure, len(self._items)))
+            yield PlannedMatches(len(batch), self._size, partial(self._matches_after, asked))
+            asked = batch.stop
+            for turn in batch:
+                specs = self._matches(turn)
+                scores = finished.scores_between(specs[0].number, specs[-1].number)
+                sure += all_confident(specs, scores, self._metric, self._theta)
+
+    def _matches_after(self, asked: int, place: int) -> list[MatchSpec]:
+        return self._matches(asked + place)
+
+    def _matches(self, turn: int) -> list[MatchSpec]:
+        """All matches on one item."""
+        item, found = self._items[turn], list[MatchSpec]()
+        for repeat in range(1, self._repeats + 1):
+            before = turn * self._size + len(found)
+            found += self._series.matches(before, item, item, repeat, turn)
+        return found
 
 
-def all_confident(block: Block, specs: Sequence[MatchSpec], metric: str, theta: float) -> bool:
+def all_confident(
+    specs: Sequence[MatchSpec], scores: Mapping[int, Marks], metric: str, theta: float
+) -> bool:
     """Whether the mean of a metric over a model's answers to an item exceeds theta, for every
     model. A missing answer counts as 0."""
     given: dict[str, list[float]] = {}
     for spec in specs:
         for seat, alias in spec.seats.items():
-            marks: Mapping[str, float | None] = block.scores[spec.number].get(seat, {})
+            marks: Mapping[str, float | None] = scores[spec.number].get(seat, {})
             given.setdefault(alias, []).append(marks.get(metric) or 0.0)
     return all(fmean(values) > theta for values in given.values())

@@ -11,15 +11,24 @@ from dataclasses import replace
 from functools import partial
 from hashlib import blake2b
 from itertools import product
+from typing import NamedTuple
 
 from parley.errors import UsageError
 from parley.memory.experiences import draw_share
-from parley.plans import Block, Done, MatchSpec
+from parley.plans import Done, FinishedMatches, MatchSpec
 from parley.plans.blocks import BlockMaker
 from parley.plans.evolve_settings import PROBE, EvolveArm, EvolveSettings
 from parley.plans.feedback_seats import FeedbackSeats
+from parley.plans.planned_matches import PlannedMatches
 from parley.rules.pool import Seat
 from parley.tables import plural
+
+
+class StageSection(NamedTuple):
+    """The part of a stage that one arm plays: the series and items, in order."""
+
+    arm: str
+    places: Sequence[tuple[int, str]]
 
 
 class EvolvePlan:
@@ -57,10 +66,11 @@ class EvolvePlan:
             (repeat, item): turn
             for turn, (repeat, item) in enumerate(product(range(1, repeats + 1), self._items))
         }
-        self.stages: list[list[MatchSpec]] = []
+        self._size = len(series.matches(0, "", None, 1, 0))  # matches of one series on one item
+        self.stages: list[PlannedMatches] = []
         played = 0
         for number in range(1 + max(self._stage_count(arm) for arm in settings.arms.values())):
-            stage = list(self._stage(number, played))
+            stage = self._stage(number, played)
             self.stages.append(stage)
             played += len(stage)
         self._at = 0
@@ -95,32 +105,29 @@ class EvolvePlan:
             ),
         ]
 
-    def next(self, finished: Sequence[Block]) -> Sequence[MatchSpec] | Done:
-        played = {number for block in finished for number in block.scores}
+    def batches(self, finished: FinishedMatches) -> Iterator[Sequence[MatchSpec] | Done]:
         for number, stage in enumerate(self.stages):
-            if any(spec.number not in played for spec in stage):
-                self._at = number
-                return stage
-        return Done("plan_complete")
+            self._at = number
+            yield stage
+        yield Done("plan_complete")
 
     def _stage_count(self, arm: EvolveArm) -> int:
         """How many stages an arm has after the standard one."""
         return arm.rounds if arm.window is None else -(-len(self._items) // arm.window)
 
-    def _stage(self, number: int, played: int) -> Iterator[MatchSpec]:
+    def _stage(self, number: int, played: int) -> PlannedMatches:
         """The matches of one stage, numbered after those that were played before."""
-        if number == 0:
-            yield from self._matches(played, self._turns, 0, "")
-            return
-        for name, arm in self.settings.arms.items():
+        everything = list(self._turns)
+        sections: list[StageSection] = [] if number else [StageSection("", everything)]
+        for name, arm in self.settings.arms.items() if number else ():
             if number > self._stage_count(arm):
                 continue
-            places = self._turns if arm.window is None else self._window(arm.window, number)
-            found = list(self._matches(played, places, number, name))
+            places = everything if arm.window is None else self._window(arm.window, number)
+            sections.append(StageSection(name, places))
             if arm.has_probe and number == arm.rounds:
-                found += self._matches(played + len(found), places, number, name + PROBE)
-            yield from found
-            played += len(found)
+                sections.append(StageSection(name + PROBE, places))
+        groups = sum(len(section.places) for section in sections)
+        return PlannedMatches(groups, self._size, partial(self._matches, sections, number, played))
 
     def _window(self, size: int, number: int) -> list[tuple[int, str]]:
         """The items of one window; every series has its own order of items."""
@@ -140,20 +147,24 @@ class EvolvePlan:
         return blake2b(text.encode(), digest_size=8).digest()
 
     def _matches(
-        self,
-        played: int,
-        places: Sequence[tuple[int, str]] | dict[tuple[int, str], int],
-        stage: int,
-        arm: str,
-    ) -> Iterator[MatchSpec]:
-        for repeat, item in places:
-            turn = self._turns[repeat, item]
-            for spec in self._series.matches(played, item, self._item_of(item), repeat, turn):
-                seats = dict(spec.seats)
-                if self._feedback is not None:
-                    seats |= self._feedback.seats_after(spec.seats, stage, arm)
-                yield replace(spec, stage=stage, arm=arm, seats=seats)
-                played += 1
+        self, sections: Sequence[StageSection], stage: int, played: int, group: int
+    ) -> list[MatchSpec]:
+        """The matches of one series on one item: the place of number `group` in a stage."""
+        section, *rest = sections
+        place = group
+        while place >= len(section.places):
+            place -= len(section.places)
+            section, *rest = rest
+        arm, (repeat, item) = section.arm, section.places[place]
+        turn = self._turns[repeat, item]
+        before = played + group * self._size
+        found = []
+        for spec in self._series.matches(before, item, self._item_of(item), repeat, turn):
+            seats = dict(spec.seats)
+            if self._feedback is not None:
+                seats |= self._feedback.seats_after(spec.seats, stage, arm)
+            found.append(replace(spec, stage=stage, arm=arm, seats=seats))
+        return found
 
 
 def is_poisoned(arm: str, share: float, seed: int, spec: MatchSpec, seat: Seat) -> bool:

@@ -1,12 +1,12 @@
-"""Fixed schedules: all matches are known before the first one."""
+"""Fixed schedules: which matches are played does not depend on any score."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from itertools import product
+from collections.abc import Iterator, Mapping, Sequence
 
-from parley.plans import Block, Done, MatchSpec
+from parley.plans import Done, FinishedMatches, MatchSpec
 from parley.plans.blocks import BlockMaker
+from parley.plans.planned_matches import PlannedMatches
 from parley.rules.task import Task
 
 
@@ -25,9 +25,10 @@ class FixedPlan:
     def cautions(self) -> Sequence[str]:
         return ()
 
-    def next(self, finished: Sequence[Block]) -> Sequence[MatchSpec] | Done:
-        played = {number for block in finished for number in block.scores}
-        return [spec for spec in self.specs if spec.number not in played] or Done("plan_complete")
+    def batches(self, finished: FinishedMatches) -> Iterator[Sequence[MatchSpec] | Done]:
+        if self.specs:
+            yield self.specs
+        yield Done("plan_complete")
 
 
 def make_fixed_plan(
@@ -44,9 +45,12 @@ def make_fixed_plan(
     """Play an arrangement on every item, `repeats` times."""
     series = BlockMaker(name, task, contestants, instruments, seed, size, adversary)
     played_on: Sequence[str | None] = items or [None]
-    specs: list[MatchSpec] = []
-    for turn, (repeat, item) in enumerate(product(range(1, repeats + 1), played_on)):
-        specs += series.matches(
-            len(specs), str(repeat) if item is None else item, item, repeat, turn
-        )
-    return FixedPlan(specs)
+    size = len(series.matches(0, "", None, 1, 0))
+
+    def make(turn: int) -> list[MatchSpec]:
+        before, place = divmod(turn, len(played_on))
+        repeat, item = before + 1, played_on[place]
+        block = str(repeat) if item is None else item
+        return series.matches(turn * size, block, item, repeat, turn)
+
+    return FixedPlan(PlannedMatches(repeats * len(played_on), size, make))

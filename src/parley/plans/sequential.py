@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from random import Random
 from typing import Protocol
 
-from parley.plans import Block, Done, MatchSpec
+from parley.plans import Done, FinishedMatches, Marks, MatchSpec
 from parley.plans.blocks import BlockMaker
 from parley.statistics.estimates import Observation, match_means
 from parley.tables import plural
@@ -16,6 +16,7 @@ BUSY = 64  # the fewest matches of a batch, if there are as many: they keep the 
 # last match hardly matters
 GROWTH = 20
 MOST_BLOCKS = 1000  # unless more are asked for
+READ_AT_ONCE = 4096  # matches whose scores are read at a time
 
 # by role and alias, the score of every repeat of a block
 Values = Mapping[tuple[str, str], Sequence[float]]
@@ -55,8 +56,8 @@ class SequentialPlan:
     """Plays block after block, in batches, until its rule, the items or a bound end it.
 
     Items come in an order drawn from the seed, each of them as one block with all its repeats;
-    where there are none, every block is one repeat. What is next depends only on what finished
-    blocks showed, so a run resumes by being asked again.
+    where there are none, every block is one repeat. A batch depends only on the scores of the
+    batches before it, so a resumed run gets the same batches again.
     """
 
     def __init__(
@@ -68,51 +69,39 @@ class SequentialPlan:
         seed: int,
         most: int | None,
     ) -> None:
-        self._series, self._make, self._repeats = series, rule, repeats if items else 1
+        self._series, self._make_rule, self._repeats = series, rule, repeats if items else 1
         self._items = Random(f"{seed}|items").sample(list(items), len(items))
         bound = (len(items) if items else MOST_BLOCKS) if most is None else most
         self._end = min(bound, len(items)) if items else bound
-        self._begin()
-
-    def _begin(self) -> None:
-        self._rule = self._make()
-        self._blocks: list[list[MatchSpec]] = []
-        self._taken: list[Block] = []
-        self._matches = 0
-        self._batch()
+        self._rule = rule()
+        self._first_block = self._make_block(0, 0)
 
     @property
     def first_match(self) -> MatchSpec:
-        return self._blocks[0][0]
+        return self._first_block[0]
 
     @property
     def status_line(self) -> str:
         return self._rule.status_line
 
     def cautions(self) -> Sequence[str]:
-        return self._rule.cautions(self._end, len(self._blocks[0]))
+        return self._make_rule().cautions(self._end, len(self._first_block))
 
-    def next(self, finished: Sequence[Block]) -> Sequence[MatchSpec] | Done:
-        known = {block.name: block for block in finished}
-        if any(known.get(block.name) != block for block in self._taken):
-            self._begin()  # the blocks are those of another time, or of another run
+    def batches(self, finished: FinishedMatches) -> Iterator[Sequence[MatchSpec] | Done]:
+        self._rule = self._make_rule()
+        played = matches = 0
         while True:
-            new = self._blocks[len(self._taken) :]
-            waiting = [
-                spec for specs in new if not is_block_finished(specs, known) for spec in specs
-            ]
-            if waiting:
-                return waiting
-            for specs in new:
-                block = known[specs[0].block]
-                self._taken.append(block)
-                self._rule.add_block(scores_by_model(specs, block, self._rule.metrics))
-            if done := self._rule.verdict() or self._exhausted():
-                return done
-            self._batch()
+            batch = self._make_batch(played, matches)
+            specs = [spec for block in batch for spec in block]
+            yield specs
+            for block, scores in read_blocks(batch, finished):
+                self._rule.add_block(scores_by_model(block, scores, self._rule.metrics))
+            played, matches = played + len(batch), matches + len(specs)
+            if done := self._rule.verdict() or self._exhausted(played):
+                yield done
+                return
 
-    def _exhausted(self) -> Done | None:
-        played = len(self._taken)
+    def _exhausted(self, played: int) -> Done | None:
         if played < self._end:
             return None
         if played == len(self._items):
@@ -124,35 +113,47 @@ class SequentialPlan:
             f"the limit of {plural(played, 'block')} is reached: {self._rule.status_line}",
         )
 
-    def _batch(self) -> None:
-        """Draw the next blocks: enough of them to keep the endpoints busy."""
-        begun, wanted = self._matches, len(self._blocks) + len(self._blocks) // GROWTH
-        while len(self._blocks) < self._end and (
-            self._matches - begun < BUSY or len(self._blocks) < wanted
-        ):
-            block = self._block(len(self._blocks))
-            self._blocks.append(block)
-            self._matches += len(block)
+    def _make_batch(self, played: int, matches: int) -> list[list[MatchSpec]]:
+        """The next blocks, after some blocks with some matches: enough of them to keep the
+        endpoints busy."""
+        batch: list[list[MatchSpec]] = []
+        drawn, wanted = 0, played // GROWTH
+        while played + len(batch) < self._end and (drawn < BUSY or len(batch) < wanted):
+            block = self._make_block(played + len(batch), matches + drawn)
+            batch.append(block)
+            drawn += len(block)
+        return batch
 
-    def _block(self, at: int) -> list[MatchSpec]:
+    def _make_block(self, at: int, matches: int) -> list[MatchSpec]:
+        """One block, numbered after the matches before it."""
         item = self._items[at] if self._items else None
         name, first = (item, 1) if item is not None else (str(at + 1), at + 1)
         found: list[MatchSpec] = []
         for repeat in range(first, first + self._repeats):
             turn = at * self._repeats + repeat - first
             found += self._series.matches(
-                self._matches + len(found), name, item, repeat, turn, self._rule.is_wanted
+                matches + len(found), name, item, repeat, turn, self._rule.is_wanted
             )
         return found
 
 
-def is_block_finished(specs: Sequence[MatchSpec], known: Mapping[str, Block]) -> bool:
-    """Whether all planned matches of a block have scores."""
-    block = known.get(specs[0].block)
-    return block is not None and all(spec.number in block.scores for spec in specs)
+def read_blocks(
+    blocks: Sequence[Sequence[MatchSpec]], finished: FinishedMatches
+) -> Iterator[tuple[Sequence[MatchSpec], Mapping[int, Marks]]]:
+    """Finished blocks with the scores of their matches. Scores of several blocks are read at
+    once."""
+    scores: Mapping[int, Marks] = {}
+    last = 0
+    for block in blocks:
+        if block[-1].number > last:
+            last = max(block[-1].number, block[0].number + READ_AT_ONCE)
+            scores = finished.scores_between(block[0].number, last)
+        yield block, scores
 
 
-def scores_by_model(specs: Sequence[MatchSpec], block: Block, metrics: Mapping[str, str]) -> Values:
+def scores_by_model(
+    specs: Sequence[MatchSpec], scores: Mapping[int, Marks], metrics: Mapping[str, str]
+) -> Values:
     """The scores of a block for every model and role that count, one for every repeat; missing ones
     are left out.
 
@@ -165,13 +166,13 @@ def scores_by_model(specs: Sequence[MatchSpec], block: Block, metrics: Mapping[s
             alias,
             seat.role,
             metric,
-            block.scores[spec.number].get(seat, {}).get(metric),
+            scores[spec.number].get(seat, {}).get(metric),
         )
         for spec in specs
         for seat, alias in spec.seats.items()
         if seat not in spec.unscored and (metric := metrics.get(seat.role))
     ]
     return {
-        (role, alias): by_block[block.name]
+        (role, alias): by_block[specs[0].block]
         for (_, role, alias), by_block in match_means(rows).items()
     }

@@ -115,8 +115,9 @@ class ExperienceBuilder:
         asked in an earlier stage."""
         return self.own_cue(spec.block) or self._questions.get(seat_place(spec, seat), "")
 
-    def load(self, reader: RunReader, scores: Mapping[int, Marks]) -> None:
+    def load(self, reader: RunReader) -> None:
         """Read the matches that have ended since the last call."""
+        scores = reader.scores_by_match(self._last_read + 1)
         if not self._last_read:
             for number, each in enumerate(reader.read_brought(), 1):
                 self._add(replace(each, match=-number, item=self._own_name(each)), each.arm)

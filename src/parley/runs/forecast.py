@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from random import Random
 from typing import Any
 
@@ -20,7 +21,7 @@ from parley.memory.feedback import FEEDBACK_ROLES
 from parley.money import is_free
 from parley.options import CONCURRENCY
 from parley.participants._registry import LIMITS, ModelLimits, read_limit
-from parley.plans import Done, MatchSpec, finished_blocks
+from parley.plans import Done, MatchSpec, ScoreTable
 from parley.plans.evolve import EvolvePlan
 from parley.rules.pool import Seat
 from parley.rules.task import Metric
@@ -286,10 +287,15 @@ def count_usage(
     return found, rounds / len(sample) * len(specs), faults
 
 
-async def estimate_calls(prepared: Prepared, specs: Sequence[MatchSpec]) -> float | None:
-    """How many calls a match takes, from a few matches played with stand-ins; None if they
-    cannot play."""
-    config, sample = prepared.config, specs[:: max(1, len(specs) // PREVIEW)][:PREVIEW]
+async def estimate_calls(
+    prepared: Prepared, specs: Sequence[MatchSpec], finished: Container[int] = ()
+) -> float | None:
+    """How many calls a match takes, from a few matches that have not ended, played with stand-ins;
+    None if they cannot play."""
+    config, left = prepared.config, sum(spec.number not in finished for spec in specs)
+    step = max(1, left // PREVIEW)
+    unfinished = (spec for spec in specs if spec.number not in finished)
+    sample = list(islice(unfinished, 0, step * PREVIEW, step))
     cast = {
         alias: StandIn(alias, options, type(prepared.task), USUAL)
         for alias, options in config.live_models.items()
@@ -363,25 +369,23 @@ def count_appearances(specs: Sequence[MatchSpec], config: Config) -> dict[Cell, 
     return found
 
 
-def expect_matches(prepared: Prepared, assumed: ReplyAssumption) -> tuple[list[MatchSpec], int]:
+def expect_matches(prepared: Prepared, assumed: ReplyAssumption) -> tuple[Sequence[MatchSpec], int]:
     """All matches that the plan will ask for, and how many blocks. A sequential plan gets random
     scores."""
     plan, rng = prepared.plan, Random(prepared.config.seed)
+    if isinstance(plan, EvolvePlan):  # all its matches are known beforehand
+        specs = [spec for stage in plan.stages for spec in stage]
+        return specs, count_blocks(plan.stages[0])
     order = {alias: at for at, alias in enumerate(prepared.config.contestants)}
     metrics = prepared.task.metrics(seat_counts(plan.first_match.seats, prepared.task))
-    specs: dict[int, MatchSpec] = {}
-    scores: dict[int, dict[Seat, dict[str, float | None]]] = {}
-    blocks: set[str] = set()
-    while True:
-        batch = plan.next(finished_blocks(specs, scores))
+    specs, scores = [], dict[int, dict[Seat, dict[str, float | None]]]()
+    for batch in plan.batches(ScoreTable(scores)):
         if isinstance(batch, Done):
             break
-        specs |= {spec.number: spec for spec in batch}
-        blocks |= {spec.block for spec in batch}
-        if isinstance(plan, EvolvePlan):  # all its matches are known beforehand
-            specs = {spec.number: spec for stage in plan.stages for spec in stage}
-            break
-        if prepared.config.stop is None or len(blocks) >= MOST_BLOCKS:
+        if prepared.config.stop is None:
+            return batch, count_blocks(batch)
+        specs += batch
+        if count_blocks(specs) >= MOST_BLOCKS:
             break
         for spec in batch:
             scores[spec.number] = {
@@ -392,8 +396,12 @@ def expect_matches(prepared: Prepared, assumed: ReplyAssumption) -> tuple[list[M
                 for seat, alias in spec.seats.items()
                 if alias in order
             }
-    plan.next([])  # reset the plan
-    return list(specs.values()), len(blocks)
+    return specs, count_blocks(specs)
+
+
+def count_blocks(specs: Iterable[MatchSpec]) -> int:
+    """How many blocks some matches have."""
+    return len({spec.block for spec in specs})
 
 
 def draw_score(metric: Metric, assumed: ReplyAssumption, place: float, rng: Random) -> float:

@@ -43,7 +43,7 @@ from parley.match.seating import seat_counts
 from parley.memory import Retriever
 from parley.money import cost_rows, total_cost
 from parley.options import CONCURRENCY
-from parley.plans import Done, MatchSpec, finished_blocks
+from parley.plans import Done, MatchSpec
 from parley.plans.evolve import EvolvePlan
 from parley.rules.pool import Seat
 from parley.rules.task import Task
@@ -78,6 +78,7 @@ from parley.store import (
     read_run,
 )
 from parley.store.config import Config
+from parley.store.finished_matches import FinishedOnRecord
 from parley.tables import plural
 
 if TYPE_CHECKING:
@@ -294,7 +295,7 @@ class Player:
             progress,
             stop_signal,
         )
-        self.scores = finished = reader.scores_by_match()
+        self.finished = FinishedOnRecord(reader, lambda: read_run(journal.ref))
         self.mends = "mends" in reader.info.identity
         self.rounds_numbers = reader.info.identity.get("rounds_numbers", False)
         self.budget = make_budget(prepared, journal, stop_signal, reader)
@@ -322,7 +323,7 @@ class Player:
         self.faults: dict[str, ParticipantError] = {}  # by message
         self.failed: Counter[str] = Counter()  # how many matches each of them has stopped
         self.fatal: ParleyError | None = None
-        progress.begin(len(finished))
+        progress.begin(len(self.finished))
         progress.on_failure = self.stop_for_callback
         if progress.failure is not None:  # in a screening, or while the run was opened
             self.stop_for_callback(progress.failure)
@@ -346,7 +347,7 @@ class Player:
     async def play_plan(
         self, concurrency: int
     ) -> tuple[Literal["done", "stopped", "failed"], str | None, str]:
-        specs: dict[int, MatchSpec] = {}
+        plan, finished, planned = self.prepared.plan, self.finished, 0
         scheduler = Scheduler(
             concurrency,
             self.play_if_running,
@@ -355,38 +356,37 @@ class Player:
             self.progress,
             give_up_slots=not self.prepared.attended,
         )
+        batches = plan.batches(finished)
         while True:
             try:
-                batch = self.prepared.plan.next(finished_blocks(specs, self.scores))
+                batch = next(batches)
             except TaskError as fault:
                 self.fatal = fault
                 return "failed", None, str(fault)
-            self.progress.status_line = self.prepared.plan.status_line
+            self.progress.status_line = plan.status_line
             if isinstance(batch, Done):
                 return (
                     ("stopped" if batch.status == "budget" else "done"),
                     batch.status,
                     batch.reason,
                 )
-            specs |= {spec.number: spec for spec in batch}
-            if specs.keys() <= self.scores.keys():
+            planned += len(batch)
+            if all(spec.number in finished for spec in batch):
                 continue  # everything was played before this process began
-            plan = self.prepared.plan
-            self.progress.planned = plan.matches if isinstance(plan, EvolvePlan) else len(specs)
+            self.progress.planned = plan.matches if isinstance(plan, EvolvePlan) else planned
             if self.progress.estimates_calls and self.progress.calls_per_match is None:
-                left = [spec for spec in batch if spec.number not in self.scores]
-                self.progress.calls_per_match = await estimate_calls(self.prepared, left)
+                self.progress.calls_per_match = await estimate_calls(self.prepared, batch, finished)
             try:
                 if self.recaller is not None and (
-                    missing := await self.recaller.collect_votes(batch, self.scores)
+                    missing := await self.recaller.collect_votes(batch)
                 ):
                     return "stopped", WAITING, missing
                 await self.journal.add_matches(batch)
                 if self.recaller is not None:
-                    await self.recaller.begin_stage(batch, self.scores)
+                    await self.recaller.begin_stage(batch)
                     for caution in self.recaller.cautions():
                         self.progress.notify(caution)
-                await scheduler.play_all(spec for spec in batch if spec.number not in self.scores)
+                await scheduler.play_all(spec for spec in batch if spec.number not in finished)
             except ParleyError as fault:  # of the store, or of a retriever
                 self.stop_for(fault)
             if self.fatal is not None:
@@ -438,7 +438,7 @@ class Player:
             if not (isinstance(fault, Halted) and self.stop_signal.reason):
                 self.stop_for(fault)
             return
-        self.scores[spec.number] = outcome.scores
+        self.finished.add(spec.number)
         self.progress.done += 1
         self.progress.emit("match_done", spec.number)
 

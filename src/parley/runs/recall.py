@@ -22,7 +22,7 @@ from parley.memory.found import check_found
 from parley.memory.retrievers._registry import make_retriever
 from parley.memory.same_items import ItemNumbers
 from parley.participants._recalling import Recalling
-from parley.plans import Marks, MatchSpec
+from parley.plans import MatchSpec
 from parley.plans.evolve_settings import PROBE, EvolveArm
 from parley.rules.pool import Seat
 from parley.runs.experience_builder import ExperienceBuilder, estimate_tokens, seat_place
@@ -66,7 +66,7 @@ class Recaller:
         self._numbers = ItemNumbers()
         self._recalled: dict[tuple[int, str], Recalled] = {}
 
-    async def begin_stage(self, batch: Sequence[MatchSpec], scores: Mapping[int, Marks]) -> None:
+    async def begin_stage(self, batch: Sequence[MatchSpec]) -> None:
         """Find and record what to show every seat of a stage; a resumed stage keeps its record."""
         self._recalled.clear()
         if not batch:
@@ -75,7 +75,7 @@ class Recaller:
             self._rehearsal = await rehearse_match(self._prepared, batch[0])
         if batch[0].stage == 0:
             return
-        kept = await asyncio.to_thread(self._read_record, {spec.number for spec in batch}, scores)
+        kept = await asyncio.to_thread(self._read_record, {spec.number for spec in batch})
         self._recalled.update(kept)
         if kept:  # what a stage recalls is recorded all at once
             return
@@ -83,14 +83,14 @@ class Recaller:
             await self._journal.add_recalled(rows)
             self._recalled.update({(row.match, row.seat): row for row in rows})
 
-    async def collect_votes(self, batch: Sequence[MatchSpec], scores: Mapping[int, Marks]) -> str:
+    async def collect_votes(self, batch: Sequence[MatchSpec]) -> str:
         """Ask people about the stage before this one, and record what they said once every match
         has a vote. Returns what is missing; empty if the stage can begin."""
         arms = arms_that_ask(self._prepared, batch)
         if not arms:
             return ""
         stage = batch[0].stage - 1
-        places, votes = await asyncio.to_thread(self._read_votes, stage, arms, scores)
+        places, votes = await asyncio.to_thread(self._read_votes, stage, arms)
         if not places:
             return ""
         await self._journal.ask_people(places)
@@ -101,11 +101,11 @@ class Recaller:
         return ""
 
     def _read_votes(
-        self, stage: int, arms: set[str], scores: Mapping[int, Marks]
+        self, stage: int, arms: set[str]
     ) -> tuple[list[tuple[int, Seat]], VerdictVotes]:
         """The seats of a stage without a verdict on record, and the votes of people so far."""
         with read_run(self._journal.ref) as reader:
-            self._builder.load(reader, scores)
+            self._builder.load(reader)
             places = self._builder.places_to_judge(stage, arms)
             return places, read_verdict_votes(reader) if places else {}
 
@@ -124,12 +124,10 @@ class Recaller:
                         f"alone. To show the same number, add --evolve k={own}"
                     )
 
-    def _read_record(
-        self, wanted: set[int], scores: Mapping[int, Marks]
-    ) -> dict[tuple[int, str], Recalled]:
+    def _read_record(self, wanted: set[int]) -> dict[tuple[int, str], Recalled]:
         """Read the finished matches, and what is on record for the matches of this stage."""
         with read_run(self._journal.ref) as reader:
-            self._builder.load(reader, scores)
+            self._builder.load(reader)
             rows = [each for each in reader.read_recalled() if each.match in wanted]
         return {(each.match, each.seat): each for each in rows}
 

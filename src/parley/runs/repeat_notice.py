@@ -17,6 +17,9 @@ from parley.statistics.identical_repeats import (
 )
 from parley.store import MatchRow, RunReader
 
+# different prompts that Parley remembers; a run with more of them is not watched any further
+MOST_PROMPTS = 50_000
+
 
 class RepeatNotice:
     """Notifies the user once, while a run is played, that contestants and judges give the same
@@ -38,7 +41,8 @@ class RepeatNotice:
     @property
     def is_watching(self) -> bool:
         """Whether there is still something to find out."""
-        return not self._notified and not self._tracker.differs
+        tracker = self._tracker
+        return not self._notified and not tracker.differs and tracker.prompts < MOST_PROMPTS
 
     def add_match(self, match: MatchSpec | MatchRow, lines: Iterable[Line]) -> None:
         """Add a match that has ended."""

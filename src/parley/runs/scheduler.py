@@ -5,10 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
+from itertools import islice
 
 from parley.match.protocol import Call
 from parley.plans import MatchSpec
 from parley.runs.progress import Progress, StopSignal
+
+# matches that are postponed because of an endpoint before Parley stops looking for others
+MOST_POSTPONED = 10_000
 
 
 class MatchSlot(Call):
@@ -36,6 +40,36 @@ class MatchSlot(Call):
         self._progress.notify(text)
 
 
+class MatchQueue:
+    """Matches that have not begun. They are taken from their source when they are needed."""
+
+    def __init__(self, specs: Iterable[MatchSpec]) -> None:
+        self._source = iter(specs)
+        self._taken: deque[MatchSpec] = deque()
+
+    def __bool__(self) -> bool:
+        return self.look_ahead(1) > 0
+
+    def look_ahead(self, most: int) -> int:
+        """How many matches there are, counted up to `most`."""
+        self._taken.extend(islice(self._source, max(0, most - len(self._taken))))
+        return min(most, len(self._taken))
+
+    def popleft(self) -> MatchSpec:
+        """Take the next match."""
+        self.look_ahead(1)
+        return self._taken.popleft()
+
+    def put_back(self, specs: deque[MatchSpec]) -> None:
+        """Put matches back, before all others."""
+        self._taken = specs + self._taken
+
+    def clear(self) -> None:
+        """Drop all matches."""
+        self._source = iter(())
+        self._taken.clear()
+
+
 class Scheduler:
     """Plays matches, `size` of them at a time, as long as `play` says that more may begin.
 
@@ -60,16 +94,16 @@ class Scheduler:
             is_down,
             give_up_slots,
         )
-        self._queue: deque[MatchSpec] = deque()
+        self._queue = MatchQueue(())
         self._postponed: deque[MatchSpec] = deque()  # matches that would only wait
         self._workers: set[asyncio.Task[None]] = set()
         self._playing = self._on_hold = 0  # matches, and those of them that wait for an endpoint
 
     async def play_all(self, specs: Iterable[MatchSpec]) -> None:
         """Play all these matches."""
-        self._queue = deque(specs)
+        self._queue = MatchQueue(specs)
         self._over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        for _ in range(min(self._size, len(self._queue))):
+        for _ in range(self._queue.look_ahead(self._size)):
             self._start_worker()
         try:
             if self._workers:
@@ -115,7 +149,7 @@ class Scheduler:
             return self._queue.popleft() if self._queue else None
         # first the others, then the postponed ones: their endpoint may be back
         for _ in range(2):
-            while self._queue:
+            while self._queue and len(self._postponed) < MOST_POSTPONED:
                 spec = self._queue.popleft()
                 if not any(self._is_down(alias) for alias in spec.seats.values()):
                     return spec
@@ -126,4 +160,5 @@ class Scheduler:
     def _requeue_postponed(self) -> None:
         """Put postponed matches back at the front of the queue."""
         if self._postponed:
-            self._queue, self._postponed = self._postponed + self._queue, deque()
+            self._queue.put_back(self._postponed)
+            self._postponed.clear()

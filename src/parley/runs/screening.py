@@ -17,7 +17,7 @@ from parley.config.prices import PriceList
 from parley.errors import UsageError
 from parley.money import cost_rows, prices_of, total_cost
 from parley.participants._registry import LIMITS
-from parley.plans import finished_blocks
+from parley.plans import MatchSpec
 from parley.plans.confident_items import all_confident
 from parley.runs.forecast import Forecast, forecast_run
 from parley.runs.player import play_new_run, refuse_taken_name, resume_run
@@ -150,11 +150,15 @@ def any_right(ref: RunRef, verify: ScreeningTarget | None) -> bool:
 
 def items_answered_right(reader: RunReader, metric: str, theta: float) -> tuple[int, list[str]]:
     """How many items were screened, and those that all models answered correctly."""
-    matches = [match.spec for match in reader.matches()]
-    blocks = finished_blocks({spec.number: spec for spec in matches}, reader.scores_by_match())
-    specs = {block.name: [spec for spec in matches if spec.block == block.name] for block in blocks}
-    return len(blocks), [
-        block.name for block in blocks if all_confident(block, specs[block.name], metric, theta)
+    items: dict[str, list[MatchSpec]] = {}
+    for match in reader.matches():
+        items.setdefault(match.block, []).append(match.spec)
+    scores = reader.scores_by_match()
+    asked = {
+        item: specs for item, specs in items.items() if all(each.number in scores for each in specs)
+    }
+    return len(asked), [
+        item for item, specs in asked.items() if all_confident(specs, scores, metric, theta)
     ]
 
 

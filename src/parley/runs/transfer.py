@@ -40,7 +40,7 @@ def memory_at_end(source: str, store: Store, prepared: Prepared, setting: str) -
     builder = ExperienceBuilder(other, {name: arm})
     with read_run(ref) as reader:
         last = max((match.stage for match in reader.matches()), default=0)
-        builder.load(reader, reader.scores_by_match())
+        builder.load(reader)
     roles = set(contestant_roles(prepared.task)) & set(builder.rules[name])
     if not roles:
         raise UsageError(

@@ -57,6 +57,8 @@ class RepeatTracker:
     def __init__(self) -> None:
         self._replies: dict[tuple[str, bytes], bytes] = {}  # by alias and prompt
         self._plays: dict[bytes, set[tuple[str, int]]] = {}  # blocks and repeats of each match
+        # the number of identical plays of the match that was repeated most often
+        self.most_plays = 0
         self.differs = False  # the same words have had different replies
 
     def add(self, block: str, repeat: int, exchanges: Iterable[DigestedReply]) -> None:
@@ -70,14 +72,17 @@ class RepeatTracker:
                 self.differs = True
                 self._replies.clear()
                 self._plays.clear()
+                self.most_plays = 0
                 return
         if known:
-            self._plays.setdefault(digest_exchanges(known), set()).add((block, repeat))
+            plays = self._plays.setdefault(digest_exchanges(known), set())
+            plays.add((block, repeat))
+            self.most_plays = max(self.most_plays, len(plays))
 
     @property
-    def most_plays(self) -> int:
-        """The number of identical plays of the match that was repeated most often."""
-        return max(map(len, self._plays.values()), default=0)
+    def prompts(self) -> int:
+        """How many different prompts it has seen."""
+        return len(self._replies)
 
     @property
     def is_deterministic(self) -> bool:

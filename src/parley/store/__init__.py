@@ -315,8 +315,12 @@ class RunReader(Protocol):
     ) -> dict[int, dict[Seat, dict[str, float | None]]]:
         """The same for each of these matches."""
 
-    def scores_by_match(self) -> dict[int, Marks]:
-        """The scores of every match that has ended, by match."""
+    def ended_matches(self) -> Iterator[int]:
+        """The numbers of the matches that have ended, in order."""
+
+    def scores_by_match(self, first: int = ..., last: int = ...) -> dict[int, Marks]:
+        """The scores of every match that has ended, by match; or of those numbered `first` to
+        `last`."""
 
     def blocks(self) -> Iterator[BlockScores]:
         """Sums by cell, one finished block at a time."""
@@ -459,8 +463,8 @@ class Journal(Protocol):
     async def set_prices(self, prices: Sequence[Mapping[str, Any]]) -> None:
         """Store the prices of the run."""
 
-    async def add_matches(self, specs: Sequence[MatchSpec]) -> None:
-        """Add planned matches; known ones are not changed."""
+    async def add_matches(self, specs: Iterable[MatchSpec]) -> None:
+        """Add planned matches, some at a time; known ones are not changed."""
 
     async def add_recalled(self, rows: Sequence[Recalled]) -> None:
         """Store the experiences that seats will be shown."""

@@ -6,8 +6,9 @@ import asyncio
 import threading
 import time
 from collections import Counter
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from dataclasses import astuple
+from itertools import islice
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from parley.match.match import Outcome
     from parley.memory.feedback import PeopleVerdict
 
+ADDED_AT_ONCE = 4096  # planned matches of one transaction
 CROWD, LINGER = 16, 0.003  # how many callers make it worth waiting, and how many seconds
 VERDICT = (
     "UPDATE people_verdicts SET yes = ?, no = ?, unsure = ? "
@@ -144,9 +146,11 @@ class BatchJournal:
     async def set_prices(self, prices: Sequence[Mapping[str, Any]]) -> None:
         await self.commit("UPDATE runs SET prices = ? WHERE {run}", (encode_json(prices),))
 
-    async def add_matches(self, specs: Sequence[MatchSpec]) -> None:
-        for spec in specs:
-            self._batch.inserts["matches"].append(match_row(spec))
+    async def add_matches(self, specs: Iterable[MatchSpec]) -> None:
+        left = iter(specs)
+        while rows := list(map(match_row, islice(left, ADDED_AT_ONCE))):
+            self._batch.inserts["matches"] += rows
+            await self.acknowledged()
         await self.commit(
             "UPDATE runs SET planned = (SELECT COUNT(*) FROM matches WHERE {run}) WHERE {run}", ()
         )

@@ -98,7 +98,7 @@ RECENT = (WHOLE, TEXT, TEXT, WHOLE, NUMBER_OR_NULL, NUMBER, NUMBER_OR_NULL)
 EFFECT = (WHOLE, WHOLE, (bytes,), TEXT)
 REPLY = (WHOLE, TEXT, TEXT)
 SAID = (WHOLE, WHOLE, TEXT, WHOLE, TEXT, TEXT)
-LARGEST = 2**63 - 1  # largest integer in a database
+SMALLEST, LARGEST = -(2**63), 2**63 - 1  # integers in a database
 LATEST = 253_402_300_799  # seconds from 1970 to the end of the year 9999
 ENDED_MATCHES = "state IN ('done', 'aborted')"
 
@@ -360,12 +360,16 @@ class RecordReader:
                 )
             yield score
 
-    def _scores(self, judge: str = "") -> Iterator[Score]:
+    def _scores(
+        self, judge: str = "", between: tuple[int, int] = (SMALLEST, LARGEST)
+    ) -> Iterator[Score]:
         rows = self._rows(
             "SELECT match, block, seat, seats, idle, metric, value FROM scores "
-            f"JOIN matches ON match = matches.number WHERE judge = ? AND {ENDED_MATCHES} "
+            "JOIN matches ON match = matches.number "
+            f"WHERE judge = ? AND match BETWEEN ? AND ? AND {ENDED_MATCHES} "
             "ORDER BY match, seat, metric",
             judge,
+            *between,
         )
         for *row, value in rows:
             self._check(row, SCORE, "a score")
@@ -401,10 +405,20 @@ class RecordReader:
             table[number].setdefault(self._seat(key, what), {})[metric] = value
         return table
 
-    def scores_by_match(self) -> dict[int, Marks]:
-        ended = self._rows(f"SELECT number FROM matches WHERE {ENDED_MATCHES} ORDER BY number")
+    def ended_matches(self) -> Iterator[int]:
+        rows = self._rows(f"SELECT number FROM matches WHERE {ENDED_MATCHES} ORDER BY number")
+        return (number for (number,) in rows)
+
+    def scores_by_match(self, first: int = SMALLEST, last: int = LARGEST) -> dict[int, Marks]:
+        ended = self._rows(
+            f"SELECT number FROM matches WHERE number BETWEEN ? AND ? AND {ENDED_MATCHES} "
+            "ORDER BY number",
+            first,
+            last,
+        )
         table: dict[int, dict[Seat, dict[str, float | None]]] = {number: {} for (number,) in ended}
-        for score in self._scores():  # out-of-range scores are left to the audit
+        # out-of-range scores are left to the audit
+        for score in self._scores(between=(first, last)):
             table[score.match].setdefault(score.seat, {})[score.metric] = score.value
         return dict(table)
 

@@ -1,0 +1,51 @@
+"""Compares the matches on record with those that the plan of a run asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import nullcontext
+
+from parley.plans import Done, MatchSpec, Plan
+from parley.store import MatchRow, RunReader
+from parley.store.finished_matches import FinishedOnRecord
+
+
+class PlanReplay:
+    """Asks a plan for its matches again, as far as the scores on record lead."""
+
+    def __init__(self, plan: Plan, reader: RunReader) -> None:
+        self._plan = plan
+        self._finished = FinishedOnRecord(reader, lambda: nullcontext(reader))
+        self.end: Done | None = None  # how the plan ends, if it does
+
+    def compare(
+        self, matches: Iterable[MatchRow]
+    ) -> Iterator[tuple[MatchRow | None, MatchSpec | None]]:
+        """Every match on record with the planned match of its number, in the order of numbers; None
+        where one of them is missing."""
+        planned = self._planned()
+        spec = next(planned, None)
+        for match in matches:
+            while spec is not None and spec.number < match.number:
+                yield None, spec
+                spec = next(planned, None)
+            if spec is not None and spec.number == match.number:
+                yield match, spec
+                spec = next(planned, None)
+            else:
+                yield match, None
+        while spec is not None:
+            yield None, spec
+            spec = next(planned, None)
+
+    def _planned(self) -> Iterator[MatchSpec]:
+        for batch in self._plan.batches(self._finished):
+            if isinstance(batch, Done):
+                self.end = batch
+                return
+            is_finished = True
+            for spec in batch:
+                is_finished = is_finished and spec.number in self._finished
+                yield spec
+            if not is_finished:
+                return
