@@ -128,15 +128,21 @@ class SimulatedModels:
         scores = round_scores(ability + base[:, seat] + noise, self.low, self.high, self.step)
         return (scores if self.roles == 2 else scores.mean(axis=1, keepdims=True)), after
 
-    def matches(self, design: Design, wanted: Flags, after: Counts) -> Counts:
-        """How many matches a block takes in each run, if only the wanted results are played."""
+    def count_seats(self, design: Design, wanted: Flags, after: Counts) -> Counts:
+        """How often each model sits in each role in one block, by run, role and model, if only the
+        wanted results are played."""
         if self.seats == 1:
-            return np.asarray(wanted[:, 0].sum(axis=1))
+            return wanted.astype(np.int64)
         if design == "round_robin":
-            return np.full(len(wanted), self.models * (self.models - 1))
-        return np.asarray(
-            (wanted[:, 0] | np.take_along_axis(wanted[:, -1], after, axis=1)).sum(axis=1)
-        )
+            often = (self.models - 1) * self.seats // self.roles
+            return np.full(wanted.shape, often, dtype=np.int64)
+        # by the model in the first seat, whether its match is played
+        first = wanted[:, 0] | np.take_along_axis(wanted[:, -1], after, axis=1)
+        second = np.zeros_like(first)
+        np.put_along_axis(second, after, first, axis=1)
+        if self.roles == 1:
+            return np.asarray((first.astype(np.int64) + second)[:, None])
+        return np.stack([first, second], axis=1).astype(np.int64)
 
 
 def round_scores(scores: Numbers, low: float, high: float, step: float | None) -> Numbers:

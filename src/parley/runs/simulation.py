@@ -27,6 +27,8 @@ class SimulatedRun(NamedTuple):
     blocks: int
     decided: bool
     wrong: bool
+    looks: int  # how often the stopping rule was checked; a batch of matches is played before each
+    seats: tuple[tuple[int, ...], ...]  # by role and model: how often it played
 
 
 class Simulation(ABC):
@@ -43,10 +45,16 @@ class Simulation(ABC):
     ) -> None:
         self.simulated, self.design, self.most, self._rng = simulated, design, most, rng
         self.live, self.block = np.arange(runs), 0
-        self.matches = np.zeros(runs, dtype=np.int64)
         self.wanted: Flags = np.ones((runs, simulated.roles, simulated.models), dtype=np.bool_)
+        self.seats: Counts = np.zeros(self.wanted.shape, dtype=np.int64)
         self.trials: dict[int, SimulatedRun] = {}
         self._began, self._look = np.zeros(runs, dtype=np.int64), np.zeros(runs, dtype=np.int64)
+        self._looks = np.zeros(runs, dtype=np.int64)
+
+    @property
+    def matches(self) -> Counts:
+        """The matches of each run so far."""
+        return np.asarray(self.seats.sum(axis=(1, 2)) // self.simulated.seats)
 
     @abstractmethod
     def take(self, scores: Numbers) -> None:
@@ -71,7 +79,7 @@ class Simulation(ABC):
     def _block(self) -> Numbers:
         simulated, live = self.simulated, self.live
         scores, after = simulated.blocks(self.design, len(live), self._rng)
-        self.matches[live] += simulated.matches(self.design, self.wanted[live], after)
+        self.seats[live] += simulated.count_seats(self.design, self.wanted[live], after)
         self.block += 1
         found = np.full(self.wanted.shape, np.nan)
         found[live] = np.where(
@@ -81,15 +89,19 @@ class Simulation(ABC):
 
     def _due(self) -> Counts:
         """Runs whose batch is complete, so that they check their stopping rule."""
-        whole = (self.matches - self._began >= BUSY) & (self.block >= self._look)
+        matches = self.matches
+        whole = (matches - self._began >= BUSY) & (self.block >= self._look)
         due = self.live[whole[self.live] | (self.block >= self.most)]
-        self._began[due] = self.matches[due]
+        self._looks[due] += 1
+        self._began[due] = matches[due]
         self._look[due] = self.block + self.block // GROWTH
         return due
 
     def end(self, run: int, decided: bool, wrong: bool) -> None:
+        seats = tuple(tuple(row) for row in self.seats[run].tolist())
+        matches = sum(map(sum, seats)) // self.simulated.seats
         self.trials[run] = SimulatedRun(
-            int(self.matches[run]), self.block, decided, decided and wrong
+            matches, self.block, decided, decided and wrong, int(self._looks[run]), seats
         )
         self.live = self.live[self.live != run]
 
