@@ -1,14 +1,22 @@
 """Figures of parts: what is drawn is what was computed, and what is unknown is left out."""
 
 import sqlite3
+from collections import Counter
 from contextlib import closing
+from types import SimpleNamespace
 
 import pytest
 
 import parley
+from parley.money import Price
 from parley.results.part import Style
 from parley.results.parts.cost import Cost, CostRow, cost_figures
-from parley.results.parts.efficiency import EfficiencyRow, efficiency_figures, join_costs
+from parley.results.parts.efficiency import (
+    EfficiencyRow,
+    compute_efficiency,
+    efficiency_figures,
+    join_costs,
+)
 from parley.results.parts.judges import Incomplete, JudgedModel, JudgeReport, judge_figures
 from parley.results.parts.pass_at_k import PassRate, pass_figures
 from parley.results.parts.roles import (
@@ -27,6 +35,7 @@ from parley.results.parts.stability import (
     StabilityResult,
     stability_figures,
 )
+from parley.results.scores import RunScores
 from parley.results.types import ScoreRow
 from parley.store import MedianLatency, read_run
 
@@ -87,7 +96,7 @@ def test_scores_stand_beside_cost_and_latency_where_these_are_known():
 def test_a_run_of_bots_has_no_cost_to_compare():
     free = {("a", "writer"): 0.0}
     assert tuple(join_costs([score("a", 0.5)], free, {("a", "writer"): 4}, {})) == ()
-    unscored = EfficiencyRow("a", "writer", "bleu", None, None, None, 1.0, None, 0)
+    unscored = EfficiencyRow("a", "writer", "bleu", None, None, None, 1.0, None, 0, 1)
     assert efficiency_figures((unscored,), Style()) == []
 
 
@@ -101,6 +110,60 @@ def test_latencies_are_medians_by_model_and_role(tmp_path):
     with read_run(played.ref) as reader:
         (found,) = reader.median_latencies().values()
     assert found == MedianLatency(3.0, 5)  # rounds 1 to 5; the other seat has none
+
+
+def make_priced(file):
+    """Turn the calls of a run of bots into calls of a model: 1,000 input tokens each."""
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute("UPDATE calls SET tokens_in = 1000, tokens_out = 0, latency = 1.0")
+        connection.commit()
+
+
+def efficiency_at_one_dollar(played):
+    """The part `efficiency` if every call has 1,000 tokens at 1,000 USD per million."""
+    make_priced(played.path)
+    price = Price.flat(1000.0, 0.0, source="test")
+    with read_run(played.ref) as reader:
+        run = RunScores(reader)
+        run.prices = SimpleNamespace(of=lambda alias, served=None: price)
+        return compute_efficiency(run), reader.called_matches()
+
+
+def test_cost_per_match_of_a_stopped_run_is_over_the_matches_that_were_called(tmp_path):
+    """With sequential stopping, scores are over complete blocks only; the cost is not."""
+    played = parley.run(
+        "public_goods",
+        {"a": "bot/altruist", "b": "bot/gradual", "c": "bot/free-rider"},
+        rounds=3,
+        until_stable=True,
+        max_calls=40,
+        concurrency=1,
+        store=tmp_path,
+    )
+    assert played.state == "stopped"
+    with read_run(played.ref) as reader:
+        calls = Counter(
+            (row.alias, row.seat.role) for row in reader.usage_by_model() for _ in range(row.calls)
+        )
+    found, called = efficiency_at_one_dollar(played)
+    whole = {row.alias: row.matches for row in played.part("results")}
+    assert found
+    for row in found:
+        assert row.matches == called[row.alias, row.role]
+        assert row.usd_per_match == pytest.approx(calls[row.alias, row.role] / row.matches)
+        assert row.usd_per_match <= 3 * 2  # rounds, and both seats at most
+    assert any(row.matches > whole[row.alias] for row in found)
+
+
+def test_a_model_with_two_seats_pays_for_a_match_once(tmp_path):
+    models = {"a": "bot/altruist", "b": "bot/altruist"}
+    played = parley.run("public_goods", models, rounds=3, repeats=2, store=tmp_path)
+    with closing(sqlite3.connect(played.path)) as connection:
+        connection.execute("""UPDATE matches SET seats = replace(seats, '"b"', '"a"')""")
+        connection.commit()
+    (row,), _ = efficiency_at_one_dollar(played)
+    assert (row.alias, row.matches) == ("a", 2)
+    assert row.usd_per_match == 6.0  # 3 rounds of 2 seats
 
 
 def judged(role, alias, mean, value):

@@ -375,6 +375,10 @@ class RunReader(Protocol):
     def median_latencies(self) -> dict[tuple[str, str], MedianLatency]:
         """The median latency of calls, by alias and role; without those of bots."""
 
+    def called_matches(self) -> Counter[tuple[str, str]]:
+        """In how many matches a model was called, by alias and role, whether they ended or not; a
+        model with two seats of a match counts once. Copied calls do not count."""
+
     def verdict_kinds(self) -> Counter[str]:
         """How often each kind of verdict on programs occurs, in matches that have ended."""
 

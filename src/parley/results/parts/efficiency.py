@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -19,7 +18,10 @@ Owner = tuple[str, str]  # alias and role
 @dataclass(frozen=True)
 class EfficiencyRow:
     """A model's score in a role, by the metric that the role is ranked by, with its cost per match
-    in USD and the median latency of its calls in seconds; None if unknown."""
+    in USD and the median latency of its calls in seconds; None if unknown.
+
+    The cost is that of all its calls in this role. `matches` are all matches with such calls, also
+    those that the score leaves out because they, or their block, did not end."""
 
     alias: str
     role: str
@@ -30,6 +32,7 @@ class EfficiencyRow:
     usd_per_match: float | None
     latency: float | None
     calls: int  # calls with a known latency
+    matches: int
 
 
 def compute_efficiency(run: RunScores) -> tuple[EfficiencyRow, ...]:
@@ -39,16 +42,14 @@ def compute_efficiency(run: RunScores) -> tuple[EfficiencyRow, ...]:
     usd: dict[Owner, float | None] = {
         (row["alias"], row["role"]): row["usd"] for row in cost_rows(run.reader, run.prices)
     }
-    played = Counter(
-        (alias, seat.role) for match in run.every_match for seat, alias in match.seats.items()
-    )
-    return tuple(join_costs(rows, usd, played, run.reader.median_latencies()))
+    called = run.reader.called_matches()
+    return tuple(join_costs(rows, usd, called, run.reader.median_latencies()))
 
 
 def join_costs(
     rows: Sequence[ScoreRow],
     usd: Mapping[Owner, float | None],
-    played: Mapping[Owner, int],
+    called: Mapping[Owner, int],
     latencies: Mapping[Owner, MedianLatency],
 ) -> Iterator[EfficiencyRow]:
     """Scores with their costs; an unknown cost stays unknown. Nothing if all costs are 0 or unknown
@@ -57,7 +58,7 @@ def join_costs(
     if not any(usd.get(owner) or owner in latencies for owner in owners):
         return
     for row, owner in zip(rows, owners, strict=True):
-        paid, matches, waited = usd.get(owner), played.get(owner, 0), latencies.get(owner)
+        paid, matches, waited = usd.get(owner), called.get(owner, 0), latencies.get(owner)
         yield EfficiencyRow(
             row.alias,
             row.role,
@@ -68,6 +69,7 @@ def join_costs(
             None if paid is None or not matches else paid / matches,
             waited.seconds if waited else None,
             waited.calls if waited else 0,
+            matches,
         )
 
 
@@ -80,16 +82,18 @@ def efficiency_tables(found: Sequence[EfficiencyRow], style: Style) -> list[Tabl
             format_number(row.mean, style.digits_of(row.metric)),
             format_interval(row.low, row.high, style.digits_of(row.metric)),
             "–" if row.usd_per_match is None else f"{row.usd_per_match:.4g}",
+            str(row.matches),
             format_number(row.latency),
             str(row.calls),
         ]
         for row in found
     ]
     header = ["model", "role", "metric", "mean", f"{style.level} interval"]
-    header += ["usd per match", "median latency (s)", "calls"]
+    header += ["usd per match", "matches", "median latency (s)", "calls"]
     note = (
-        "usd per match: all calls of the model in this role, divided by the matches that it ended; "
-        "latency: seconds from a request to its reply; –: unknown"
+        "usd per match: the cost of all calls of the model in this role, divided by `matches`, the "
+        "matches with such calls (unfinished ones included); latency: seconds from a request to "
+        "its reply; –: unknown"
     )
     return [Table(header, rows, left=3, note=note)]
 

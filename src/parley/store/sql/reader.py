@@ -685,6 +685,23 @@ class RecordReader:
             for (alias, role), waited in found.items()
         }
 
+    def called_matches(self) -> Counter[tuple[str, str]]:
+        rows = self._rows(
+            "SELECT c.match, s.value, c.seat FROM calls c JOIN matches m ON c.match = m.number "
+            f"JOIN {self.dialect.seats} ON s.key = c.seat WHERE c.pinned IS NULL "
+            "GROUP BY 1, 2, 3 ORDER BY 1"
+        )
+        found: Counter[tuple[str, str]] = Counter()
+        roles: dict[str, str] = {}
+        for _, group in groupby(rows, key=itemgetter(0)):
+            pairs = set()
+            for _, alias, key in group:
+                if key not in roles:
+                    roles[key] = self._seat(key, "a call").role
+                pairs.add((self._known_alias(alias), roles[key]))
+            found.update(pairs)
+        return found
+
     def verdict_kinds(self) -> Counter[str]:
         rows = self._rows(
             "SELECT match, result FROM effects e JOIN matches m ON e.match = m.number "
