@@ -447,3 +447,20 @@ def test_the_demo_evaluates_a_real_model(tmp_path):
     assert rows["smollm2"]["matches"] == 10
     assert done.json["violations"] == []
     assert "its score only shows that everything works" in done.err
+
+
+def test_calls_at_the_same_time_share_the_time():
+    now = [0.0]
+    clock = embedded.SharedClock(lambda: now[0])
+    first = clock.enter()
+    now[0] = 1.0
+    second = clock.enter()  # alone for one second, then two for two seconds
+    now[0] = 3.0
+    first = clock.leave() - first
+    now[0] = 3.5
+    second = clock.leave() - second
+    now[0] = 9.0  # nothing to do
+    third = clock.enter()
+    now[0] = 9.25
+    third = clock.leave() - third
+    assert (first, second, third) == (2.0, 1.5, 0.25)

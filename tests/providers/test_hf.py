@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import itertools
+import json
 import os
 import re
 import shutil
@@ -20,12 +21,15 @@ import pytest
 
 import parley
 from parley.errors import ParticipantError, Refused, Rejected, UsageError
+from parley.match import protocol
 from parley.match.protocol import Request, Usage
 from parley.providers import _registry as providers
 from parley.providers import hf
 from parley.providers.hf import checkpoint as weights
+from parley.providers.hf import slots
 from parley.providers.hf.batches import Batches
 from parley.providers.hf.checkpoint import Checkpoint, break_special_marks
+from parley.providers.hf.fallbacks import is_unsupported
 from parley.providers.hf.paged_cache import PAGE
 from parley.providers.hf.slots import Slots, attends_to_everything
 from parley.rules.pool import Turn
@@ -369,6 +373,59 @@ def test_models_with_a_window_are_not_run_from_pages(tmp_path):
     assert not attends_to_everything(transformers.AutoConfig.from_pretrained(folder))
     [reply] = asked(folder, "How many coins do you pay? " * 5, max_tokens=5)
     assert reply.usage.tokens_out <= 5
+    setup = reply.device.setup
+    assert (setup.device, setup.engine, setup.batch) == ("CPU", "generate", 16)
+    assert setup.fallback == "not every layer of the model attends to all earlier tokens"
+
+
+@slow
+def test_replies_say_how_they_were_generated_and_share_the_time(wild, monkeypatch):
+    engines, told = [], []
+    monkeypatch.setattr(Slots, "prepare", watch_engine(Slots.prepare, engines))
+    monkeypatch.setattr(protocol.Call, "notice", lambda self, text: told.append(text))
+    replies = asked(wild, *WORDS, max_tokens=10)
+    seconds = sum(reply.device.seconds for reply in replies)
+    assert 0 < seconds <= sum(engines[0].spent.values())
+    [setup] = {reply.device.setup for reply in replies}
+    assert (setup.kind, setup.engine, setup.dtype) == ("cpu", "page pool", "float32")
+    assert (setup.attention, setup.fallback) == ("sdpa", "")
+    [line] = told
+    assert "runs on CPU in float32 (page pool, at most 16 replies at once" in line
+
+
+@slow
+@pytest.mark.parametrize("fault", ["error", "scores"])
+def test_the_reason_for_a_slower_engine_is_on_record(wild, monkeypatch, fault):
+    def broken(self, *given):
+        raise NotImplementedError("no such operation")
+
+    if fault == "error":
+        monkeypatch.setattr(Slots, "_decode", broken)
+    else:
+        monkeypatch.setattr(Slots, "_agrees", lambda self, plain: False)
+    [reply] = asked(wild, "How many?", max_tokens=5)
+    why = {"error": "NotImplementedError: no such operation", "scores": "the scores differ"}
+    assert reply.device.setup.engine == "generate"
+    assert f"a pool of pages does not work: {why[fault]}" in reply.device.setup.fallback
+
+
+@slow
+def test_an_error_of_parley_itself_is_no_reason_for_a_slower_engine(wild, monkeypatch):
+    monkeypatch.setattr(slots, "PAGE", None)
+    [fault] = asked(wild, "How many?")
+    assert type(fault) is Refused
+    assert "Parley cannot run the model: TypeError" in str(fault)
+
+
+def test_which_errors_mean_that_an_engine_is_not_supported():
+    def raised(call):
+        with pytest.raises(Exception) as caught:
+            call()
+        return caught.value
+
+    assert is_unsupported(RuntimeError("CUDA out of memory"))
+    assert is_unsupported(raised(lambda: json.loads("{")))  # raised in another library
+    assert not is_unsupported(raised(lambda: slots.mark_pages(None)))
 
 
 @slow
@@ -568,7 +625,7 @@ def test_a_prompt_that_does_not_fit_fails_alone_and_one_that_nearly_does_is_cut(
     )
     assert (short.finish, short.usage.tokens_out) == ("length", 30)
     assert type(long) is Rejected
-    assert f"may have {context} in total" in str(long)
+    assert f"may have at most {context}" in str(long)
     assert (near.finish, near.usage.tokens_in + near.usage.tokens_out) == ("length", context)
     [alone] = asked(folder, "How many?", max_tokens=30)
     assert alone.content == short.content
@@ -767,6 +824,8 @@ def test_what_does_not_fit_into_memory_is_made_smaller_once_for_all(taught, monk
         monkeypatch.setattr(Batches, "_generate", small)
     *replies, fault = asked(taught, "How many?", "And now?", "no room", max_tokens=40)
     assert said(replies) == [TAUGHT, TAUGHT]
+    if engine == "pages":
+        assert "memory ran out" in replies[-1].device.setup.fallback
     assert type(fault) is Rejected
     assert "does not fit into memory" in str(fault)
     large = [size for size in tried if size > 1]

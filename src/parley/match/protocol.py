@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 from parley.rules.pool import Content, Turn, View
 
@@ -30,6 +30,28 @@ class Usage:
 NO_USAGE = Usage()
 
 
+@dataclass(frozen=True, slots=True)
+class DeviceSetup:
+    """How Parley runs a model on this machine."""
+
+    device: str  # its name, such as NVIDIA H200; CPU for the processor
+    kind: Literal["gpu", "cpu"]
+    engine: str  # how replies are generated
+    dtype: str = ""  # of the weights
+    attention: str = ""  # the function that computes attention
+    batch: int | None = None  # replies generated at the same time, at most
+    pool_tokens: int | None = None  # tokens whose keys and values fit into memory
+    fallback: str = ""  # why a faster engine is not used
+
+
+class DeviceUse(NamedTuple):
+    """The time that a device worked on one reply. What several replies share is divided among
+    them, so that the times of all replies add up."""
+
+    setup: DeviceSetup
+    seconds: float
+
+
 @dataclass(slots=True)
 class Reply:
     """A reply: its text, and facts about the call."""
@@ -47,6 +69,7 @@ class Reply:
     left_out: tuple[str, ...] = ()  # options that were set and that the endpoint did not take
     # of the tokens that could have been the first, where they were asked for
     logprobs: Mapping[str, float] | None = None
+    device: DeviceUse | None = None  # of a model that Parley itself runs on this machine
 
 
 class Call:

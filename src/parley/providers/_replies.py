@@ -9,7 +9,7 @@ from typing import Any, get_args
 import orjson
 
 from parley.errors import ParticipantError
-from parley.match.protocol import NO_USAGE, Finish, Reply, Usage
+from parley.match.protocol import NO_USAGE, DeviceSetup, DeviceUse, Finish, Reply, Usage
 from parley.rules.pool import Content, ContentPart, Turn, text_of
 
 # of one call: a larger count is invalid, so that sums of many fit into a record
@@ -60,7 +60,16 @@ def check_reply(given: Any, who: str) -> Reply:
         logprobs=check_logprobs(given.logprobs.items())
         if isinstance(given.logprobs, Mapping)
         else None,
+        device=check_device(given.device),
     )
+
+
+def check_device(used: Any) -> DeviceUse | None:
+    """The time of a device; None if it is not valid."""
+    if not isinstance(used, DeviceUse) or not isinstance(used.setup, DeviceSetup):
+        return None
+    known = isinstance(used.seconds, int | float) and 0 <= used.seconds < MOST_TOKENS
+    return used if known else None
 
 
 def check_content(content: Any, who: str) -> Content:

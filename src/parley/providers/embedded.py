@@ -7,6 +7,7 @@ import atexit
 import os
 import re
 import secrets
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import KW_ONLY, dataclass, field
 from functools import lru_cache
@@ -21,12 +22,12 @@ import orjson
 from parley import downloads
 from parley.downloads import Packaged
 from parley.errors import ParticipantError, Refused, Rejected, UsageError, unknown_name
-from parley.match.protocol import Reply, Request
+from parley.match.protocol import DeviceSetup, DeviceUse, Reply, Request
 from parley.providers._replies import parse_finish
 from parley.providers._schemas import make_compact
 from parley.providers.openai import FINISH, usage_in
 from parley.rules.pool import text_of
-from parley.tables import shorten
+from parley.tables import plural, shorten
 
 SMOLLM2 = Packaged(
     path="SmolLM2-135M-Instruct.Q4_1.gguf",
@@ -97,6 +98,7 @@ class Provider:
             wait.stopped = True
         reply = self.reply(pieces)
         reply.latency = perf_counter() - began
+        reply.device = DeviceUse(loaded.setup, wait.seconds)
         return reply
 
     def body(self, request: Request) -> dict[str, Any]:
@@ -179,6 +181,7 @@ class PendingCall:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.came: asyncio.Future[None] = loop.create_future()
         self.stopped = False
+        self.seconds = 0.0  # its share of the time that the model worked
 
     def come(self) -> None:
         """Called by the thread when a slot is free: the deadline begins."""
@@ -189,6 +192,32 @@ class PendingCall:
             self.came.set_result(None)
 
 
+class SharedClock:
+    """Divides time among the calls that are answered at the same time: it runs at full speed for
+    one call and at half speed for two, so that the times of all calls add up to the time in which
+    there was at least one."""
+
+    def __init__(self, now: Callable[[], float] = perf_counter) -> None:
+        self._now, self._lock = now, Lock()
+        self._calls, self._at, self._reading = 0, 0.0, 0.0
+
+    def enter(self) -> float:
+        """The reading at the start of a call."""
+        return self._advance(1)
+
+    def leave(self) -> float:
+        """The reading at the end of a call."""
+        return self._advance(-1)
+
+    def _advance(self, more: int) -> float:
+        with self._lock:
+            now = self._now()
+            if self._calls:
+                self._reading += (now - self._at) / self._calls
+            self._at, self._calls = now, self._calls + more
+            return self._reading
+
+
 class LoadedModel:
     """A model in memory. One thread for each slot waits for its replies; its own threads compute
     all slots in one batch."""
@@ -197,6 +226,15 @@ class LoadedModel:
         self.setting, self.users = setting, 0
         self.threads = ThreadPoolExecutor(setting.parallel, thread_name_prefix="embedded")
         self._lock, self._server, self._closed = Lock(), None, False
+        self.clock = SharedClock()
+        self.setup = DeviceSetup(
+            f"CPU, {plural(setting.threads, 'thread')}",
+            "cpu",
+            "llama.cpp",
+            attention="plain",
+            batch=setting.parallel,
+            pool_tokens=setting.parallel * setting.context,
+        )
 
     def answer(self, body: dict[str, Any], wait: PendingCall) -> list[dict[str, Any]]:
         """All pieces of one answer; called in a thread."""
@@ -211,10 +249,13 @@ class LoadedModel:
 
         if (schema := body.pop("grammar_of", None)) is not None:
             body["grammar"] = grammar_of_schema(schema, body["max_tokens"])
+        began = self.clock.enter()
         try:
             server.handle_chat_completions(body, heard)
         except (ValueError, RuntimeError) as wrong:
             raise Rejected(f"embedded/{self.setting.name}: {shorten(str(wrong), 300)}") from wrong
+        finally:
+            wait.seconds = self.clock.leave() - began
         return pieces
 
     def server(self) -> Any:

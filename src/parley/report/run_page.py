@@ -371,7 +371,7 @@ def draw_part(result: Result, part: Part[Any], at: int, looks: Looks, clean: Cle
     if figures:
         listed = draw_legends(result.figures(part.name), clean)
         listed += fold("The same as a table", drawn)
-    elif part.section == "cost":
+    elif part.name == "cost":
         listed = fold("Calls and tokens as a table", drawn)
     else:
         listed = "".join(drawn[:1]) + fold(plural(len(drawn) - 1, "more table"), drawn[1:])

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, TypeAlias
 
+from parley.match.protocol import DeviceSetup
 from parley.match.record import Record, RecordedCall
 from parley.memory.experiences import Experience, Recalled
 from parley.memory.interactions import RecordedMatch
@@ -244,6 +245,18 @@ class MedianLatency(NamedTuple):
     calls: int
 
 
+class DeviceTime(NamedTuple):
+    """The time that a device worked for a model that Parley itself runs."""
+
+    alias: str
+    setup: DeviceSetup
+    calls: int
+    seconds: float
+    tokens_in: int | None
+    tokens_out: int | None
+    untimed: int  # calls of the model whose device and time are unknown
+
+
 class StageUsage(NamedTuple):
     """Calls and tokens in one stage and arm of the plan `evolve`."""
 
@@ -378,6 +391,9 @@ class RunReader(Protocol):
     def called_matches(self) -> Counter[tuple[str, str]]:
         """In how many matches a model was called, by alias and role, whether they ended or not; a
         model with two seats of a match counts once. Copied calls do not count."""
+
+    def device_times(self) -> list[DeviceTime]:
+        """The time of devices by alias and by how a model is run; empty if it was not measured."""
 
     def verdict_kinds(self) -> Counter[str]:
         """How often each kind of verdict on programs occurs, in matches that have ended."""

@@ -12,10 +12,12 @@ from time import perf_counter
 from typing import ClassVar, Literal
 
 from parley.errors import ParticipantError, Refused, UsageError
-from parley.match.protocol import Reply, Request
+from parley.match.protocol import DeviceSetup, Reply, Request
 from parley.match.threads import in_daemon_thread
 from parley.providers._endpoint import unescape_typed
-from parley.providers.hf.checkpoint import Checkpoint, GenerationCall, describe_error
+from parley.providers.hf.checkpoint import Checkpoint, GenerationCall
+from parley.providers.hf.fallbacks import describe_error
+from parley.tables import plural
 
 NEEDS = ("torch", "transformers")
 DEVICE = re.compile(r"auto|(cpu|cuda|mps|xpu)(:\d+)?")
@@ -44,6 +46,7 @@ class Provider:
     seed_per_call: ClassVar[bool] = True
     _folder: Path | None = field(default=None, init=False, repr=False)
     _checkpoint: Checkpoint | None = field(default=None, init=False, repr=False)
+    _described: bool = field(default=False, init=False, repr=False)
 
     unbilled: ClassVar[bool] = True
     thinks_by: ClassVar[tuple[str, ...]] = ("thinking",)
@@ -83,6 +86,9 @@ class Provider:
         await asyncio.shield(asyncio.wrap_future(checkpoint.loaded))
         if checkpoint.fault:
             raise Refused(f"hf/{self.name}: {checkpoint.fault}")
+        if not self._described:
+            self._described = True
+            request.call.notice(describe_setup(self.name, checkpoint.setup_for(self)))
         began = perf_counter()
         try:
             async with asyncio.timeout(self.deadline):
@@ -98,6 +104,16 @@ class Provider:
         checkpoint, self._checkpoint = self._checkpoint, None
         if checkpoint is not None:
             await in_daemon_thread(checkpoint.leave)
+
+
+def describe_setup(name: str, setup: DeviceSetup) -> str:
+    """How a model is run, in one line for the user."""
+    pool = f", {setup.pool_tokens:,} tokens in the pool" if setup.pool_tokens else ""
+    slower = f". A faster engine is not used: {setup.fallback}" if setup.fallback else ""
+    return (
+        f"hf/{name} runs on {setup.device} in {setup.dtype} ({setup.engine}, at most "
+        f"{plural(setup.batch or 1, 'reply', 'replies')} at once{pool}){slower}"
+    )
 
 
 def find_checkpoint(name: str, revision: str | None, download: bool) -> Path | None:

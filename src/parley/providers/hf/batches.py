@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
 
 from parley.errors import Rejected
 from parley.providers.hf.steps import Draws, Ends
@@ -19,11 +20,18 @@ ROWS = 16  # calls of a batch if `batch` does not say
 class Batches:
     """The waiting calls of one checkpoint, one batch after the other."""
 
-    def __init__(self, checkpoint: Checkpoint) -> None:
-        self.checkpoint, self.torch = checkpoint, checkpoint.torch
+    usual_rows = ROWS
+
+    def __init__(self, checkpoint: Checkpoint, fallback: str) -> None:
+        self.checkpoint, self.torch, self.fallback = checkpoint, checkpoint.torch, fallback
         self.waiting: list[GenerationCall] = []
         self.largest: float = float("inf")  # tokens of a batch; less once one did not fit
         self.passes = 0
+
+    def facts(self) -> dict[str, Any]:
+        """How replies are generated."""
+        attention = self.checkpoint.model.config._attn_implementation
+        return {"engine": "generate", "attention": attention, "fallback": self.fallback}
 
     def add(self, calls: Sequence[GenerationCall]) -> None:
         """Let calls wait for their batch."""
@@ -38,7 +46,7 @@ class Batches:
         one."""
         calls = self._choose()
         self.passes += 1
-        fits = True
+        fits, began = True, perf_counter()
         try:
             self._generate(calls)
         except self.torch.cuda.OutOfMemoryError:
@@ -54,7 +62,9 @@ class Batches:
                 calls[0].settle(Rejected(f"hf/{calls[0].options.name}: {size}"))
             return
         self.waiting = [call for call in self.waiting if call not in calls]
-        for call in calls:
+        seconds, tokens = perf_counter() - began, [len(call.ids + call.tokens) for call in calls]
+        for call, own in zip(calls, tokens, strict=True):
+            call.seconds += seconds * own / sum(tokens)
             self.checkpoint.answer(call)
 
     def _choose(self) -> list[GenerationCall]:

@@ -17,12 +17,12 @@ from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from parley.errors import ParticipantError, Refused, Rejected
-from parley.match.protocol import Reply, Request, Usage
-from parley.providers._secrets import redact
+from parley.match.protocol import DeviceSetup, DeviceUse, Reply, Request, Usage
 from parley.providers.hf.batches import Batches
+from parley.providers.hf.fallbacks import describe_error
 from parley.providers.hf.slots import LULL, Slots
 from parley.rules.pool import as_message, text_of
-from parley.tables import plural, shorten
+from parley.tables import plural
 
 if TYPE_CHECKING:
     from parley.providers.hf import Provider
@@ -43,6 +43,7 @@ class GenerationCall:
         self.most = 0  # new tokens
         self.seed = b""
         self.random: Random | None = None  # of a call that samples
+        self.seconds = 0.0  # its share of the time that the device worked
 
     def start_again(self) -> None:
         """Drop the reply so far."""
@@ -97,6 +98,7 @@ class Checkpoint:
         self.loaded: Future[None] = Future()
         self.fault = ""  # why it could not be loaded
         self.engine: Slots | Batches | None = None
+        self.setups: dict[int | None, DeviceSetup] = {}  # by the option `batch`
         self.calls = 0
         self.waiting: SimpleQueue[GenerationCall | None] = SimpleQueue()
         self.thread = Thread(target=self._work, name=f"hf/{options.name}", daemon=True)
@@ -123,8 +125,10 @@ class Checkpoint:
         except Exception as wrong:
             self.fault = f"the model cannot be loaded: {describe_error(wrong)}"
         if not self.fault:
-            slots = Slots(self)
-            self.engine = slots if slots.prepare() else Batches(self)
+            try:
+                self.engine = self._choose_engine()
+            except Exception as wrong:
+                self.fault = f"Parley cannot run the model: {describe_error(wrong)}"
         self.loaded.set_result(None)
         while not self.closing and self.engine is not None:
             self.engine.add(self._readied(self._gathered()))
@@ -137,6 +141,23 @@ class Checkpoint:
         self.model = self.tokenizer = self.engine = None
         gc.collect()
         self.empty_cache()
+
+    def _choose_engine(self) -> Slots | Batches:
+        """The fastest engine that works for this model."""
+        slots = Slots(self)
+        return slots if slots.prepare() else Batches(self, slots.fallback)
+
+    def setup_for(self, options: Provider) -> DeviceSetup:
+        """How the model is run for an alias."""
+        if options.batch not in self.setups and self.engine is not None:
+            self.setups[options.batch] = DeviceSetup(
+                device=name_device(self.torch, self.device),
+                kind="cpu" if self.device.type == "cpu" else "gpu",
+                dtype=str(self.model.dtype).removeprefix("torch."),
+                batch=options.batch or self.engine.usual_rows,
+                **self.engine.facts(),
+            )
+        return self.setups[options.batch]
 
     def _advance(self, engine: Slots | Batches) -> None:
         """One step; what breaks inside is the fault of every call under way."""
@@ -311,6 +332,7 @@ class Checkpoint:
                 finish="length" if end is None and cut is None else "stop",
                 usage=Usage(len(call.ids), 0, len(tokens) if end is None else end + 1),
                 model=self.served,
+                device=DeviceUse(self.setup_for(call.options), call.seconds),
             )
         )
 
@@ -351,6 +373,13 @@ def best_device(torch: Any) -> str:
     )
 
 
+def name_device(torch: Any, device: Any) -> str:
+    """The name of a device, as its maker gives it."""
+    if device.type in ("cuda", "xpu"):
+        return str(getattr(torch, device.type).get_device_name(device))
+    return "Apple GPU" if device.type == "mps" else device.type.upper()
+
+
 def start_of_random(seed: int | None, draw: bytes, text: str) -> bytes:
     """The start of a call's random numbers: depends on the seed, its place in the run and the
     prompt, not on earlier calls."""
@@ -367,8 +396,3 @@ def break_special_marks(text: str, marks: Iterable[str]) -> str:
             core = mark.strip()
             text = text.replace(mark, mark.replace(core, f"{core[:-1]} {core[-1]}"))
     return text
-
-
-def describe_error(wrong: BaseException) -> str:
-    """An error on one line."""
-    return shorten(redact(" ".join(f"{type(wrong).__name__}: {wrong}".split())), 500)

@@ -12,6 +12,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from parley.errors import Rejected
+from parley.providers.hf.fallbacks import describe_error, is_unsupported
 from parley.providers.hf.paged_cache import (
     PAGE,
     PagePool,
@@ -67,38 +68,78 @@ class Slots:
         self.steps: dict[int, RecordedStep] = {}
         self.passes = self.reused = 0
         self.spent = {"prompts": 0.0, "replies": 0.0}  # seconds
+        self.fallback = self.reduced = ""  # why a faster way or larger passes are not used
+        self.usual_rows = GPU_ROWS if self.on_gpu else CPU_ROWS
+        self.began = 0.0  # of the forward passes whose time is not shared out yet
+        self.shares: list[tuple[GenerationCall, int]] = []  # the calls in them, and their tokens
         self.pool = PagePool(self.torch, self.device, 8)
         self.cache = make_cache(self.pool)
 
     # Preparing
 
     def prepare(self) -> bool:
-        """Whether this model can be run from pages; if so, take the memory for them."""
+        """Whether this model can be run from pages; if so, take the memory for them. `fallback`
+        says why a faster way is not used."""
         config, plain = self.model.config, self.model.config._attn_implementation
-        try:
-            suits = attends_to_everything(config.get_text_config()) and self._agrees()
-        except Exception:  # its forward pass takes other arguments, or cannot be recorded
-            suits = False
+        if not attends_to_everything(config.get_text_config()):
+            self.fallback = "not every layer of the model attends to all earlier tokens"
+            return False
+        kernels = (True, False) if self._takes_kernel() else (False,)
+        suits = any(self._works(kernel, plain) for kernel in kernels)
         if suits:
             self._take_memory()
-        else:
-            self.close()
-            self.model.set_attn_implementation(plain)
         return suits
 
-    def _agrees(self) -> bool:
+    def _works(self, kernel: bool, plain: str) -> bool:
+        """Whether the scores from pages are right, with or without a kernel of Parley's own; if
+        not, everything is as before."""
+        why = ""
+        try:
+            self._use_own_attention(kernel)
+            if not self._agrees(plain):
+                why = "the scores differ from those of a plain forward pass"
+        except Exception as wrong:
+            if not is_unsupported(wrong):
+                raise
+            why = describe_error(wrong)
+        if not why:
+            return True
+        self.close()
+        self.pool = PagePool(self.torch, self.device, 8)
+        self.cache = make_cache(self.pool)
+        self.model.set_attn_implementation(plain)
+        self.checkpoint.empty_cache()
+        if self.on_gpu:
+            self.torch.cuda.synchronize(self.device)  # raises if the device cannot be used any more
+        what = "a kernel that reads pages" if kernel else "a pool of pages"
+        self.fallback = "; ".join(filter(None, [self.fallback, f"{what} does not work: {why}"]))
+        return False
+
+    def facts(self) -> dict[str, Any]:
+        """How replies are generated."""
+        recorded = self.pool.kernel is not None
+        held = (self.pool.count - 1) * PAGE
+        return {
+            "engine": "page pool with CUDA graphs" if recorded else "page pool",
+            "attention": "paged kernel" if recorded else "sdpa",
+            "pool_tokens": round(held, 2 - len(str(held))),
+            "fallback": "; ".join(filter(None, [self.fallback, self.reduced])),
+        }
+
+    def _agrees(self, plain: str) -> bool:
         """Whether the scores from pages are those of a plain forward pass, for two made-up texts
         of different lengths whose last two tokens are added one at a time."""
-        torch = self.torch
+        torch, own = self.torch, self.model.config._attn_implementation
         vocabulary = self.model.get_input_embeddings().weight.shape[0]
         made_up = (torch.arange(PAGE + 9) * 7919 % vocabulary).tolist()
         texts = [made_up, made_up[5:40]]
         with torch.inference_mode():
+            self.model.set_attn_implementation(plain)
             wanted = [
                 self.model(torch.tensor([text], device=self.device)).logits[0, -3:].float()
                 for text in texts
             ]
-            self._use_own_attention()
+            self.model.set_attn_implementation(own)
             rows = [Conversation(pages=[1, 2]), Conversation(pages=[3])]
             found = [self._pass(rows, [text[:-2] for text in texts]).float()]
             for end in (2, 1):
@@ -108,21 +149,25 @@ class Slots:
         # in 16 bits, two of torch's own attention functions differ by up to 0.08
         close = 1e-3 if self.model.dtype == torch.float32 else 0.2
         for at, scores in enumerate(wanted):
-            own = torch.stack([step[at] for step in found])
-            if not float((own - scores).norm()) <= close * float(scores.norm()):
+            paged = torch.stack([step[at] for step in found])
+            if not float((paged - scores).norm()) <= close * float(scores.norm()):
                 return False
         return True
 
-    def _use_own_attention(self) -> None:
-        pool, utils = self.pool, import_module("transformers.modeling_utils")
-        name = f"parley_{id(self):x}"
-        utils.ALL_ATTENTION_FUNCTIONS.register(name, pool.attend)
-        self.model.set_attn_implementation(name)
+    def _takes_kernel(self) -> bool:
+        """Whether a kernel of Parley's own may read the pages."""
         config = self.model.config.get_text_config()
         heads = getattr(config, "num_attention_heads", 1)
         width = getattr(config, "head_dim", None) or config.hidden_size // heads
         half = self.model.dtype in (self.torch.bfloat16, self.torch.float16)
-        if self.on_gpu and half and width in KERNEL_WIDTHS:
+        return self.on_gpu and half and width in KERNEL_WIDTHS
+
+    def _use_own_attention(self, kernel: bool) -> None:
+        pool, utils = self.pool, import_module("transformers.modeling_utils")
+        name = f"parley_{id(pool):x}"
+        utils.ALL_ATTENTION_FUNCTIONS.register(name, pool.attend)
+        self.model.set_attn_implementation(name)
+        if kernel:
             pool.kernel = import_module("parley.providers.hf.decode_kernel").attend_from_pages
 
     def _take_memory(self) -> None:
@@ -136,7 +181,7 @@ class Slots:
             room = SHARE_OF_MEMORY * torch.cuda.mem_get_info(self.device)[0]
         else:
             room = SHARE_OF_RAM * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES")
-        most = pages_for(self.checkpoint.context) * (GPU_ROWS if self.on_gpu else CPU_ROWS) + 1
+        most = pages_for(self.checkpoint.context) * self.usual_rows + 1
         pool.count = max(2, min(int(room // size), most))
         pool.free = list(range(pool.count - 1, 0, -1))
 
@@ -172,8 +217,7 @@ class Slots:
         """How many replies may be written at the same time."""
         calls = [room.call for room in self.active] + [self.waiting[0]]
         given = [call.options.batch for call in calls if call and call.options.batch]
-        usual = GPU_ROWS if self.on_gpu else CPU_ROWS
-        return min(self.rows, *given) if given else min(self.rows, usual)
+        return min(self.rows, *given) if given else min(self.rows, self.usual_rows)
 
     def _should_start(self) -> bool:
         """Starting interrupts the replies being written, so a few calls wait for each other."""
@@ -302,6 +346,7 @@ class Slots:
                 rows.append(room)
                 width, height = max(width, news), deep
             given = [self._whole(room)[len(room.tokens) :][:width] for room in rows]
+            self._time([(room, len(text)) for room, text in zip(rows, given, strict=True)])
             scores = self._pass(rows, given)
             done = []
             for at, (room, text) in enumerate(zip(rows, given, strict=True)):
@@ -370,6 +415,7 @@ class Slots:
         rows = list(self.active)
         if not rows:
             return
+        self._time([(room, 1) for room in rows])
         scores = self._decode(rows)
         for room in rows:
             room.tokens.append(room.last)
@@ -381,6 +427,7 @@ class Slots:
             return
         calls = [room.call for room in rows]
         chosen = choose_tokens(self.torch, scores, calls)
+        self._share_time()
         for room, call, token in zip(rows, calls, chosen, strict=True):
             assert call is not None
             call.tokens.append(token)
@@ -388,6 +435,20 @@ class Slots:
             self.active[room] = None
             if call.is_complete(self.checkpoint):
                 self._end(room)
+
+    def _time(self, rows: Sequence[tuple[Conversation, int]]) -> None:
+        """Time a forward pass that begins now."""
+        if not self.shares:
+            self.began = perf_counter()
+        self.shares += [(room.call, count) for room, count in rows if room.call is not None]
+
+    def _share_time(self) -> None:
+        """Divide the time of the forward passes that have ended among their calls, by tokens."""
+        seconds = perf_counter() - self.began
+        tokens = sum(count for _, count in self.shares)
+        for call, count in self.shares:
+            call.seconds += seconds * count / tokens
+        self.shares.clear()
 
     def _end(self, room: Conversation) -> None:
         """Answer a call, and keep its conversation for the next round."""
@@ -407,6 +468,7 @@ class Slots:
         """After the memory was too small: go on with smaller sizes, and never try the larger ones
         again. What does not fit even alone is refused."""
         self.pool.lengths = None
+        self.shares.clear()
         for room in list(self.idle):
             self._release(room)
         self.steps.clear()
@@ -426,9 +488,15 @@ class Slots:
                 self._release(room)
                 if call is not None:
                     self._refuse(call)
+        self.reduced = (
+            f"memory ran out, so a pass has at most {min(self.rows, self.usual_rows)} replies and "
+            f"{self.new_tokens:,} new tokens of prompts"
+        )
+        self.checkpoint.setups.clear()
 
     def stop(self) -> list[GenerationCall]:
         """Drop all calls, and return them."""
+        self.shares.clear()
         calls = [room.call for room in self.active if room.call is not None]
         calls += self.waiting
         for room in [*self.active, *self.idle]:

@@ -13,7 +13,7 @@ Python writes them, and bytes in hexadecimal, or by their own SHA-256 if they ar
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from operator import itemgetter
 from typing import Any, NamedTuple, Protocol
@@ -32,6 +32,9 @@ CALLS = (
     "tokens_cached, tokens_out, tokens_reasoning, tokens_written, latency, carry, sent, left_out, "
     "at, pinned, digest FROM calls WHERE match = ? ORDER BY id"
 )
+# with the time of a device, which is digested only where there is one
+TIMED_CALLS = CALLS.replace("pinned, ", "pinned, device, device_seconds, ")
+DEVICES = "SELECT number, setup FROM devices ORDER BY number"
 SPECIAL = (4, 15, 19)  # saw, latency, at
 EFFECTS = (
     "SELECT match, round, number, saw, result, digest FROM effects WHERE match = ? "
@@ -145,14 +148,15 @@ def digest_origin(connection: RunConnection) -> str:
     return digest
 
 
-def digest_run(connection: RunConnection) -> str:
-    """The digest of a run in its current state, from the stored digests of its matches."""
+def digest_run(connection: RunConnection, has_devices: bool = True) -> str:
+    """The digest of a run in its current state, from the stored digests of its matches.
+    `has_devices`: whether the times of devices can be on record."""
     ends = open_chain_ends(connection)
     digest = digest_row(connection.execute(END).fetchone())
     for *row, stage, arm in connection.execute(MATCHES):
         evolved = (stage, arm) if stage or arm else ()
         digest = digest_row((*row, *evolved, *ends.get(row[0], ())), digest)
-    for query in (RECALLED, PEOPLE):
+    for query in (RECALLED, PEOPLE, *([DEVICES] if has_devices else ())):
         for row in connection.execute(query):
             digest = digest_row(row, digest)
     return digest
@@ -187,10 +191,13 @@ def with_digests(
     return found
 
 
-def find_changes(connection: RunConnection, same_sums: str) -> Iterator[DigestFault]:
+def find_changes(
+    connection: RunConnection, same_sums: str, has_devices: bool = True
+) -> Iterator[DigestFault]:
     """Where the stored digests do not match the record. A run that began without digests must have
     none anywhere. `same_sums`: a query that finds a match by number if its sums for lists are
-    right; empty if the run has no such sums."""
+    right; empty if the run has no such sums. `has_devices`: whether the times of devices can be on
+    record."""
     origin, kept, state = connection.execute("SELECT origin, digest, state FROM runs").fetchone()
     if origin is None:
         places = find_digests(connection)
@@ -213,12 +220,13 @@ def find_changes(connection: RunConnection, same_sums: str) -> Iterator[DigestFa
             yield DigestFault(
                 number, f"the record contains {table} of this match, but not the match itself"
             )
+    chains = {**CHAINS, "calls": TIMED_CALLS} if has_devices else CHAINS
     for (number,) in connection.execute("SELECT number FROM matches ORDER BY number"):
-        for detail in find_changes_in(connection, number, same_sums):
+        for detail in find_changes_in(connection, number, same_sums, chains):
             yield DigestFault(number, detail)
     if kept is None and state != "running":
         yield DigestFault(None, "the run has stopped, but its digest is missing")
-    if kept is not None and kept != digest_run(connection):
+    if kept is not None and kept != digest_run(connection, has_devices):
         yield DigestFault(
             None,
             "the run's configuration, prices, spending, final state or list of matches has "
@@ -253,11 +261,15 @@ def refuse_changed(connection: RunConnection, place: str, same_sums: str) -> Non
     )
 
 
-def find_changes_in(connection: RunConnection, number: int, same_sums: str) -> Iterator[str]:
-    """What was changed in one match."""
+def find_changes_in(
+    connection: RunConnection, number: int, same_sums: str, chains: Mapping[str, str]
+) -> Iterator[str]:
+    """What was changed in one match. `chains`: the queries for the rows of its chains."""
     ends = []
-    for table, query in CHAINS.items():
+    for table, query in chains.items():
         kept = connection.execute(query, (number,)).fetchall()
+        if query is TIMED_CALLS:
+            kept = [without_no_device(row) for row in kept]
         found = with_digests(row[:-1] for row in kept)
         if changed := [row for row, now in zip(kept, found, strict=True) if row != now]:
             place = place_of(table, changed[0])
@@ -280,6 +292,11 @@ def find_changes_in(connection: RunConnection, number: int, same_sums: str) -> I
             "its record (calls, messages, lookups, scores, violations, notes or outcome) was "
             "changed after it was played"
         )
+
+
+def without_no_device(row: Sequence[Any]) -> Sequence[Any]:
+    """A call without the columns of a device if it was not timed."""
+    return (*row[:-3], row[-1]) if row[-3] is None and row[-2] is None else row
 
 
 def place_of(table: str, row: Sequence[Any]) -> str:

@@ -7,7 +7,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Awaitable, Iterable, Mapping, Sequence
-from dataclasses import astuple
+from dataclasses import asdict, astuple
 from itertools import islice
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import orjson
 
 from parley.errors import StoreError
+from parley.match.protocol import DeviceSetup, DeviceUse
 from parley.match.record import Record, RecordedCall
 from parley.memory.experiences import Recalled
 from parley.plans import MatchSpec
@@ -40,6 +41,7 @@ from parley.store.sql.rows import (
     note_row,
     recalled_row,
     round_row,
+    setup_from,
     violation_row,
 )
 
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
     from parley.memory.feedback import PeopleVerdict
 
 ADDED_AT_ONCE = 4096  # planned matches of one transaction
+NO_DEVICE = (None, None)
 CROWD, LINGER = 16, 0.003  # how many callers make it worth waiting, and how many seconds
 VERDICT = (
     "UPDATE people_verdicts SET yes = ?, no = ?, unsure = ? "
@@ -79,12 +82,15 @@ class OpenMatches(NamedTuple):
     calls: dict[int, dict[tuple[int, str, int], RecordedCall]]
     effects: dict[int, dict[tuple[int, int], tuple[bytes, Any]]]
     chains: dict[int, ChainEnds]
+    devices: dict[DeviceSetup, int]  # with their numbers; of all matches
 
 
 def read_open_matches(connection: RunConnection) -> OpenMatches:
     """Read whether the run keeps digests, and the records of unfinished matches."""
     (origin,) = connection.execute("SELECT origin FROM runs").fetchone()
-    found = OpenMatches(origin is not None, {}, {}, {})
+    found = OpenMatches(origin is not None, {}, {}, {}, {})
+    for number, setup in connection.execute("SELECT number, setup FROM devices"):
+        found.devices[setup_from(orjson.loads(setup))] = number
     open_matches = "SELECT number FROM matches WHERE state NOT IN ('done', 'aborted')"
     # the rounds of an open match are written again from the first on, and so is their chain
     for match, ends in open_chain_ends(connection).items():
@@ -108,7 +114,7 @@ class BatchJournal:
         self, ref: RunRef, writer: BatchWriter, found: OpenMatches, notice: str = ""
     ) -> None:
         self.ref, self.writer, self.notice, self.commits = ref, writer, notice, 0
-        self.keeps_digests, self._kept, self._effects, self._chains = found
+        self.keeps_digests, self._kept, self._effects, self._chains, self._devices = found
         self._fault = ""
         self._loop = asyncio.get_running_loop()
         self._ended: asyncio.Future[None] = self._loop.create_future()
@@ -263,6 +269,15 @@ class BatchJournal:
             self.wake()
         return future
 
+    def number_device(self, used: DeviceUse) -> tuple[int, float]:
+        """The number of a device and how a model is run on it, and the seconds used. A new one is
+        recorded together with the call."""
+        number = self._devices.get(used.setup)
+        if number is None:
+            number = self._devices[used.setup] = len(self._devices) + 1
+            self.add_row("devices", (number, encode_json(asdict(used.setup))))
+        return number, used.seconds
+
     def add_row(self, table: str, row: tuple[Any, ...]) -> None:
         self._batch.inserts[table].append(row)
 
@@ -355,10 +370,15 @@ class MatchRecord:
         return self._kept.get((round, seat.key, attempt)) if self._kept else None
 
     def append(self, call: RecordedCall) -> Awaitable[None]:
-        row = call_row(self._number, call)
+        row, used = call_row(self._number, call), call.reply.device
+        device, seconds = NO_DEVICE if used is None else self._journal.number_device(used)
         if self._journal.keeps_digests:
-            self._calls_end = digest_row(row, self._calls_end, SPECIAL)
-        self._journal.add_row("calls", (*row, self._calls_end or None))
+            self._calls_end = (
+                digest_row(row, self._calls_end, SPECIAL)
+                if used is None
+                else digest_row((*row, device, seconds), self._calls_end)
+            )
+        self._journal.add_row("calls", (*row, device, seconds, self._calls_end or None))
         return self._journal.acknowledged()
 
     def effect(self, round: int, number: int) -> tuple[bytes, Any] | None:

@@ -9,7 +9,7 @@ from itertools import groupby
 from operator import itemgetter
 from statistics import median
 from types import NoneType, TracebackType
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self, TypedDict
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn, Self, TypedDict
 
 import orjson
 
@@ -23,6 +23,7 @@ from parley.rules.parsing import is_deeper_than
 from parley.rules.pool import Example, Seat, text_of
 from parley.store import (
     BlockScores,
+    DeviceTime,
     DigestFault,
     EndpointRecord,
     MatchRow,
@@ -43,7 +44,7 @@ from parley.store.config import DEEPEST, Config, Identity, PriceFacts
 from parley.store.decoding import find_misfit
 from parley.store.owner import Owner, seems_alive
 from parley.store.sql.dialect import Dialect
-from parley.store.sql.rows import FIELDS, call_from
+from parley.store.sql.rows import FIELDS, call_from, setup_from
 from parley.tables import shorten
 
 if TYPE_CHECKING:
@@ -94,6 +95,7 @@ CALL = (
     *(WHOLE_OR_NULL,) * 5,
     *(NUMBER_OR_NULL, TEXT_OR_NULL, TEXT_OR_NULL, TEXT_OR_NULL, NUMBER),
 )
+DEVICE_TIME = (TEXT, WHOLE_OR_NULL, WHOLE, NUMBER, WHOLE_OR_NULL, WHOLE_OR_NULL)
 RECENT = (WHOLE, TEXT, TEXT, WHOLE, NUMBER_OR_NULL, NUMBER, NUMBER_OR_NULL)
 EFFECT = (WHOLE, WHOLE, (bytes,), TEXT)
 REPLY = (WHOLE, TEXT, TEXT)
@@ -101,6 +103,19 @@ SAID = (WHOLE, WHOLE, TEXT, WHOLE, TEXT, TEXT)
 SMALLEST, LARGEST = -(2**63), 2**63 - 1  # integers in a database
 LATEST = 253_402_300_799  # seconds from 1970 to the end of the year 9999
 ENDED_MATCHES = "state IN ('done', 'aborted')"
+
+
+class DeviceFacts(TypedDict):
+    """How a model is run on a device, as recorded."""
+
+    device: str
+    kind: Literal["gpu", "cpu"]
+    engine: str
+    dtype: str
+    attention: str
+    batch: int | None
+    pool_tokens: int | None
+    fallback: str
 
 
 class RecalledFacts(TypedDict):
@@ -138,11 +153,17 @@ class RecordReader:
     remedy: ClassVar[str]  # for a damaged record
 
     def __init__(
-        self, ref: RunRef, derived: Mapping[str, str], is_indexed: bool, has_health: bool
+        self,
+        ref: RunRef,
+        derived: Mapping[str, str],
+        is_indexed: bool,
+        has_health: bool,
+        has_devices: bool = True,
     ) -> None:
         """`derived`: the sums for lists of matches as SQL; `is_indexed`: whether the matches have
-        indexes for lists; `has_health`: whether the health of endpoints is on record."""
-        self.ref, self._derived = ref, derived
+        indexes for lists; `has_health` and `has_devices`: whether the health of endpoints and the
+        times of devices can be on record."""
+        self.ref, self._derived, self._has_devices = ref, derived, has_devices
         self._is_indexed, self._has_health = is_indexed, has_health
         self._seats: dict[str, Seat] = {}
         self._seatings: dict[str, dict[Seat, str]] = {}
@@ -701,6 +722,35 @@ class RecordReader:
                 pairs.add((self._known_alias(alias), roles[key]))
             found.update(pairs)
         return found
+
+    def device_times(self) -> list[DeviceTime]:
+        if not self._has_devices:
+            return []
+        setups = {
+            number: setup_from(self._json(text, DeviceFacts, "the setup of a device"))
+            for number, text in self._rows("SELECT number, setup FROM devices ORDER BY number")
+        }
+        if not setups:
+            return []
+        add_up = self.dialect.add_up
+        rows = self._rows(
+            "SELECT s.value, c.device, COUNT(*), COALESCE(SUM(c.device_seconds), 0), "
+            f"{add_up('c.tokens_in')}, {add_up('c.tokens_out')} FROM calls c "
+            f"JOIN matches m ON c.match = m.number JOIN {self.dialect.seats} ON s.key = c.seat "
+            "WHERE c.pinned IS NULL GROUP BY 1, 2 ORDER BY 1, 2"
+        )
+        found, untimed = list[DeviceTime](), Counter[str]()
+        for row in rows:
+            self._check(row, DEVICE_TIME, "the time of a device")
+            alias, device, calls, seconds, into, out = row
+            if device is None:
+                untimed[alias] = calls
+            elif device not in setups:
+                self._damaged(f"device {device} has no setup")
+            else:
+                used = (setups[device], calls, seconds, into, out)
+                found.append(DeviceTime(self._known_alias(alias), *used, untimed=0))
+        return [each._replace(untimed=untimed[each.alias]) for each in found]
 
     def verdict_kinds(self) -> Counter[str]:
         rows = self._rows(

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, fields
 from typing import Any
 
 import orjson
 
 from parley.errors import StoreError
-from parley.match.protocol import Reply, Usage
+from parley.match.protocol import DeviceSetup, Reply, Usage
 from parley.match.record import RecordedCall
 from parley.memory.experiences import Experience, Recalled
 from parley.plans import MatchSpec
@@ -25,8 +25,9 @@ COLUMNS = {
     "calls": (
         "match, round, seat, attempt, saw, content, parts, reasoning, finish, model, tokens_in, "
         "tokens_cached, tokens_out, tokens_reasoning, tokens_written, latency, carry, sent, "
-        "left_out, at, pinned, digest"
+        "left_out, at, pinned, device, device_seconds, digest"
     ),
+    "devices": "number, setup",
     "effects": "match, round, number, saw, result, digest",
     "rounds": "match, first, messages, digest",
     "scores": "match, seat, metric, value, judge",
@@ -73,7 +74,8 @@ def match_row(spec: MatchSpec) -> tuple[Any, ...]:
 
 
 def call_row(number: int, call: RecordedCall, pinned: int | None = None) -> tuple[Any, ...]:
-    """A match's call as a row; `pinned`: 1 if it was copied from another run."""
+    """A match's call as a row, without the time of a device; `pinned`: 1 if it was copied from
+    another run."""
     reply, usage = call.reply, call.reply.usage
     return (
         number,
@@ -172,6 +174,11 @@ def call_from(row: Sequence[Any]) -> RecordedCall:
         content, reasoning or "", finish, Usage(*usage), model, latency, carried, sent, missed
     )
     return RecordedCall(round, Seat.of(seat), attempt, saw, reply, at)
+
+
+def setup_from(facts: Mapping[str, Any]) -> DeviceSetup:
+    """How a model is run on a device, as recorded; unknown facts are ignored."""
+    return DeviceSetup(**{each.name: facts[each.name] for each in fields(DeviceSetup)})
 
 
 def parts_of(content: Content) -> str | None:

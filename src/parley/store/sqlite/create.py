@@ -66,7 +66,8 @@ def copy_match(connection: sqlite3.Connection, match: CopiedMatch) -> None:
     number = match.spec.number
     insert_rows(connection, "matches", [match_row(match.spec)])
     calls = [call_row(number, call, pinned=1) for call in match.calls]
-    insert_rows(connection, "calls", with_digests(calls))
+    rows = [(*row, None, None, digest) for *row, digest in with_digests(calls)]
+    insert_rows(connection, "calls", rows)
     effects = [
         (number, *place, saw, encode_json(result))
         for place, (saw, result) in sorted(match.effects.items())

@@ -17,6 +17,7 @@ from parley.store.sql.digests import find_changes
 from parley.store.sql.reader import ENDED_MATCHES, RUN, RecordReader
 from parley.store.sqlite.schema import (
     DERIVED,
+    DEVICES,
     HEALTH,
     LISTED,
     NOTES_WITH_KINDS,
@@ -63,10 +64,10 @@ class SqliteReader(RecordReader):
         try:
             version = version_of(self._connection, str(path))
             is_listed, has_health = version >= LISTED, version >= HEALTH
-            is_indexed = version >= ORDERED
+            is_indexed, self._has_devices = version >= ORDERED, version >= DEVICES
             if needs_copy(version):
                 self._connection = copy_migrated(self._connection, version)
-                is_listed = has_health = is_indexed = True
+                is_listed = has_health = is_indexed = self._has_devices = True
             if stranger := find_stranger(self._connection):
                 self._connection.close()
                 raise StoreError(
@@ -84,6 +85,7 @@ class SqliteReader(RecordReader):
                 },
                 is_indexed=is_indexed,
                 has_health=has_health,
+                has_devices=self._has_devices,
             )
             self._set_info(
                 self._row(f"SELECT {', '.join(RUN)} FROM runs"),
@@ -126,7 +128,9 @@ class SqliteReader(RecordReader):
             (sound,) = self._connection.execute("PRAGMA integrity_check(1)").fetchone()
             if sound != "ok":
                 yield DigestFault(None, f"SQLite finds the file corrupt: {sound}")
-            yield from find_changes(self._connection, same_sums_of(self._connection))
+            yield from find_changes(
+                self._connection, same_sums_of(self._connection), self._has_devices
+            )
         except (TypeError, *UNREADABLE) as wrong:
             raise StoreError(f"{self.path} cannot be read: {wrong}") from None
 

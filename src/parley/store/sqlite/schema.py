@@ -185,6 +185,13 @@ MIGRATIONS = [
     CREATE INDEX matches_by_seconds ON matches ({ORDER_KEYS["seconds"]});
     CREATE INDEX matches_by_tokens ON matches ({ORDER_KEYS["tokens"]});
     """,
+    # Models that Parley itself runs on this machine: how each is run, and the seconds that the
+    # device worked on a reply. NULL: the model is not run here, or the time was not measured.
+    """
+    CREATE TABLE devices (number INTEGER PRIMARY KEY, setup TEXT NOT NULL);
+    ALTER TABLE calls ADD COLUMN device INTEGER;
+    ALTER TABLE calls ADD COLUMN device_seconds REAL;
+    """,
 ]
 VERSION = len(MIGRATIONS)
 NOTES_WITH_KINDS = 1 + next(
@@ -194,12 +201,15 @@ NOTES_WITH_KINDS = 1 + next(
 LISTED = 1 + next(step for step, sql in enumerate(MIGRATIONS) if "matches_listed" in sql)
 ORDERED = 1 + next(step for step, sql in enumerate(MIGRATIONS) if "matches_by_tokens" in sql)
 HEALTH = 1 + next(step for step, sql in enumerate(MIGRATIONS) if "COLUMN health" in sql)
+DEVICES = 1 + next(step for step, sql in enumerate(MIGRATIONS) if "TABLE devices" in sql)
 
 
 def needs_copy(version: int) -> bool:
     """Whether an older file must be migrated to be read. The indexes for lists of matches can be
-    missing: lists are slower without them. So can the health of endpoints."""
-    return any(step + 1 not in (LISTED, ORDERED, HEALTH) for step in range(version, VERSION))
+    missing: lists are slower without them. So can the health of endpoints and the time of
+    devices."""
+    optional = (LISTED, ORDERED, HEALTH, DEVICES)
+    return any(step + 1 not in optional for step in range(version, VERSION))
 
 
 def version_of(connection: sqlite3.Connection, path: str) -> int:
