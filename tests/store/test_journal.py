@@ -176,7 +176,8 @@ def test_a_call_is_recorded_once_and_a_journal_that_failed_takes_nothing_more(tm
         await journal.add_matches([spec(1), spec(2)])
         record = journal.claim(1)
         await record.append(call())
-        journal.add_row("calls", (*call_row(1, call()), None, None, ""))  # nobody waits for this one
+        # nobody waits for this one
+        journal.add_row("calls", (*call_row(1, call()), None, None, ""))
         journal.claim(2)
         with pytest.raises(StoreError, match="UNIQUE"):
             await record.append(call(2))
