@@ -126,7 +126,7 @@ class Checkpoint:
             self.fault = f"the model cannot be loaded: {describe_error(wrong)}"
         if not self.fault:
             try:
-                self.engine = self._choose_engine()
+                self.engine = self._choose_generator()
             except Exception as wrong:
                 self.fault = f"Parley cannot run the model: {describe_error(wrong)}"
         self.loaded.set_result(None)
@@ -142,7 +142,7 @@ class Checkpoint:
         gc.collect()
         self.empty_cache()
 
-    def _choose_engine(self) -> Slots | Batches:
+    def _choose_generator(self) -> Slots | Batches:
         """The fastest engine that works for this model."""
         slots = Slots(self)
         return slots if slots.prepare() else Batches(self, slots.fallback)
