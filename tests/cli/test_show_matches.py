@@ -268,3 +268,15 @@ def test_a_lost_question_says_why(tmp_path, task):
 
 def test_empty_values_of_a_note_are_left_out():
     assert format_facts({"a": "", "b": None, "c": [], "d": 0, "e": False}) == "d 0; e false"
+
+
+def test_a_key_that_a_model_said_is_not_printed(games, monkeypatch):
+    key = "kq7Zt2Lw9Xv4Bn8Rm3Hs6Dy1"
+    bots = {"ann": lambda view: f"{{'x': '{key}'}}", "bob": "bot/random", "cy": "bot/random"}
+    found = run("public_goods", bots, repeats=1, store=games / "said")
+    place = str(found.ref.location)
+    calls = [["1"], ["1", "--json"], ["1", "--seat", "players.1"], ["--matches", "--json"]]
+    assert any(key in command("show", place, *each, cwd=games).out for each in calls[:2])
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    for each in calls:
+        assert key not in command("show", place, *each, cwd=games).out

@@ -709,3 +709,9 @@ def test_an_adversary_is_named_by_a_file_or_a_flag_and_is_no_contestant(here):
     assert (config.plan, config.adversary, config.contestants) == ("versus", "x", ["a", "b"])
     assert {row["alias"] for row in parley.Result(path).data["results"]} == {"a", "b"}
     assert "z" in fault_of(text + "adversary: z\n")
+
+
+@pytest.mark.parametrize("alias", ["a\nb", "a\x1b[31m", "a\u202eb", "a\tb", " "])
+def test_an_alias_from_python_must_be_visible(alias):
+    with pytest.raises(UsageError, match="an alias must have visible characters on one line"):
+        Experiment("public_goods").add_model("bot/random", alias)

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +13,14 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from parley import Metric, Role, Task
-from parley.match.claims import MAKER_SIGNS, SCHEME, SIGNS, claim_table, names_of_scheme
+from parley.match.claims import (
+    MAKER_SIGNS,
+    SCHEME,
+    SIGNS,
+    WORD_OUTSIDE,
+    claim_table,
+    names_of_scheme,
+)
 from parley.match.evidence import RULES, find_evidence
 from parley.match.folding import fold_for_search
 from parley.match.lexicon import tag_text
@@ -632,3 +640,44 @@ def test_a_run_of_scheme_1_is_masked_as_it_was():
     given, heard, _ = overheard("I am Claude.\nModel: GPT-4.1", Masking(TABLE, 1, 1))
     assert given == f"I am {MASK}.\nModel: GPT-4.1"
     assert f"I am {MASK}.\nModel: GPT-4.1" in heard
+
+
+def test_long_replies_are_searched_beside_the_event_loop_and_each_reply_once(monkeypatch):
+    searched, search = [], NamesInText.__init__
+
+    def note(self, text, names, scheme, stay=frozenset(), only=None):
+        if only is None and not stay and text in replies:
+            searched.append((len(text), threading.current_thread() is threading.main_thread()))
+        search(self, text, names, scheme, stay, only)
+
+    replies = ["I am Claude. " * 10, "I am Claude. " * 2_000]
+    monkeypatch.setattr(NamesInText, "__init__", note)
+    for reply in replies:
+        _, heard, _ = overheard(reply)
+        assert "Claude" not in heard
+    assert searched == [(130, True), (26_000, False)]
+
+
+@settings(deadline=None)
+@given(
+    st.lists(
+        st.sampled_from(
+            ['"', "“", "”", "«", "»", "'", " ", "\n", "I am Claude", "he said", "(so)", "12"]
+        ),
+        max_size=30,
+    )
+)
+def test_a_claim_is_reported_if_it_stands_in_some_quotation(parts):
+    text = "".join(parts)
+    found = NamesInText(text + " Claude", NOBODY, SCHEME)
+    signed = found._signed
+
+    def looks_reported(start, place):
+        for begin, end in found._quotations:
+            if begin <= start and place < end:
+                return WORD_OUTSIDE.search(signed[:begin] + signed[end:]) is not None
+        return False
+
+    for start in range(0, len(signed), 3):
+        for place in range(start, len(signed), 5):
+            assert found._is_reported(start, place) == looks_reported(start, place)

@@ -104,3 +104,12 @@ def test_without_a_result_there_is_nothing_to_draw(unscored):
     assert VEGA_LITE not in bundle
     assert "No match has a score yet, so there is no result." in bundle["text/html"]
     assert '<table class="chart">' not in bundle["text/html"]
+
+
+def test_a_key_in_the_name_of_a_model_is_not_shown_as_text(tmp_path, monkeypatch):
+    key = "kq7Zt2Lw9Xv4Bn8Rm3Hs6Dy1"
+    bots = {"ann": "bot/random", "bob": "bot/random", key: "bot/random"}
+    found = run("public_goods", bots, repeats=1, store=tmp_path)
+    assert key in found._repr_mimebundle_()["text/plain"]
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    assert key not in found._repr_mimebundle_()["text/plain"]

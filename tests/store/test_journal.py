@@ -713,3 +713,24 @@ def test_a_configuration_that_is_no_text_is_a_store_error(tmp_path):
     connection.close()
     with pytest.raises(StoreError, match=r"r\.parley cannot be read: .*UTF-8"):
         SqliteReader(path)
+
+
+def test_a_store_that_cannot_be_read_is_not_empty(tmp_path, monkeypatch):
+    assert open_store(tmp_path / "new").refs() == []  # the first run creates it
+    place = tmp_path / "runs"
+    place.mkdir()
+    store = open_store(place)
+    assert store.refs() == []
+    place.rmdir()
+    with pytest.raises(StoreError, match="is gone: the folder was moved, deleted or unmounted"):
+        store.refs()
+    place.write_text("")
+    with pytest.raises(StoreError, match="must be a folder, but it is a file"):
+        store.refs()
+
+    def refuse(folder):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("parley.store.sqlite.folder.os.listdir", refuse)
+    with pytest.raises(StoreError, match=r"runs cannot be read: Permission denied"):
+        store.refs()

@@ -15,6 +15,7 @@ import click
 
 from parley.cli import print_traceback
 from parley.cli.invocation import allowing_words, command_name
+from parley.cli.masked_output import print_masked
 from parley.cli.progress_line import say
 from parley.config.prices import PriceList
 from parley.errors import ParleyError
@@ -101,9 +102,9 @@ def print_result(
     if as_json:
         import orjson
 
-        click.echo(orjson.dumps(result.data, option=orjson.OPT_INDENT_2).decode())
+        print_masked(orjson.dumps(result.data, option=orjson.OPT_INDENT_2).decode())
         return
-    click.echo(result.render(form, part, metrics=metrics, width=terminal_width()))
+    print_masked(result.render(form, part, metrics=metrics, width=terminal_width()))
 
 
 def print_fault(ending: RunOutcome) -> None:

@@ -10,6 +10,7 @@ import click
 import orjson
 
 from parley.cli.invocation import command_name
+from parley.cli.masked_output import print_masked
 from parley.cli.match_text import format_match, format_seat_view
 from parley.cli.playing import print_result
 from parley.cli.progress_line import say
@@ -203,11 +204,11 @@ def print_match(ref: RunRef, number: int, seat: str | None, as_json: bool) -> No
             facts = describe_match(reader, match)
             if chosen is not None:
                 facts["views"] = {chosen.key: facts["views"][chosen.key]}
-            click.echo(orjson.dumps(facts, option=orjson.OPT_INDENT_2).decode())
+            print_masked(orjson.dumps(facts, option=orjson.OPT_INDENT_2).decode())
         elif chosen is not None:
-            click.echo(format_seat_view(reader, match, chosen, width))
+            print_masked(format_seat_view(reader, match, chosen, width))
         else:
-            click.echo(format_match(reader, match, width))
+            print_masked(format_match(reader, match, width))
 
 
 def print_matches(ref: RunRef, run: str, wanted: MatchFilter, form: str, as_json: bool) -> None:
@@ -218,17 +219,17 @@ def print_matches(ref: RunRef, run: str, wanted: MatchFilter, form: str, as_json
         roles = [name for name, kind in info.identity["roles"].items() if kind == "contestant"]
     if as_json:
         data = [each.to_dict() for each in found]
-        click.echo(orjson.dumps(data, option=orjson.OPT_INDENT_2).decode())
+        print_masked(orjson.dumps(data, option=orjson.OPT_INDENT_2).decode())
         return
     if form == "csv":
-        click.echo(match_rows(found).render("csv"))
+        print_masked(match_rows(found).render("csv"))
         return
     if not found:
         count = plural(sum(counts.values()), "match", "matches")
         say(f"no match fits these filters; the whole run has {count}")
         return
     table = match_table(found, info.identity["task"], len(roles) > 1)
-    click.echo(table.render(form, terminal_width()))
+    print_masked(table.render(form, terminal_width()))
     say(f"read one of them with: {command_name()} show {shlex.quote(run)} {found[0].row.number}")
 
 

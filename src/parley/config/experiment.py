@@ -27,6 +27,7 @@ from parley.providers import _registry as providers
 from parley.providers._secrets import REFERENCE, expand_references
 from parley.rules.task import Task
 from parley.store.config import Config
+from parley.tables import show_hidden
 
 # options of runs with a stopping rule
 STOPPING = ("half_width", "alpha", "target", "top", "max_blocks")
@@ -114,6 +115,7 @@ class Experiment:
             else models_file.model_of_alias(model, self.models, self.file, self._typed)
         )
         if alias:
+            check_alias(alias)
             parse_model_name(
                 f"x={new['model']}"
             )  # Python allows any alias, but the model must be valid
@@ -299,3 +301,12 @@ def sandbox_choice(sandbox: str | None, unsafe: bool = False) -> str | None:
     if sandbox is not None and sandbox not in OPTIONS["sandbox"].choices:
         raise unknown_name("sandbox", str(sandbox), OPTIONS["sandbox"].choices)
     return sandbox
+
+
+def check_alias(alias: str) -> None:
+    """Refuse an alias that tables and pages cannot show as it is."""
+    if not alias.strip() or show_hidden(alias) != alias or {"\t", "\n"} & set(alias):
+        raise UsageError(
+            f"an alias must have visible characters on one line, not {alias!r}: give the model "
+            "another alias"
+        )

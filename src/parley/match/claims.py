@@ -1049,6 +1049,7 @@ def kind_of_name(found: re.Match[str], names: frozenset[str], scheme: int, capit
     return "famous" if kind == "shared" and capital and plain_name(name) in FAMOUS else kind
 
 
+@lru_cache(maxsize=4096)
 def has_version(name: str) -> bool:
     """Whether a name goes on after the word by which it is known: mistral-medium."""
     word = next((word for word in KNOWN_WORDS if name.startswith(word)), name)

@@ -9,7 +9,7 @@ brings in stays. Masked words are on record, so you can check for false alarms.
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -253,7 +253,7 @@ class NamesInText:
     def _is_denied(self, start: int, place: int) -> bool:
         """Whether a claim is quoted, denied or about somebody else."""
         before = self._signed[max(0, start - 120) : start]
-        if self._signed[place] in MAKER_SIGNS and RIDDLE.search(self._signed):
+        if self._signed[place] in MAKER_SIGNS and self._is_riddle:
             return True
         return bool(
             is_about_others(self._signed, place)
@@ -263,11 +263,14 @@ class NamesInText:
 
     def _is_reported(self, start: int, place: int) -> bool:
         """Whether a claim stands inside quotation marks, in a text that goes on outside of them."""
-        for begin, end in self._quotations:
-            if begin <= start and place < end:
-                outside = self._signed[:begin] + self._signed[end:]
-                return WORD_OUTSIDE.search(outside) is not None
-        return False
+        number = bisect_right(self._quotations, start, key=lambda span: span[0]) - 1
+        if number < 0:
+            return False
+        begin, end = self._quotations[number]
+        return (
+            place < end
+            and WORD_OUTSIDE.search(self._signed[:begin] + self._signed[end:]) is not None
+        )
 
     @cached_property
     def _quotations(self) -> list[tuple[int, int]]:
@@ -277,7 +280,8 @@ class NamesInText:
     def _match_rows(self, lowered: str, start: int, end: int) -> Iterator[re.Match[str]]:
         """What the rows of the table find in a part of the text, in the order of the rows."""
         table = claim_table(self._scheme)
-        names = [place for place in self._places if start <= place < end]
+        first, last = bisect_left(self._places, start), bisect_left(self._places, end)
+        names = self._places[first:last]
         signs = {self._signed[place] for place in names}
         starts: dict[str, list[int]] = {}
         if table.filed:
@@ -309,10 +313,15 @@ class NamesInText:
             return False
         if "field" in claim.re.groupindex and self._is_configuration:
             return False
-        if self._signed[claim.start("name")] in MAKER_SIGNS and RIDDLE.search(self._signed):
+        if self._signed[claim.start("name")] in MAKER_SIGNS and self._is_riddle:
             return False
         before = self._signed[max(0, claim.start() - 120) : claim.start()]
         return not (is_about_others(self._signed, claim.start("name")) or QUOTED.search(before))
+
+    @cached_property
+    def _is_riddle(self) -> bool:
+        """Whether a text asks who its speaker is: a riddle about a maker."""
+        return RIDDLE.search(self._signed) is not None
 
     @cached_property
     def _is_dialogue(self) -> bool:
@@ -529,6 +538,7 @@ class MatchMask:
         self._claims: dict[int, dict[str, Claim]] = {
             scheme: {} for scheme in (masking.scheme, masking.scheme_before)
         }
+        self._disclosing: dict[tuple[str, int], NamesInText] = {}  # replies, by text and scheme
 
     @cached_property
     def names_of_task(self) -> frozenset[str]:
@@ -538,9 +548,13 @@ class MatchMask:
     def find_claims(self, text: str, scheme: int | None = None) -> NamesInText:
         """What a reply says of its speaker."""
         scheme = self.masking.scheme if scheme is None else scheme
+        if (text, scheme) in self._disclosing:
+            return self._disclosing[text, scheme]
         found = NamesInText(text, self.masking.names, scheme)
         if found.hidden and scheme > 1 and self.names_of_task:
             found = NamesInText(text, self.masking.names, scheme, self.names_of_task)
+        if found.hidden:  # it is asked for again when the reply is delivered
+            self._disclosing[text, scheme] = found
         return found
 
     def add_reply(self, text: str) -> None:

@@ -48,6 +48,7 @@ from parley.rules.task import Task
 from parley.tables import show_invisible
 
 Standardise = Literal["on_error", "always"]
+LONG = 20_000  # characters of a reply whose names are searched in another thread
 
 
 @dataclass(frozen=True)
@@ -218,7 +219,11 @@ class Match:
             conversation.answer(reply.content, reply.provider_state)
             messages.append(Message(round, "reply", seat, (), None, attempt))
             said = text_of(reply.content)
-            if (found := self._mask.find_claims(said)).hidden:
+            if len(said) > LONG:  # a search of many names must not stop other matches
+                found = await asyncio.to_thread(self._mask.find_claims, said)
+            else:
+                found = self._mask.find_claims(said)
+            if found.hidden:
                 disclosing.append(said)
                 violations += [
                     Violation(round, seat, attempt, "identity", claim.said, "masked")

@@ -18,7 +18,7 @@ from parley.report.run_page import (
     draw_lead,
     list_score_charts,
 )
-from parley.report.sections import make_cleaner
+from parley.report.sections import make_cleaner, make_secret_filter
 from parley.report.style import STYLE
 from parley.report.style_rules import scope_style
 from parley.results.result import Result
@@ -59,6 +59,11 @@ def draw_notebook(result: Result) -> str:
         *(chart.body for chart in list_score_charts(result, looks, clean)),
     ]
     return f'<div class="{CONTAINER}"><style>{notebook_style()}</style>{"".join(parts)}</div>'
+
+
+def write_text(result: Result) -> str:
+    """The table of a result as text, without secrets."""
+    return make_secret_filter()(repr(result))
 
 
 @cache

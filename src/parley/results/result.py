@@ -511,7 +511,7 @@ class Result:
         from parley.results.vega_lite import MIME_TYPE
 
         makers: dict[str, Callable[[], Any]] = {
-            "text/plain": self.__repr__,
+            "text/plain": lambda: import_module("parley.report.for_result").write_text(self),
             "text/html": self._repr_html_,
         }
         if self.part("results"):

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
+from stat import S_ISREG
 from typing import TYPE_CHECKING
 
 from parley.errors import StoreError, UsageError, unknown_name
@@ -31,6 +33,7 @@ class FolderStore:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self._was_there = folder.is_dir()
 
     @classmethod
     def at(cls, given: str | None) -> FolderStore:
@@ -98,10 +101,29 @@ class FolderStore:
                 yield UnreadableRun(ref_of(path), f"{path} cannot be read as a run: {fault}")
 
     def _files(self) -> list[Path]:
-        if self.folder.exists() and not self.folder.is_dir():
-            raise StoreError(f"the store {self.folder} must be a folder, but it is a file")
-        found = [path for path in self.folder.glob(f"*{SUFFIX}") if path.is_file()]
-        return sorted(found, key=lambda path: (path.stat().st_mtime_ns, path.name), reverse=True)
+        """The files of runs, the newest first."""
+        try:
+            names = [name for name in os.listdir(self.folder) if name.endswith(SUFFIX)]
+        except FileNotFoundError:
+            if self._was_there:
+                raise StoreError(
+                    f"the store {self.folder} is gone: the folder was moved, deleted or unmounted"
+                ) from None
+            return []  # the first run creates it
+        except NotADirectoryError:
+            raise StoreError(
+                f"the store {self.folder} must be a folder, but it is a file"
+            ) from None
+        except OSError as wrong:
+            raise StoreError(f"the store {self.folder} cannot be read: {wrong.strerror}") from None
+        self._was_there = True
+        found = []
+        for path in (self.folder / name for name in names):
+            with suppress(OSError):  # it was deleted meanwhile
+                facts = path.stat()
+                if S_ISREG(facts.st_mode):
+                    found.append((facts.st_mtime_ns, path.name, path))
+        return [path for _, _, path in sorted(found, reverse=True)]
 
     def read(self, ref: RunRef) -> SqliteReader:
         return SqliteReader(Path(ref.location))
