@@ -1,12 +1,12 @@
 """What Parley adds to a call, side by side with a bare client and, if wanted, with inspect-ai.
 
-    python benchmarks/overhead/run.py [--quick] [--only http0,inproc] [--with inspect] [--rounds 3] [--out FILE]
+    python benchmarks/overhead/run.py [--quick] [--only http0,inproc] [--against CHECKOUT]
 
 Prints one table and leaves with 1 if a bar is missed. Every measurement is a process of its own;
 the stacks of a case follow each other in an order that rotates from round to round, and ratios are
 taken within a round: what else the machine does then weighs on both sides. Needs Parley installed
 in the Python that runs this, and a C compiler as `cc`.
-"""  # noqa: E501
+"""
 
 from __future__ import annotations
 
@@ -31,6 +31,7 @@ BUILD, VENVS = HERE.parent / "build", HERE.parent / ".venvs"
 # stacks with a venv of their own, and what is put into it
 NEEDS = {"inspect": ["inspect-ai", "openai"]}
 TIMEOUT = 600  # seconds a measurement may take
+QUIET = 1.0  # the load above which a measurement is refused
 
 
 @dataclass(frozen=True)
@@ -43,17 +44,21 @@ class Case:
     latency: int | None = 0  # milliseconds; None: no HTTP at all
     concurrency: int = 200
     hold: bool = False
+    before: bool = False  # measures the other checkout
 
 
 CASES = {  # stacks that are compared follow each other
     "http0 bare": Case("bare"),
     "http0": Case("parley"),
+    "http0 before": Case("parley", before=True),
     "http0 inspect": Case("inspect", matches=200),
     "http0 long bare": Case("bare", matches=300, calls=40),
     "http0 long": Case("parley", matches=300, calls=40),
     "http50 bare": Case("bare", latency=50),
     "http50": Case("parley", latency=50),
+    "http50 before": Case("parley", latency=50, before=True),
     "inproc": Case("parley", latency=None),
+    "inproc before": Case("parley", latency=None, before=True),
     "inproc long": Case("parley", matches=300, calls=40, latency=None),
     "flight": Case("parley", matches=10_000, latency=None, concurrency=10_000, hold=True),
 }
@@ -90,6 +95,12 @@ def figure(name: str, case: str) -> Callable[[Figures], float]:
     return lambda found: found[case][name]
 
 
+def against(name: str, what: str, measure: str, most: float | None = None) -> Bar:
+    """A row that compares this checkout with the other one."""
+    cases = name, f"{name} before"
+    return Bar(name, what, cases, ratio(measure, *cases), "×", most)
+
+
 CPU = "CPU of a call"
 BARS = [
     Bar("http0", f"{CPU}, bare client", ("http0 bare",), figure("cpu_ms", "http0 bare"), "ms"),
@@ -100,10 +111,12 @@ BARS = [
         ("http0", "http0 bare"),
         ratio("cpu_ms", "http0", "http0 bare"),
         "×",
-        1.8,
-        aim=1.5,
+        1.6,
+        aim=1.4,
     ),
+    against("http0", f"{CPU}, Parley / before", "cpu_ms"),
     Bar("inproc", f"{CPU}, Parley", ("inproc",), figure("cpu_ms", "inproc"), "ms", 0.15, aim=0.05),
+    against("inproc", f"{CPU}, Parley / before", "cpu_ms", most=0.85),
     Bar(
         "http50",
         "calls a second, bare client",
@@ -118,8 +131,10 @@ BARS = [
         ("http50", "http50 bare"),
         ratio("calls_s", "http50", "http50 bare"),
         "×",
-        least=0.65,
+        least=0.85,
+        aim=0.9,
     ),
+    against("http50", "calls a second, Parley / before", "calls_s"),
     Bar(
         "long",
         f"{CPU} in process, 40 / 6 a match",
@@ -209,8 +224,9 @@ def interpreter(stack: str) -> Path:
     return python
 
 
-def measured(name: str, case: Case, server: Server) -> dict[str, Any]:
+def measured(name: str, case: Case, server: Server, against: Path | None) -> dict[str, Any]:
     """One case in a new process; what it printed, and what the server counted meanwhile."""
+    source = against / "src" if case.before and against else HERE.parents[1] / "src"
     command = [
         interpreter(case.stack),
         HERE / f"with_{case.stack}.py",
@@ -225,11 +241,17 @@ def measured(name: str, case: Case, server: Server) -> dict[str, Any]:
     server.ask(f"/begin/{case.latency or 0}")
     with tempfile.TemporaryDirectory(prefix="overhead-") as folder:
         done = subprocess.run(
-            [*command, "--folder", folder], capture_output=True, text=True, timeout=TIMEOUT
+            [*command, "--folder", folder],
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT,
+            env={**os.environ, "PYTHONPATH": str(source)},
         )
     if done.returncode:
         raise SystemExit(f"{name} failed:\n{done.stderr[-2000:]}")
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    if "source" in found and not Path(found["source"]).is_relative_to(source):
+        raise SystemExit(f"{name} measured {found['source']} instead of {source}")
     if case.latency is not None:
         counts = server.ask("/counts")
         if counts["requests"] != found["calls"]:
@@ -252,18 +274,19 @@ def refuse_unequal(round: Figures) -> None:
                 )
 
 
-def play(chosen: dict[str, Case], rounds: int) -> list[Figures]:
+def play(chosen: dict[str, Case], rounds: int, against: Path | None) -> list[Figures]:
     """All cases, so many times; the stacks of a case stay together, each round beginning with
     another one."""
     played: list[Figures] = []
     groups: dict[str, list[str]] = {}
     for name, case in chosen.items():
-        groups.setdefault(name.removesuffix(f" {case.stack}"), []).append(name)
+        group = name.removesuffix(f" {case.stack}").removesuffix(" before")
+        groups.setdefault(group, []).append(name)
     with served() as server:
         for number in range(rounds):
             found: Figures = {}
             for name in (name for group in groups.values() for name in rotated(group, number)):
-                found[name] = measured(name, chosen[name], server)
+                found[name] = measured(name, chosen[name], server, against)
                 shown = ", ".join(
                     f"{key} {value:.4g}"
                     for key, value in found[name].items()
@@ -316,8 +339,17 @@ def options() -> argparse.Namespace:
     parser.add_argument(
         "--rounds",
         type=int,
-        default=3,
-        help="how often everything is measured; medians are shown (3)",
+        default=9,
+        help="how often everything is measured; medians are shown (9)",
+    )
+    parser.add_argument(
+        "--against",
+        type=Path,
+        metavar="CHECKOUT",
+        help="measure another checkout of Parley too, in the same rounds",
+    )
+    parser.add_argument(
+        "--busy", action="store_true", help=f"measure although the load is above {QUIET:g}"
     )
     parser.add_argument(
         "--quick",
@@ -343,12 +375,28 @@ def main() -> int:
     if unknown := wanted - {bar.name for bar in BARS}:
         raise SystemExit(f"there is no bar {', '.join(sorted(unknown))}")
     wanted |= {given.also} if given.also else set()
-    bars = [bar for bar in BARS if bar.name in wanted]
+    if given.against:
+        given.against = given.against.resolve()
+        if not (given.against / "src" / "parley").is_dir():
+            raise SystemExit(f"--against needs a checkout of Parley: {given.against} is none")
+    bars = [
+        bar
+        for bar in BARS
+        if bar.name in wanted
+        and (given.against or not any(CASES[case].before for case in bar.cases))
+    ]
+    load = os.getloadavg()[0]
+    print(f"load before the start: {load:.2f}", file=sys.stderr, flush=True)
+    if load > QUIET and not given.busy and not given.quick:
+        raise SystemExit(
+            f"the load must be at most {QUIET:g} before the start, not {load:.2f}: wait until the "
+            "machine is quiet, or measure all the same with --busy"
+        )
     needed = {name for bar in bars for name in bar.cases}
     chosen = {name: case for name, case in CASES.items() if name in needed}
     if given.quick:
         chosen = {name: smaller(case) for name, case in chosen.items()}
-    played = play(chosen, 1 if given.quick else given.rounds)
+    played = play(chosen, 1 if given.quick else given.rounds, given.against)
     if given.out:
         with given.out.open("a") as file:
             file.writelines(
@@ -364,7 +412,7 @@ def main() -> int:
         if "version" in found
     }
     print(
-        f"\n{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, Python "
+        f"\n{os.cpu_count()} cores, load before the start {load:.2f}, Python "
         f"{sys.version.split()[0]}, {len(played)} round{'s' * (len(played) > 1)}{''.join(versions)}"
     )
     return 0 if good else 1

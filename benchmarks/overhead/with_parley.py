@@ -13,7 +13,8 @@ from dialogue import Haggling
 from workload import OPTIONS, SAID, arguments, measure
 
 import parley.participants.python
-import parley.providers.openai_compatible  # noqa: F401
+import parley.providers.openai_compatible
+import parley.store.sqlite.folder
 from parley import View
 from parley.config.prepare import prepare_new
 from parley.runs import event_loop
@@ -72,7 +73,7 @@ def check(path: Path) -> dict[str, Any]:
     connection.close()
     if (kept, done) != (given.matches * given.calls, given.matches):
         raise SystemExit(f"the journal holds {kept} calls and {done} finished matches")
-    return {"held": held}
+    return {"held": held, "source": parley.__file__}
 
 
 measure(given, work, check)
