@@ -43,7 +43,7 @@ from parley.store.sqlite import schema
 from parley.store.sqlite.create import create_file
 from parley.store.sqlite.filesystem import filesystem_type, is_network
 from parley.store.sqlite.run_file import SqliteReader
-from parley.store.sqlite.run_writer import open_run_file
+from parley.store.sqlite.run_writer import END, open_run_file
 from tests.clock import clock as clock
 
 CONFIG = Config("t", {}, {"a": {"model": "bot/x"}}, ["a"])
@@ -411,6 +411,25 @@ def test_the_schema_is_brought_up_to_date_step_by_step(tmp_path, monkeypatch):
     with sqlite3.connect(path) as connection:
         assert connection.execute("PRAGMA user_version").fetchone() == (len(newer),)
         assert connection.execute("SELECT mood FROM runs").fetchone() == (None,)
+    connection.close()
+
+
+def test_a_new_file_gets_all_tables_in_one_transaction():
+    connection, statements = sqlite3.connect(":memory:"), []
+    connection.set_trace_callback(statements.append)
+    schema.migrate(connection, 0)
+    assert connection.execute("PRAGMA user_version").fetchone() == (schema.VERSION,)
+    assert sum("COMMIT" in statement for statement in statements) == 1
+    connection.close()
+
+
+def test_a_match_that_ends_is_found_by_its_number():
+    """And not by a search through all running matches, which takes longer the more there are."""
+    connection = sqlite3.connect(":memory:")
+    schema.migrate(connection, 0)
+    plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {END}", ("[]",))]
+    assert plan[0].startswith("SCAN e VIRTUAL TABLE")
+    assert plan[1] == "SEARCH m USING INTEGER PRIMARY KEY (rowid=?)"
     connection.close()
 
 

@@ -53,6 +53,7 @@ class PriceList:
     def __init__(self, models: Mapping[str, Mapping[str, Any]] | None = None) -> None:
         """`models`: those of a run; another alias of the same model may have a price."""
         self._models = models or {}
+        self._unbilled: dict[str, bool] = {}  # by provider: a search through installed packages
 
     def find(
         self, alias: str, options: Mapping[str, Any], served: str | None, on: datetime | None
@@ -68,11 +69,19 @@ class PriceList:
         for other, model in known.items():
             if other in self._own and same_service(model, options):
                 return self._own[other]
-        # results can be shown even if a provider can no longer be loaded
-        with suppress(UsageError):
-            if providers.is_provider(family) and providers.provider_traits(family).unbilled:
-                return NOTHING
+        if family not in self._unbilled:
+            self._unbilled[family] = is_unbilled(family)
+        if self._unbilled[family]:
+            return NOTHING
         return public_price(family, served or name, options, on)
+
+
+def is_unbilled(family: str) -> bool:
+    """Whether calls of a provider cost nothing."""
+    # results can be shown even if a provider can no longer be loaded
+    with suppress(UsageError):
+        return providers.is_provider(family) and providers.provider_traits(family).unbilled
+    return False
 
 
 def prices_for(models: Mapping[str, Mapping[str, Any]]) -> Prices:

@@ -37,7 +37,7 @@ def provider_names() -> list[str]:
 
 def is_provider(family: str) -> bool:
     """Whether there is such a provider."""
-    return plugins.is_plugin(family) or builtin_class(family) is not None
+    return builtin_class(family) is not None or plugins.is_plugin(family)
 
 
 def builtin_class(family: str) -> Any:

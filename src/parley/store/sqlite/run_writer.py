@@ -31,12 +31,13 @@ CLAIM = (
     "WHERE number IN (SELECT value FROM json_each(?)) "
     "AND state NOT IN ('done', 'aborted')"
 )
+# The sign before `state` keeps SQLite from comparing each match that ends with all running ones.
 END = (
     "UPDATE matches AS m SET state = json_extract(e.value, '$[1]'), reason = "
     "json_extract(e.value, '$[2]'), rounds = json_extract(e.value, '$[3]'), ended = "
     "json_extract(e.value, '$[4]'), digest = json_extract(e.value, '$[5]'), "
     f"{', '.join(f'{name} = {sql}' for name, sql in DERIVED.items())} FROM json_each(?) AS e "
-    "WHERE number = json_extract(e.value, '$[0]') AND state = 'running'"
+    "WHERE number = json_extract(e.value, '$[0]') AND +state = 'running'"
 )
 # of one statement. Each statement gives the interpreter away and has to win it back, which costs
 # more than it does

@@ -235,10 +235,11 @@ def version_of(connection: sqlite3.Connection, path: str) -> int:
 
 
 def migrate(connection: sqlite3.Connection, version: int) -> None:
-    """Migrate the tables to the newest version, one transaction per step."""
-    for step in range(version, VERSION):
-        mark = f"PRAGMA user_version = {step + 1}; PRAGMA application_id = {APPLICATION};"
-        connection.executescript(f"BEGIN IMMEDIATE; {MIGRATIONS[step]} {mark} COMMIT;")
+    """Migrate the tables to the newest version, in one transaction."""
+    if version < VERSION:
+        steps = " ".join(MIGRATIONS[version:VERSION])
+        mark = f"PRAGMA user_version = {VERSION}; PRAGMA application_id = {APPLICATION};"
+        connection.executescript(f"BEGIN IMMEDIATE; {steps} {mark} COMMIT;")
 
 
 def copy_migrated(connection: sqlite3.Connection, version: int) -> sqlite3.Connection:
