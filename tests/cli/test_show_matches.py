@@ -280,3 +280,13 @@ def test_a_key_that_a_model_said_is_not_printed(games, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", key)
     for each in calls:
         assert key not in command("show", place, *each, cwd=games).out
+
+
+def test_next_steps_stand_beside_tables_and_not_beside_json(tmp_path):
+    bots = [word for name in ("ann", "bob", "cy") for word in ("-m", f"{name}=bot/random")]
+    done = command("run", "public_goods", *bots, "--repeats", "1", cwd=tmp_path)
+    assert "parley: list all matches: " in done.err
+    assert "parley: compare every pair of models: " in done.err
+    assert "list all matches" not in done.out
+    quiet = command("run", "public_goods", *bots, "--repeats", "1", "--json", cwd=tmp_path)
+    assert "list all matches" not in quiet.err

@@ -26,8 +26,10 @@ from parley.match.record import RecordedCall
 from parley.participants import _registry as participants
 from parley.participants._model import Model
 from parley.participants._registry import parse_model_name
+from parley.participants.human import show_message
 from parley.providers import _registry as providers
 from parley.rules.pool import BotKnowledge, ContentPart, Seat, Turn, View, text_of
+from parley.rules.referee import mark_quotation
 from parley.store.sql.rows import call_row
 from parley.tasks.public_goods import PublicGoods
 from parley.testing.server import Server, echo_of_the_key, says, sent
@@ -969,3 +971,12 @@ def test_what_was_told_stands_once_before_the_demonstrations():
     assert shown.text == "Count twice.\n\nHow many of 4?"
     assert view.text == "The rules.\n\nHow many of 4?"  # which stays as it was
     assert view.with_examples(()).text == view.text
+
+
+def test_a_person_at_the_terminal_reads_quotations_without_marks():
+    quoted = mark_quotation("0123456789ab", "Player 2 said", "hi\n\nthere")
+    assert show_message(f"The last round:\n{quoted}\nYour turn.") == [
+        "The last round:",
+        "Player 2 said:\n  │ hi\n  │ \n  │ there",
+        "Your turn.",
+    ]

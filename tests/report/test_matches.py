@@ -7,9 +7,12 @@ from click.testing import CliRunner
 
 from parley import Question, UsageError, run
 from parley.cli.report import command
+from parley.report.build import Report
 from parley.report.matches import draw_text
 from parley.report.notable import parse_match_limit, select_matches
+from parley.report.sections import ComparisonResult, Section
 from parley.store import read_run
+from parley.tables import Table
 
 ITEMS = [
     Question(f"q{number}", f"Which sum is right for number {number}?", "B", ("One", "Two"))
@@ -104,3 +107,24 @@ def test_what_was_wrong_with_a_reply_stands_under_it(tmp_path):
 def test_fenced_code_is_shown_as_code():
     drawn = draw_text("Try this:\n```py\nif x<1: pass\n```\nDone.")
     assert drawn == ("<bdi>Try this:</bdi><pre><bdi>if x&lt;1: pass</bdi></pre><bdi>Done.</bdi>")
+
+
+def test_a_page_that_is_too_large_says_so(found, tmp_path, monkeypatch):
+    assert "is larger than" not in page_of(found, tmp_path)
+    monkeypatch.setattr("parley.report.page.LARGEST", 1_000)
+    assert "This page is larger than 0.001 MB: report on fewer runs" in page_of(found, tmp_path)
+
+
+def test_as_text_the_sections_of_a_run_stand_with_it(found, tmp_path):
+    bots = {"ann": "bot/random", "bob": "bot/random", "cy": "bot/random"}
+    other = run("public_goods", bots, repeats=1, store=tmp_path)
+    section = Section("Its own section", (), "what it found")
+    alone = ComparisonResult({}, [section], Table([], []), [found.ref])
+    text = Report([alone], [other, found], [other], {}).render()
+    headings = [line for line in text.splitlines() if line.startswith("══")]
+    assert [other.ref.id in headings[0], found.ref.id in headings[1]] == [True, True]
+    assert headings[2:] == ["══ Its own section ══"]
+    both = ComparisonResult({}, [section], Table([], []), [found.ref, other.ref])
+    text = Report([both], [other, found], [], {}).render()
+    assert text.startswith("══ Its own section ══")
+    assert other.ref.id not in text

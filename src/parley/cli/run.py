@@ -179,7 +179,7 @@ def command(
     store = open_store(experiment.store)
     play = partial(start_run, prepared, store, fresh=fresh)
     code = play_and_print(play, prepared, store, as_json=as_json, form=form)
-    if code == 0 and not as_json and sys.stdout.isatty() and sys.stderr.isatty():
+    if code == 0 and not as_json:
         for line in list_next_steps(experiment.store):
             say(line)
     return code

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from textwrap import indent
 from typing import Any
 
 from parley.errors import Refused, UsageError, unknown_name
@@ -23,9 +24,11 @@ from parley.participants._form import (
 )
 from parley.rules.parameters import build_dataclass
 from parley.rules.pool import View
+from parley.rules.referee import split_quotations
 from parley.rules.task import Task
 
 TERMINAL = threading.Lock()  # there is only one, however many people share it
+QUOTED = "  │ "  # before each line that somebody else said
 END_OF_CODE = "."  # alone on a line
 LOOK_SECONDS = 0.5  # how long a waiting question takes to notice that the run stops
 
@@ -92,7 +95,7 @@ def converse(view: View) -> str:
         print(
             f"\n── {view.seat}, round {view.round} " + "─" * 30,
             *show_examples(view),
-            hide_format(view.text, view.expect.hint if form.replaces_hint else ""),
+            *show_message(hide_format(view.text, view.expect.hint if form.replaces_hint else "")),
             "",
             sep="\n",
             file=sys.stderr,
@@ -102,6 +105,15 @@ def converse(view: View) -> str:
         # no terminal, a closed one, text in another encoding
         except (AttributeError, OSError, ValueError) as wrong:
             raise Refused(f"your answer cannot be read from the terminal: {wrong}") from None
+
+
+def show_message(text: str) -> list[str]:
+    """A message without the marks around quotations: what others said is indented."""
+    shown = []
+    for part in split_quotations(text):
+        said = indent(part.text, QUOTED, lambda line: True)
+        shown.append(f"{part.said_by}:\n{said}" if part.said_by else part.text)
+    return shown
 
 
 def fill_in(form: AnswerForm) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -52,15 +52,30 @@ class Report:
             case "csv":
                 return self._csv()
         clean, parts = make_secret_filter(), list[str]()
-        for section in (section for found in self.compared for section in found.sections):
-            parts += [clean(format_heading(section.title, form))]
-            parts += [clean(section.words)] if section.words else []
-            parts += [clean_table(table, clean).render(form, width) for table in section.tables]
-        for result in self.others:
-            if len(self.others) + len(self.compared) > 1:
+        for found in self.compared:
+            if len(found.refs) > 1:
+                parts += self._sections(found, form, width)
+        alone = {found.refs[0]: found for found in self.compared if len(found.refs) == 1}
+        for result in self.runs:
+            if result.ref not in alone and result not in self.others:
+                continue  # a comparison of several runs has it
+            if len(self.runs) > 1:
                 parts.append(clean(format_heading(name_run(result), form)))
-            parts.append(clean(result.render(form, width=width)))
+            if result.ref in alone:
+                parts += self._sections(alone[result.ref], form, width)
+            else:
+                parts.append(clean(result.render(form, width=width)))
         return "\n\n".join(parts)
+
+    def _sections(self, found: ComparisonResult, form: str, width: int | None) -> Iterator[str]:
+        """The sections of a comparison as text."""
+        clean = make_secret_filter()
+        for section in found.sections:
+            yield clean(format_heading(section.title, form))
+            if section.words:
+                yield clean(section.words)
+            for table in section.tables:
+                yield clean_table(table, clean).render(form, width)
 
     def list_figures(self) -> list[NamedFigure]:
         """The figures of the page, by the names that `--figure` takes."""

@@ -45,8 +45,8 @@ def make_page(
     ):
         text = page_text(compared, results, whole, bounded)
         if len(text.encode()) < LARGEST:
-            break
-    return text
+            return text
+    return page_text(compared, results, False, options, is_too_large=True)
 
 
 def page_text(
@@ -54,6 +54,7 @@ def page_text(
     results: Sequence[Result],
     whole: bool,
     options: PageOptions,
+    is_too_large: bool = False,
 ) -> str:
     """The page, with all parts of every run or with its main result only."""
     clean = make_cleaner()
@@ -105,6 +106,9 @@ def page_text(
     closed = "default-src 'none'; style-src 'unsafe-inline'"
     ids = ", ".join(result.head.run.id for result in results)
     foot = f"Made by Parley {__version__} from {ids}. One file, no script, no request."
+    if is_too_large:
+        size = f"{LARGEST / 1e6:g} MB"
+        foot += f" This page is larger than {size}: report on fewer runs to make it smaller."
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
