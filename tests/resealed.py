@@ -30,14 +30,18 @@ def reseal(connection):
     for number, *end in matches:
         ends = []
         for table, query in CHAINS.items():
-            rows = with_digests(row[:-1] for row in connection.execute(query, (number,)).fetchall())
+            rows = with_digests(
+                row[:-1] for row in connection.execute(query, (number, number)).fetchall()
+            )
             for row in rows:
                 key = row[: KEYS[table].count("?")]
                 connection.execute(
                     f"UPDATE {table} SET digest = ? WHERE {KEYS[table]}", (row[-1], *key)
                 )
             ends.append(rows[-1][-1] if rows else "")
-        kept = (connection.execute(query, (number,)) for query in (SCORES, VIOLATIONS, NOTES))
+        kept = (
+            connection.execute(query, (number, number)) for query in (SCORES, VIOLATIONS, NOTES)
+        )
         if end[0] in ("done", "aborted"):
             digest = digest_match(number, tuple(end), ChainEnds(*ends), *kept)
             connection.execute("UPDATE matches SET digest = ? WHERE number = ?", (digest, number))

@@ -30,11 +30,13 @@ import asyncio
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
 import orjson
 
-from parley.audit.balance import find_imbalance
+from parley.audit.balance import ROTATING, find_imbalance
 from parley.audit.equal_information import OpeningWords
 from parley.audit.messages import (
     check_masking,
@@ -62,7 +64,7 @@ from parley.results.scores import describe_left_out
 from parley.results.transcript import rebuild_views
 from parley.results.types import LeftOut
 from parley.rules.task import Task
-from parley.store import WAITING, MatchRow, RunReader, RunRef, read_run
+from parley.store import WAITING, MatchRow, RunReader, RunRef, WholeMatch, read_run
 from parley.tables import plural, shorten
 
 CHECKS = (
@@ -130,13 +132,12 @@ def audit_run(
     with read_run(ref) as reader, asyncio.Runner() as runner:
         running = AuditRun(reader, task)
         running.check_digests(digest)
-        for match in (matches := list(reader.matches())):
-            running.check_match(match, runner)
-        running.check_all_matches(matches)
+        runner.run(running.check_matches())
+        running.check_all_matches()
         checked = {name: running.checked[name] for name in CHECKS if running.checked[name]}
         masked = list_masked(reader)
         return Audit(
-            len(matches),
+            running.matches,
             checked,
             running.unchecked,
             running.breaches,
@@ -156,8 +157,6 @@ class AuditRun:
         self.breaches: list[Breach] = []
         self.cautions: list[str] = []
         self.unchecked: dict[str, str] = {}
-        # matches whose replay differs from the record
-        self.unconfirmed: set[int] = set()
         self.prepared = self._prepare_task()
         self.works = self._open_references()
         self.recalled = self._open_memories()
@@ -167,7 +166,8 @@ class AuditRun:
             masking_of_run(reader.info.config, reader.info.identity),
         )
         self.items = {str(item["id"]): item for item in reader.items()}
-        self.replies = self.found = self.unmasked = 0
+        self.replies = self.found = self.unmasked = self.matches = self.unfinished = 0
+        self._task_words: tuple[str | None, str] | None = None  # of the last item
 
     def _prepare_task(self) -> Prepared | None:
         """The run's task, if it has not changed; without it no match can be replayed."""
@@ -276,15 +276,22 @@ class AuditRun:
                 "that the whole file was replaced"
             )
 
-    def check_match(self, match: MatchRow, runner: asyncio.Runner) -> None:
+    async def check_matches(self) -> None:
+        """Make the checks that need only one match, for all matches."""
+        for whole in self.reader.whole_matches():
+            await self.check_match(whole)
+
+    async def check_match(self, whole: WholeMatch) -> None:
         """Make the checks that need only one match."""
-        reader, number, ended = self.reader, match.number, match.has_ended
-        messages, calls = reader.messages(number), reader.calls(number)
-        claims = [fault for fault in reader.violations(number) if fault.kind == "identity"]
+        match, messages, calls = whole.match, whole.messages, whole.calls
+        config, number, ended = self.reader.info.config, match.number, match.has_ended
+        self.matches += 1
+        self.unfinished += not ended
+        claims = [fault for fault in whole.violations if fault.kind == "identity"]
         found = [("synchrony", fault) for fault in find_unsynchronous(messages)]
         found += [("shown", fault) for fault in rebuild_views(messages, calls, match.seats)[1]]
         found += (
-            [("shown", fault) for fault in unmatched_replies(messages, calls, reader.info.config)]
+            [("shown", fault) for fault in unmatched_replies(messages, calls, config)]
             if ended
             else []
         )
@@ -299,36 +306,39 @@ class AuditRun:
         self.unmasked += unmasked if ended else 0
         departures: list[tuple[str, str]] = []
         if ended and self.prepared is not None:
-            departures = runner.run(
-                replay_match(
-                    self.prepared, reader, match, messages, calls, self.works, self.recalled
-                )
+            departures = await replay_match(
+                self.prepared, self.reader.info, whole, self.masking, self.works, self.recalled
             )
             found += departures
             self.checked.update(("replay", *(("works",) if self.works else ())))
             self.checked["recalled"] += self.recalled is not None and match.stage > 0
         elif ended:
             found += [("anonymity", fault) for fault in check_masking(calls, claims, mask)]
-        if departures:
-            self.unconfirmed.add(number)
         # A replay knows no model names. If it gives the same messages, no name was leaked.
         if departures or not (ended and self.prepared):
             found += [("anonymity", fault) for fault in find_leaked_names(messages, self.foreign)]
-        self.opening_words.add_match(match, messages)
+        self.opening_words.add_match(match, messages, confirmed=not departures)
         self.checked.update(("synchrony", "shown", "anonymity", "information"))
         for kind, detail in found:
             self.add_breach(kind, number, detail)
 
     def make_mask(self, match: MatchRow) -> MatchMask:
         """The mask of a match at the time it was played."""
-        info, item = self.reader.info, self.items.get(match.item or "")
-        words = str((info.config.params, item, list(info.identity["texts"].values())))
-        return MatchMask(self.masking, lambda: words)
+        return MatchMask(self.masking, lambda: self.words_for(match.item))
 
-    def check_all_matches(self, matches: list[MatchRow]) -> None:
+    def words_for(self, id: str | None) -> str:
+        """All words that a task brings into a match on an item. Matches on one item often follow
+        each other."""
+        if self._task_words is None or self._task_words[0] != id:
+            info, item = self.reader.info, self.items.get(id or "")
+            words = str((info.config.params, item, list(info.identity["texts"].values())))
+            self._task_words = id, words
+        return self._task_words[1]
+
+    def check_all_matches(self) -> None:
         """Make the checks that need all matches."""
         reader, config = self.reader, self.reader.info.config
-        for number, detail in self.opening_words.find_unequal(self.unconfirmed):
+        for number, detail in self.opening_words.find_unequal(reader):
             self.add_breach("information", number, detail)
         if self.prepared is not None:
             for detail in find_unplanned(self.prepared, reader):
@@ -346,23 +356,29 @@ class AuditRun:
             self.cautions.append(f"the check `balance` was not made, because {why}")
         else:
             self.checked.update(("balance", "items"))
-            rounds: dict[tuple[int, str], list[MatchRow]] = {}
-            for match in matches:  # balance holds within each round of each arm
-                rounds.setdefault((match.stage, match.arm), []).append(match)
-            roles = reader.info.identity["roles"]
-            for kind, detail in dict.fromkeys(
-                fault for part in rounds.values() for fault in find_imbalance(config, roles, part)
-            ):
+            for kind, detail in self.find_unbalanced():
                 if config.rejudged is None:
                     self.add_breach(kind, None, detail)
                 else:  # only matches that had ended are rejudged
                     self.cautions.append(f"this was already so in the original run: {detail}")
-        self.cautions += self.list_cautions(matches)
+        self.cautions += self.list_cautions()
 
-    def list_cautions(self, matches: list[MatchRow]) -> Iterator[str]:
+    def find_unbalanced(self) -> list[tuple[str, str]]:
+        """What is not balanced within a stage of an arm, in the order of their first matches."""
+        config, roles = self.reader.info.config, self.reader.info.identity["roles"]
+        rotating = config.plan in ROTATING
+        shared = self.reader.stages_with_shared_tables() if rotating else set()
+        found = {
+            stage: list(find_imbalance(config, roles, seatings, rotating and stage not in shared))
+            for stage, seatings in groupby(self.reader.count_seatings(), attrgetter("stage", "arm"))
+        }
+        faults = (fault for stage in self.reader.stages() for fault in found[stage])
+        return list(dict.fromkeys(faults))
+
+    def list_cautions(self) -> Iterator[str]:
         """Limits of the audit that its reader should know."""
         reader, config = self.reader, self.reader.info.config
-        if self.prepared is not None and (left := sum(not match.has_ended for match in matches)):
+        if self.prepared is not None and (left := self.unfinished):
             yield (
                 f"{plural(left, 'unfinished match was', 'unfinished matches were')} not replayed"
             )
@@ -381,7 +397,7 @@ class AuditRun:
                 f"seats reveal their model in {plural(self.unmasked, 'statement')}; the version "
                 "of Parley that played this run did not mask such statements yet"
             )
-        if dealt := self.opening_words.describe_dealt(self.unconfirmed):
+        if dealt := self.opening_words.describe_dealt():
             yield dealt
         if config.rejudged is not None:
             yield (

@@ -10,16 +10,17 @@ from typing import Any
 import orjson
 
 from parley.audit.recalled import RecallCheck
-from parley.config.prepare import Prepared, masking_of_run, order_of_draws
+from parley.config.prepare import Prepared, order_of_draws
 from parley.errors import Halted, ParleyError
+from parley.match.masking import Masking
 from parley.match.match import Match
 from parley.match.protocol import Call, Reply
-from parley.match.record import MemoryRecord, RecordedCall
+from parley.match.record import MemoryRecord
 from parley.rules.notes import WrittenNote
 from parley.rules.pool import Seat, View, to_plain_data
 from parley.rules.referee import Effect, LookUp
 from parley.rules.references import DrawOrder, look_up
-from parley.store import MatchRow, NoteRow, RunReader
+from parley.store import NoteRow, RunInfo, WholeMatch
 from parley.tables import shorten
 
 VIOLATION = ("round", "seat", "attempt", "kind", "detail", "outcome")
@@ -73,20 +74,20 @@ class Replay(Match):
 
 async def replay_match(
     prepared: Prepared,
-    reader: RunReader,
-    match: MatchRow,
-    messages: Sequence[Mapping[str, Any]],
-    calls: Sequence[RecordedCall],
+    info: RunInfo,
+    whole: WholeMatch,
+    masking: Masking,
     works: Mapping[str, Any],
     memories: RecallCheck | None = None,
 ) -> list[tuple[str, str]]:
     """Where the replay of a match differs from its record."""
+    match, messages, calls = whole.match, whole.messages, whole.calls
     if match.item is not None and match.item not in prepared.items:
         return [("replay", f"item {shorten(match.item)} is not among the run's items")]
     tape = MemoryRecord()
     for call in calls:
         tape.calls[call.round, call.seat, call.attempt] = call
-    tape.effects = reader.effects(match.number)
+    tape.effects = dict(whole.effects)
     replay = Replay(
         prepared.task,
         {seat: NoParticipant() for seat in match.seats},
@@ -94,10 +95,10 @@ async def replay_match(
         item=prepared.items[match.item] if match.item is not None else None,
         prompts=prepared.prompts,
         record=tape,
-        masking=masking_of_run(prepared.config, reader.info.identity),
+        masking=masking,
         standardise=prepared.config.standardise,
-        repair_json="mends" in reader.info.identity,
-        round_numbers=reader.info.identity.get("rounds_numbers", False),
+        repair_json="mends" in info.identity,
+        round_numbers=info.identity.get("rounds_numbers", False),
         works=works,
         draw_order=order_of_draws(prepared.config, match.spec),
     )
@@ -109,7 +110,7 @@ async def replay_match(
     # copied matches may last longer than the new judges let them
     asks = prepared.config.is_live_role
     wanted = {call for call in tape.calls if asks(call[1].role)} | used
-    with_kind = not reader.info.notes_without_kinds
+    with_kind = not info.notes_without_kinds
     end = {"state": again.state, "reason": again.reason, "rounds": again.rounds}
     compared: dict[str, tuple[Any, Any]] = {
         "the referee's messages": (
@@ -122,7 +123,7 @@ async def replay_match(
         ),
         "calls": (list_calls(wanted), list_calls(used)),
         "scores": (
-            reader.scores_of(match.number),
+            whole.scores,
             {seat: by for seat, by in again.scores.items() if by},
         ),
         "state, reason or rounds": (
@@ -132,7 +133,7 @@ async def replay_match(
         "violations": (
             [
                 {name: to_plain_data(getattr(fault, name)) for name in VIOLATION}
-                for fault in reader.violations(match.number)
+                for fault in whole.violations
             ],
             [
                 {name: to_plain_data(getattr(fault, name)) for name in VIOLATION}
@@ -140,7 +141,7 @@ async def replay_match(
             ],
         ),
         "notes": (
-            [note_facts(note, with_kind) for note in reader.notes_of(match.number)],
+            [note_facts(note, with_kind) for note in whole.notes],
             [note_facts(note, with_kind) for note in again.notes],
         ),
     }

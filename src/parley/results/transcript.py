@@ -185,7 +185,7 @@ def find_seat(match: MatchRow, text: str) -> Seat:
 
 
 def rebuild_views(
-    messages: Sequence[dict[str, Any]], calls: Sequence[RecordedCall], seats: Iterable[Seat]
+    messages: Sequence[Mapping[str, Any]], calls: Sequence[RecordedCall], seats: Iterable[Seat]
 ) -> tuple[dict[str, SeatHistory], list[str]]:
     """Every seat's view, rebuilt message by message, and where it differs from the digests that
     the calls recorded."""

@@ -123,6 +123,30 @@ class MatchRow:
         }
 
 
+class SeatingCount(NamedTuple):
+    """How many matches of one stage and arm on one item, or in one block without an item, had the
+    same models in the same seats."""
+
+    stage: int
+    arm: str
+    place: str  # "item NAME" or "block NAME"
+    seats: Mapping[Seat, str]
+    matches: int
+
+
+@dataclass(frozen=True, slots=True)
+class WholeMatch:
+    """Everything that is on record for one match."""
+
+    match: MatchRow
+    calls: Sequence[RecordedCall]  # by round, seat and attempt
+    messages: Sequence[Mapping[str, Any]]  # in order; replies have the text of their call
+    effects: Mapping[tuple[int, int], tuple[bytes, Any]]  # by round and number
+    scores: Mapping[Seat, Mapping[str, float | None]]  # by metric
+    violations: Sequence[ViolationRow]
+    notes: Sequence[NoteRow]
+
+
 class Score(NamedTuple):
     """One seat's value of one metric in one match."""
 
@@ -311,6 +335,18 @@ class RunReader(Protocol):
 
     def matches(self) -> Iterator[MatchRow]:
         """All matches known so far, by number."""
+
+    def whole_matches(self) -> Iterator[WholeMatch]:
+        """All matches, by number, each with its whole record. They are read in pages."""
+
+    def count_seatings(self) -> Iterator[SeatingCount]:
+        """How often each seating was played, by stage, arm and item (or block)."""
+
+    def stages(self) -> list[tuple[int, str]]:
+        """The stages and arms that the run has, in the order of their first matches."""
+
+    def stages_with_shared_tables(self) -> set[tuple[int, str]]:
+        """The stages and arms in which several matches have the same block and repeat."""
 
     def find_matches(self, wanted: MatchSearch) -> FoundMatches:
         """One page of the matches that pass some filters, in an order. The work for a page is

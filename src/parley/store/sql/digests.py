@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
+from itertools import groupby
 from operator import itemgetter
 from typing import Any, NamedTuple, Protocol
 
@@ -25,22 +26,26 @@ from parley.store import DigestFault
 from parley.tables import plural
 
 LONG = 64  # bytes
+SMALLEST, LARGEST = -(2**63), 2**63 - 1  # integers in a database
 EXACT = 2.0**53  # integral floats below this are written as integers
 ENDED = "state IN ('done', 'aborted')"
 CALLS = (
     "SELECT match, round, seat, attempt, saw, content, parts, reasoning, finish, model, tokens_in, "
     "tokens_cached, tokens_out, tokens_reasoning, tokens_written, latency, carry, sent, left_out, "
-    "at, pinned, digest FROM calls WHERE match = ? ORDER BY id"
+    "at, pinned, digest FROM calls WHERE match BETWEEN ? AND ? ORDER BY match, id"
 )
 # with the time of a device, which is digested only where there is one
 TIMED_CALLS = CALLS.replace("pinned, ", "pinned, device, device_seconds, ")
 DEVICES = "SELECT number, setup FROM devices ORDER BY number"
 SPECIAL = (4, 15, 19)  # saw, latency, at
 EFFECTS = (
-    "SELECT match, round, number, saw, result, digest FROM effects WHERE match = ? "
-    "ORDER BY round, number"
+    "SELECT match, round, number, saw, result, digest FROM effects WHERE match BETWEEN ? AND ? "
+    "ORDER BY match, round, number"
 )
-ROUNDS = "SELECT match, first, messages, digest FROM rounds WHERE match = ? ORDER BY first"
+ROUNDS = (
+    "SELECT match, first, messages, digest FROM rounds WHERE match BETWEEN ? AND ? "
+    "ORDER BY match, first"
+)
 CHAINS = {"calls": CALLS, "effects": EFFECTS, "rounds": ROUNDS}
 # the last digests of chains of matches that have not ended
 LAST = {
@@ -49,14 +54,23 @@ LAST = {
     "rounds": "ORDER BY t.match, t.first",
 }
 SCORES = (
-    "SELECT match, seat, metric, value FROM scores WHERE match = ? AND judge = '' "
-    "ORDER BY seat, metric"
+    "SELECT match, seat, metric, value FROM scores WHERE match BETWEEN ? AND ? AND judge = '' "
+    "ORDER BY match, seat, metric"
 )
 VIOLATIONS = (
     "SELECT match, number, round, seat, attempt, kind, detail, outcome FROM violations "
-    "WHERE match = ? ORDER BY number"
+    "WHERE match BETWEEN ? AND ? ORDER BY match, number"
 )
-NOTES = "SELECT match, number, round, facts, kind FROM notes WHERE match = ? ORDER BY number"
+NOTES = (
+    "SELECT match, number, round, facts, kind FROM notes WHERE match BETWEEN ? AND ? "
+    "ORDER BY match, number"
+)
+RECORD = {**CHAINS, "scores": SCORES, "violations": VIOLATIONS, "notes": NOTES}
+PAGE = (
+    "SELECT number, state, reason, rounds, digest FROM matches WHERE number >= ? "
+    "ORDER BY number LIMIT ?"
+)
+AT_ONCE = 256  # matches whose record is read at a time
 COPIED = (
     "SELECT match, seat, metric, value, judge FROM scores WHERE judge != '' ORDER BY 1, 2, 3, 5"
 )
@@ -195,9 +209,9 @@ def find_changes(
     connection: RunConnection, same_sums: str, has_devices: bool = True
 ) -> Iterator[DigestFault]:
     """Where the stored digests do not match the record. A run that began without digests must have
-    none anywhere. `same_sums`: a query that finds a match by number if its sums for lists are
-    right; empty if the run has no such sums. `has_devices`: whether the times of devices can be on
-    record."""
+    none anywhere. `same_sums`: a query that finds the matches in a range of numbers whose sums for
+    lists are right; empty if the run has no such sums. `has_devices`: whether the times of devices
+    can be on record."""
     origin, kept, state = connection.execute("SELECT origin, digest, state FROM runs").fetchone()
     if origin is None:
         places = find_digests(connection)
@@ -220,10 +234,7 @@ def find_changes(
             yield DigestFault(
                 number, f"the record contains {table} of this match, but not the match itself"
             )
-    chains = {**CHAINS, "calls": TIMED_CALLS} if has_devices else CHAINS
-    for (number,) in connection.execute("SELECT number FROM matches ORDER BY number"):
-        for detail in find_changes_in(connection, number, same_sums, chains):
-            yield DigestFault(number, detail)
+    yield from find_changed_matches(connection, same_sums, has_devices)
     if kept is None and state != "running":
         yield DigestFault(None, "the run has stopped, but its digest is missing")
     if kept is not None and kept != digest_run(connection, has_devices):
@@ -261,32 +272,54 @@ def refuse_changed(connection: RunConnection, place: str, same_sums: str) -> Non
     )
 
 
+def find_changed_matches(
+    connection: RunConnection, same_sums: str, has_devices: bool
+) -> Iterator[DigestFault]:
+    """What was changed in single matches. Records are read in pages."""
+    first, queries = SMALLEST, {**RECORD, "calls": TIMED_CALLS} if has_devices else RECORD
+    while page := connection.execute(PAGE, (first, AT_ONCE)).fetchall():
+        span = page[0][0], page[-1][0]
+        record: dict[str, dict[int, list[Sequence[Any]]]] = {}
+        for table, query in queries.items():
+            rows: Iterable[Sequence[Any]] = connection.execute(query, span)
+            if query is TIMED_CALLS:
+                rows = map(without_no_device, rows)
+            record[table] = {number: list(found) for number, found in groupby(rows, itemgetter(0))}
+        right = {number for (number,) in connection.execute(same_sums, span)} if same_sums else None
+        for match in page:
+            number = match[0]
+            own = {table: rows_of.get(number, []) for table, rows_of in record.items()}
+            has_right_sums = right is None or number in right
+            for detail in find_changes_in(match, own, has_right_sums):
+                yield DigestFault(number, detail)
+        if span[1] == LARGEST:
+            return
+        first = span[1] + 1
+
+
 def find_changes_in(
-    connection: RunConnection, number: int, same_sums: str, chains: Mapping[str, str]
+    match: Sequence[Any], record: Mapping[str, Sequence[Sequence[Any]]], has_right_sums: bool
 ) -> Iterator[str]:
-    """What was changed in one match. `chains`: the queries for the rows of its chains."""
+    """What was changed in one match: its number, state, reason, rounds and digest, and its rows by
+    table."""
     ends = []
-    for table, query in chains.items():
-        kept = connection.execute(query, (number,)).fetchall()
-        if query is TIMED_CALLS:
-            kept = [without_no_device(row) for row in kept]
+    for table in CHAINS:
+        kept = record[table]
         found = with_digests(row[:-1] for row in kept)
-        if changed := [row for row, now in zip(kept, found, strict=True) if row != now]:
+        if changed := [row for row, now in zip(kept, found, strict=True) if tuple(row) != now]:
             place = place_of(table, changed[0])
             yield (
                 f"the {table} of this match have changed since they were recorded, from {place} on"
             )
         ends.append(found[-1][-1] if found else "")
-    state, reason, rounds, digest = connection.execute(
-        "SELECT state, reason, rounds, digest FROM matches WHERE number = ?", (number,)
-    ).fetchone()
+    number, state, reason, rounds, digest = match
     if state not in ("done", "aborted"):
         if digest is not None:
             yield "this match has not ended, but has the digest of a finished match"
         return
-    if same_sums and not connection.execute(same_sums, (number,)).fetchone():
+    if not has_right_sums:
         yield "the totals stored for lists of matches differ from the record of this match"
-    rows = (connection.execute(query, (number,)) for query in (SCORES, VIOLATIONS, NOTES))
+    rows = (record[table] for table in ("scores", "violations", "notes"))
     if digest != digest_match(number, (state, reason, rounds), ChainEnds(*ends), *rows):
         yield (
             "its record (calls, messages, lookups, scores, violations, notes or outcome) was "

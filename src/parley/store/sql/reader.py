@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
 from statistics import median
@@ -35,10 +35,12 @@ from parley.store import (
     Score,
     ScoreCell,
     ScoreSum,
+    SeatingCount,
     StageUsage,
     StoredPart,
     UsageRow,
     ViolationRow,
+    WholeMatch,
 )
 from parley.store.config import DEEPEST, Config, Identity, PriceFacts
 from parley.store.decoding import find_misfit
@@ -101,6 +103,7 @@ EFFECT = (WHOLE, WHOLE, (bytes,), TEXT)
 REPLY = (WHOLE, TEXT, TEXT)
 SAID = (WHOLE, WHOLE, TEXT, WHOLE, TEXT, TEXT)
 SMALLEST, LARGEST = -(2**63), 2**63 - 1  # integers in a database
+AT_ONCE = 256  # matches whose record is read at a time
 LATEST = 253_402_300_799  # seconds from 1970 to the end of the year 9999
 ENDED_MATCHES = "state IN ('done', 'aborted')"
 
@@ -319,6 +322,107 @@ class RecordReader:
         rows = self._rows(f"SELECT {', '.join(MATCH)} FROM matches ORDER BY number")
         return map(self._match_from, rows)
 
+    def whole_matches(self) -> Iterator[WholeMatch]:
+        first = SMALLEST
+        while page := list(
+            map(
+                self._match_from,
+                self._rows(
+                    f"SELECT {', '.join(MATCH)} FROM matches WHERE number >= ? ORDER BY number "
+                    "LIMIT ?",
+                    first,
+                    AT_ONCE,
+                ),
+            )
+        ):
+            last = page[-1].number
+            yield from self._whole_page(page, (page[0].number, last))
+            if last == LARGEST:
+                return
+            first = last + 1
+
+    def _whole_page(self, page: Sequence[MatchRow], span: tuple[int, int]) -> Iterator[WholeMatch]:
+        calls = self._by_match(
+            f"SELECT match, {FIELDS} FROM calls WHERE match BETWEEN ? AND ? "
+            "ORDER BY match, round, seat, attempt",
+            span,
+        )
+        rounds = self._by_match(
+            "SELECT match, first, messages FROM rounds WHERE match BETWEEN ? AND ? "
+            "ORDER BY match, first",
+            span,
+        )
+        effects = self._by_match(
+            "SELECT match, round, number, saw, result FROM effects WHERE match BETWEEN ? AND ? "
+            "ORDER BY match, round, number",
+            span,
+        )
+        scores = self._by_match(
+            "SELECT match, seat, metric, value FROM scores WHERE match BETWEEN ? AND ? "
+            f"AND {self.dialect.not_indexed}judge = '' ORDER BY match, seat, metric",
+            span,
+        )
+        violations = self._by_match(
+            "SELECT match, round, seat, attempt, kind, detail, outcome FROM violations "
+            "WHERE match BETWEEN ? AND ? ORDER BY match, number",
+            span,
+        )
+        notes = self._by_match(
+            "SELECT match, round, kind, facts FROM notes WHERE match BETWEEN ? AND ? "
+            "ORDER BY match, number",
+            span,
+        )
+        for match in page:
+            number = match.number
+            said = [self._call_from(number, row[1:]) for row in calls.get(number, ())]
+            yield WholeMatch(
+                match,
+                said,
+                self._messages_from(
+                    number, match, said, (row[1:] for row in rounds.get(number, ()))
+                ),
+                self._effects_from(number, (row[1:] for row in effects.get(number, ()))),
+                self._scores_from(number, (row[1:] for row in scores.get(number, ()))),
+                [self._violation_from(match, row) for row in violations.get(number, ())],
+                [self._note_from(row) for row in notes.get(number, ())],
+            )
+
+    def _by_match(self, query: str, span: tuple[int, int]) -> dict[int, list[Any]]:
+        """Rows whose first column is the number of a match, by this number."""
+        groups = groupby(self._rows(query, *span), itemgetter(0))
+        return {number: list(rows) for number, rows in groups}
+
+    def _violation_from(self, match: MatchRow, row: Sequence[Any]) -> ViolationRow:
+        what = f"a violation in match {match.number}"
+        self._check(row, (*VIOLATION[:1], *VIOLATION[2:]), what)
+        number, round, key, *rest = row
+        seat = self._seat(key, what)
+        if seat not in match.seats:
+            self._damaged(f"{what}: no model held the seat {shorten(key)}")
+        return ViolationRow(number, match.seats[seat], round, seat, *rest)
+
+    def count_seatings(self) -> Iterator[SeatingCount]:
+        rows = self._rows(
+            "SELECT stage, arm, CASE WHEN item IS NULL THEN 'block ' || block "
+            "ELSE 'item ' || item END AS place, seats, COUNT(*) FROM matches "
+            "GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3"
+        )
+        for row in rows:
+            stage, arm, place, seats, matches = row
+            self._check(row, (WHOLE, TEXT, TEXT, TEXT, WHOLE), "a match")
+            yield SeatingCount(stage, arm, place, self._seating(seats, "a match"), matches)
+
+    def stages(self) -> list[tuple[int, str]]:
+        rows = self._rows("SELECT stage, arm FROM matches GROUP BY 1, 2 ORDER BY MIN(number)")
+        return list(rows)
+
+    def stages_with_shared_tables(self) -> set[tuple[int, str]]:
+        rows = self._rows(
+            "SELECT DISTINCT stage, arm FROM (SELECT stage, arm FROM matches "
+            "GROUP BY stage, arm, block, repeat HAVING COUNT(*) > 1) AS shared"
+        )
+        return set(rows)
+
     def find_matches(self, wanted: MatchSearch) -> FoundMatches:
         from parley.store.match_search import FoundMatch, FoundMatches  # late: few commands search
         from parley.store.sql.match_places import PlaceFinder
@@ -426,6 +530,16 @@ class RecordReader:
             table[number].setdefault(self._seat(key, what), {})[metric] = value
         return table
 
+    def _scores_from(
+        self, number: int, rows: Iterable[Sequence[Any]]
+    ) -> dict[Seat, dict[str, float | None]]:
+        found: dict[Seat, dict[str, float | None]] = {}
+        what = f"a score of match {number}"
+        for key, metric, value in rows:
+            self._check_value(value, metric, what)
+            found.setdefault(self._seat(key, what), {})[metric] = value
+        return found
+
     def ended_matches(self) -> Iterator[int]:
         rows = self._rows(f"SELECT number FROM matches WHERE {ENDED_MATCHES} ORDER BY number")
         return (number for (number,) in rows)
@@ -481,10 +595,13 @@ class RecordReader:
 
     def _notes(self, which: str, *values: Any) -> Iterator[NoteRow]:
         for row in self._rows(f"SELECT match, round, kind, facts FROM notes {which}", *values):
-            match, round, kind, facts = row
-            what = f"a note of match {match}"
-            self._check(row, NOTE, what)
-            yield NoteRow(match, round, kind, self._json(facts, dict[str, Any], what))
+            yield self._note_from(row)
+
+    def _note_from(self, row: Sequence[Any]) -> NoteRow:
+        match, round, kind, facts = row
+        what = f"a note of match {match}"
+        self._check(row, NOTE, what)
+        return NoteRow(match, round, kind, self._json(facts, dict[str, Any], what))
 
     def violations(self, number: int | None = None) -> Iterator[ViolationRow]:
         rows = self._rows(
@@ -547,26 +664,39 @@ class RecordReader:
             self._damaged(f"{what} cannot be read: {wrong}")
 
     def effects(self, number: int) -> dict[tuple[int, int], tuple[bytes, Any]]:
+        rows = self._rows("SELECT round, number, saw, result FROM effects WHERE match = ?", number)
+        return self._effects_from(number, rows)
+
+    def _effects_from(
+        self, number: int, rows: Iterable[Sequence[Any]]
+    ) -> dict[tuple[int, int], tuple[bytes, Any]]:
         found = {}
-        for row in self._rows(
-            "SELECT round, number, saw, result FROM effects WHERE match = ?", number
-        ):
+        for row in rows:
             self._check(row, EFFECT, f"an effect of match {number}")
             round, n, saw, result = row
             found[round, n] = saw, self._json(result, Any, f"an effect of match {number}")
         return found
 
     def messages(self, number: int) -> list[dict[str, Any]]:
-        match, what = self.match(number), f"the messages of match {number}"
+        rows = self._rows(
+            "SELECT first, messages FROM rounds WHERE match = ? ORDER BY first", number
+        )
+        return self._messages_from(number, self.match(number), self.calls(number), rows)
+
+    def _messages_from(
+        self,
+        number: int,
+        match: MatchRow | None,
+        calls: Iterable[RecordedCall],
+        rows: Iterable[Sequence[Any]],
+    ) -> list[dict[str, Any]]:
+        what = f"the messages of match {number}"
         seats = set() if match is None else {seat.key for seat in match.seats}
         words = {
-            (call.round, call.seat.key, call.attempt): text_of(call.reply.content)
-            for call in self.calls(number)
+            (call.round, call.seat.key, call.attempt): text_of(call.reply.content) for call in calls
         }
         found = []
-        for first, text in self._rows(
-            "SELECT first, messages FROM rounds WHERE match = ? ORDER BY first", number
-        ):
+        for first, text in rows:
             self._check((first,), (WHOLE,), what)
             for n, message in enumerate(self._json(text, list[list[Any]], what), first):
                 if wrong := misfit_of(message, seats):
@@ -757,7 +887,7 @@ class RecordReader:
             "SELECT match, result FROM effects e JOIN matches m ON e.match = m.number "
             f"WHERE {ENDED_MATCHES}"
         )
-        verdicts = [self._json(text, Any, f"an effect of match {match}") for match, text in rows]
+        verdicts = (self._json(text, Any, f"an effect of match {match}") for match, text in rows)
         return Counter(
             str(each["guarantee"])
             for each in verdicts

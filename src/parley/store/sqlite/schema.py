@@ -42,7 +42,7 @@ DERIVED = {
         "FROM calls c WHERE c.match = m.number AND c.pinned IS NULL)"
     ),
 }
-SAME_SUMS = "SELECT 1 FROM matches m WHERE number = ? AND " + " AND ".join(
+SAME_SUMS = "SELECT number FROM matches m WHERE number BETWEEN ? AND ? AND " + " AND ".join(
     f"{name} IS {sql}" for name, sql in DERIVED.items()
 )
 MIGRATIONS = [
@@ -252,8 +252,8 @@ def copy_migrated(connection: sqlite3.Connection, version: int) -> sqlite3.Conne
 
 
 def same_sums_of(connection: sqlite3.Connection) -> str:
-    """The query that finds a match whose sums for lists are right; empty for an older file, which
-    has no such columns."""
+    """The query that finds the matches in a range of numbers whose sums for lists are right; empty
+    for an older file, which has no such columns."""
     columns = {row[1] for row in connection.execute("PRAGMA table_info(matches)")}
     return SAME_SUMS if columns >= DERIVED.keys() else ""
 
