@@ -17,7 +17,7 @@ from parley.match.match import Match
 from parley.match.protocol import Call, Reply
 from parley.match.record import MemoryRecord
 from parley.rules.notes import WrittenNote
-from parley.rules.pool import Seat, View, to_plain_data
+from parley.rules.pool import Message, Seat, View, to_plain_data
 from parley.rules.referee import Effect, LookUp
 from parley.rules.references import DrawOrder, look_up
 from parley.store import NoteRow, RunInfo, WholeMatch
@@ -111,15 +111,16 @@ async def replay_match(
     asks = prepared.config.is_live_role
     wanted = {call for call in tape.calls if asks(call[1].role)} | used
     with_kind = not info.notes_without_kinds
+    replayed = [message_facts(message) for message in tape.messages]
     end = {"state": again.state, "reason": again.reason, "rounds": again.rounds}
     compared: dict[str, tuple[Any, Any]] = {
         "the referee's messages": (
             referee_messages(messages),
-            referee_messages([to_plain_data(message._asdict()) for message in tape.messages]),
+            referee_messages(replayed),
         ),
         "replies": (
             list_replies(messages),
-            list_replies([to_plain_data(message._asdict()) for message in tape.messages]),
+            list_replies(replayed),
         ),
         "calls": (list_calls(wanted), list_calls(used)),
         "scores": (
@@ -156,6 +157,19 @@ async def replay_match(
         *(("replay", departure) for departure in departures),
         *(("recalled", fault) for fault in recalled),
     ]
+
+
+def message_facts(message: Message) -> dict[str, Any]:
+    """A message in the form in which a record has it."""
+    round, kind, sender, audience, content, attempt = message
+    return {
+        "round": round,
+        "kind": kind,
+        "sender": None if sender is None else sender.key,
+        "audience": [seat.key for seat in audience],
+        "content": content if isinstance(content, str) else to_plain_data(content),
+        "attempt": attempt,
+    }
 
 
 def note_facts(note: NoteRow | WrittenNote, with_kind: bool) -> dict[str, Any]:

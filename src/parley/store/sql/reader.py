@@ -698,9 +698,10 @@ class RecordReader:
         found = []
         for first, text in rows:
             self._check((first,), (WHOLE,), what)
-            for n, message in enumerate(self._json(text, list[list[Any]], what), first):
-                if wrong := misfit_of(message, seats):
-                    self._damaged(f"{what}: {wrong}")
+            messages = self._json(text, Any, what)
+            if not isinstance(messages, list) or not all(is_message(m, seats) for m in messages):
+                self._refuse_messages(messages, seats, what)
+            for n, message in enumerate(messages, first):
                 round, kind, sender, audience, content, attempt = message
                 said = words.get((round, sender, attempt)) if kind == "reply" else content
                 facts = {
@@ -712,6 +713,12 @@ class RecordReader:
                 }
                 found.append({**facts, "content": said, "attempt": attempt})
         return found
+
+    def _refuse_messages(self, messages: Any, seats: set[str], what: str) -> NoReturn:
+        """Say what is wrong with the messages of a match."""
+        misfit = find_misfit(messages, list[list[Any]], what)
+        wrong = (each for message in messages for each in [misfit_of(message, seats)] if each)
+        self._damaged(misfit or f"{what}: {next(wrong, 'they cannot be read')}")
 
     def recorded_matches(self, after: int = 0, last: int | None = None) -> Iterator[RecordedMatch]:
         done = "state = 'done' AND number > ? AND number <= ?"
@@ -1044,6 +1051,21 @@ def are_recalled_facts(facts: Any) -> bool:
             and type(each[2]) in (int, float)
             for each in shown
         )
+    )
+
+
+def is_message(message: Any, seats: set[str]) -> bool:
+    """Whether a recorded message is valid. A run may have very many, so this is fast."""
+    if type(message) is not list or len(message) != 6:
+        return False
+    round, kind, sender, audience, content, attempt = message
+    return (
+        type(round) is type(attempt) is int
+        and type(kind) is str
+        and (kind != "reply" if sender is None else type(sender) is str and sender in seats)
+        and type(audience) is list
+        and all(type(key) is str and key in seats for key in audience)
+        and (kind == "reply" or type(content) is str)
     )
 
 
