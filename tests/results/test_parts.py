@@ -244,7 +244,14 @@ def test_a_table_computes_only_the_parts_that_it_speaks_of(tmp_path):
     assert names == {"payoffs", "payments"}
     fresh = Result(result.path)
     fresh.render()
-    assert set(fresh._computed) == {"results", "stability", "judges", "rejudged", "cost"}
+    assert set(fresh._computed) == {
+        "results",
+        "stability",
+        "judges",
+        "resolved_pairs",
+        "rejudged",
+        "cost",
+    }
 
 
 @dataclass(frozen=True)

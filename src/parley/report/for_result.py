@@ -16,6 +16,7 @@ from parley.report.run_page import (
     draw_facts,
     draw_heading,
     draw_lead,
+    draw_pair_cost,
     list_score_charts,
 )
 from parley.report.sections import make_cleaner, make_secret_filter
@@ -57,6 +58,7 @@ def draw_notebook(result: Result) -> str:
         LINK.sub(r"<span\1>\2</span>", facts),  # the sections that they lead to are not here
         draw_cautions(result, clean),
         *(chart.body for chart in list_score_charts(result, looks, clean)),
+        draw_pair_cost(result, clean),
     ]
     return f'<div class="{CONTAINER}"><style>{notebook_style()}</style>{"".join(parts)}</div>'
 

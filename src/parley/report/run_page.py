@@ -30,6 +30,7 @@ from parley.report.people import draw_people
 from parley.report.sections import NEGATIVE, draw_each_figure, draw_legends, draw_table
 from parley.results.part import Part, SectionName
 from parley.results.parts.main_table import format_rank, score_table
+from parley.results.parts.resolved_pairs import describe_resolved
 from parley.results.result import Result
 from parley.results.types import ScoreRow
 from parley.statistics.estimates import PairedDifference
@@ -211,9 +212,20 @@ def draw_result(result: Result, looks: Looks, clean: Clean) -> str:
     metrics = list(dict.fromkeys(row.metric for row in rows))
     everything = draw_table(score_table(rows, style, metrics), "All metrics", clean)
     return (
-        f'<section class="card"><h2>Result</h2>{"".join(tables)}'
+        f'<section class="card"><h2>Result</h2>{"".join(tables)}{draw_pair_cost(result, clean)}'
         f"<details><summary>All metrics as a table</summary>{everything}</details></section>"
     )
+
+
+def draw_pair_cost(result: Result, clean: Clean) -> str:
+    """How many pairs are resolved, and what each of them cost."""
+    said = describe_resolved(result.part("resolved_pairs"))
+    return "".join(f'<p class="note">{escape(clean(as_sentence(each)))}</p>' for each in said)
+
+
+def as_sentence(text: str) -> str:
+    """A line of notes as a sentence of its own."""
+    return f"{text[:1].upper()}{text[1:]}."
 
 
 def draw_scores(

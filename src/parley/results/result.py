@@ -25,6 +25,7 @@ from parley.results.part import (
 )
 from parley.results.parts.evolve import describe_gains
 from parley.results.parts.main_table import score_table
+from parley.results.parts.resolved_pairs import describe_resolved
 from parley.results.parts.stability import describe_paths
 from parley.results.scores import (
     RunScores,
@@ -59,7 +60,8 @@ UNSAFE = (
     "anything on this machine, including these numbers"
 )
 # parts that the notes of the main table use
-REMARKS = ("results", "stability", "judges", "rejudged", "cost")
+REMARKS = ("results", "stability", "judges", "rejudged", "cost", "resolved_pairs")
+RANKED = ("pairs", "ratings")  # other parts that rank models
 
 
 class Result:
@@ -344,7 +346,8 @@ class Result:
             return self.parts[part].absent if part in self.parts else nothing
         *first, last = tables
         standing = [] if self.state == "done" else self._standing()
-        notes = [last.note, *standing, *self._unsafe(), *self.signature_lines()]
+        costs = describe_resolved(self.part("resolved_pairs")) if part in RANKED else []
+        notes = [last.note, *standing, *self._unsafe(), *costs, *self.signature_lines()]
         last = replace(last, note="\n".join(filter(None, notes)))
         try:
             return "\n\n".join(table.render(form, width) for table in [*first, last])
@@ -388,6 +391,7 @@ class Result:
         lines += describe_left_out(head.left_out)
         billed = [row for row in self.part("cost").cost if not is_free(head.run.models[row.alias])]
         lines += cost_remarks([as_json(row) for row in billed])
+        lines += describe_resolved(self.part("resolved_pairs"))
         lines += self.signature_lines()
         lines += [describe_failure(*each) for each in self.failures.items()]
         return lines

@@ -11,7 +11,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from parley.errors import StoreError, UsageError
-from parley.money import FindPrice, prices_of
+from parley.money import FindPrice, cost_rows, prices_of
 from parley.results.main_stage import MainStage, choose_main_stage
 from parley.results.signature import make_signature
 from parley.results.types import (
@@ -235,6 +235,11 @@ class RunScores:
                     population,
                 )
         return found
+
+    @cached_property
+    def cost(self) -> list[dict[str, Any]]:
+        """Calls, tokens and cost by model and role, over all calls of the run."""
+        return cost_rows(self.reader, self.prices)
 
     @cached_property
     def results(self) -> tuple[ScoreRow, ...]:

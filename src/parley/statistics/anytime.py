@@ -42,6 +42,8 @@ class Anytime:
 
     intervals: dict[Key, tuple[float, float] | None] = field(default_factory=dict)
     pairs: list[PairedDifference] = field(default_factory=list)
+    # by role: pairs that are known to differ by less than the half-width
+    equal: dict[str, frozenset[tuple[str, str]]] = field(default_factory=dict)
     path: list[PrecisionPoint] = field(default_factory=list)
 
 
@@ -90,7 +92,7 @@ def compute_anytime(
         (metric, role, alias): interval
         for (role, alias), interval in zip(known, stability.intervals, strict=True)
     }
-    found.pairs = compare_at_every_look(metric, values, known, scale, alpha, roles)
+    found.pairs, found.equal = compare_at_every_look(metric, values, known, scale, alpha, roles)
     return found
 
 
@@ -101,12 +103,13 @@ def compare_at_every_look(
     scale: Scale,
     alpha: float,
     families: int,
-) -> list[PairedDifference]:
+) -> tuple[list[PairedDifference], dict[str, frozenset[tuple[str, str]]]]:
     """All differences within a role, on the blocks that both models played; p is adjusted for
-    all pairs and valid at every look."""
+    all pairs and valid at every look. Beside them, the pairs that are known to differ by less than
+    the half-width, at the same level."""
     roles, aliases = sorted({role for role, _ in known}), sorted({alias for _, alias in known})
     if len(aliases) < 2:
-        return []
+        return [], {}
     at = {(role, alias): (roles.index(role), aliases.index(alias)) for role, alias in known}
     families, width = max(families, len(roles)), scale.high - scale.low
     duels = Duels(len(roles), len(aliases), np.full(len(roles), scale.epsilon / width), alpha)
@@ -132,7 +135,16 @@ def compare_at_every_look(
         np.where(told & (total > 0), np.maximum(low, 0), low),
         np.where(told & (total < 0), np.minimum(high, 0), high),
     )
-    return [
+    level = duels.p_of_equality() * families / len(roles) <= alpha
+    equal = {
+        role: frozenset(
+            (aliases[a], aliases[b])
+            for k, (a, b) in enumerate(zip(first.tolist(), second.tolist(), strict=True))
+            if level[r, k]
+        )
+        for r, role in enumerate(roles)
+    }
+    pairs = [
         PairedDifference(
             role,
             metric,
@@ -148,3 +160,4 @@ def compare_at_every_look(
         for k, (a, b) in enumerate(zip(first.tolist(), second.tolist(), strict=True))
         if count[r, k]
     ]
+    return pairs, equal

@@ -90,6 +90,13 @@ class Duels:
             np.minimum(1, self._claims * np.exp(-np.maximum(self.best[0], self.best[1])))
         )
 
+    def p_of_equality(self) -> Numbers:
+        """For each role and pair, the level at which the two models differ by less than ε, adjusted
+        in the same way."""
+        return np.asarray(
+            np.minimum(1, self._claims * np.exp(-np.minimum(self.best[2], self.best[3])))
+        )
+
     def undecided(self) -> NDArray[np.bool_]:
         """For each role, the undecided pairs: neither model is better, and they are not known to
         differ by less than ε."""

@@ -74,7 +74,9 @@ def draw_ended(ref: RunRef, clean: Clean) -> str:
 def draw_so_far(ref: RunRef, clean: Clean) -> str:
     """The main result of a run that is being played. It does not say how to resume the run."""
     result, _ = read_result(ref, reasoned=False)
-    result.compute(["results", "pairs", "stability", "judges", "rejudged", "cost"])
+    result.compute(
+        ["results", "pairs", "stability", "judges", "rejudged", "cost", "resolved_pairs"]
+    )
     with read_run(ref) as reader:
         looks = Looks.of(reader.info.config.contestants)
     parts = [draw_lead(result, clean), draw_cautions(result, clean)]

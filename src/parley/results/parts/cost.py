@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from parley.money import COUNTS, cost_rows, price_rows, total_cost
+from parley.money import COUNTS, price_rows, total_cost
 from parley.results.part import Part, Style
 from parley.results.scores import RunScores
 from parley.results.types import Bar, Bars, Figure, PriceRow, as_json
@@ -39,7 +39,7 @@ class Cost:
 
 def compute_cost(run: RunScores) -> Cost:
     return Cost(
-        tuple(CostRow(**row) for row in cost_rows(run.reader, run.prices)),
+        tuple(CostRow(**row) for row in run.cost),
         tuple(PriceRow(**row) for row in price_rows(run.reader, run.prices)),
     )
 

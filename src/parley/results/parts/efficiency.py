@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from parley.money import cost_rows
 from parley.results.part import Part, Style
 from parley.results.scores import RunScores
 from parley.results.types import Dot, Figure, Scatter, ScoreRow
@@ -39,9 +38,7 @@ def compute_efficiency(run: RunScores) -> tuple[EfficiencyRow, ...]:
     """All models, if the cost or the latency of at least one of them is known and not 0."""
     leading = {role: run.ranking_metric(role) for role in run.roles}
     rows = [row for row in run.results if row.metric == leading[row.role]]
-    usd: dict[Owner, float | None] = {
-        (row["alias"], row["role"]): row["usd"] for row in cost_rows(run.reader, run.prices)
-    }
+    usd: dict[Owner, float | None] = {(row["alias"], row["role"]): row["usd"] for row in run.cost}
     called = run.reader.called_matches()
     return tuple(join_costs(rows, usd, called, run.reader.median_latencies()))
 
