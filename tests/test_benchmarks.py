@@ -21,7 +21,7 @@ from benchmarks.cost.lower_bound import (
 )
 
 from parley.runs.simulated_models import SimulatedModels
-from parley.runs.simulation import simulate_ranking
+from parley.runs.simulation import SimulatedRun, simulate_ranking
 
 DELTA = 0.05
 
@@ -93,7 +93,8 @@ def test_no_plan_needs_fewer_matches_than_the_bound():
     assert 0 < bound < min(trial.matches for trial in trials)
     for trial in trials:
         assert sum(map(sum, trial.seats)) == 2 * trial.matches
-        assert 1 <= trial.looks <= trial.blocks
+        assert list(trial.looks) == sorted(set(trial.looks))
+        assert trial.looks[-1] == trial.matches
 
 
 def test_a_conversation_grows_at_its_end_and_its_beginning_is_cached():
@@ -110,3 +111,22 @@ def test_a_conversation_grows_at_its_end_and_its_beginning_is_cached():
     stepped = cost.ListedModel("b", 1.0, 0.5, 1.0, 0.0)
     usd = cost.price_calls(stepped, dialogue.calls(0), caching=True)
     assert usd * 1e6 == pytest.approx(3450 - 0.5 * 1024)  # of 1,150 known tokens, 8 steps of 128
+
+
+def test_hours_are_those_of_the_busiest_model_and_at_least_one_match_for_each_batch():
+    dialogue = cost.Dialogue((1000, 1000), (100, 100), 1)
+    trial = SimulatedRun(100, 50, True, False, (90, 100), ((50, 50), (50, 50)))
+    tokens = 50 * (1100 + 1200)
+    match = 2 * cost.CALL_SECONDS / 3600
+    assert cost.count_hours(trial, dialogue, tokens, 10**9) == pytest.approx(2 * match)
+    assert cost.count_hours(trial, dialogue, tokens, 1000) == pytest.approx(tokens / 1000 / 60)
+    found = cost.spend(trial, dialogue)
+    assert found.usd == pytest.approx(
+        sum(
+            50 * cost.price_calls(m, dialogue.calls(r), False)
+            for m in (cost.MODELS[0], cost.MODELS[5])
+            for r in (0, 1)
+        )
+    )
+    assert found.usd_batch == found.usd / 2
+    assert found.hours_batch == 2 * 2 * cost.WAVE_HOURS

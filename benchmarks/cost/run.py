@@ -28,7 +28,10 @@ from parley.runs.simulation import SimulatedRun
 
 DELTA = 0.05  # the error rate of every plan
 BAR = 1 / 5  # of the money and hours of the round robin, for the top 3 of 10 models
-PER_MINUTE = 400_000  # tokens of each model, input and output, cached ones included
+# Tokens a minute of each model, input and output, cached ones included. The first tier of accounts
+# has 30,000 for gpt-4.1 and claude-sonnet-4-5, the second tier 450,000.
+PER_MINUTE = 30_000
+MORE_PER_MINUTE = 450_000
 CALL_SECONDS = 6.0
 WAVE_HOURS = 1.0  # until a batch has its replies; providers promise 24, most take less than 1
 BATCH = 0.5  # of the price, for input and output, not combined with cache prices
@@ -136,12 +139,12 @@ class Spent(NamedTuple):
     usd_cached: float
     usd_batch: float
     hours: float
+    hours_second_tier: float
     hours_batch: float
 
 
 def spend(trial: SimulatedRun, dialogue: Dialogue) -> Spent:
-    """The cost of a simulated run. Hours: the tokens of the busiest model at its rate limit, and
-    one match for each batch, because the next batch waits for the last one."""
+    """The cost of a simulated run."""
     usd, count = [0.0, 0.0], len(trial.seats[0])
     tokens = [0] * count
     for role, seats in enumerate(trial.seats):
@@ -154,14 +157,25 @@ def spend(trial: SimulatedRun, dialogue: Dialogue) -> Spent:
                 usd[caching] += times * price_calls(model, calls, caching)
     judge = [trial.matches * price_calls(JUDGE, dialogue.judged, caching) for caching in (0, 1)]
     busiest = max(*tokens, trial.matches * count_tokens(dialogue.judged))
-    waiting = trial.looks * dialogue.waves * CALL_SECONDS / 3600
     return Spent(
         usd[0] + judge[0],
         usd[1] + judge[1],
         BATCH * (usd[0] + judge[0]),
-        busiest / PER_MINUTE / 60 + waiting,
-        trial.looks * dialogue.waves * WAVE_HOURS,
+        count_hours(trial, dialogue, busiest, PER_MINUTE),
+        count_hours(trial, dialogue, busiest, MORE_PER_MINUTE),
+        len(trial.looks) * dialogue.waves * WAVE_HOURS,
     )
+
+
+def count_hours(trial: SimulatedRun, dialogue: Dialogue, tokens: int, limit: int) -> float:
+    """The plan waits for each of its batches. A batch takes as long as its busiest model at its
+    rate limit, and at least as long as one match."""
+    hours, before = 0.0, 0
+    for matches in trial.looks:
+        share = (matches - before) / trial.matches
+        hours += max(share * tokens / limit / 60, dialogue.waves * CALL_SECONDS / 3600)
+        before = matches
+    return hours
 
 
 def mean_spent(trials: list[SimulatedRun], case: plans.Case) -> Spent:
@@ -176,11 +190,12 @@ def cost_table(chosen: list[int], found: Found) -> tuple[str, bool]:
     """Money and hours of every plan, in Markdown; whether all bars are met."""
     header = [
         *("scores", "aim", "plan", "matches", "USD", "USD, cached", "USD, batch", "hours"),
-        *("hours, batch", "USD of round robin", "cached", "hours", "bar", "wrong", ""),
+        *("hours, second tier", "hours, batch", "of round robin: USD", "USD, cached", "hours"),
+        *("hours, second tier", "bar", "wrong", ""),
     ]
     lines = [
         f"| {' | '.join(header)} |",
-        f"| {' | '.join(['---'] * 3 + ['---:'] * 11 + ['---'])} |",
+        f"| {' | '.join(['---'] * 3 + ['---:'] * 13 + ['---'])} |",
     ]
     good = True
     for at in chosen:
@@ -190,6 +205,7 @@ def cost_table(chosen: list[int], found: Found) -> tuple[str, bool]:
             trials = found[at, plan]
             spent, wrong = mean_spent(trials, case), sum(trial.wrong for trial in trials)
             shares = [spent.usd / base.usd, spent.usd_cached / base.usd, spent.hours / base.hours]
+            second = spent.hours_second_tier / base.hours_second_tier
             bar = BAR if barred and plan == "race" else None
             met = (
                 all(trial.decided for trial in trials)
@@ -200,7 +216,7 @@ def cost_table(chosen: list[int], found: Found) -> tuple[str, bool]:
             cells = [case.world, case.aim, plan, f"{fmean(t.matches for t in trials):,.0f}"]
             cells += [f"{usd:,.0f}" for usd in spent[:3]]
             cells += [f"{hours:,.1f}" for hours in spent[3:]]
-            cells += [f"{share:.3f}" for share in shares]
+            cells += [f"{share:.3f}" for share in (*shares, second)]
             cells += ["" if bar is None else f"≤ {bar:g}", f"{wrong} of {len(trials)}"]
             cells += ["met" if met else "**missed**"]
             lines.append(f"| {' | '.join(cells)} |")

@@ -27,7 +27,7 @@ class SimulatedRun(NamedTuple):
     blocks: int
     decided: bool
     wrong: bool
-    looks: int  # how often the stopping rule was checked; a batch of matches is played before each
+    looks: tuple[int, ...]  # the matches so far at each check of the stopping rule
     seats: tuple[tuple[int, ...], ...]  # by role and model: how often it played
 
 
@@ -49,7 +49,7 @@ class Simulation(ABC):
         self.seats: Counts = np.zeros(self.wanted.shape, dtype=np.int64)
         self.trials: dict[int, SimulatedRun] = {}
         self._began, self._look = np.zeros(runs, dtype=np.int64), np.zeros(runs, dtype=np.int64)
-        self._looks = np.zeros(runs, dtype=np.int64)
+        self._looks: list[list[int]] = [[] for _ in range(runs)]
 
     @property
     def matches(self) -> Counts:
@@ -92,7 +92,8 @@ class Simulation(ABC):
         matches = self.matches
         whole = (matches - self._began >= BUSY) & (self.block >= self._look)
         due = self.live[whole[self.live] | (self.block >= self.most)]
-        self._looks[due] += 1
+        for run in due.tolist():
+            self._looks[run].append(int(matches[run]))
         self._began[due] = matches[due]
         self._look[due] = self.block + self.block // GROWTH
         return due
@@ -101,7 +102,7 @@ class Simulation(ABC):
         seats = tuple(tuple(row) for row in self.seats[run].tolist())
         matches = sum(map(sum, seats)) // self.simulated.seats
         self.trials[run] = SimulatedRun(
-            matches, self.block, decided, decided and wrong, int(self._looks[run]), seats
+            matches, self.block, decided, decided and wrong, tuple(self._looks[run]), seats
         )
         self.live = self.live[self.live != run]
 
