@@ -84,7 +84,7 @@ def test_the_result_object_has_the_promised_keys(played):
         "schema", "run", "results", "violations", "left_out", "pairs", "ranks", "positions",
         "tables", "ratings", "stability", "rounds", "partners", "passes", "judges", "programs",
         "cost", "prices", "digits", "rejudged", "leading", "outcomes", "topics", "external",
-        "efficiency", "parts", "identical", "shown", "evolve", "resolved_pairs",
+        "efficiency", "parts", "identical", "shown", "evolve", "resolved_pairs", "devices",
     }  # fmt: skip
     wanted = {
         "id",
