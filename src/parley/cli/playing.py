@@ -15,10 +15,10 @@ import click
 
 from parley.cli import print_traceback
 from parley.cli.invocation import allowing_words, command_name
-from parley.cli.masked_output import print_masked
 from parley.cli.progress_line import say
 from parley.config.prices import PriceList
 from parley.errors import ParleyError
+from parley.providers._secrets import redact
 from parley.results.result import Result, parts_to_store
 from parley.runs.event_loop import run_sync
 from parley.runs.progress import Progress, StopSignal
@@ -93,6 +93,11 @@ async def play_attended(play: Play, quiet: bool) -> RunOutcome:
             + (f"; resume with: {resume_command(progress.location)}" if progress.location else "")
         )
         os._exit(130)  # does not wait for a function or person that still holds a thread
+
+
+def print_masked(text: str) -> None:
+    """Print a text on stdout without secrets: a model may repeat a key of the environment."""
+    click.echo(redact(text))
 
 
 def print_result(

@@ -10,9 +10,8 @@ import click
 import orjson
 
 from parley.cli.invocation import command_name
-from parley.cli.masked_output import print_masked
 from parley.cli.match_text import format_match, format_seat_view
-from parley.cli.playing import print_result
+from parley.cli.playing import print_masked, print_result
 from parley.cli.progress_line import say
 from parley.cli.shared_options import as_json, in_format, in_store, with_task
 from parley.cli.shell_completion import complete_runs
