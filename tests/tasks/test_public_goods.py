@@ -11,7 +11,7 @@ from parley import Seat, UsageError
 from parley.match.record import MemoryRecord
 from parley.participants._registry import make_participant
 from parley.participants.scripted import Scripted
-from parley.tasks.public_goods import PublicGoods, pool_share
+from parley.tasks.public_goods.rule import PublicGoods, pool_share
 from parley.testing import ByHand, play
 
 FIGURES_7_AND_8 = {  # investments read off DynaEval's figures, by player

@@ -26,7 +26,12 @@ from parley.tasks._common.overlap import (
     corpus_signature,
     measure_signatures,
 )
-from parley.tasks.translation import Translation, join_sentences, split_sentences, worsen_sentence
+from parley.tasks.translation.rule import (
+    Translation,
+    join_sentences,
+    split_sentences,
+    worsen_sentence,
+)
 from parley.testing import check_planted, check_task
 from parley.testing.by_hand import ByHand, Listed, Speaking, play
 from tests.cli.test_cli import parley as command

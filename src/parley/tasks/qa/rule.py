@@ -53,7 +53,6 @@ class QA(Task):
     roles = {"student": Role()}
     items = Items(Question)
     temperature_zero = True
-    sheet = "parley.tasks._common.qa_annotation:SHEET"
 
     def works(self) -> Mapping[str, Demonstrations]:
         return {} if self.shots == 0 else {"shots": Demonstrations(self.shots_from, self.shots)}

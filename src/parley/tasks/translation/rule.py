@@ -60,7 +60,6 @@ class Translation(Task):
     vote: VoteRule = "mean"
 
     parts = "parley.tasks._common.corpus_analysis:PARTS"
-    sheet = "parley.tasks._common.translation_annotation:SHEET"
     roles = {"translator": Role(), "proofreader": Role(), "judge": Role(0, 9, instrument=True)}
     items = Items(Paragraph)
 

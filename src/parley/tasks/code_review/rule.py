@@ -53,7 +53,6 @@ class CodeReview(Task):
     roles = {"programmer": Role(), "reviewer": Role(), "judge": Role(0, 9, instrument=True)}
     items = Items(Problem)
     runs_code = True
-    sheet = "parley.tasks._common.code_annotation:SHEET"
 
     async def play(
         self, referee: Referee, programmer: Seat, reviewer: Seat, judge: list[Seat]

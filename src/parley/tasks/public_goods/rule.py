@@ -31,7 +31,6 @@ class PublicGoods(Task):
 
     roles = {"players": Role(2, 10)}
     repeats = 10
-    parts = "parley.tasks._common.payment_analysis:PARTS"
 
     async def play(self, referee: Referee, players: list[Seat]) -> Scores:
         coins = dict.fromkeys(players, 0.0)
