@@ -28,8 +28,8 @@ from parley.runs.simulation import SimulatedRun
 
 DELTA = 0.05  # the error rate of every plan
 BAR = 1 / 5  # of the money and hours of the round robin, for the top 3 of 10 models
-# Tokens a minute of each model, input and output, cached ones included. The first tier of accounts
-# has 30,000 for gpt-4.1 and claude-sonnet-4-5, the second tier 450,000.
+# Tokens a minute of each model, input and output, cached ones included. These are Anthropic's
+# limits on the input of claude-sonnet-4-5 in the first and the second tier of accounts (2026).
 PER_MINUTE = 30_000
 MORE_PER_MINUTE = 450_000
 CALL_SECONDS = 6.0
