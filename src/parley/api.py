@@ -71,6 +71,7 @@ async def run_async(
     name: str | None = None,
     store: str | Path | None = None,
     concurrency: int | None = None,
+    batch: bool | None = None,
     fresh: bool = False,
     progress: bool | OnEvent = False,
     allow_hosts: Sequence[str] = (),

@@ -86,6 +86,21 @@ class Price:
     def free(self) -> bool:
         return all(rate.free for rate in self.rates)
 
+    def halved(self) -> Price:
+        """The usual price of calls through a batch interface."""
+        rates = (
+            Rate(
+                rate.above,
+                rate.input / 2,
+                rate.cached_input / 2,
+                rate.output / 2,
+                None if rate.written_input is None else rate.written_input / 2,
+            )
+            for rate in self.rates
+        )
+        as_of = f"{self.as_of}, half price for batches" if self.as_of else "half price for batches"
+        return Price(tuple(rates), self.source, as_of)
+
     def rate(self, tokens_in: float) -> Rate:
         return next(rate for rate in reversed(self.rates) if tokens_in > rate.above)
 

@@ -184,6 +184,12 @@ class RunOptions(StoredOptions):
         minimum=1,
         metavar="K",
     )
+    batch: bool = option(
+        False,
+        "Call all models through the batch APIs of their providers: at half price, and within "
+        "hours instead of seconds.",
+        group="run",
+    )
     store: str | None = option(
         None,
         "Use this folder as the store of runs.",

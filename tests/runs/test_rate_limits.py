@@ -228,7 +228,7 @@ def test_a_stop_ends_the_waiting(clock):
     async def whole():
         brake, tally = StopSignal(), Progress()
         placed = LimitedParticipant("a", Counting(), ModelLimits(rpm=1), tally)
-        slot = MatchSlot(brake, tally, lambda more: None)
+        slot = MatchSlot(0, brake, tally, lambda more: None)
         calls = [asyncio.create_task(placed.reply(view(), slot)) for _ in range(5)]
         await asyncio.sleep(0.1)
         brake.stop("enough")

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from parley.config import models_file
+from parley.config.batch_api import with_batch_api
 from parley.config.identity import refuse_secrets
 from parley.config.prepare import Prepared, prepare_new
 from parley.config.task_catalogue import task_class
@@ -189,6 +190,8 @@ class Experiment:
             once = stop is not None or plan == "evolve"
             repeats = 1 if once else max(made.repeats, REPEATS.get(plan, 1))
         models = {alias: models_file.with_defaults(self.models[alias]) for alias in seated}
+        if options.batch:
+            models = with_batch_api(models)
         return Config(
             task=self.task,
             params=made.params,

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from parley.config.batch_api import batch_cautions, uses_batch_api
 from parley.config.evolved_task import evolve_task
 from parley.config.identity import form_facts, run_identity
 from parley.config.models_file import keys_at_trusted_hosts
@@ -121,6 +122,8 @@ class Prepared:
                 limits = ModelLimits(
                     *(participants.read_limit(rest, name, alias) for name in participants.LIMITS)
                 )
+                if uses_batch_api(rest):  # the limits are for ordinary calls
+                    limits = ModelLimits()
                 who = participants.make_participant(model, rest, type(self.task), alias)
             except KeyMissing as wrong:
                 if need_keys:
@@ -160,6 +163,7 @@ def prepare_new(
     with errors_of_task(task, "cautions"):
         said = list(task.cautions(prepared.seats))
     cautions = [*read, *prompt_cautions(prepared), *said, *plan.cautions()]
+    cautions += batch_cautions(config.live_models)
     prepared = replace(prepared, works=works, pool=chosen.pool, read=read, cautions=cautions)
     prepared = within_budget(prepared, need_keys)
     screening = screening_config(prepared)

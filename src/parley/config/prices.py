@@ -9,9 +9,10 @@ from datetime import UTC, datetime
 from functools import cache, cached_property
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from parley.config import models_file
+from parley.config.batch_api import uses_batch_api
 from parley.config.yaml_file import YamlFile
 from parley.errors import UsageError
 from parley.money import NOTHING, Price, Prices, Rate
@@ -24,6 +25,17 @@ from parley.providers._secrets import expand_references
 RENAMED = {"grok": "x-ai", "xai": "x-ai"}
 DEAREST = 1e9  # USD per million tokens: anything above is not a price
 USD = {"title": "a number of USD per million tokens, 0 or more", "type": "number", "minimum": 0}
+RATES = {"input": USD, "cached_input": USD, "written_input": USD, "output": USD}
+
+
+class OwnPrice(NamedTuple):
+    """A price of the user's own: for ordinary calls, and for those through a batch interface."""
+
+    usual: Price
+    batch: Price
+
+    def of(self, options: Mapping[str, Any]) -> Price:
+        return self.batch if uses_batch_api(options) else self.usual
 
 
 FORM = {
@@ -37,7 +49,16 @@ FORM = {
         "type": "object",
         "required": ["input", "output"],
         "additionalProperties": False,
-        "properties": {"input": USD, "cached_input": USD, "written_input": USD, "output": USD},
+        "properties": {
+            **RATES,
+            "batch": {
+                "title": "{input: USD, cached_input: USD, written_input: USD, output: USD}",
+                "type": "object",
+                "required": ["input", "output"],
+                "additionalProperties": False,
+                "properties": RATES,
+            },
+        },
     },
 }
 
@@ -47,7 +68,7 @@ class PriceList:
     the public list."""
 
     @cached_property
-    def _own(self) -> dict[str, Price]:
+    def _own(self) -> dict[str, OwnPrice]:
         return own_prices()
 
     def __init__(self, models: Mapping[str, Mapping[str, Any]] | None = None) -> None:
@@ -63,17 +84,18 @@ class PriceList:
         family, _, name = str(options.get("model", "")).partition("/")
         for key in (alias, f"{family}/{served}", f"{family}/{name}"):
             if key in self._own:
-                return self._own[key]
+                return self._own[key].of(options)
         copied = bool(self._own) and family not in participant_kinds()
         known = {**models_file.shared_models(), **self._models} if copied else {}
         for other, model in known.items():
             if other in self._own and same_service(model, options):
-                return self._own[other]
+                return self._own[other].of(options)
         if family not in self._unbilled:
             self._unbilled[family] = is_unbilled(family)
         if self._unbilled[family]:
             return NOTHING
-        return public_price(family, served or name, options, on)
+        price = public_price(family, served or name, options, on)
+        return price.halved() if price is not None and uses_batch_api(options) else price
 
 
 def is_unbilled(family: str) -> bool:
@@ -99,7 +121,7 @@ def prices_path() -> Path:
     return Path(os.environ.get("PARLEY_PRICES") or "prices.yaml").expanduser()
 
 
-def own_prices() -> dict[str, Price]:
+def own_prices() -> dict[str, OwnPrice]:
     """The user's own prices, by alias or PROVIDER/NAME."""
     if not os.environ.get("PARLEY_PRICES") and not prices_path().exists():
         return {}
@@ -114,14 +136,24 @@ def own_prices() -> dict[str, Price]:
             with file.errors_at(key):
                 parse_model_name(f"x={key}")
     for key, rates in file.data.items():
-        for name, usd in rates.items():
+        batch = rates.get("batch", {})
+        for name, usd in [
+            *((key, each) for key, each in rates.items() if key != "batch"),
+            *batch.items(),
+        ]:
             # nan compares false with everything, so the schema accepts it
             if not usd <= DEAREST:
                 raise file.error((key, name), f"expected {USD['title']}, found {usd}")
-    return {
-        key: Price.flat(**rates, source=file.path.name, as_of=format_day(None))
-        for key, rates in file.data.items()
-    }
+    return {key: own_price(rates, file.path.name) for key, rates in file.data.items()}
+
+
+def own_price(entry: Mapping[str, Any], source: str) -> OwnPrice:
+    """The price in an entry of the user's file. Batches cost half if the entry does not say."""
+    known: dict[str, Any] = {"source": source, "as_of": format_day(None)}
+    usual = Price.flat(**{name: usd for name, usd in entry.items() if name != "batch"}, **known)
+    return OwnPrice(
+        usual, Price.flat(**entry["batch"], **known) if "batch" in entry else usual.halved()
+    )
 
 
 def format_day(moment: datetime | None) -> str:

@@ -72,6 +72,15 @@ class Reply:
     device: DeviceUse | None = None  # of a model that Parley itself runs on this machine
 
 
+class CallPlace(NamedTuple):
+    """Where a reply belongs in the record of a run."""
+
+    match: int
+    round: int
+    seat: str  # its key
+    attempt: int
+
+
 class Call:
     """One call of a participant on its way, and the limits that hold for its requests.
 
@@ -81,6 +90,22 @@ class Call:
     """
 
     __slots__ = ()
+
+    def place(self) -> CallPlace | None:
+        """Where the reply belongs; None outside a run."""
+        return None
+
+    def match_number(self) -> int | None:
+        """The number of the match that the call belongs to; None outside a run."""
+        return None
+
+    def reserved_usd(self) -> float:
+        """The money that is reserved for the request."""
+        return 0.0
+
+    def deferred(self) -> None:
+        """Report that the request is on record and its reply can be fetched later, also by another
+        process: it is not lost if this one ends."""
 
     async def wait_for_rate(self) -> None:
         """Wait until the rate limit of the model allows one more request."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from hashlib import blake2b
 from time import perf_counter
@@ -13,8 +13,9 @@ from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
 import orjson
 
 from parley.errors import Filtered, ParticipantError, Rejected
-from parley.match.protocol import Reply, Request
+from parley.match.protocol import Call, Reply, Request
 from parley.providers import _capabilities as capabilities
+from parley.providers._batches import BatchClient
 from parley.providers._capabilities import FORMS, MEASURED, NOTHING, Capabilities
 from parley.providers._env_file import find_setting
 from parley.providers._schemas import make_portable, make_strict
@@ -40,6 +41,9 @@ AHEAD = len('{"role":"","content":')
 DERIVED: Literal["derived"] = "derived"
 # the user's own seed, a seed for each call derived from the run's seed, or none
 Seed: TypeAlias = int | Literal["derived"] | None
+
+# sends a request and returns its answer
+Post: TypeAlias = Callable[[bytes, Call, Deadline], Awaitable[Any]]
 
 
 class EncodedSchema(NamedTuple):
@@ -68,9 +72,13 @@ class Endpoint(ABC):
     deadline: float = 600.0  # seconds a call may take, retries included
     timeout: float | None = None  # seconds a single try may go without data
     idempotency_header: str | None = None  # has the same value for every try of a request
+    batch_api: bool = False  # send requests in batches: slower, and at a lower price
     _transport: Transport = field(init=False, repr=False)
     _known: Capabilities = field(init=False, repr=False)
     _address: str = field(default="", init=False, repr=False)
+    _post: Post = field(init=False, repr=False)
+    _base: str = field(default="", init=False, repr=False)
+    _in_waves: bool = field(default=False, init=False, repr=False)
     _notified: set[str] = field(default_factory=set, init=False, repr=False)
     _heads: dict[frozenset[str], bytes] = field(default_factory=dict, init=False, repr=False)
     _schemas_by_identity: dict[int, EncodedSchema] = field(
@@ -101,6 +109,7 @@ class Endpoint(ABC):
     forms: ClassVar[tuple[str, ...]] = ("json_schema", "json_object")
     # the limits that strict schemas may have; None: they need not be strict
     schema_limits: ClassVar[frozenset[str] | None] = None
+    batch_client: ClassVar[type[BatchClient] | None] = None  # None: it has no batch interface
     # without a system role, the system text goes to the beginning of the first turn
     folds: ClassVar[bool] = True
 
@@ -115,6 +124,7 @@ class Endpoint(ABC):
         variable = self.api_key_env or traits_of(type(self)).key_variable
         key = read_key(variable, needed=self.key_needed or bool(self.api_key_env))
         self.stop = tuple(unescape_typed(text) for text in self.stop or () if text) or None
+        self._base = base
         base, path = self.route(base)
         url, self._address = (
             complete_address(base, f"base_url of {self.name}", path),
@@ -132,18 +142,44 @@ class Endpoint(ABC):
             scope=self.name,
             filtered=self.is_filtered,
         )
+        self._post = self._transport.post
         self._known = capabilities.find_capabilities(url, self.name)
+        if self.batch_api and self.batch_client is None:
+            raise ValueError(
+                f"{self._address} has no batch interface that Parley can use: remove --batch, or "
+                "set `batch_api=false` for this model"
+            )
 
     def route(self, base: str) -> tuple[str, str]:
         """The address as written, and the path to append to it."""
         return base, self.path
+
+    def open_batches(self) -> BatchClient:
+        """The client of the endpoint's batch interface."""
+        assert self.batch_client is not None
+        base, path = self.route(self._base)
+        root = self.batch_root(path)
+
+        def address(more: str) -> str:
+            return complete_address(base, f"base_url of {self.name}", root + more)
+
+        return self.batch_client(self._transport, address, path, self.reply)
+
+    def batch_root(self, path: str) -> str:
+        """The path that those of the batch interface begin with."""
+        return ""
+
+    def send_in_waves(self, post: Post) -> None:
+        """Send requests with this function from now on; how long a call takes then says nothing
+        about the model."""
+        self._post, self._in_waves = post, True
 
     async def complete(self, request: Request) -> Reply:
         began, unsupported, term = perf_counter(), self._known.unsupported, Deadline()
         while True:  # each pass leaves out one more feature, and there are few
             try:
                 reply = self.reply(
-                    await self._transport.post(self.body(request, unsupported), request.call, term)
+                    await self._post(self.body(request, unsupported), request.call, term)
                 )
                 break
             except Filtered:
@@ -155,7 +191,7 @@ class Endpoint(ABC):
             reply.left_out = self.left_out(request, unsupported)
             if not unsupported <= self._known.unsupported:
                 self._known.add_unsupported(unsupported, reply.left_out)
-        reply.latency = perf_counter() - began
+        reply.latency = None if self._in_waves else perf_counter() - began
         return reply
 
     def is_filtered(self, status: int, said: str) -> bool:

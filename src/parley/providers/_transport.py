@@ -6,14 +6,15 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
 from hashlib import blake2b
-from typing import Any
+from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 from uuid import uuid4
 
 import aiohttp
+import orjson
 from yarl import URL
 
 from parley.errors import FaultKind, Filtered, ParticipantError, Refused, Rejected
@@ -60,6 +61,7 @@ FINAL: dict[int, tuple[FaultKind, str]] = {
 }
 # paths of addresses that lack the version
 BARE = ("/chat/completions", "/completions", "/responses", "/messages")
+Response: TypeAlias = PostedRequest | aiohttp.ClientResponse
 
 
 class Deadline:
@@ -242,35 +244,82 @@ class Transport:
             # reported, not followed.
             async with asyncio.timeout(seconds), request as response:
                 answer = await self._read_body(response)
-        except aiohttp.SocketTimeoutError:
-            raise Retryable(f"no data for {self.timeout:g} s", unsure=True) from None
-        except aiohttp.InvalidURL:
-            raise Refused(f"{self.address} is not a valid address", kind="address") from None
-        except aiohttp.ClientConnectorError as broken:
-            raise Retryable(
-                f"cannot connect: {describe_connection_error(broken)}", kind="unreachable"
-            ) from None
-        except TimeoutError:
-            if request.sent:
-                raise
-            raise Retryable("cannot connect: timeout", kind="unreachable") from None
-        except (aiohttp.ClientError, OSError) as broken:
-            raise Retryable(
-                self._describe_error(broken) or type(broken).__name__, unsure=request.sent
-            ) from None
+        except (aiohttp.ClientError, OSError, TimeoutError) as fault:
+            raise self._explain_failure(fault, request.sent) from None
         if not 200 <= response.status < 300:
-            said = answer[:LOOKED_AT].decode("utf-8", "replace").strip()
-            raise self._error_for(
-                response.status,
-                said,
-                find_wait(response.headers, said),
-                response.headers.get("Location", ""),
-            )
-        found = mask_in_json(parse_answer(answer))
-        if error := find_error(found):  # some endpoints send errors with status 200
+            raise self._error_in(response, answer)
+        return self._answer_in(parse_answer(answer), response.headers)
+
+    def _explain_failure(self, fault: Exception, sent: bool) -> Exception:
+        """The error for a request without an answer; a timeout stays one if the request was
+        sent."""
+        if isinstance(fault, aiohttp.ConnectionTimeoutError):
+            return Retryable("cannot connect: timeout", kind="unreachable")
+        if isinstance(fault, aiohttp.SocketTimeoutError):
+            return Retryable(f"no data for {self.timeout:g} s", unsure=True)
+        if isinstance(fault, aiohttp.InvalidURL):
+            return Refused(f"{self.address} is not a valid address", kind="address")
+        if isinstance(fault, aiohttp.ClientConnectorError):
+            said = describe_connection_error(fault)
+            return Retryable(f"cannot connect: {said}", kind="unreachable")
+        if isinstance(fault, TimeoutError):
+            return fault if sent else Retryable("cannot connect: timeout", kind="unreachable")
+        return Retryable(self._describe_error(fault) or type(fault).__name__, unsure=sent)
+
+    def _error_in(self, response: Response, answer: bytes) -> Exception:
+        """The exception for an answer with the status of an error."""
+        said = answer[:LOOKED_AT].decode("utf-8", "replace").strip()
+        location = response.headers.get("Location", "")
+        return self._error_for(
+            response.status, said, find_wait(response.headers, said), location=location
+        )
+
+    def _answer_in(self, found: Any, headers: Mapping[str, str]) -> Any:
+        """An answer without secrets; raises the error in it, because some endpoints send errors
+        with status 200."""
+        found = mask_in_json(found)
+        if error := find_error(found):
             status, said, whole = read_error(error)
-            raise self._error_for(status, said, find_wait(response.headers, whole), whole=whole)
+            raise self._error_for(status, said, find_wait(headers, whole), whole=whole)
         return found
+
+    def read_result(self, status: int, body: Any) -> Any:
+        """The answer in a line of a batch; raises what `post` raises for such an answer, once."""
+        if not 200 <= status < 300:
+            raise self._error_for(status, orjson.dumps(body).decode()[:LOOKED_AT])
+        return self._answer_in(body, {})
+
+    async def fetch(self, method: str, url: str, seconds: float, **options: Any) -> Any:
+        """Send one request to another address of the endpoint, without retries: the parsed
+        answer."""
+        async with self.stream(method, url, seconds, **options) as response:
+            answer = await self._read_body(response)
+        return mask_in_json(parse_answer(answer))
+
+    @asynccontextmanager
+    async def stream(
+        self, method: str, url: str, seconds: float, **options: Any
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        """The same, for an answer that may be large."""
+        if self._session is None or self._loop is not asyncio.get_running_loop():
+            left = self._drop()
+            self._open()
+            if left is not None:
+                await left.close()
+        assert self._session is not None
+        limits = aiohttp.ClientTimeout(total=seconds, sock_connect=CONNECT)
+        try:
+            async with self._session.request(
+                method, url, allow_redirects=False, timeout=limits, **options
+            ) as response:
+                if not 200 <= response.status < 300:
+                    raise self._error_in(response, await self._read_body(response))
+                yield response
+        except (aiohttp.ClientError, OSError, TimeoutError) as fault:
+            explained = self._explain_failure(fault, sent=True)
+            if isinstance(explained, TimeoutError):
+                explained = Retryable(f"no answer within {seconds:g} s", unsure=True)
+            raise explained from None
 
     def _open(self) -> None:
         self._loop, proxy = asyncio.get_running_loop(), find_proxy(self.url)
@@ -290,7 +339,7 @@ class Transport:
     def _limits(self, seconds: float) -> aiohttp.ClientTimeout:
         return aiohttp.ClientTimeout(total=seconds, sock_connect=CONNECT, sock_read=self.timeout)
 
-    async def _read_body(self, response: PostedRequest) -> bytes:
+    async def _read_body(self, response: Response) -> bytes:
         """The body of an answer, if it is not too large; a compressed one may be larger than its
         header says."""
         length = response.content_length

@@ -11,6 +11,8 @@ import orjson
 
 from parley.errors import Rejected
 from parley.match.protocol import Finish, Reply, Request, Usage
+from parley.providers._anthropic_batches import AnthropicBatchClient
+from parley.providers._batches import BatchClient
 from parley.providers._capabilities import NOTHING
 from parley.providers._endpoint import (
     Endpoint,
@@ -69,6 +71,7 @@ class Provider(Endpoint):
     forms: ClassVar[tuple[str, ...]] = ("json_schema",)
     schema_limits: ClassVar[frozenset[str] | None] = NONE
     folds: ClassVar[bool] = False
+    batch_client: ClassVar[type[BatchClient] | None] = AnthropicBatchClient
 
     def __post_init__(self) -> None:
         if self.thinking_budget is not None:
@@ -88,6 +91,9 @@ class Provider(Endpoint):
 
     def route(self, base: str) -> tuple[str, str]:
         return base, "/messages" if path_without_query(base).endswith("/v1") else "/v1/messages"
+
+    def batch_root(self, path: str) -> str:
+        return path
 
     def head(self, unsupported: frozenset[str]) -> dict[str, Any]:
         options = self.options_to_send(unsupported)

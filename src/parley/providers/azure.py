@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 from parley.providers import _responses as responses
 from parley.providers import openai
+from parley.providers._batches import BatchClient
 from parley.providers._endpoint import path_without_query
 from parley.providers._schemas import NONE
 
@@ -30,6 +31,8 @@ class Provider(openai.Provider):
     seller: ClassVar[str | None] = "azure"
     small: ClassVar[str | None] = None  # deployments have names of their own
     schema_limits: ClassVar[frozenset[str] | None] = NONE
+    # its batches need deployments of their own
+    batch_client: ClassVar[type[BatchClient] | None] = None
 
     def route(self, base: str) -> tuple[str, str]:
         root = path_without_query(base)

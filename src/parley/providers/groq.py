@@ -1,5 +1,6 @@
 """Groq."""
 
+from parley.providers._openai_batches import OpenAIBatchClient
 from parley.providers.openai import STRICT, OpenAICompatible
 
 
@@ -14,3 +15,4 @@ class Provider(OpenAICompatible):
     )
     seller, small = "groq", "llama-3.1-8b-instant"
     schema_limits = STRICT
+    batch_client = OpenAIBatchClient

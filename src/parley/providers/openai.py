@@ -11,6 +11,7 @@ import orjson
 from parley.errors import ParticipantError
 from parley.match.protocol import Finish, Reply, Request, Usage
 from parley.providers import _responses as responses
+from parley.providers._batches import BatchClient
 from parley.providers._capabilities import NOTHING
 from parley.providers._endpoint import (
     DERIVED,
@@ -21,6 +22,7 @@ from parley.providers._endpoint import (
     object_in,
     objects_in_list,
 )
+from parley.providers._openai_batches import OpenAIBatchClient
 from parley.providers._replies import (
     check_logprobs,
     check_token_count,
@@ -144,6 +146,7 @@ class Provider(OpenAICompatible):
     schema_limits: ClassVar[frozenset[str] | None] = STRICT
     # the only name that reasoning models accept; older ones accept it too
     limit: ClassVar[str] = "max_completion_tokens"
+    batch_client: ClassVar[type[BatchClient] | None] = OpenAIBatchClient
 
     def __post_init__(self) -> None:
         if self.api == "responses":

@@ -36,6 +36,7 @@ class Reservation:
     mark: bytes = b""  # of its conversation
     sent: int = 0
     open: bool = False
+    deferred: bool = False  # the reply can be fetched later: its cost counts until then
     first: bool = False  # of its model
 
     async def before_request(self) -> None:
@@ -46,7 +47,7 @@ class Reservation:
 
     def refused(self, fault: str) -> None:
         """A request of this call was refused: it costs nothing."""
-        self.open = False
+        self.open = self.deferred = False
         self.budget.record_failure(self, fault)
 
     def lost(self, fault: str) -> None:
@@ -70,6 +71,7 @@ class Budget:
     usd: float = 0.0  # spent in this session and before
     reserved: float = 0.0  # USD, for calls in progress
     estimators: dict[str, RequestEstimator] = field(default_factory=dict)
+    batched: set[str] = field(default_factory=set)  # models that are called in waves
     _in_flight: int = 0  # calls with reserved money
     # by model: the first call waits for money, others wait for the first
     _queues: dict[str, asyncio.Lock] = field(default_factory=dict)
@@ -103,7 +105,8 @@ class Budget:
             if price is None or price.free:
                 self._reserve_now(call)
             else:
-                if not estimator.replies:
+                # a wave of a single request would take as long as one of all of them
+                if not estimator.replies and alias not in self.batched:
                     await estimator.first.acquire()
                     call.first = True
                     if estimator.replies:
@@ -226,10 +229,8 @@ class Budget:
         already, and one without an outcome may be billed."""
         if not call.reports_requests and isinstance(fault, ParticipantError):
             self.record_failure(call, str(fault))
-        self._release(
-            call,
-            call.usd if call.open and not isinstance(fault, Refused | Rejected | Halted) else 0.0,
-        )
+        unsure = call.open and not isinstance(fault, Refused | Rejected | Halted)
+        self._release(call, call.usd if unsure or call.deferred else 0.0)
 
     def _release(self, call: Reservation, usd: float) -> None:
         self.usd += usd

@@ -10,8 +10,9 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from itertools import count
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
+from parley.config.batch_api import MATCHES_AT_ONCE, uses_batch_api
 from parley.config.identity import (
     changed_bots,
     refuse_changes,
@@ -27,6 +28,7 @@ from parley.errors import (
     Halted,
     ParleyError,
     ParticipantError,
+    Refused,
     ReplayError,
     SandboxError,
     ShellDiffers,
@@ -83,6 +85,8 @@ from parley.tables import plural
 
 if TYPE_CHECKING:
     from parley.participants._desk import Desk
+    from parley.providers._endpoint import Endpoint
+    from parley.runs.waves import Waves
     from parley.sandbox.executor import Sandbox
 
 # Computes the parts of a task that are stored with the run, and notices about those that failed. It
@@ -118,6 +122,7 @@ async def play_new_run(
     most = concurrency_of(prepared, concurrency)
     refuse_taken_name(prepared.config, store)
     refuse_secrets(prepared.config)
+    await check_batch_interfaces(prepared)
     retrievers = await prepare_retrievers(prepared)
     brought = load_brought(prepared, store)
     async with open_sandbox(prepared) as sandbox:
@@ -173,7 +178,12 @@ def make_budget(
         return None
     calls, usd = reader.spent_at_most()
     if config.budget_usd is not None:
-        usd = max(usd or 0.0, total_cost(cost_rows(reader, prepared.prices)).at_least or 0.0)
+        # requests of open waves are reserved again as soon as their matches go on
+        opened = {each.place: each.usd for wave in reader.open_waves() for each in wave.requests}
+        usd = max(
+            (usd or 0.0) - sum(opened.values()),
+            total_cost(cost_rows(reader, prepared.prices)).at_least or 0.0,
+        )
     return Budget(
         config.budget_usd,
         config.max_calls,
@@ -188,10 +198,27 @@ def make_budget(
 def concurrency_of(prepared: Prepared, concurrency: int | None) -> int:
     """How many matches to play at a time: as given, else as the run is configured."""
     most = prepared.config.concurrency if concurrency is None else concurrency
-    most = CONCURRENCY if most is None else most
+    if most is None:
+        batched = any(map(uses_batch_api, prepared.config.live_models.values()))
+        most = MATCHES_AT_ONCE if batched else CONCURRENCY
     if most < 1:
         raise UsageError(f"concurrency must be at least 1, not {most}")
     return most
+
+
+async def check_batch_interfaces(prepared: Prepared) -> None:
+    """Raise an error for a model whose endpoint has no batch interface, if it needs one."""
+    if not any(map(uses_batch_api, prepared.config.live_models.values())):
+        return
+    for alias, who, _ in prepared.participants():
+        provider = getattr(who, "provider", None)
+        try:
+            if uses_batch_api(prepared.config.models[alias]):
+                await cast("Endpoint", provider).open_batches().check_interface()
+        except Refused as fault:
+            raise UsageError(f"{alias}: {fault}") from None
+        finally:
+            await who.close()
 
 
 async def play_run(
@@ -229,7 +256,11 @@ async def play_run(
             list(player.participants.values()),
             asyncio.create_task(player.heartbeat_loop()),
         )
-        state, status, reason = await player.play_plan(1 if prepared.attended else concurrency)
+        try:
+            state, status, reason = await player.play_plan(1 if prepared.attended else concurrency)
+        finally:
+            if player.waves is not None:
+                await player.waves.close()
         # if the store cannot be written, that is the reason already
         with suppress(StoreError):
             await player.recorder.save_final(player.participants)
@@ -312,6 +343,7 @@ class Player:
                 notice := self.budget.add_model(alias, who, prepared.config.models[alias])
             ):
                 notices.append(notice)
+        self.waves = self.make_waves(made, reader)
         self.masking = masking_of_run(prepared.config, reader.info.identity)
         self.sandbox = sandbox
         self.execute = None if sandbox is None else track_waiting(sandbox, progress)
@@ -336,6 +368,26 @@ class Player:
             )
         for notice in notices:
             progress.notify(notice)
+
+    def make_waves(self, made: Mapping[str, Participant], reader: RunReader) -> Waves | None:
+        """The waves of the run, if a model is called through a batch interface. Those of earlier
+        sessions go on."""
+        batched = {
+            alias: getattr(made[alias], "provider", None)
+            for alias, options in self.prepared.config.live_models.items()
+            if uses_batch_api(options)
+        }
+        if not batched:
+            return None
+        from parley.runs.waves import Waves  # late: it needs the HTTP client
+
+        waves = Waves(self.journal, self.progress, self.stop_signal, reader.waves())
+        for alias, provider in batched.items():
+            waves.add_model(alias, cast("Endpoint", provider))
+            if self.budget is not None:
+                self.budget.batched.add(alias)
+        waves.take_up(reader.open_waves())
+        return waves
 
     @property
     def first_fault(self) -> ParleyError | None:

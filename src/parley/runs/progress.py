@@ -34,6 +34,17 @@ class ProgressEvent:
 
 
 @dataclass
+class WaveProgress:
+    """A wave that the run waits for."""
+
+    number: int
+    alias: str
+    done: int
+    total: int
+    since: float  # seconds since 1970
+
+
+@dataclass
 class Progress:
     """The progress of a run, for whatever displays it."""
 
@@ -54,6 +65,7 @@ class Progress:
     notices: list[str] = field(default_factory=list)
     # by alias, or for the sandbox: when the calls in progress began
     waiting: dict[str, dict[int, float]] = field(default_factory=dict)
+    waves: dict[int, WaveProgress] = field(default_factory=dict)  # by number
     people: dict[str, str] = field(default_factory=dict)  # by alias: the link of a person
     on_event: Callable[[ProgressEvent], None] | None = None
     # what the callback raised: it is not called again, the run stops, and its caller raises this

@@ -6,18 +6,19 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Any, TypeAlias
 
 from parley import downloads
-from parley.runs.progress import Progress
+from parley.runs.progress import Progress, WaveProgress
 from parley.tables import format_duration, make_visible, plural
 
 Say: TypeAlias = Callable[[str], None]
 EVERY = 5.0  # seconds between plain lines
 SOON = 2.0  # a shorter run needs no progress lines
+DAY = 86_400.0
 LONG = 10.0  # a call that takes longer is named
 
 
@@ -55,8 +56,22 @@ def describe_wait(progress: Progress) -> str:
     for alias in progress.people:
         if progress.waiting.get(alias):
             return f"waiting for {alias} in the browser"
+    if progress.waves:
+        return describe_waves(list(progress.waves.values()))
     slowest = progress.slowest()
     return f"waiting {slowest[1]:.0f} s for {slowest[0]}" if slowest and slowest[1] > LONG else ""
+
+
+def describe_waves(waves: Sequence[WaveProgress]) -> str:
+    """The oldest wave, and how many more there are."""
+    first = min(waves, key=lambda each: each.since)
+    began = time.localtime(first.since)
+    clock = "%H:%M" if time.time() - first.since < DAY else "%Y-%m-%d %H:%M"
+    more = f" and {plural(len(waves) - 1, 'more wave')}" if len(waves) > 1 else ""
+    return (
+        f"waiting for wave {first.number} of {first.alias}: {first.done:,} of {first.total:,} "
+        f"done, since {time.strftime(clock, began)}{more}"
+    )
 
 
 def describe_calls(progress: Progress) -> str:
@@ -68,8 +83,8 @@ def describe_calls(progress: Progress) -> str:
 
 
 def describe_time_left(progress: Progress) -> str:
-    """The time left; empty if unknown, as it is when people play."""
-    left = None if progress.people else progress.seconds_left()
+    """The time left; empty if unknown, as it is for people and for waves."""
+    left = None if progress.people or progress.waves else progress.seconds_left()
     if left is None:
         return ""
     return f"~{format_duration(max(1, round(left)))} left"

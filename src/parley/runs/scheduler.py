@@ -18,13 +18,17 @@ MOST_POSTPONED = 10_000
 class MatchSlot(Call):
     """The slot of a match while it is played. All calls of the match go through it."""
 
-    __slots__ = ("_changed", "_progress", "_stop", "_waiting")
+    __slots__ = ("_changed", "_number", "_progress", "_stop", "_waiting")
 
     def __init__(
-        self, stop: StopSignal, progress: Progress, changed: Callable[[int], None]
+        self, number: int, stop: StopSignal, progress: Progress, changed: Callable[[int], None]
     ) -> None:
+        self._number = number
         self._stop, self._progress, self._changed = stop, progress, changed
         self._waiting = 0  # calls that wait for an endpoint that is down
+
+    def match_number(self) -> int | None:
+        return self._number
 
     def check_running(self) -> None:
         self._stop.check()
@@ -126,7 +130,7 @@ class Scheduler:
     async def _work(self) -> None:
         while (spec := self._next()) is not None:
             self._playing += 1
-            slot = MatchSlot(self._stop, self._progress, self._count_waiting)
+            slot = MatchSlot(spec.number, self._stop, self._progress, self._count_waiting)
             try:
                 if not await self._play(spec, slot):
                     self._queue.clear()

@@ -9,9 +9,9 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from parley.errors import ParticipantError, Refused, Rejected
-from parley.match.protocol import Call, Participant, Reply
+from parley.match.protocol import Call, CallPlace, Participant, Reply
 from parley.participants._registry import ModelLimits
-from parley.rules.pool import Seat, View
+from parley.rules.pool import View
 from parley.runs.progress import Progress
 from parley.runs.rate_limits import RateLimiter
 
@@ -24,20 +24,32 @@ FAILURES = 3  # in a row, after which a participant is not called any more
 class LimitedCall(Call):
     """One call of a participant within its limits, inside the call of its match."""
 
-    __slots__ = ("_by", "_down", "_match", "_open", "_reserved", "_role", "_tokens")
+    __slots__ = ("_by", "_down", "_match", "_open", "_reserved", "_role", "_tokens", "_view")
 
     def __init__(
         self,
         by: LimitedParticipant,
-        seat: Seat,
+        view: View,
         match: Call,
         tokens: float = 0.0,
         reserved: Reservation | None = None,
     ) -> None:
-        self._by, self._role, self._match = by, seat.role, match
+        self._by, self._view, self._role, self._match = by, view, view.seat.role, match
         self._tokens, self._reserved = tokens, reserved
         self._open = False  # a request was sent and has no outcome yet
         self._down = False  # it is waiting for an endpoint that is down
+
+    def place(self) -> CallPlace | None:
+        match, view = self._match.match_number(), self._view
+        return None if match is None else CallPlace(match, view.round, view.seat.key, view.attempt)
+
+    def reserved_usd(self) -> float:
+        return 0.0 if self._reserved is None else self._reserved.usd
+
+    def deferred(self) -> None:
+        self._open = False
+        if self._reserved is not None:
+            self._reserved.deferred = True
 
     async def wait_for_rate(self) -> None:
         await self._by.rate.acquire(self._tokens, self)
@@ -115,7 +127,7 @@ class LimitedParticipant:
                 await self.rate.acquire(tokens, call)
                 call.check_running()
             asked = (
-                self._ask(view, LimitedCall(self, view.seat, call, tokens))
+                self._ask(view, LimitedCall(self, view, call, tokens))
                 if self._budget is None
                 else self._reply_paid(view, call, tokens)
             )
@@ -129,7 +141,7 @@ class LimitedParticipant:
             raise self._down.with_message(str(self._down))
         reserved = await self._budget.reserve(self.alias, view, self._reports_requests)
         try:
-            reply = await self._ask(view, LimitedCall(self, view.seat, call, tokens, reserved))
+            reply = await self._ask(view, LimitedCall(self, view, call, tokens, reserved))
         except BaseException as fault:
             self._budget.settle_failed(reserved, fault)
             raise
@@ -142,7 +154,7 @@ class LimitedParticipant:
         return self.sent if self._reports_requests else self._called
 
     def _reply_unlimited(self, view: View, call: Call) -> Coroutine[Any, Any, Reply | str]:
-        return self._ask(view, LimitedCall(self, view.seat, call))
+        return self._ask(view, LimitedCall(self, view, call))
 
     async def _ask(self, view: View, call: LimitedCall) -> Reply | str:
         if self._down is not None:

@@ -17,6 +17,7 @@ from parley.memory.interactions import RecordedMatch
 from parley.plans import Marks, MatchSpec
 from parley.rules.pool import Seat
 from parley.store.config import Config, Identity
+from parley.store.waves import OpenWave, Wave, WaveRequest, WaveState
 
 if TYPE_CHECKING:
     from parley.match.match import Outcome
@@ -472,6 +473,12 @@ class RunReader(Protocol):
     def endpoint_health(self) -> dict[str, EndpointRecord]:
         """How endpoints answer, by alias; those without any trouble may be missing."""
 
+    def waves(self) -> list[Wave]:
+        """All waves of the run, in the order in which they were sent."""
+
+    def open_waves(self) -> list[OpenWave]:
+        """The waves with requests that have neither a reply on record nor an error."""
+
     def part_results(self) -> list[StoredPart]:
         """The stored results of analyses."""
 
@@ -530,6 +537,15 @@ class Journal(Protocol):
 
     async def set_people_verdicts(self, verdicts: Sequence[PeopleVerdict]) -> None:
         """Store the votes on these seats, all at once; those on record are not changed."""
+
+    async def add_wave(self, wave: Wave, requests: Sequence[WaveRequest]) -> None:
+        """Store a wave before it is sent."""
+
+    async def set_wave(self, number: int, state: WaveState, batch: str | None = None) -> None:
+        """Store how far a wave has come, and the provider's id once it is known."""
+
+    async def end_wave(self, number: int, failed: Sequence[int]) -> None:
+        """Store that all results of a wave were read, and which of its requests got no reply."""
 
     def claim(self, number: int) -> Record:
         """Claim a match to play it; returns what is already on record for it."""

@@ -21,6 +21,7 @@ class Asked(NamedTuple):
     path: str
     headers: dict[str, str]
     text: str
+    method: str = "POST"
 
     @property
     def body(self) -> Any:
@@ -67,7 +68,8 @@ class Server:
                     for name, _, value in (line.partition(":") for line in lines)
                 }
                 text = (await reader.readexactly(int(headers.get("content-length", 0)))).decode()
-                asked = Asked(first.split(" ")[1], headers, text)
+                method, path, *_ = first.split(" ")
+                asked = Asked(path, headers, text, method)
                 self.asked.append(asked)
                 answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
                 self.now += 1

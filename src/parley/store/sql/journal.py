@@ -44,6 +44,7 @@ from parley.store.sql.rows import (
     setup_from,
     violation_row,
 )
+from parley.store.waves import Wave, WaveRequest, WaveState
 
 if TYPE_CHECKING:
     from parley.match.match import Outcome
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
 ADDED_AT_ONCE = 4096  # planned matches of one transaction
 NO_DEVICE = (None, None)
 CROWD, LINGER = 16, 0.003  # how many callers make it worth waiting, and how many seconds
+FAILED_REQUEST = "UPDATE wave_requests SET failed = 1 WHERE {run} AND wave = ? AND number = ?"
 VERDICT = (
     "UPDATE people_verdicts SET yes = ?, no = ?, unsure = ? "
     "WHERE {run} AND match = ? AND seat = ? AND yes IS NULL"
@@ -177,6 +179,26 @@ class BatchJournal:
             for each in verdicts
         ]
         await self.acknowledged()
+
+    async def add_wave(self, wave: Wave, requests: Sequence[WaveRequest]) -> None:
+        self._batch.inserts["waves"].append(tuple(wave))
+        self._batch.inserts["wave_requests"] += [
+            (wave.number, each.number, *each.place, each.body, each.usd) for each in requests
+        ]
+        await self.acknowledged()
+
+    async def set_wave(self, number: int, state: WaveState, batch: str | None = None) -> None:
+        await self.commit(
+            "UPDATE waves SET state = ?, batch = COALESCE(?, batch) WHERE {run} AND number = ?",
+            (state, batch, number),
+        )
+
+    async def end_wave(self, number: int, failed: Sequence[int]) -> None:
+        self._batch.changes += [(FAILED_REQUEST, (number, each)) for each in failed]
+        await self.commit(
+            "UPDATE waves SET state = 'ended', ended = ? WHERE {run} AND number = ?",
+            (time.time(), number),
+        )
 
     def claim(self, number: int) -> Record:
         self._batch.claims.append(number)

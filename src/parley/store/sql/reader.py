@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn, Self, TypedD
 import orjson
 
 from parley.errors import StoreError, UsageError
+from parley.match.protocol import CallPlace
 from parley.match.record import RecordedCall
 from parley.memory.experiences import Experience, Recalled, ShownExperience
 from parley.memory.interactions import NOT_TAKEN, RecordedMatch, RecordedReply
@@ -47,6 +48,7 @@ from parley.store.decoding import find_misfit
 from parley.store.owner import Owner, seems_alive
 from parley.store.sql.dialect import Dialect
 from parley.store.sql.rows import FIELDS, call_from, setup_from
+from parley.store.waves import OpenWave, Wave, WaveRequest
 from parley.tables import shorten
 
 if TYPE_CHECKING:
@@ -58,6 +60,31 @@ TEXT_OR_NULL, WHOLE_OR_NULL, NUMBER_OR_NULL = (
     (*kinds, NoneType) for kinds in (TEXT, WHOLE, NUMBER)
 )
 Kinds = tuple[type, ...]
+WAVE: dict[str, Kinds] = {
+    "number": WHOLE,
+    "uid": TEXT,
+    "alias": TEXT,
+    "state": TEXT,
+    "batch": TEXT_OR_NULL,
+    "requests": WHOLE,
+    "began": NUMBER,
+}
+WAVE_REQUEST: dict[str, Kinds] = {
+    "wave": WHOLE,
+    "number": WHOLE,
+    "match": WHOLE,
+    "round": WHOLE,
+    "seat": TEXT,
+    "attempt": WHOLE,
+    "body": (bytes,),
+    "usd": NUMBER,
+}
+OPEN_REQUESTS = (
+    f"SELECT {', '.join(WAVE_REQUEST)} FROM wave_requests AS r WHERE failed = 0 "
+    "AND wave IN (SELECT number FROM waves WHERE state != 'dropped') "
+    "AND NOT EXISTS (SELECT 1 FROM calls AS c WHERE c.match = r.match AND c.round = r.round "
+    "AND c.seat = r.seat AND c.attempt = r.attempt) ORDER BY wave, number"
+)
 RUN: dict[str, Kinds] = {
     "id": TEXT,
     "created": NUMBER,
@@ -162,12 +189,14 @@ class RecordReader:
         is_indexed: bool,
         has_health: bool,
         has_devices: bool = True,
+        has_waves: bool = True,
     ) -> None:
         """`derived`: the sums for lists of matches as SQL; `is_indexed`: whether the matches have
-        indexes for lists; `has_health` and `has_devices`: whether the health of endpoints and the
-        times of devices can be on record."""
+        indexes for lists; `has_health`, `has_devices` and `has_waves`: whether the health of
+        endpoints, the times of devices, and waves can be on record."""
         self.ref, self._derived, self._has_devices = ref, derived, has_devices
         self._is_indexed, self._has_health = is_indexed, has_health
+        self._has_waves = has_waves
         self._seats: dict[str, Seat] = {}
         self._seatings: dict[str, dict[Seat, str]] = {}
         self._idle: dict[str, frozenset[Seat]] = {}
@@ -1021,6 +1050,23 @@ class RecordReader:
             alias: EndpointRecord(each.get("refused", 0), each.get("waiting", 0))
             for alias, each in facts.items()
         }
+
+    def waves(self) -> list[Wave]:
+        if not self._has_waves:
+            return []
+        rows = list(self._rows(f"SELECT {', '.join(WAVE)} FROM waves ORDER BY number"))
+        for row in rows:
+            self._check(row, WAVE.values(), "a wave")
+        return [Wave(*row) for row in rows]
+
+    def open_waves(self) -> list[OpenWave]:
+        found: dict[int, list[WaveRequest]] = {}
+        for row in self._rows(OPEN_REQUESTS) if self._has_waves else ():
+            self._check(row, WAVE_REQUEST.values(), "a request of a wave")
+            wave, number, match, round, seat, attempt, body, usd = row
+            place = CallPlace(match, round, seat, attempt)
+            found.setdefault(wave, []).append(WaveRequest(number, place, body, usd))
+        return [OpenWave(wave, found[wave.number]) for wave in self.waves() if wave.number in found]
 
     def part_results(self) -> list[StoredPart]:
         rows = self._rows(

@@ -22,6 +22,7 @@ from parley.store.sqlite.schema import (
     LISTED,
     NOTES_WITH_KINDS,
     ORDERED,
+    WAVES,
     copy_migrated,
     find_stranger,
     needs_copy,
@@ -65,9 +66,10 @@ class SqliteReader(RecordReader):
             version = version_of(self._connection, str(path))
             is_listed, has_health = version >= LISTED, version >= HEALTH
             is_indexed, self._has_devices = version >= ORDERED, version >= DEVICES
+            has_waves = version >= WAVES
             if needs_copy(version):
                 self._connection = copy_migrated(self._connection, version)
-                is_listed = has_health = is_indexed = self._has_devices = True
+                is_listed = has_health = is_indexed = self._has_devices = has_waves = True
             if stranger := find_stranger(self._connection):
                 self._connection.close()
                 raise StoreError(
@@ -86,6 +88,7 @@ class SqliteReader(RecordReader):
                 is_indexed=is_indexed,
                 has_health=has_health,
                 has_devices=self._has_devices,
+                has_waves=has_waves,
             )
             self._set_info(
                 self._row(f"SELECT {', '.join(RUN)} FROM runs"),

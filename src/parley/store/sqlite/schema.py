@@ -192,6 +192,18 @@ MIGRATIONS = [
     ALTER TABLE calls ADD COLUMN device INTEGER;
     ALTER TABLE calls ADD COLUMN device_seconds REAL;
     """,
+    # Waves: requests that were sent together to the batch interface of a provider. A request whose
+    # reply is not in `calls` is still open, unless it failed.
+    """
+    CREATE TABLE waves (
+        number INTEGER PRIMARY KEY, uid TEXT NOT NULL, alias TEXT NOT NULL, state TEXT NOT NULL,
+        batch TEXT, requests INTEGER NOT NULL, began REAL NOT NULL, ended REAL);
+    CREATE TABLE wave_requests (
+        wave INTEGER NOT NULL, number INTEGER NOT NULL, match INTEGER NOT NULL,
+        round INTEGER NOT NULL, seat TEXT NOT NULL, attempt INTEGER NOT NULL, body BLOB NOT NULL,
+        usd REAL NOT NULL, failed INTEGER NOT NULL DEFAULT 0,
+        PRIMARY KEY (wave, number)) WITHOUT ROWID;
+    """,
 ]
 VERSION = len(MIGRATIONS)
 NOTES_WITH_KINDS = 1 + next(
@@ -202,13 +214,14 @@ LISTED = 1 + next(step for step, sql in enumerate(MIGRATIONS) if "matches_listed
 ORDERED = 1 + next(step for step, sql in enumerate(MIGRATIONS) if "matches_by_tokens" in sql)
 HEALTH = 1 + next(step for step, sql in enumerate(MIGRATIONS) if "COLUMN health" in sql)
 DEVICES = 1 + next(step for step, sql in enumerate(MIGRATIONS) if "TABLE devices" in sql)
+WAVES = 1 + next(step for step, sql in enumerate(MIGRATIONS) if "TABLE waves" in sql)
 
 
 def needs_copy(version: int) -> bool:
     """Whether an older file must be migrated to be read. The indexes for lists of matches can be
-    missing: lists are slower without them. So can the health of endpoints and the time of
-    devices."""
-    optional = (LISTED, ORDERED, HEALTH, DEVICES)
+    missing: lists are slower without them. So can the health of endpoints, the time of devices, and
+    waves."""
+    optional = (LISTED, ORDERED, HEALTH, DEVICES, WAVES)
     return any(step + 1 not in optional for step in range(version, VERSION))
 
 

@@ -1,0 +1,52 @@
+"""Which models of a run are called through the batch interface of their provider."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from parley.errors import UsageError
+from parley.participants._registry import LIMITS, participant_kinds
+from parley.providers import _registry as providers
+from parley.rules.parameters import parse_value
+
+MATCHES_AT_ONCE = 5000  # of a run with batches, where nothing else is given
+
+
+def uses_batch_api(options: Mapping[str, Any]) -> bool:
+    """Whether a model is called through the batch interface of its provider."""
+    return bool(parse_value(options.get("batch_api") or False, bool, "batch_api"))
+
+
+def with_batch_api(models: Mapping[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """The models of a run with `--batch`. Bots and people play as usual, and so do models with
+    `batch_api=false`. Every other model needs a batch interface."""
+    found = {}
+    for alias, options in models.items():
+        family = str(options["model"]).partition("/")[0]
+        if family in participant_kinds() or uses_batch_api(options):
+            found[alias] = options
+            continue
+        if "batch_api" in options:  # it is off; a provider without the option need not know it
+            found[alias] = {name: each for name, each in options.items() if name != "batch_api"}
+            continue
+        if getattr(providers.provider_class(family), "batch_client", None) is None:
+            raise UsageError(
+                f"--batch needs a batch interface for every model, but {alias} "
+                f"({options['model']}) has none that Parley can use: remove --batch, and set "
+                "-M ALIAS.batch_api=true for the models that have one"
+            )
+        found[alias] = {**options, "batch_api": True}
+    return found
+
+
+def batch_cautions(models: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Warnings about options that have no effect on batches."""
+    return [
+        f"{alias}.{name} has no effect, because {alias} is called through the batch interface of "
+        "its provider"
+        for alias, options in models.items()
+        if uses_batch_api(options)
+        for name in LIMITS
+        if options.get(name) is not None
+    ]

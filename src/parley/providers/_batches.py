@@ -1,0 +1,203 @@
+"""The batch interface of a provider: many requests in one batch, whose answers come hours later at
+a lower price."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime
+from typing import Any, ClassVar, NamedTuple
+
+from parley.errors import ParticipantError, Refused
+from parley.providers._endpoint_health import Retryable
+from parley.providers._error_bodies import parse_answer
+from parley.providers._transport import LARGEST, Transport
+from parley.tables import shorten
+
+SHORT = 120.0  # seconds for a request with a small answer
+LONG = 3600.0  # seconds to send or fetch a file
+MEGABYTE = 10**6
+MISSING = (404, 405, 501)  # how an endpoint without a batch interface answers
+SKEW = 3600.0  # seconds by which the clocks of this machine and of the provider may differ
+MOST_PAGES = 50  # of the list of batches
+
+
+class BatchRequest(NamedTuple):
+    """One request of a batch."""
+
+    custom_id: str
+    body: bytes  # the same as of an ordinary call
+
+
+class BatchStatus(NamedTuple):
+    """How far a batch has come."""
+
+    id: str
+    ended: bool
+    done: int  # requests with an outcome
+    state: str  # as the provider calls it
+    fault: str = ""  # why the provider did not accept the batch as a whole
+    too_large: bool = False  # the account may not queue as many tokens now
+    files: tuple[str, ...] = ()  # where the results are
+
+
+class BatchLine(NamedTuple):
+    """One result: an answer as an ordinary call gets it, or the error that it would raise."""
+
+    custom_id: str
+    answer: Any
+    fault: Exception | None = None
+
+
+class BatchPending(Exception):
+    """Whether a batch was created is unknown until another one has ended."""
+
+
+class BatchClient(ABC):
+    """Sends batches to one endpoint and fetches their results. A method sends each request once and
+    raises `Retryable` if it may succeed later."""
+
+    most_requests: ClassVar[int]
+    most_bytes: ClassVar[int]
+    list_path: ClassVar[str]  # of the batches of the account
+    overhead: ClassVar[int] = 200  # bytes that a request takes in a batch besides its body
+
+    def __init__(
+        self,
+        transport: Transport,
+        address: Callable[[str], str],
+        path: str,
+        check_answer: Callable[[Any], Any],
+    ) -> None:
+        """`address` completes a path; `path` is that of ordinary calls. `check_answer` raises an
+        error for an answer without a reply."""
+        self._transport, self._address, self._path = transport, address, path
+        self._check_answer = check_answer
+        self.place = transport.address  # how errors name the endpoint
+
+    async def check_interface(self) -> None:
+        """Raise `Refused` if the endpoint has no batch interface; other problems show later."""
+        try:
+            await self._get(self.list_path, limit="1")
+        except (ParticipantError, Retryable) as fault:
+            for status in MISSING:
+                if f"HTTP {status}" in str(fault):
+                    raise Refused(
+                        f"{self.place} has no batch interface (its list of batches gives HTTP "
+                        f"{status}): remove --batch, or set `batch_api=false` for this model"
+                    ) from None
+
+    @abstractmethod
+    async def upload(self, requests: Sequence[BatchRequest]) -> Any:
+        """Everything that can be done before the batch is created; repeating it costs nothing."""
+
+    @abstractmethod
+    async def create(self, uid: str, uploaded: Any) -> str:
+        """Create a batch that carries this mark, and return its id. If this fails with an unsure
+        error, the batch may exist."""
+
+    @abstractmethod
+    async def find(self, uid: str, requests: int, since: float, known: Sequence[str]) -> str | None:
+        """The id of the batch with this mark, created after `since`; None if there is none. `known`
+        are batches with other marks."""
+
+    @abstractmethod
+    async def poll(self, batch: str) -> BatchStatus:
+        """How far a batch has come."""
+
+    @abstractmethod
+    def read_line(self, line: Mapping[str, Any]) -> BatchLine | None:
+        """The result in a parsed line; None if it has none."""
+
+    async def results(self, status: BatchStatus) -> AsyncIterator[BatchLine | None]:
+        """The results of a batch that has ended, in any order; None for a line that is not one."""
+        for file in status.files:
+            async for line in self._lines(file):
+                try:
+                    found = parse_answer(line)
+                except Retryable:
+                    found = None
+                yield self.read_line(found) if isinstance(found, dict) else None
+
+    async def _lines(self, path: str) -> AsyncIterator[bytes]:
+        """The lines of a file."""
+        rest = b""
+        async with self._transport.stream("GET", self._address(path), LONG) as response:
+            async for part in response.content.iter_any():
+                *whole, rest = (rest + part).split(b"\n")
+                for line in whole:
+                    if line.strip():
+                        yield line
+                if len(rest) > LARGEST:
+                    raise ParticipantError(
+                        f"{self.place}: a line of the results is larger than {LARGEST >> 20} MB"
+                    )
+        if rest.strip():
+            yield rest
+
+    def read_answer(self, custom_id: str, status: int, body: Any) -> BatchLine:
+        """The result for an answer with this status."""
+        try:
+            answer = self._transport.read_result(status, body)
+            self._check_answer(answer)
+        except (ParticipantError, Retryable) as fault:
+            return BatchLine(custom_id, None, fault)
+        return BatchLine(custom_id, answer)
+
+    async def _get(self, path: str, **params: str) -> dict[str, Any]:
+        found = await self._transport.fetch("GET", self._address(path), SHORT, params=params)
+        return self._object(found)
+
+    async def _post_json(self, path: str, body: bytes, seconds: float = SHORT) -> dict[str, Any]:
+        headers = {"Content-Type": "application/json"}
+        url = self._address(path)
+        return self._object(
+            await self._transport.fetch("POST", url, seconds, data=body, headers=headers)
+        )
+
+    def _object(self, found: Any) -> dict[str, Any]:
+        if not isinstance(found, dict):
+            raise Retryable(f"the answer is no JSON object: {shorten(found, 80)}", unsure=True)
+        return found
+
+    def _id_in(self, found: Mapping[str, Any]) -> str:
+        """The id in an answer, which becomes part of an address."""
+        name = found.get("id")
+        if not isinstance(name, str) or not name or not is_plain(name):
+            raise Retryable(f"the answer has no valid id: {shorten(found, 80)}", unsure=True)
+        return name
+
+
+def is_plain(name: str) -> bool:
+    """Whether a name can stand in an address as it is."""
+    return name.isascii() and all(sign.isalnum() or sign in "-_." for sign in name)
+
+
+def split_requests(
+    sizes: Sequence[int], most_requests: int, most_bytes: int
+) -> list[tuple[int, int]]:
+    """Consecutive ranges of requests, each within the limits of a batch; a request that is too
+    large stands alone."""
+    parts, start, size = list[tuple[int, int]](), 0, 0
+    for at, each in enumerate(sizes):
+        if at > start and (at - start >= most_requests or size + each > most_bytes):
+            parts.append((start, at))
+            start, size = at, 0
+        size += each
+    return [*parts, (start, len(sizes))] if sizes else []
+
+
+def count_in(counts: Any, *names: str) -> int:
+    """The sum of some counts in an answer; anything but a whole number counts as 0."""
+    found = [counts.get(name) for name in names] if isinstance(counts, dict) else []
+    return sum(each for each in found if isinstance(each, int) and not isinstance(each, bool))
+
+
+def seconds_in(moment: Any) -> float | None:
+    """A point in time in seconds since 1970, from a number or an ISO text; None if it is none."""
+    if isinstance(moment, int | float) and not isinstance(moment, bool):
+        return float(moment)
+    with suppress(ValueError, TypeError):
+        return datetime.fromisoformat(moment).timestamp()
+    return None

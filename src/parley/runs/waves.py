@@ -1,0 +1,566 @@
+"""Calls in waves: the requests that all matches of a run wait for become one batch at the provider.
+
+A wave is on record before it is sent. A killed run finds its waves again when it is resumed, and
+takes in replies that are there by then. So no reply is paid for twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Coroutine, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import Any
+
+from parley.errors import (
+    Filtered,
+    ParleyError,
+    ParticipantError,
+    Refused,
+    Rejected,
+    describe_exception,
+)
+from parley.match.protocol import Call, CallPlace
+from parley.providers._batches import (
+    BatchClient,
+    BatchLine,
+    BatchPending,
+    BatchRequest,
+    BatchStatus,
+    split_requests,
+)
+from parley.providers._endpoint import Endpoint
+from parley.providers._endpoint_health import Retryable, backoff_seconds
+from parley.providers._transport import Deadline
+from parley.runs.progress import Progress, StopSignal, WaveProgress
+from parley.store import Journal
+from parley.store.waves import OpenWave, Wave, WaveRequest
+from parley.tables import plural
+
+SETTLE = 0.2  # seconds without a new request, when all matches wait, after which a wave is sent
+QUIET = 20.0  # the same when some matches do something else
+FIRST_POLL, LONGEST_POLL, SLOWER = 5.0, 60.0, 1.5  # seconds between polls, growing by a factor
+TICK = 0.25  # seconds between two checks whether the run stops
+TRIES = 5  # waves that a request may be part of, and tries to send a wave
+HOLD = 60.0  # seconds to wait if the account has too many tokens in its queue; grows each time
+LONGEST_HOLD = 3600.0
+KEPT = 29 * 86_400  # seconds for which providers keep results
+GRACE = 30.0  # seconds that a wave which is being sent has to get its id when the run stops
+
+
+class NotSent(Exception):
+    """A recorded wave never reached the provider: its requests belong into another one."""
+
+
+@dataclass(eq=False)
+class OpenRequest:
+    """A request that waits for its answer: in no wave yet, in a wave, or answered and not taken."""
+
+    place: CallPlace
+    digest: bytes  # of the body
+    answer: asyncio.Future[Any]
+    call: Call | None = None  # None: nobody has asked for it since the run was resumed
+    body: bytes = b""  # empty once it was sent
+
+    def deliver(self, answer: Any) -> None:
+        if not self.answer.done():
+            self.answer.set_result(answer)
+
+    def fail(self, fault: BaseException) -> None:
+        if not self.answer.done():
+            self.answer.set_exception(fault)
+            self.answer.exception()  # nobody may be waiting for it
+
+    @property
+    def key(self) -> tuple[CallPlace, bytes]:
+        return self.place, self.digest
+
+
+@dataclass(eq=False)
+class SentWave:
+    """A wave on its way, with the requests that still need an answer by their number in it."""
+
+    record: Wave
+    requests: dict[int, OpenRequest]
+    batch: str = ""  # the provider's id
+    # not set while a batch is being created, until its id is on record
+    idle: asyncio.Event = field(default_factory=asyncio.Event)
+    unsure: bool = False  # the batch may exist although its id is unknown
+
+    def __post_init__(self) -> None:
+        self.idle.set()
+
+    @property
+    def name(self) -> str:
+        return f"wave {self.record.number} of {self.record.alias}"
+
+
+@dataclass(eq=False)
+class BatchedModel:
+    """A model that is called in waves."""
+
+    alias: str
+    client: BatchClient
+    waiting: set[OpenRequest] = field(default_factory=set)  # for the next wave
+    arrived: float = 0.0  # when the last of them came
+    most: int = 0  # requests of a wave, once the provider found one too large; 0: as it allows
+    hold_until: float = 0.0
+    holds: int = 0
+
+
+@dataclass
+class ResultCount:
+    """What was wrong with the results of a wave."""
+
+    failed: Counter[str] = field(default_factory=Counter)
+    repeated: int = 0
+    foreign: int = 0
+    missing: int = 0
+
+    def describe(self) -> str:
+        """What was wrong, in words; empty if nothing was."""
+        faults = self.failed.most_common(2)
+        parts = [
+            f"{plural(self.failed.total(), 'request')} failed "
+            f"({'; '.join(fault for fault, _ in faults)})"
+            if faults
+            else "",
+            f"{plural(self.missing, 'result')} missing" if self.missing else "",
+            f"{plural(self.repeated, 'result')} repeated" if self.repeated else "",
+            f"{plural(self.foreign, 'line')} not of this wave" if self.foreign else "",
+        ]
+        return ", ".join(filter(None, parts))
+
+
+class Waves:
+    """The waves of a run."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        progress: Progress,
+        stop_signal: StopSignal,
+        recorded: Sequence[Wave] = (),
+    ) -> None:
+        """`recorded` are the waves of earlier sessions."""
+        self._journal, self._progress, self._stop = journal, progress, stop_signal
+        self._models: dict[str, BatchedModel] = {}
+        self._open: dict[tuple[CallPlace, bytes], OpenRequest] = {}
+        self._matches: Counter[int] = Counter()  # how many requests of each match wait
+        self._last = max((wave.number for wave in recorded), default=0)
+        self._known = [wave.batch for wave in recorded if wave.batch is not None]
+        self._sent: set[SentWave] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._watch: asyncio.Task[None] | None = None
+
+    def add_model(self, alias: str, endpoint: Endpoint) -> None:
+        """Call a model in waves from now on."""
+        model = self._models[alias] = BatchedModel(alias, endpoint.open_batches())
+
+        async def post(body: bytes, call: Call, deadline: Deadline) -> Any:
+            return await self._post(model, body, call)
+
+        endpoint.send_in_waves(post)
+
+    def take_up(self, waves: Iterable[OpenWave]) -> None:
+        """Follow the waves of earlier sessions whose replies are not on record."""
+        loop = asyncio.get_running_loop()
+        for record, requests in waves:
+            model = self._models.get(record.alias)
+            if model is None:
+                continue
+            opened = {
+                each.number: OpenRequest(each.place, each.body, loop.create_future())
+                for each in requests
+            }
+            self._open.update({each.key: each for each in opened.values()})  # the last wave wins
+            self._start(self._take_up(model, SentWave(record, opened, record.batch or "")))
+
+    async def _take_up(self, model: BatchedModel, wave: SentWave) -> None:
+        """Follow one wave of an earlier session, if it was sent at all."""
+        record = wave.record
+        if not wave.batch and record.state != "new":
+            try:
+                wave.batch = await self._find(model, wave)
+            except ParticipantError as fault:
+                self._settle_all(wave, fault)
+                return
+            if wave.batch:
+                await self._journal.set_wave(record.number, "sent", wave.batch)
+        if not wave.batch:
+            await self._journal.set_wave(record.number, "dropped")
+            self._settle_all(wave, NotSent())
+            return
+        since = time.strftime("%Y-%m-%d %H:%M", time.localtime(record.began))
+        self._progress.notify(
+            f"{wave.name} was sent at {since}; Parley takes its replies in "
+            f"({plural(len(wave.requests), 'request')} without a reply on record)"
+        )
+        await self._follow(model, wave)
+
+    async def _post(self, model: BatchedModel, body: bytes, call: Call) -> Any:
+        """The answer to a request, from a wave that has it or from the next one."""
+        place = call.place()
+        assert place is not None
+        digest, tries = blake2b(body, digest_size=16).digest(), 0
+        if self._watch is None:
+            self._watch = asyncio.create_task(self._send_when_ready())
+        while True:
+            call.check_running()
+            request = self._open.get((place, digest))
+            if request is None:
+                request = self._add(model, place, digest, body)
+            request.call = call
+            self._matches[place.match] += 1
+            try:
+                return await request.answer
+            except NotSent:
+                continue
+            except Retryable as fault:
+                if fault.unsure:
+                    call.lost(str(fault))
+                else:
+                    call.refused(str(fault))
+                tries += not fault.limited
+                if tries == TRIES:
+                    said = f"{model.client.place}: {fault} ({tries} waves)"
+                    raise ParticipantError(said, kind=fault.kind) from None
+            except (Rejected, Refused) as fault:
+                call.refused(str(fault))
+                raise
+            finally:
+                self._leave(model, request)
+
+    def _add(
+        self, model: BatchedModel, place: CallPlace, digest: bytes, body: bytes
+    ) -> OpenRequest:
+        """Add a request to the next wave of a model."""
+        answer = asyncio.get_running_loop().create_future()
+        request = OpenRequest(place, digest, answer, body=body)
+        self._open[request.key] = request
+        model.waiting.add(request)
+        model.arrived = time.monotonic()
+        return request
+
+    def _leave(self, model: BatchedModel, request: OpenRequest) -> None:
+        """Forget a request whose answer was taken, or that nobody waits for any more."""
+        match = request.place.match
+        self._matches[match] -= 1
+        if not self._matches[match]:
+            del self._matches[match]
+        if self._open.get(request.key) is request:
+            del self._open[request.key]
+        model.waiting.discard(request)
+
+    async def _send_when_ready(self) -> None:
+        """Send waves as soon as all matches wait, or after a time without a new request."""
+        while True:
+            await asyncio.sleep(min(TICK, SETTLE))
+            if self._is_leaving:
+                self._leave_waves()
+            now = time.monotonic()
+            all_wait = len(self._matches) >= self._progress.in_flight
+            idle = now - max(model.arrived for model in self._models.values())
+            for model in self._models.values():
+                if not model.waiting or now < model.hold_until:
+                    continue
+                if (all_wait and idle >= SETTLE) or now - model.arrived >= QUIET:
+                    waiting, model.waiting = model.waiting, set()
+                    self._send_all(model, sorted(waiting, key=lambda each: each.place))
+
+    @property
+    def _is_leaving(self) -> bool:
+        """Whether the run stops without its waves. At a limit of its budget, it waits for the
+        waves that were sent."""
+        return bool(self._stop.reason) and self._stop.status != "budget"
+
+    def _leave_waves(self) -> None:
+        """Let all matches stop; what was sent stays with the provider and on record."""
+        for request in list(self._open.values()):
+            try:
+                self._stop.check()
+            except ParleyError as halted:
+                request.fail(halted)
+
+    def _send_all(self, model: BatchedModel, waiting: Sequence[OpenRequest]) -> None:
+        """Send requests in as many waves as the provider's limits need."""
+        client = model.client
+        sizes = [len(each.body) + client.overhead for each in waiting]
+        most = min(model.most or client.most_requests, client.most_requests)
+        for start, end in split_requests(sizes, most, client.most_bytes):
+            self._start(self._send_wave(model, waiting[start:end]))
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(self._guard(work))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _guard(self, work: Coroutine[Any, Any, None]) -> None:
+        """Stop the run if the work on a wave fails unexpectedly: nobody may wait forever."""
+        try:
+            await work
+        except Exception as fault:
+            if not isinstance(fault, ParleyError):
+                unexpected, fault = fault, ParleyError(f"unexpected {describe_exception(fault)}")
+                fault.__cause__ = unexpected
+            for request in list(self._open.values()):
+                request.fail(fault)
+
+    async def _send_wave(self, model: BatchedModel, requests: Sequence[OpenRequest]) -> None:
+        """Send one wave and take in its results."""
+        allowed = []
+        for request in requests:
+            try:
+                if request.call is not None and not request.answer.done():
+                    await request.call.before_request()
+                    allowed.append(request)
+            except ParleyError as fault:  # a limit of the budget, or the store
+                request.fail(fault)
+        if not allowed:
+            return
+        self._last += 1
+        uid, total = f"p{os.urandom(8).hex()}", len(allowed)
+        record = Wave(self._last, uid, model.alias, "new", None, total, time.time())
+        wave = SentWave(record, dict(enumerate(allowed)))
+        rows = [
+            WaveRequest(number, each.place, each.digest, usd_of(each))
+            for number, each in wave.requests.items()
+        ]
+        await self._journal.add_wave(record, rows)
+        self._sent.add(wave)
+        try:
+            wave.batch = await self._create(model, wave)
+        except ParticipantError as fault:
+            if not wave.unsure:
+                await self._journal.set_wave(record.number, "dropped")
+            self._settle_all(wave, fault)
+        else:
+            if wave.batch:
+                await self._journal.set_wave(record.number, "sent", wave.batch)
+                for request in allowed:
+                    request.body = b""
+                    if request.call is not None:
+                        request.call.deferred()
+            else:  # the run stops
+                await self._journal.set_wave(record.number, "dropped")
+        finally:
+            wave.idle.set()
+        if wave.batch:
+            await self._follow(model, wave)
+        self._sent.discard(wave)
+
+    async def _create(self, model: BatchedModel, wave: SentWave) -> str:
+        """Create the batch of a wave, and return its id; empty if the run stops before that.
+
+        If an answer is lost, the batch may exist all the same: it is looked for before the next
+        try.
+        """
+        client, record, tries, uploaded = model.client, wave.record, 0, None
+        requests = [
+            BatchRequest(f"{record.uid}-{number}", each.body)
+            for number, each in wave.requests.items()
+        ]
+        while True:
+            if wave.unsure and (found := await self._find(model, wave)):
+                return found
+            wave.unsure = False
+            if self._is_leaving:
+                return ""
+            wave.idle.clear()
+            try:
+                if uploaded is None:
+                    uploaded = await client.upload(requests)
+                    await self._journal.set_wave(record.number, "sending")
+                return await client.create(record.uid, uploaded)
+            except Retryable as fault:
+                wave.idle.set()
+                tries += not fault.limited
+                reached = fault.kind != "unreachable" and not fault.limited
+                wave.unsure = uploaded is not None and reached
+                if tries == TRIES and not wave.unsure:
+                    said = f"{client.place}: {fault} ({tries} tries)"
+                    raise ParticipantError(said, kind=fault.kind) from None
+                self._progress.notify(f"{wave.name} could not be sent yet: {fault}")
+                await asyncio.sleep(fault.seconds or backoff_seconds(tries))
+
+    async def _find(self, model: BatchedModel, wave: SentWave) -> str:
+        """The id of a batch that may have been created; empty if it was not."""
+        record, client = wave.record, model.client
+        async for _ in self._polls():
+            others = [*self._known, *(each.batch for each in self._sent if each.batch)]
+            try:
+                found = await client.find(record.uid, record.requests, record.began, others)
+                return found or ""
+            except Retryable as fault:
+                self._progress.notify(f"{wave.name}: {fault}; Parley keeps asking")
+            except BatchPending:
+                self._progress.notify(
+                    f"{wave.name} may have been sent before its id was known; Parley waits for the "
+                    f"batches of {client.place} that it could be"
+                )
+        raise AssertionError  # the polls do not end
+
+    async def _polls(self) -> AsyncIterator[None]:
+        """Repeat something at growing intervals, without end."""
+        pause = FIRST_POLL
+        while True:
+            yield
+            await asyncio.sleep(pause)
+            pause = min(LONGEST_POLL, pause * SLOWER)
+
+    async def _follow(self, model: BatchedModel, wave: SentWave) -> None:
+        """Wait for the results of a wave and take them in."""
+        record, client = wave.record, model.client
+        shown = WaveProgress(record.number, record.alias, 0, record.requests, record.began)
+        self._progress.waves[record.number] = shown
+        try:
+            async for _ in self._polls():
+                try:
+                    status = await client.poll(wave.batch)
+                    shown.done = min(status.done, record.requests)
+                    if status.ended:
+                        await self._take_in(model, wave, status)
+                        return
+                except Retryable as fault:
+                    self._progress.notify(f"{wave.name}: {fault}; Parley keeps asking")
+                except (Refused, Rejected) as fault:
+                    await self._give_up(wave, fault)
+                    return
+        finally:
+            del self._progress.waves[record.number]
+
+    async def _give_up(self, wave: SentWave, fault: ParticipantError) -> None:
+        """The provider does not know a batch: too much time has passed, or this is another
+        account."""
+        if time.time() - wave.record.began > KEPT:
+            self._progress.notify(
+                f"{wave.name} is older than the {KEPT // 86_400} days for which providers keep "
+                "results; its requests are sent again"
+            )
+            await self._journal.end_wave(wave.record.number, list(wave.requests))
+            self._settle_all(wave, NotSent())
+            return
+        said = (
+            f"{fault}; this concerns {wave.name} (batch {wave.batch}), whose replies are not on "
+            "record: check that base_url and the API key are those that sent it"
+        )
+        self._settle_all(wave, Refused(said, kind=fault.kind))
+
+    async def _take_in(self, model: BatchedModel, wave: SentWave, status: BatchStatus) -> None:
+        """Hand the results of a wave to the matches that wait for them. Errors come last: after
+        they are on record, so that their requests can be part of another wave."""
+        found = ResultCount()
+        faults: dict[int, Exception] = {}
+        if status.fault:
+            fault: Exception = Rejected(
+                f"{model.client.place}: the batch was not accepted: {status.fault}",
+                answer=status.fault,
+            )
+            if status.too_large:
+                self._hold_back(model, wave)
+                fault = Retryable(status.fault, limited=True)
+            faults = dict.fromkeys(wave.requests, fault)
+            found.failed[status.fault] += len(faults)
+        else:
+            await self._read(model, wave, status, faults, found)
+        await self._journal.end_wave(wave.record.number, list(faults))
+        for number, fault in faults.items():
+            wave.requests[number].fail(fault)
+        if said := found.describe():
+            again = "; what failed is sent again" if found.failed or found.missing else ""
+            self._progress.notify(f"{wave.name} ({status.state}): {said}{again}")
+
+    async def _read(
+        self,
+        model: BatchedModel,
+        wave: SentWave,
+        status: BatchStatus,
+        faults: dict[int, Exception],
+        found: ResultCount,
+    ) -> None:
+        """Read all results: answers are delivered, `faults` gets the errors by number."""
+        seen: set[int] = set()
+        try:
+            async for line in model.client.results(status):
+                number = number_in(wave, line)
+                if line is None or number is None:
+                    found.foreign += 1
+                elif number in seen:
+                    found.repeated += 1
+                else:
+                    seen.add(number)
+                    if number in wave.requests:
+                        self._take_line(wave.requests[number], line, number, faults, found)
+        except (Refused, Rejected) as fault:  # the file is gone
+            self._progress.notify(f"the results of {wave.name} cannot be fetched: {fault}")
+        for number in wave.requests.keys() - seen:
+            found.missing += 1
+            # a provider that says it has ended the batch may have billed the request
+            unsure = status.state in ("completed", "ended")
+            faults[number] = Retryable(f"{wave.name} has no result for it", unsure=unsure)
+
+    def _take_line(
+        self,
+        request: OpenRequest,
+        line: BatchLine,
+        number: int,
+        faults: dict[int, Exception],
+        found: ResultCount,
+    ) -> None:
+        if line.fault is None:
+            request.deliver(line.answer)
+        elif isinstance(line.fault, Filtered):
+            request.fail(line.fault)  # counts as an empty reply
+        else:
+            faults[number] = line.fault
+            found.failed[str(line.fault)] += 1
+
+    def _hold_back(self, model: BatchedModel, wave: SentWave) -> None:
+        """Send smaller waves, and not at once: the account has too many tokens in its queue."""
+        model.most = max(1, wave.record.requests // 2)
+        model.hold_until = time.monotonic() + min(LONGEST_HOLD, HOLD * 2**model.holds)
+        model.holds += 1
+
+    def _settle_all(self, wave: SentWave, fault: Exception) -> None:
+        for request in wave.requests.values():
+            request.fail(fault)
+
+    async def close(self) -> None:
+        """Stop following waves. A wave that is being sent first gets its id on record."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(GRACE):
+                for wave in list(self._sent):
+                    await wave.idle.wait()
+        for shown in self._progress.waves.values():
+            self._progress.notify(
+                f"wave {shown.number} of {shown.alias} stays with the provider "
+                f"({shown.done} of {plural(shown.total, 'request')} done); when you resume the "
+                "run, Parley takes its replies in"
+            )
+        unused = [each for each in self._open.values() if each.call is None and each.answer.done()]
+        if unused and not self._stop.reason:
+            self._progress.notify(
+                f"{plural(len(unused), 'reply', 'replies')} of earlier waves did not fit the "
+                "requests of this run and were not used; they may have been billed"
+            )
+        tasks = [*self._tasks, *([self._watch] if self._watch else ())]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def usd_of(request: OpenRequest) -> float:
+    """The money that is reserved for a request."""
+    return 0.0 if request.call is None else request.call.reserved_usd()
+
+
+def number_in(wave: SentWave, line: BatchLine | None) -> int | None:
+    """The number of a result in its wave; None if it belongs to another one."""
+    uid, _, number = ("", "", "") if line is None else line.custom_id.rpartition("-")
+    if uid != wave.record.uid or not number.isascii() or not number.isdigit():
+        return None
+    return int(number) if int(number) < wave.record.requests else None

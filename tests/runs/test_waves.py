@@ -1,0 +1,479 @@
+"""Runs through batch interfaces: one wave for each round of all matches, whatever the provider
+does, and no reply is paid for twice."""
+
+import asyncio
+import json
+import random
+import signal
+import sqlite3
+import sys
+from collections import Counter
+from contextlib import closing
+
+import pytest
+
+import parley
+from parley.audit.audit import audit_run
+from parley.errors import UsageError
+from parley.providers._batches import split_requests
+from parley.providers._openai_batches import OpenAIBatchClient
+from parley.runs import waves
+from parley.store import find_run, open_store
+from parley.testing.batch_server import BatchServer, Failed, says_as_anthropic
+from parley.testing.server import Server, reset, says, sent
+
+COINS = '{"coins": 5}'
+ROUNDS = 5
+USAGE = {"prompt_tokens": 100, "completion_tokens": 10}
+
+
+@pytest.fixture(autouse=True)
+def no_pauses(monkeypatch, tmp_path):
+    """Poll at once, keys for the providers, and a folder of its own."""
+    for name in ("FIRST_POLL", "LONGEST_POLL", "SETTLE", "TICK"):
+        monkeypatch.setattr(waves, name, 0.01)
+    monkeypatch.setattr(waves, "backoff_seconds", lambda tries: 0.01)
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "key-0123456789abcdef")
+    monkeypatch.chdir(tmp_path)
+
+
+def answer(body):
+    return {**says(COINS), "usage": USAGE}
+
+
+def answer_as_anthropic(body):
+    return says_as_anthropic(COINS)
+
+
+class Playing:
+    """One run of public_goods with two models, and what its user was shown."""
+
+    def __init__(self, server, family="openai-compatible", store="runs", **options):
+        self.notices, self.events = [], []
+        self.models = {
+            name: {"model": f"{family}/m", "base_url": server.url, "batch_api": True, **options}
+            for name in "ab"
+        }
+        self.store = store
+
+    def see(self, event):
+        self.events.append(event)
+        if event.kind == "notice":
+            self.notices.append(event.text)
+
+    def said(self, words):
+        return any(words in notice for notice in self.notices)
+
+    async def run(self, repeats=4, **options):
+        options = {"models": self.models, **options}
+        return await parley.run_async(
+            "public_goods", repeats=repeats, store=self.store, progress=self.see, **options
+        )
+
+    async def resume(self, **options):
+        (info,) = open_store(self.store).runs()
+        return await asyncio.to_thread(
+            parley.resume, info.id, store=self.store, progress=self.see, **options
+        )
+
+    @property
+    def ref(self):
+        (info,) = open_store(self.store).runs()
+        return find_run(info.id, self.store)
+
+    def rows(self, query):
+        with closing(sqlite3.connect(self.ref.location)) as connection:
+            return connection.execute(query).fetchall()
+
+
+def play(server, repeats=4, family="openai-compatible", **options):
+    """Play a run to its end: the result, the run, and the server."""
+
+    async def played():
+        async with server:
+            playing = Playing(server, family)
+            result = await playing.run(repeats, **options)
+            return result, playing
+
+    return asyncio.run(played())
+
+
+def check_paid_once(server, playing, result):
+    """The run is done, its record is sound, and each of its replies was billed once."""
+    assert result.data["run"]["state"] == "done", playing.notices
+    ((replies,),) = playing.rows("SELECT COUNT(*) FROM calls")
+    assert server.billed.total() == replies
+    assert not audit_run(playing.ref).breaches
+
+
+@pytest.mark.parametrize(
+    ("family", "reply"),
+    [("openai-compatible", answer), ("anthropic", answer_as_anthropic)],
+)
+def test_each_round_is_one_wave_and_its_record_is_that_of_ordinary_calls(family, reply):
+    server = BatchServer(reply)
+    result, batched = play(server, family=family)
+    check_paid_once(server, batched, result)
+    assert server.single == 0
+    assert len(server.batches) == ROUNDS * 2  # one for each model
+    assert all(len(batch.requests) == 4 for batch in server.batches.values())
+
+    async def ordinary():
+        async with BatchServer(reply) as other:
+            playing = Playing(other, family, store="ordinary", batch_api=False)
+            await playing.run()
+            return other, playing
+
+    other, playing = asyncio.run(ordinary())
+    assert other.single == other.billed.total() == server.billed.total()
+    assert other.billed == server.billed  # the same bodies
+    columns = (
+        "match, round, seat, attempt, hex(saw), content, parts, reasoning, finish, model, "
+        "tokens_in, tokens_cached, tokens_out, carry, sent, left_out"
+    )
+    query = f"SELECT {columns} FROM calls ORDER BY match, round, seat, attempt"
+    assert playing.rows(query) == batched.rows(query)
+    assert batched.rows("SELECT DISTINCT latency FROM calls") == [(None,)]
+    waves_on_record = batched.rows("SELECT state, requests FROM waves")
+    assert waves_on_record == [("ended", 4)] * (ROUNDS * 2)
+
+
+@pytest.mark.parametrize("family", ["openai-compatible", "anthropic"])
+@pytest.mark.parametrize("ending", ["expired", "cancelled"])
+def test_requests_of_a_wave_that_broke_off_are_part_of_the_next_one(family, ending):
+    reply = answer if family == "openai-compatible" else answer_as_anthropic
+    server = BatchServer(reply, ends=[ending, ending])
+    result, playing = play(server, family=family)
+    check_paid_once(server, playing, result)
+    assert len(server.batches) >= ROUNDS * 2 + 2
+    assert playing.said("2 requests failed")
+
+
+def test_an_error_of_one_request_is_the_error_of_an_ordinary_call():
+    failing = Counter()
+
+    def sometimes(body):
+        key = json.dumps(body, sort_keys=True)
+        failing[key] += 1
+        if failing[key] == 1 and len(failing) % 3 == 0:
+            return Failed(500)
+        return answer(body)
+
+    server = BatchServer(sometimes)
+    result, playing = play(server)
+    check_paid_once(server, playing, result)
+    assert max(failing.values()) == 2
+
+
+def test_an_option_that_the_model_rejects_is_left_out_of_the_next_wave():
+    def without_temperature(body):
+        if "temperature" in body:
+            return Failed(400, "Unsupported parameter: 'temperature' is not supported here.")
+        return answer(body)
+
+    async def played():
+        async with BatchServer(without_temperature) as server:
+            playing = Playing(server, temperature=0.5)
+            return server, playing, await playing.run()
+
+    server, playing, result = asyncio.run(played())
+    check_paid_once(server, playing, result)
+    assert playing.rows("SELECT DISTINCT left_out FROM calls") == [("temperature",)]
+
+
+def test_a_request_that_never_succeeds_fails_its_match():
+    server = BatchServer(lambda body: Failed(503, "no capacity"))
+    result, playing = play(server, repeats=1)
+    assert result.data["run"]["state"] == "stopped"
+    assert any("no capacity" in event.text for event in playing.events)
+    assert len(server.batches) == 2 * waves.TRIES
+    assert playing.rows("SELECT COUNT(*) FROM wave_requests WHERE NOT failed") == [(0,)]
+
+
+def test_results_may_be_disordered_repeated_foreign_or_missing():
+    foreign = [{"custom_id": name, "response": None} for name in ("x", "p0-0", "", None, 5)]
+    disturbed = [lambda lines: [*lines[:0:-1], *lines[1:2], *foreign]] * 2
+
+    def mangle(lines):
+        return disturbed.pop()(lines) if disturbed else lines[::-1]
+
+    server = BatchServer(answer, mangle=mangle)
+    result, playing = play(server, repeats=3)
+    assert result.data["run"]["state"] == "done"
+    assert not audit_run(playing.ref).breaches
+    wrong = "1 result missing, 1 result repeated, 5 lines not of this wave"
+    assert playing.said(f"wave 1 of a (completed): {wrong}; what failed is sent again")
+    # a reply that is missing may have been billed
+    ((replies,),) = playing.rows("SELECT COUNT(*) FROM calls")
+    assert replies == 3 * 2 * ROUNDS == server.billed.total() - 2
+    assert sum(row["lost"] for row in result.data["cost"]) == 2
+
+
+@pytest.mark.parametrize("family", ["openai-compatible", "anthropic"])
+def test_a_batch_whose_answer_was_lost_is_found_again(family):
+    reply = answer if family == "openai-compatible" else answer_as_anthropic
+    server = BatchServer(reply, acts={"created": [reset, None, reset, sent(b"oops", 500)]})
+    result, playing = play(server, family=family)
+    check_paid_once(server, playing, result)
+    assert len(server.batches) == ROUNDS * 2
+
+
+@pytest.mark.parametrize("family", ["openai-compatible", "anthropic"])
+def test_passing_errors_of_the_interface_are_waited_out(family):
+    later, broken = sent(b"later", 429, Retry_After="0.01"), sent(b"broken", 500)
+    acts = {
+        "upload": [broken, later],
+        "create": [later, broken, None, reset],
+        "list": [None, None, broken, reset],
+        "poll": [broken, later, reset, sent(b"no JSON")],
+        "results": [broken, reset, later],
+    }
+    reply = answer if family == "openai-compatible" else answer_as_anthropic
+    server = BatchServer(reply, acts=acts)
+    result, playing = play(server, family=family)
+    check_paid_once(server, playing, result)
+    assert len(server.batches) == ROUNDS * 2
+    assert not any(server.acts[name] for name in ("create", "poll", "results"))
+
+
+def test_a_file_of_results_that_is_gone_means_asking_again():
+    server = BatchServer(answer, acts={"results": [sent({"error": {"message": "gone"}}, 404)]})
+    result, playing = play(server, repeats=2)
+    assert result.data["run"]["state"] == "done"
+    assert playing.said("cannot be fetched")
+    assert playing.said("2 results missing")
+    # what was billed without a reply on record is counted
+    assert sum(row["lost"] for row in result.data["cost"]) == 2
+
+
+def test_a_batch_with_too_many_tokens_is_sent_in_smaller_waves(monkeypatch):
+    monkeypatch.setattr(waves, "HOLD", 0.01)
+    fault = {"code": "token_limit_exceeded", "message": "Enqueued token limit reached"}
+    server = BatchServer(answer, ends=["failed", "failed"], fault=fault)
+    result, playing = play(server)
+    check_paid_once(server, playing, result)
+    sizes = [len(batch.requests) for batch in server.batches.values()]
+    assert sizes == [4, 4] + [2] * (len(sizes) - 2)
+
+
+def test_a_batch_that_the_provider_does_not_accept_stops_the_run():
+    server = BatchServer(answer, ends=["failed"] * 99)
+    result, playing = play(server, repeats=2)
+    assert result.data["run"]["state"] == "stopped"
+    assert any("line 1 is no JSON" in event.text for event in playing.events)
+    assert len(server.batches) == 2
+
+
+def test_waves_are_split_at_the_limits_of_the_provider(monkeypatch):
+    monkeypatch.setattr(OpenAIBatchClient, "most_requests", 3)
+    server = BatchServer(answer)
+    result, playing = play(server)
+    check_paid_once(server, playing, result)
+    assert [len(batch.requests) for batch in server.batches.values()] == [3, 1] * (ROUNDS * 2)
+    assert split_requests([5, 5, 5], 10, 10) == [(0, 2), (2, 3)]
+    assert split_requests([50, 5, 5], 10, 10) == [(0, 1), (1, 3)]
+    assert split_requests([1] * 5, 2, 10) == [(0, 2), (2, 4), (4, 5)]
+    assert split_requests([], 2, 10) == []
+
+
+def test_an_endpoint_without_a_batch_interface_is_refused_before_anything_is_written(tmp_path):
+    async def played():
+        async with Server(sent({"error": "not here"}, 404)) as server:
+            await Playing(server).run()
+
+    with pytest.raises(UsageError, match=r"a: .* has no batch interface"):
+        asyncio.run(played())
+    assert not list((tmp_path / "runs").glob("*.parley*"))
+    models = {"a": {"model": "ollama/m", "batch_api": True}, "b": "bot/altruist"}
+    with pytest.raises(UsageError, match="has no batch interface that Parley can use"):
+        parley.run("public_goods", models)
+    with pytest.raises(UsageError, match=r"--batch needs .* but a \(ollama/m\) has none"):
+        parley.run("public_goods", {"a": "ollama/m", "b": "bot/altruist"}, batch=True)
+
+
+def test_bots_play_beside_a_model_in_waves():
+    async def played():
+        async with BatchServer(answer) as server:
+            playing = Playing(server)
+            models = {
+                "a": {"model": "openai-compatible/m", "base_url": server.url},
+                "bot": "bot/altruist",
+            }
+            return server, await playing.run(models=models, batch=True)
+
+    server, result = asyncio.run(played())
+    assert result.data["run"]["state"] == "done"
+    assert (len(server.batches), server.single) == (ROUNDS, 0)
+    assert result.data["run"]["models"]["a"]["batch_api"] is True
+
+
+async def cancel_in_waves(playing, server):
+    """Play until the first two waves are sent, and stop at once."""
+    polled = asyncio.Event()
+
+    async def poll_first(asked, writer):
+        if len(server.batches) == 2:
+            polled.set()
+        await sent({"id": "b", "status": "in_progress"})(asked, writer)
+
+    server.acts["poll"] = [poll_first] * 1000
+    task = asyncio.create_task(playing.run())
+    await asyncio.wait({task, asyncio.create_task(polled.wait())}, return_when="FIRST_COMPLETED")
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    server.acts.clear()
+
+
+def test_a_run_that_is_interrupted_leaves_its_waves_and_takes_their_replies_in_later():
+    async def played():
+        async with BatchServer(answer) as server:
+            playing = Playing(server)
+
+            await cancel_in_waves(playing, server)
+            ((replies,),) = playing.rows("SELECT COUNT(*) FROM calls")
+            assert (replies, server.billed.total()) == (0, 8)
+            assert playing.rows("SELECT state FROM waves") == [("sent",), ("sent",)]
+            result = await playing.resume()
+            return server, playing, result
+
+    server, playing, result = asyncio.run(played())
+    check_paid_once(server, playing, result)
+    assert playing.said("wave 1 of a was sent at") or playing.said("wave 1 of b was sent at")
+    assert playing.said("stays with the provider")
+    assert len(server.batches) == ROUNDS * 2
+    assert sum(row["lost"] for row in result.data["cost"]) == 0
+
+
+def test_another_account_does_not_pay_for_the_waves_again():
+    async def played():
+        async with BatchServer(answer) as server:
+            playing = Playing(server)
+            await cancel_in_waves(playing, server)
+            server.batches.clear()
+            result = await playing.resume()
+            return server, playing, result
+
+    server, playing, result = asyncio.run(played())
+    assert result.data["run"]["state"] == "stopped"
+    assert any("check that base_url and the API key" in event.text for event in playing.events)
+    assert not server.batches  # nothing was sent
+
+
+PROGRAM = """
+import json, sys
+import parley
+from parley.runs import waves
+from parley.store import open_store
+
+for name in ("FIRST_POLL", "LONGEST_POLL", "SETTLE", "TICK"):
+    setattr(waves, name, 0.03)
+waves.backoff_seconds = lambda tries: 0.01
+models, repeats = json.loads(sys.argv[1]), int(sys.argv[2])
+try:
+    known = [run.id for run in open_store("runs").runs()]
+except Exception:
+    known = []
+if known:
+    result = parley.resume(known[0], store="runs", allow_hosts=["127.0.0.1"])
+else:
+    result = parley.run("public_goods", models, repeats=repeats, store="runs")
+assert result.data["run"]["state"] == "done", result.data["run"]
+"""
+
+
+class KillingServer(BatchServer):
+    """Kills the program that asks, at the first request for which `is_fatal` holds: before or
+    after it was dealt with."""
+
+    def __init__(self, *args, **options):
+        super().__init__(*args, **options)
+        self.program, self.is_fatal, self.afterwards = None, None, False
+
+    async def _respond(self, asked, writer):
+        if self.is_fatal is not None and self.is_fatal(asked):
+            self.is_fatal = None
+            self.program.send_signal(signal.SIGKILL)
+            await self.program.wait()
+            if self.afterwards:  # its answer does not arrive
+                await super()._respond(asked, Swallowing())
+        else:
+            await super()._respond(asked, writer)
+
+
+class Swallowing:
+    def write(self, data):
+        pass
+
+
+async def kill_and_resume(server, family, repeats, kills):
+    """Play in a program of its own that is killed, resumed and killed again; returns how often it
+    died."""
+    models = {
+        name: {"model": f"{family}/m", "base_url": server.url, "batch_api": True} for name in "ab"
+    }
+    died = 0
+    for server.is_fatal, server.afterwards in [*kills, (None, False)]:
+        words = ["-c", PROGRAM, json.dumps(models), str(repeats)]
+        server.program = await asyncio.create_subprocess_exec(
+            sys.executable, *words, stderr=asyncio.subprocess.PIPE
+        )
+        _, said = await server.program.communicate()
+        if server.program.returncode == -signal.SIGKILL:
+            died += 1
+        else:
+            assert server.program.returncode == 0, said.decode()[-2000:]
+    return died
+
+
+def creates(asked):
+    return asked.method == "POST" and asked.path.endswith("/batches")
+
+
+def fetches_results(asked):
+    return asked.path.endswith(("/content", "/results"))
+
+
+@pytest.mark.parametrize("family", ["openai-compatible", "anthropic"])
+def test_a_run_killed_while_waves_are_sent_and_read_pays_for_no_reply_twice(family):
+    reply = answer if family == "openai-compatible" else answer_as_anthropic
+    # the first batch exists, and its id never arrives; later, the results are on their way
+    kills = [(creates, True), (fetches_results, True)][: 2 if family != "anthropic" else 1]
+
+    async def played():
+        async with KillingServer(reply, polls=2) as server:
+            return server, await kill_and_resume(server, family, 4, kills)
+
+    server, died = asyncio.run(played())
+    assert died == len(kills)
+    playing = Playing(server, family)
+    ((replies,),) = playing.rows("SELECT COUNT(*) FROM calls")
+    assert server.billed.total() == replies == 4 * 2 * ROUNDS
+    assert not audit_run(playing.ref).breaches
+
+
+def after(count):
+    """A condition that holds at the request with this number."""
+    numbers = iter(range(1, 10**9))
+    return lambda asked: next(numbers) >= count
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", ["openai-compatible", "anthropic"])
+def test_twenty_kills_of_200_matches_pay_for_no_reply_twice(family):
+    reply = answer if family == "openai-compatible" else answer_as_anthropic
+    rng = random.Random(family)
+    kills = [(after(rng.randint(1, 8)), rng.random() < 0.5) for _ in range(20)]
+
+    async def played():
+        async with KillingServer(reply, polls=6) as server:
+            return server, await kill_and_resume(server, family, 200, kills)
+
+    server, died = asyncio.run(played())
+    assert died == 20
+    playing = Playing(server, family)
+    ((replies,),) = playing.rows("SELECT COUNT(*) FROM calls")
+    assert server.billed.total() == replies == 200 * 2 * ROUNDS
+    if family == "openai-compatible":  # bodies differ in their seeds
+        assert max(server.billed.values()) == 1
+    assert not audit_run(playing.ref).breaches
