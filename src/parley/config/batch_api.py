@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from parley.errors import UsageError
+from parley.options import CONCURRENCY, MATCHES_AT_ONCE
 from parley.participants._registry import LIMITS, participant_kinds
 from parley.providers import _registry as providers
 from parley.rules.parameters import parse_value
-
-MATCHES_AT_ONCE = 5000  # of a run with batches, where nothing else is given
+from parley.store.config import Config
 
 
 def uses_batch_api(options: Mapping[str, Any]) -> bool:
@@ -38,6 +38,15 @@ def with_batch_api(models: Mapping[str, dict[str, Any]]) -> dict[str, dict[str, 
             )
         found[alias] = {**options, "batch_api": True}
     return found
+
+
+def concurrency_of(config: Config) -> int:
+    """How many matches a run plays at a time. In waves, each match that is not played at the same
+    time waits for another wave."""
+    if config.concurrency is not None:
+        return config.concurrency
+    batched = any(map(uses_batch_api, config.live_models.values()))
+    return MATCHES_AT_ONCE if batched else CONCURRENCY
 
 
 def batch_cautions(models: Mapping[str, Mapping[str, Any]]) -> list[str]:

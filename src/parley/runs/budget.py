@@ -70,6 +70,7 @@ class Budget:
     calls: int = 0  # made in this session and before
     usd: float = 0.0  # spent in this session and before
     reserved: float = 0.0  # USD, for calls in progress
+    blocked: int = 0  # calls that wait for money, or behind one that does
     estimators: dict[str, RequestEstimator] = field(default_factory=dict)
     batched: set[str] = field(default_factory=set)  # models that are called in waves
     _in_flight: int = 0  # calls with reserved money
@@ -111,8 +112,12 @@ class Budget:
                     call.first = True
                     if estimator.replies:
                         self._let_others_leave(call)
-                async with self._queues.setdefault(alias, asyncio.Lock()):
-                    await self._wait_for_money(call, view, price)
+                self.blocked += 1
+                try:
+                    async with self._queues.setdefault(alias, asyncio.Lock()):
+                        await self._wait_for_money(call, view, price)
+                finally:
+                    self.blocked -= 1
         except BaseException:
             self._let_others_leave(call)
             raise

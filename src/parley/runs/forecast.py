@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -10,6 +11,7 @@ from typing import Any
 
 import orjson
 
+from parley.config.batch_api import concurrency_of, uses_batch_api
 from parley.config.prepare import Prepared, masking_of_run, order_of_draws
 from parley.config.prices import writes_cache
 from parley.config.recorded_matches import RecordedReplies, recorded_match
@@ -19,7 +21,6 @@ from parley.match.protocol import Participant
 from parley.match.seating import seat_counts
 from parley.memory.feedback import FEEDBACK_ROLES
 from parley.money import is_free
-from parley.options import CONCURRENCY
 from parley.participants._registry import LIMITS, ModelLimits, read_limit
 from parley.plans import Done, MatchSpec, ScoreTable
 from parley.plans.evolve import EvolvePlan
@@ -69,8 +70,8 @@ class Forecast:
     scaling: list[dict[str, float]] = field(default_factory=list)
     # for other numbers of models: matches, calls and cost
     growth: list[dict[str, Any]] = field(default_factory=list)
-    # from fast endpoints to slow ones
-    time: tuple[RunTime, RunTime] = (RunTime(0.0, ""), RunTime(0.0, ""))
+    # from fast endpoints to slow ones; None: it depends on the batch APIs of providers
+    time: tuple[RunTime, RunTime] | None = (RunTime(0.0, ""), RunTime(0.0, ""))
     # votes that people will be asked for, at the most, by round
     people_votes: dict[int, int] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
@@ -102,8 +103,11 @@ class Forecast:
             "by_model": self.rows,
             "scaling": self.scaling,
             "growth": self.growth,
-            "seconds": {"low": self.time[0].seconds, "high": self.time[1].seconds},
-            "limited_by": self.time[1].limited_by or None,
+            "seconds": {
+                end: None if self.time is None else self.time[at].seconds
+                for at, end in enumerate(("low", "high"))
+            },
+            "limited_by": None if self.time is None else self.time[1].limited_by or None,
             "people_votes": [
                 {"round": stage, "votes": count} for stage, count in self.people_votes.items()
             ],
@@ -114,7 +118,8 @@ class Forecast:
 def forecast_run(prepared: Prepared) -> Forecast:
     """Play a sample of the plan's matches with stand-ins, and scale up."""
     plans = {assumed: expect_matches(prepared, assumed) for assumed in (LOW, USUAL, HIGH)}
-    found, faults, times = {}, set[str](), {}
+    batched = [alias for alias, each in prepared.config.live_models.items() if uses_batch_api(each)]
+    found, faults, times, waves = {}, set[str](), {}, 0
     for assumed, (specs, _) in plans.items():
         cast = {
             alias: StandIn(alias, options, type(prepared.task), assumed)
@@ -126,6 +131,7 @@ def forecast_run(prepared: Prepared) -> Forecast:
             speed = FAST if assumed is LOW else SLOW
             times[assumed] = estimate_run_time(prepared, found[assumed], rounds, len(specs), speed)
         else:
+            waves = math.ceil(rounds / max(1, min(len(specs), concurrency_of(prepared.config))))
             grown = compare_with_pairs(prepared, found[assumed], cast, len(specs))
     sequential = prepared.config.stop is not None
     rows = []
@@ -197,9 +203,14 @@ def forecast_run(prepared: Prepared) -> Forecast:
         for row in grown
         if row["models"] > 1
     ]
-    time = times[LOW], times[HIGH]
-    if time[1].seconds:
+    time = None if batched else (times[LOW], times[HIGH])
+    if time is not None and time[1].seconds:
         notes.append(describe_time(*time))
+    if batched:
+        notes.append(
+            f"{', '.join(batched)}: about {plural(waves, 'wave')} of requests through the batch "
+            "APIs of providers, one after the other; each takes minutes to 24 hours"
+        )
     votes = count_wanted_votes(prepared)
     if votes:
         notes.append(describe_wanted_votes(votes))
@@ -227,7 +238,7 @@ def estimate_run_time(
         alias: ModelLimits(*(read_limit(dict(options), name, alias) for name in LIMITS))
         for alias, options in prepared.config.live_models.items()
     }
-    concurrency = prepared.config.concurrency or CONCURRENCY
+    concurrency = concurrency_of(prepared.config)
     return estimate_time(loads, limits, rounds, matches, concurrency, speed)
 
 

@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager, suppress
 from itertools import count
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from parley.config.batch_api import MATCHES_AT_ONCE, uses_batch_api
+from parley.config.batch_api import concurrency_of, uses_batch_api
 from parley.config.identity import (
     changed_bots,
     refuse_changes,
@@ -44,7 +44,6 @@ from parley.match.record import Record
 from parley.match.seating import seat_counts
 from parley.memory import Retriever
 from parley.money import cost_rows, total_cost
-from parley.options import CONCURRENCY
 from parley.plans import Done, MatchSpec
 from parley.plans.evolve import EvolvePlan
 from parley.rules.pool import Seat
@@ -119,7 +118,7 @@ async def play_new_run(
     prepared: Prepared, store: Store, *, concurrency: int | None = None, **watching: Any
 ) -> RunOutcome:
     """Play a new run and keep it in a store."""
-    most = concurrency_of(prepared, concurrency)
+    most = matches_at_once(prepared, concurrency)
     refuse_taken_name(prepared.config, store)
     refuse_secrets(prepared.config)
     await check_batch_interfaces(prepared)
@@ -146,7 +145,7 @@ async def resume_run(
     prepared: Prepared, ref: RunRef, *, concurrency: int | None = None, **watching: Any
 ) -> RunOutcome:
     """Resume a run where it stopped."""
-    most = concurrency_of(prepared, concurrency)
+    most = matches_at_once(prepared, concurrency)
     progress = watching["progress"] = watching.get("progress") or Progress()
     with read_run(ref) as reader:
         refuse_other(reader.info.config, prepared.config, reader.info.id)
@@ -195,12 +194,9 @@ def make_budget(
     )
 
 
-def concurrency_of(prepared: Prepared, concurrency: int | None) -> int:
+def matches_at_once(prepared: Prepared, concurrency: int | None) -> int:
     """How many matches to play at a time: as given, else as the run is configured."""
-    most = prepared.config.concurrency if concurrency is None else concurrency
-    if most is None:
-        batched = any(map(uses_batch_api, prepared.config.live_models.values()))
-        most = MATCHES_AT_ONCE if batched else CONCURRENCY
+    most = concurrency_of(prepared.config) if concurrency is None else concurrency
     if most < 1:
         raise UsageError(f"concurrency must be at least 1, not {most}")
     return most
@@ -381,7 +377,7 @@ class Player:
             return None
         from parley.runs.waves import Waves  # late: it needs the HTTP client
 
-        waves = Waves(self.journal, self.progress, self.stop_signal, reader.waves())
+        waves = Waves(self.journal, self.progress, self.stop_signal, reader.waves(), self.budget)
         for alias, provider in batched.items():
             waves.add_model(alias, cast("Endpoint", provider))
             if self.budget is not None:

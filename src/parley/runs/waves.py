@@ -36,6 +36,7 @@ from parley.providers._batches import (
 from parley.providers._endpoint import Endpoint
 from parley.providers._endpoint_health import Retryable, backoff_seconds
 from parley.providers._transport import Deadline
+from parley.runs.budget import Budget
 from parley.runs.progress import Progress, StopSignal, WaveProgress
 from parley.store import Journal
 from parley.store.waves import OpenWave, Wave, WaveRequest
@@ -145,8 +146,10 @@ class Waves:
         progress: Progress,
         stop_signal: StopSignal,
         recorded: Sequence[Wave] = (),
+        budget: Budget | None = None,
     ) -> None:
         """`recorded` are the waves of earlier sessions."""
+        self._budget = budget
         self._journal, self._progress, self._stop = journal, progress, stop_signal
         self._models: dict[str, BatchedModel] = {}
         self._open: dict[tuple[CallPlace, bytes], OpenRequest] = {}
@@ -263,7 +266,9 @@ class Waves:
             if self._is_leaving:
                 self._leave_waves()
             now = time.monotonic()
-            all_wait = len(self._matches) >= self._progress.in_flight
+            # what waits for money waits for the replies of a wave
+            blocked = 0 if self._budget is None else self._budget.blocked
+            all_wait = len(self._matches) + blocked >= self._progress.in_flight
             idle = now - max(model.arrived for model in self._models.values())
             for model in self._models.values():
                 if not model.waiting or now < model.hold_until:
