@@ -186,6 +186,7 @@ def rejudge(
     name: str | None = None,
     store: str | Path | None = None,
     concurrency: int | None = None,
+    batch: bool | None = None,
     budget_usd: float | None = None,
     max_calls: int | None = None,
     progress: bool | OnEvent = False,
@@ -202,7 +203,11 @@ def rejudge(
     experiment.instruments = {role: add_models(experiment, panel) for role, panel in roles.items()}
     experiment.prompts = dict(prompts or {})
     experiment.given = from_keywords(
-        budget_usd=budget_usd, max_calls=max_calls, name=name, concurrency=concurrency
+        budget_usd=budget_usd,
+        max_calls=max_calls,
+        name=name,
+        concurrency=concurrency,
+        batch=batch,
     )
     prepared = prepare_judging(ref, experiment, seed=seed, task=task)
     play = with_browser(partial(player.play_new_run, prepared, place), prepared, place)

@@ -60,7 +60,7 @@ from parley.store import open_store
     type=int,
     help="Set the random seed. Another seed requests new replies from the same judges.",
 )
-@run_options("budget_usd", "max_calls", "concurrency", "name")
+@run_options("budget_usd", "max_calls", "concurrency", "name", "batch")
 @allow_options
 @spending_options
 @with_task

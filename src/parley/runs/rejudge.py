@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from parley.config import models_file
+from parley.config.batch_api import with_batch_api
 from parley.config.evolved_task import evolve_task
 from parley.config.experiment import Experiment, with_temperature_zero
 from parley.config.identity import refuse_changes
@@ -164,6 +165,9 @@ def config_with_judges(
         else models_file.with_defaults(experiment.models[alias])
         for alias in seated
     }
+    if options.batch:
+        judges = {alias: model for alias, model in models.items() if alias not in kept}
+        models |= with_batch_api(judges)
     return replace(
         config,
         models={
