@@ -236,6 +236,16 @@ def test_passing_errors_of_the_interface_are_waited_out(family):
     assert not any(server.acts[name] for name in ("create", "poll", "results"))
 
 
+def test_a_wave_that_cannot_be_sent_costs_nothing():
+    server = BatchServer(answer, acts={"create": [sent(b"broken", 500)] * 99})
+    result, playing = play(server, repeats=1)
+    assert result.data["run"]["state"] == "stopped"
+    assert any("HTTP 500: broken (5 tries)" in event.text for event in playing.events)
+    assert not server.batches
+    assert sum(row["lost"] for row in result.data["cost"]) == 0
+    assert playing.rows("SELECT DISTINCT state FROM waves") == [("dropped",)]
+
+
 def test_a_file_of_results_that_is_gone_means_asking_again():
     server = BatchServer(answer, acts={"results": [sent({"error": {"message": "gone"}}, 404)]})
     result, playing = play(server, repeats=2)

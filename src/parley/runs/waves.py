@@ -66,6 +66,7 @@ class OpenRequest:
     answer: asyncio.Future[Any]
     call: Call | None = None  # None: nobody has asked for it since the run was resumed
     body: bytes = b""  # empty once it was sent
+    sent: bool = False  # its wave is with the provider, and so is the money for it
 
     def deliver(self, answer: Any) -> None:
         if not self.answer.done():
@@ -75,6 +76,12 @@ class OpenRequest:
         if not self.answer.done():
             self.answer.set_exception(fault)
             self.answer.exception()  # nobody may be waiting for it
+
+    def mark_sent(self) -> None:
+        """Note that the provider has the request: its reply can be fetched later."""
+        self.sent, self.body = True, b""
+        if self.call is not None:
+            self.call.deferred()
 
     @property
     def key(self) -> tuple[CallPlace, bytes]:
@@ -157,6 +164,7 @@ class Waves:
         self._last = max((wave.number for wave in recorded), default=0)
         self._known = [wave.batch for wave in recorded if wave.batch is not None]
         self._sent: set[SentWave] = set()
+        self._reading = 0  # waves whose results are being handed out
         self._tasks: set[asyncio.Task[None]] = set()
         self._watch: asyncio.Task[None] | None = None
 
@@ -198,6 +206,8 @@ class Waves:
             await self._journal.set_wave(record.number, "dropped")
             self._settle_all(wave, NotSent())
             return
+        for request in wave.requests.values():
+            request.mark_sent()
         since = time.strftime("%Y-%m-%d %H:%M", time.localtime(record.began))
         self._progress.notify(
             f"{wave.name} was sent at {since}; Parley takes its replies in "
@@ -218,6 +228,8 @@ class Waves:
             if request is None:
                 request = self._add(model, place, digest, body)
             request.call = call
+            if request.sent:
+                call.deferred()
             self._matches[place.match] += 1
             try:
                 return await request.answer
@@ -268,7 +280,8 @@ class Waves:
             now = time.monotonic()
             # what waits for money waits for the replies of a wave
             blocked = 0 if self._budget is None else self._budget.blocked
-            all_wait = len(self._matches) + blocked >= self._progress.in_flight
+            waiting_matches = len(self._matches) + blocked
+            all_wait = waiting_matches >= self._progress.in_flight and not self._reading
             idle = now - max(model.arrived for model in self._models.values())
             for model in self._models.values():
                 if not model.waiting or now < model.hold_until:
@@ -342,14 +355,16 @@ class Waves:
         except ParticipantError as fault:
             if not wave.unsure:
                 await self._journal.set_wave(record.number, "dropped")
+            for request in allowed:
+                # nothing is billed; other errors are reported where they are raised
+                if request.call is not None and not isinstance(fault, Rejected | Refused):
+                    request.call.refused(str(fault))
             self._settle_all(wave, fault)
         else:
             if wave.batch:
                 await self._journal.set_wave(record.number, "sent", wave.batch)
                 for request in allowed:
-                    request.body = b""
-                    if request.call is not None:
-                        request.call.deferred()
+                    request.mark_sent()
             else:  # the run stops
                 await self._journal.set_wave(record.number, "dropped")
         finally:
@@ -365,6 +380,7 @@ class Waves:
         try.
         """
         client, record, tries, uploaded = model.client, wave.record, 0, None
+        last: Retryable | None = None
         requests = [
             BatchRequest(f"{record.uid}-{number}", each.body)
             for number, each in wave.requests.items()
@@ -373,6 +389,8 @@ class Waves:
             if wave.unsure and (found := await self._find(model, wave)):
                 return found
             wave.unsure = False
+            if last is not None and tries >= TRIES:
+                raise ParticipantError(f"{client.place}: {last} ({tries} tries)", kind=last.kind)
             if self._is_leaving:
                 return ""
             wave.idle.clear()
@@ -385,10 +403,7 @@ class Waves:
                 wave.idle.set()
                 tries += not fault.limited
                 reached = fault.kind != "unreachable" and not fault.limited
-                wave.unsure = uploaded is not None and reached
-                if tries == TRIES and not wave.unsure:
-                    said = f"{client.place}: {fault} ({tries} tries)"
-                    raise ParticipantError(said, kind=fault.kind) from None
+                wave.unsure, last = uploaded is not None and reached, fault
                 self._progress.notify(f"{wave.name} could not be sent yet: {fault}")
                 await asyncio.sleep(fault.seconds or backoff_seconds(tries))
 
@@ -428,7 +443,11 @@ class Waves:
                     status = await client.poll(wave.batch)
                     shown.done = min(status.done, record.requests)
                     if status.ended:
-                        await self._take_in(model, wave, status)
+                        self._reading += 1
+                        try:
+                            await self._take_in(model, wave, status)
+                        finally:
+                            self._reading -= 1
                         return
                 except Retryable as fault:
                     self._progress.notify(f"{wave.name}: {fault}; Parley keeps asking")
