@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import orjson
 
 from parley.plans.evolve_settings import describe_arm
 from parley.store import RunInfo
-from parley.store.config import text_digest
+from parley.store.config import Config, text_digest
 
 
 def make_signature(info: RunInfo, matches: int) -> str:
@@ -44,18 +45,13 @@ def make_signature(info: RunInfo, matches: int) -> str:
         arm = config.evolve.arms[config.evolve.first]
         facts.append(f"evolve:{describe_arm(arm)}")
     if config.adversary is not None:
-        facts.append(
-            f"adversary:{config.models[config.adversary]['model']}@{short_digest([config.models[config.adversary]])}"
-        )
+        model = config.models[config.adversary]["model"]
+        facts.append(f"adversary:{model}@{digest_models(config, [config.adversary])}")
     elif seats > 1:
-        facts.append(
-            f"field:{short_digest([config.models[alias] for alias in config.contestants])}"
-        )
+        facts.append(f"field:{digest_models(config, config.contestants)}")
     for role, panel in sorted(config.instruments.items()):
-        judges = [config.models[alias] for alias in panel]
-        facts.append(
-            f"{role}:{'+'.join(str(judge['model']) for judge in judges)}@{short_digest(judges)}"
-        )
+        judges = "+".join(str(config.models[alias]["model"]) for alias in panel)
+        facts.append(f"{role}:{judges}@{digest_models(config, panel)}")
     if config.rejudged is not None:
         facts.append(f"rejudged:{config.rejudged.run}")
     if config.verified:
@@ -75,6 +71,15 @@ def make_signature(info: RunInfo, matches: int) -> str:
             f"prompts:{words}",
             f"parley:{identity['parley']}",
         ]
+    )
+
+
+def digest_models(config: Config, aliases: Sequence[str]) -> str:
+    """A digest of models and their options; replies do not depend on whether they come in
+    batches."""
+    found = [config.models[alias] for alias in aliases]
+    return short_digest(
+        [{key: value for key, value in each.items() if key != "batch_api"} for each in found]
     )
 
 

@@ -39,7 +39,7 @@ from parley.providers._transport import Deadline
 from parley.runs.budget import Budget
 from parley.runs.progress import Progress, StopSignal, WaveProgress
 from parley.store import Journal
-from parley.store.waves import OpenWave, Wave, WaveRequest
+from parley.store.wave_records import OpenWave, Wave, WaveRequest
 from parley.tables import plural
 
 SETTLE = 0.2  # seconds without a new request, when all matches wait, after which a wave is sent

@@ -17,7 +17,7 @@ from parley.memory.interactions import RecordedMatch
 from parley.plans import Marks, MatchSpec
 from parley.rules.pool import Seat
 from parley.store.config import Config, Identity
-from parley.store.waves import OpenWave, Wave, WaveRequest, WaveState
+from parley.store.wave_records import OpenWave, Wave, WaveRequest, WaveState
 
 if TYPE_CHECKING:
     from parley.match.match import Outcome

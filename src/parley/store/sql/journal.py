@@ -44,7 +44,7 @@ from parley.store.sql.rows import (
     setup_from,
     violation_row,
 )
-from parley.store.waves import Wave, WaveRequest, WaveState
+from parley.store.wave_records import Wave, WaveRequest, WaveState
 
 if TYPE_CHECKING:
     from parley.match.match import Outcome

@@ -48,7 +48,7 @@ from parley.store.decoding import find_misfit
 from parley.store.owner import Owner, seems_alive
 from parley.store.sql.dialect import Dialect
 from parley.store.sql.rows import FIELDS, call_from, setup_from
-from parley.store.waves import OpenWave, Wave, WaveRequest
+from parley.store.wave_records import OpenWave, Wave, WaveRequest
 from parley.tables import shorten
 
 if TYPE_CHECKING:
