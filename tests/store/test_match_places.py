@@ -99,6 +99,10 @@ def remove_indexes(path, to):
         for name in schema.DERIVED:
             connection.execute(f"ALTER TABLE matches DROP COLUMN {name}")
         connection.execute("ALTER TABLE runs DROP COLUMN health")
+        for name in ("device", "device_seconds"):
+            connection.execute(f"ALTER TABLE calls DROP COLUMN {name}")
+        for name in ("devices", "waves", "wave_requests"):
+            connection.execute(f"DROP TABLE {name}")
         connection.execute(f"PRAGMA user_version = {schema.LISTED - 1}")
     connection.close()
     return to
