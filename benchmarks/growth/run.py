@@ -50,8 +50,8 @@ class Cost:
     megabytes: float  # peak resident memory
 
 
-def measure(arguments: Sequence[str]) -> Cost:
-    """Run a Parley command in a new process and wait for it."""
+def measure(arguments: Sequence[str], codes: Sequence[int] = (0,)) -> Cost:
+    """Run a Parley command in a new process and wait for it. It must leave with one of `codes`."""
     child = os.fork()
     if child == 0:
         silence = os.open(os.devnull, os.O_WRONLY)
@@ -59,7 +59,7 @@ def measure(arguments: Sequence[str]) -> Cost:
         os.dup2(silence, 2)
         os.execv(sys.executable, [sys.executable, "-c", COMMAND, *arguments])
     _, status, usage = os.wait4(child, 0)
-    if code := os.waitstatus_to_exitcode(status):
+    if (code := os.waitstatus_to_exitcode(status)) not in codes:
         raise SystemExit(f"parley {' '.join(arguments)} left with {code}")
     return Cost(usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024)
 

@@ -429,7 +429,9 @@ class Player:
                     missing := await self.recaller.collect_votes(batch)
                 ):
                     return "stopped", WAITING, missing
-                await self.journal.add_matches(batch)
+                await self.journal.add_matches(
+                    spec for spec in batch if spec.number not in finished
+                )
                 if self.recaller is not None:
                     await self.recaller.begin_stage(batch)
                     for caution in self.recaller.cautions():

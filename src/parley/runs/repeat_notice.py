@@ -28,7 +28,9 @@ class RepeatNotice:
     def __init__(self, reader: RunReader, progress: Progress) -> None:
         self._progress, self._tracker, self._notified = progress, RepeatTracker(), False
         for match in reader.matches():
-            if match.has_ended and self.is_watching:
+            if not self.is_watching:
+                break
+            if match.has_ended:
                 self.add_match(
                     match,
                     [
