@@ -7,6 +7,7 @@ import sqlite3
 import threading
 import time
 from contextlib import closing
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -14,9 +15,10 @@ import pytest
 import parley
 from parley import ParleyError, Seat, UsageError
 from parley.audit.audit import audit_run
-from parley.config.prepare import prepare_new
+from parley.config.prepare import prepare_new, prepare_resume
 from parley.config.task_catalogue import task_class
 from parley.errors import ParticipantError, ReplayError
+from parley.options import from_keywords
 from parley.plans import Done, MatchSpec, seed_for
 from parley.plans.fixed import make_fixed_plan
 from parley.providers import _endpoint_health as endpoint_health
@@ -26,6 +28,7 @@ from parley.runs.progress import Progress, StopSignal
 from parley.runs.scheduler import Scheduler
 from parley.store import find_run, open_store, read_run
 from parley.store.config import Config
+from parley.store.sqlite.run_file import SqliteReader
 from parley.tasks.public_goods import PublicGoods
 from parley.testing.server import Server, says, sent
 from tests import games
@@ -844,3 +847,25 @@ def test_a_crew_ends_and_stops_and_passes_on_what_stops_it(more):
         return len(begun)
 
     assert asyncio.run(whole()) == (50 if more else 3)
+
+
+def test_a_resumed_run_makes_no_query_for_each_match_that_has_ended(tmp_path, monkeypatch):
+    queries, rows = count(), SqliteReader._rows
+
+    def counted(self, query, *values):
+        next(queries)
+        return rows(self, query, *values)
+
+    def resumed(matches):
+        """How many queries it takes to resume a run after so many matches."""
+        bots = {"a": "bot/random", "b": "bot/altruist"}
+        limits = {"repeats": matches + 2, "rounds": 1, "seed": 1, "max_calls": 2 * matches}
+        ref = parley.run("public_goods", bots, store=tmp_path, concurrency=1, **limits).ref
+        before = next(queries)
+        prepared = prepare_resume(ref, from_keywords(max_calls=2 * matches + 4))
+        ending = asyncio.run(player.resume_run(prepared, ref))
+        assert (ending.state, ending.status) == ("done", "plan_complete")
+        return next(queries) - before
+
+    monkeypatch.setattr(SqliteReader, "_rows", counted)
+    assert resumed(40) == resumed(10)
