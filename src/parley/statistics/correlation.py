@@ -17,6 +17,7 @@ from parley.statistics.agreement import (
     group_by_block,
     pair_columns,
 )
+from parley.statistics.block_draws import count_product_moment, count_rank_correlation
 from parley.statistics.intervals import ALPHA, UNKNOWN, Interval
 from parley.statistics.student_t import t_cdf
 
@@ -89,7 +90,12 @@ def blocked_correlation(
     """Pearson's correlation of rows, with an interval over blocks, because the rows of a block
     are not independent."""
     pairs = pair_columns(x, y)
-    return estimate_over_blocks(group_by_block(pairs, blocks), product_moment, pairs.count(None))
+    return estimate_over_blocks(
+        group_by_block(pairs, blocks),
+        product_moment,
+        pairs.count(None),
+        counted=count_product_moment,
+    )
 
 
 def centred_correlation(
@@ -107,7 +113,9 @@ def centred_correlation(
         for side in (0, 1)
     )
     rows = [list(zip(a, b, strict=True)) for a, b in zip(left, right, strict=True)]
-    return estimate_over_blocks(rows, rank_correlation, len(x) - sum(map(len, rows)))
+    return estimate_over_blocks(
+        rows, rank_correlation, len(x) - sum(map(len, rows)), counted=count_rank_correlation
+    )
 
 
 def subtract_group_means(groups: Sequence[Sequence[float]]) -> list[list[float]]:

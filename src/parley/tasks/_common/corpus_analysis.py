@@ -6,7 +6,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from random import Random
 from statistics import fmean, stdev
 
 from parley.results.part import Part, Style
@@ -21,6 +20,7 @@ from parley.results.parts.roles import (
 from parley.results.scores import RunScores, seat_name
 from parley.results.types import Figure, Intervals, Point
 from parley.statistics.agreement import FEWEST
+from parley.statistics.block_draws import draw_block_counts
 from parley.statistics.intervals import ALPHA, UNKNOWN, Interval
 from parley.statistics.role_tables import (
     Margin,
@@ -162,6 +162,8 @@ class CorpusDraws:
 
 def draw_corpus_scores(name: str, given: Sequence[Counted]) -> CorpusDraws:
     """A corpus score in bootstrap samples of whole blocks, always the same samples."""
+    import numpy as np
+
     blocks: dict[str, list[int]] = {}
     for block, numbers in given:
         blocks[block] = (
@@ -169,10 +171,12 @@ def draw_corpus_scores(name: str, given: Sequence[Counted]) -> CorpusDraws:
             if block in blocks
             else list(numbers)
         )
-    names, rng = tuple(sorted(blocks)), Random(DRAWS)
-    rows, n = [blocks[block] for block in names], len(names)
-    draws = DRAWS if n >= FEWEST else 0
-    return CorpusDraws(names, [corpus_score(name, rng.choices(rows, k=n)) for _ in range(draws)])
+    names = tuple(sorted(blocks))
+    if len(names) < FEWEST:
+        return CorpusDraws(names, [])
+    rows = np.array([blocks[block] for block in names])
+    draws = draw_block_counts(len(names), DRAWS, DRAWS)
+    return CorpusDraws(names, [corpus_score(name, [(drawn @ rows).tolist()]) for drawn in draws])
 
 
 def interval_of_draws(value: float | None, scores: Sequence[float], blocks: int) -> Interval:
