@@ -14,6 +14,7 @@ from parley.statistics.estimates import (
     compare_models,
     compute_cells,
     rank_intervals,
+    tally_cells,
 )
 from parley.statistics.intervals import compute_interval
 from parley.statistics.student_t import t_cdf, t_quantile
@@ -75,9 +76,8 @@ def test_seats_of_one_model_in_a_match_are_averaged_first():
 
 
 def test_missing_is_counted_and_never_zero():
-    (cell,) = compute_cells(
-        [*seen([1, 2, 3]), Observation("9", 9, "a", "r", "m", None)], {"m": (0, 5)}
-    )
+    rows = [*seen([1, 2, 3]), Observation("9", 9, "a", "r", "m", None)]
+    (cell,) = compute_cells(tally_cells(rows), {"m": (0, 5)})
     assert (cell.mean, cell.blocks, cell.matches, cell.missing) == (2, 3, 4, 1)
 
 
@@ -93,7 +93,7 @@ def test_intervals_over_blocks_cover_under_clustering():
                 Observation(str(block), 12 * block + k, "a", "r", "m", 5 + luck + rng.gauss(0, 1))
                 for k in range(12)
             ]
-        (cell,) = compute_cells(rows, {"m": (-100, 100)})
+        (cell,) = compute_cells(tally_cells(rows), {"m": (-100, 100)})
         hits += cell.interval.low <= 5 <= cell.interval.high
     assert 0.935 <= hits / runs <= 0.965
 

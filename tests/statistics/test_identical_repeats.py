@@ -13,6 +13,7 @@ from parley.statistics.estimates import (
     compute_cells,
     rank_exactly,
     rank_intervals,
+    tally_cells,
 )
 from parley.statistics.identical_repeats import (
     DigestedReply,
@@ -20,6 +21,7 @@ from parley.statistics.identical_repeats import (
     PlayedMatch,
     RepeatTracker,
     collect_exchanges,
+    digest_exchanges,
     group_identical_blocks,
     is_design_repeated,
 )
@@ -78,7 +80,7 @@ def test_who_sits_where_does_not_matter_where_nobody_is_told():
 
 def played(block, reply, value=1.0, design="a first"):
     exchange = DigestedReply("r", "a", b"prompt", reply.encode())
-    return PlayedMatch(block, design, [exchange], [("r", "a", "m", value)])
+    return PlayedMatch(block, design, digest_exchanges([exchange]), [("r", "a", "m", value)])
 
 
 def test_blocks_are_grouped_by_words_and_scores():
@@ -135,7 +137,7 @@ SAME = {str(block): "0" if block < 28 else "28" for block in range(30)}  # 28 of
 def test_means_are_over_all_blocks_and_identical_ones_are_one_observation():
     rows = [*seen("a", [8] * 28 + [2] * 2), *seen("b", [5] * 28 + [4] * 2)]
     bounds, table = {"m": (-1000, 1000)}, block_means(rows)
-    first, _ = compute_cells(rows, bounds, same=SAME)
+    first, _ = compute_cells(tally_cells(rows), bounds, same=SAME)
     assert first.mean == pytest.approx((28 * 8 + 2 * 2) / 30)
     assert (first.blocks, first.matches) == (2, 30)
     # By hand: the values 8 and 2 have sd √18, the weights 28 and 2 an error of √788 / 30 of it.
@@ -158,7 +160,7 @@ def test_repeats_of_identical_blocks_do_not_make_an_interval_narrower(values, me
     def widths(times):
         rows = seen("a", [value for value in values for _ in range(times)])
         same = {row.block: str(int(row.block) // times * times) for row in rows}
-        (cell,) = compute_cells(rows, {"m": (0, 10)}, method, same)
+        (cell,) = compute_cells(tally_cells(rows), {"m": (0, 10)}, method, same)
         return cell.interval
 
     assert widths(5)[:2] == pytest.approx(widths(1)[:2])

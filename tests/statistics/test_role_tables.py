@@ -9,21 +9,38 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from parley.results.score_columns import BlockNames, ScoreColumns
+from parley.rules.pool import Seat
 from parley.statistics.intervals import compute_interval
 from parley.statistics.role_tables import (
     Margin,
     MeetingCell,
     SeatScore,
     average_margins,
-    collect_meetings,
     find_two_seats,
     make_role_tables,
     position_effects,
 )
+from parley.store import Score
 from parley.tables import round_half_up
 
 MODELS = ["GPT-4", "ChatGPT", "Claude 2", "PaLM"]
 NOT = None
+
+
+def places_of(rows):
+    return {(row.role, row.position) for row in rows}
+
+
+def collect_meetings(rows, seats):
+    blocks = BlockNames()
+    scores = [
+        Score(row.match, row.block, Seat(row.role, row.position), row.alias, row.metric, row.value)
+        for row in sorted(rows, key=lambda row: row.match)
+    ]
+    columns = ScoreColumns.read(scores, blocks)
+    metrics = dict.fromkeys(row.metric for row in rows)
+    return [met for metric in metrics for met in columns.meetings(metric, seats)]
 
 
 class Printed(NamedTuple):
@@ -206,7 +223,7 @@ def test_a_table_from_matches():
         *match(4, "x", "b", "a", (0.5, 0.5)), *match(5, "y", "b", "a", (None, None)),
         *match(6, "y", "a", "c", (None, None)),
     ]  # fmt: skip
-    seats = find_two_seats(rows, ["players"])
+    seats = find_two_seats(places_of(rows), ["players"])
     assert seats == (("players", 1), ("players", 2))
     table = make_role_tables(collect_meetings(rows, seats), ["b", "a", "silent"], {"win": (0, 1)})[
         "win"
@@ -230,7 +247,7 @@ def test_roles_stand_in_the_tasks_order_and_a_metric_may_belong_to_one_of_them()
         *match(1, "x", "a", "b", (7, 9), "score", **apart),
         *match(1, "x", "a", "b", (0.3, None), "bleu", **apart)[:1],
     ]
-    seats = find_two_seats(sorted(rows), ["translator", "proofreader"])
+    seats = find_two_seats(places_of(rows), ["translator", "proofreader"])
     assert seats == (("translator", 0), ("proofreader", 0))
     tables = make_role_tables(collect_meetings(rows, seats), [], {"score": (1, 10), "bleu": (0, 1)})
     assert tables["score"].cells["a", "b"] == MeetingCell(7, 9, 1, 1)
@@ -240,9 +257,8 @@ def test_roles_stand_in_the_tasks_order_and_a_metric_may_belong_to_one_of_them()
 
 def test_a_table_needs_two_seats():
     three = [SeatScore("x", 1, "players", n, alias, "m", 1) for n, alias in enumerate("abc", 1)]
-    assert find_two_seats(three, ["players"]) is None
-    assert find_two_seats(three[:1], ["players"]) is None
-    assert collect_meetings(three[:1], (("players", 1), ("players", 2))) == []
+    assert find_two_seats(places_of(three), ["players"]) is None
+    assert find_two_seats(places_of(three[:1]), ["players"]) is None
 
 
 def rotation(abilities, luck, effects):

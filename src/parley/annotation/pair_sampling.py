@@ -53,13 +53,13 @@ def collect_conversations(
         rule = [identity["rule"], identity["version"], identity["prompts"], config.params, panels]
         items = {str(item["id"]): item for item in reader.items()}
         ended = [match for match in reader.matches() if match.has_ended]
-        shown = choose_main_stage(config.evolve, ended)
+        shown = choose_main_stage(config.evolve, {(match.stage, match.arm) for match in ended})
         played = {
             match.number: match.item
             for match in ended
             if match.state == "done"
             and match.item is not None
-            and (shown is None or shown.includes(match))
+            and (shown is None or shown.includes(match.stage, match.arm))
         }
         for score in reader.scores():
             if (

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from parley.plans.evolve_settings import EvolveSettings
-from parley.store import MatchRow
 
 
 @dataclass(frozen=True)
@@ -17,11 +16,11 @@ class MainStage:
     stage: int | None  # None: all windows of a stream
     last: int  # the last round that is planned
 
-    def includes(self, match: MatchRow) -> bool:
-        """Whether a match counts in the main tables."""
+    def includes(self, stage: int, arm: str) -> bool:
+        """Whether the matches of a stage and arm count in the main tables."""
         if self.stage is None:
-            return match.arm == self.arm
-        return match.stage == self.stage and match.arm in (self.arm, "")
+            return arm == self.arm
+        return stage == self.stage and arm in (self.arm, "")
 
     @property
     def text(self) -> str:
@@ -34,13 +33,14 @@ class MainStage:
 
 
 def choose_main_stage(
-    settings: EvolveSettings | None, ended: Sequence[MatchRow]
+    settings: EvolveSettings | None, ended: Iterable[tuple[int, str]]
 ) -> MainStage | None:
-    """The last round of the first arm that has ended matches; None if the run does not evolve."""
+    """The last round of the first arm that has ended matches; None if the run does not evolve.
+    `ended`: the stages and arms with such matches."""
     if settings is None:
         return None
     name, arm = settings.first, settings.arms[settings.first]
     if arm.window is not None:
         return MainStage(name, None, 0)
-    stages = [match.stage for match in ended if match.arm in (name, "")]
+    stages = [stage for stage, by in ended if by in (name, "")]
     return MainStage(name, max(stages, default=0), arm.rounds)

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cached_property
+from itertools import groupby
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -13,6 +14,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from parley.errors import StoreError, UsageError
 from parley.money import FindPrice, cost_rows, prices_of
 from parley.results.main_stage import MainStage, choose_main_stage
+from parley.results.played_matches import PlayedMatches
+from parley.results.repeat_check import find_identical_repeats
+from parley.results.score_columns import Rows, ScoreColumns
 from parley.results.signature import make_signature
 from parley.results.types import (
     IdenticalRepeats,
@@ -30,21 +34,10 @@ from parley.rules.notes import Note
 from parley.rules.pool import Seat
 from parley.rules.task import Metric
 from parley.statistics import estimates, role_tables
-from parley.statistics.estimates import Observation
-from parley.statistics.identical_repeats import (
-    ENOUGH,
-    WHAT_HELPS,
-    DigestedReply,
-    Line,
-    PlayedMatch,
-    RepeatTracker,
-    collect_exchanges,
-    group_identical_blocks,
-    is_design_repeated,
-)
+from parley.statistics.identical_repeats import WHAT_HELPS
 from parley.statistics.intervals import ALPHA, compute_interval
 from parley.statistics.role_tables import SeatScore
-from parley.store import MatchRow, RunReader, Score, ViolationRow
+from parley.store import MatchRow, RunReader, ViolationRow
 from parley.tables import plural
 
 if TYPE_CHECKING:
@@ -77,97 +70,55 @@ class RunScores:
         }
         self.bounds = {name: (metric.low, metric.high) for name, metric in self.metrics.items()}
         self.roles = [name for name, kind in self.identity["roles"].items() if kind == "contestant"]
-        scores, matches = list(reader.scores()), [row for row in reader.matches() if row.has_ended]
+        if self.config.stop is not None and method != "block":
+            raise UsageError(
+                "this run stopped depending on its scores, so only anytime-valid intervals "
+                f"are valid: leave out the interval method {method!r}"
+            )
+        played = PlayedMatches.read(reader.matches())
         if self.config.stop is not None:
-            if method != "block":
-                raise UsageError(
-                    "this run stopped depending on its scores, so only anytime-valid intervals "
-                    f"are valid: leave out the interval method {method!r}"
-                )
-            whole = find_whole_blocks(reader)
-            scores = [score for score in scores if score.block in whole]
-            matches = [match for match in matches if match.block in whole]
+            played = played.select(played.in_whole_blocks())
+        scores = ScoreColumns.read(reader.scores(), played.blocks)
+        if self.config.stop is not None:
+            scores = scores.select(played.has(scores.match))
         # in an `evolve` run: all rounds here, and below the round that the main tables show
-        self.every_match, self.every_score = matches, scores
-        self.main_stage = choose_main_stage(self.config.evolve, matches)
+        self._every_match = played
+        self.every_match = self._match_rows(played)
+        self.every_score = Rows(scores.scores, len(scores))
+        self.main_stage = choose_main_stage(self.config.evolve, played.stages_and_arms())
         if self.main_stage is not None:
-            matches = [match for match in matches if self.main_stage.includes(match)]
-            shown = {match.number for match in matches}
-            scores = [score for score in scores if score.match in shown]
-        self.identical = self._find_identical_repeats(matches, scores)
-        self.matches: list[MatchRow] = matches
-        self._scores = scores
-        self.observations = [
-            Observation(each.block, each.match, each.alias, each.seat.role, each.metric, each.value)
-            for each in scores
-            if not each.idle
-        ]
+            played = played.select(played.in_rounds(self.main_stage.includes))
+            scores = scores.select(played.has(scores.match))
+        self._played, self._scores = played, scores
+        self.matches = self._match_rows(played)
+        self.same, self.identical = find_identical_repeats(
+            reader, played, scores, self.roles, self.config.stop is None
+        )
+        self._counted = scores.with_seats(lambda each: not each.idle)
+        self.observations = Rows(self._counted.observations, len(self._counted))
 
-    def _find_identical_repeats(
-        self, matches: Sequence[MatchRow], scores: Sequence[Score]
-    ) -> IdenticalRepeats | None:
-        """Whether all models, including judges, always gave the same reply to the same prompt. Then
-        identical blocks of a fixed plan are one observation: `same` maps each block to the first
-        of them."""
-        self.same: dict[str, str] = {}
-        if len({(match.block, match.repeat) for match in matches}) < ENOUGH:
-            return None
-        if not self._may_be_deterministic(matches):
-            return None
-        tracker = RepeatTracker()
-        exchanges: dict[int, list[DigestedReply]] = {}
-        for match in matches:
-            seats = {seat.key: (seat.role, alias) for seat, alias in match.seats.items()}
-            lines = [
-                Line(each["sender"], each["audience"], each["content"])
-                for each in self.reader.messages(match.number)
-                if each["content"] is not None
-            ]
-            exchanges[match.number] = collect_exchanges(lines, seats)
-            tracker.add(match.block, match.repeat, exchanges[match.number])
-            if tracker.differs:
-                return None
-        if not tracker.is_deterministic:
-            return None
-        blocks = dict.fromkeys(match.block for match in matches)
-        different, exact = len(blocks), False
-        if self.config.stop is None:
-            marks: dict[int, list[tuple[str, str, str, float | None]]] = {}
-            for score in scores:
-                marks.setdefault(score.match, []).append(
-                    (score.seat.role, score.alias, score.metric, score.value)
-                )
-            played = [
-                PlayedMatch(
-                    match.block,
-                    describe_design(match),
-                    exchanges[match.number],
-                    marks.get(match.number, []),
-                )
-                for match in matches
-            ]
-            same = group_identical_blocks(played)
-            different = len(set(same.values()))
-            if different < len(blocks):
-                self.same = same
-            exact = different == 1 or is_design_repeated(played, same)
-        return IdenticalRepeats(tracker.most_plays, len(blocks), different, exact)
+    def _match_rows(self, played: PlayedMatches) -> Rows[MatchRow]:
+        """These matches, read again each time."""
 
-    def _may_be_deterministic(self, matches: Sequence[MatchRow]) -> bool:
-        """A quick check of replies alone, which rules out most runs: whether contestants gave the
-        same replies in enough matches."""
-        by_number = {match.number: match for match in matches}
-        said: dict[int, list[tuple[str, str, int]]] = {}
-        for number, seat, text in self.reader.replies():
-            if number in by_number and seat.role in self.roles:
-                alias = by_number[number].seats[seat]
-                said.setdefault(number, []).append((seat.role, alias, hash(text)))
-        plays: dict[tuple[str | None, int], set[tuple[str, int]]] = {}
-        for number, replies in said.items():
-            match = by_number[number]
-            key = match.item, hash(tuple(sorted(replies)))
-            plays.setdefault(key, set()).add((match.block, match.repeat))
-        return any(len(found) >= ENOUGH for found in plays.values())
+        def read() -> Iterator[MatchRow]:
+            return played.filter(self.reader.matches())
+
+        return Rows(read, len(played))
+
+    @cached_property
+    def tallies(self) -> dict[estimates.Key, estimates.CellTally]:
+        """By metric, role and alias: block means, and counts of matches and missing scores."""
+        return self._counted.tally_cells()
+
+    def compute_cells(self, blocks: Iterable[str]) -> list[estimates.Cell]:
+        """The result of every model in every role and metric, on some of the blocks."""
+        tallies = self._counted.in_blocks(blocks).tally_cells()
+        return estimates.compute_cells(tallies, self.bounds, self.method)
+
+    @cached_property
+    def block_means(self) -> estimates.Table:
+        """By metric, role and alias, the mean of each block."""
+        return {key: tally.means for key, tally in self.tallies.items() if tally.means}
 
     def first_identical(self, block: str) -> str:
         """The first block that is identical to this one; it clusters matches that are not
@@ -176,17 +127,22 @@ class RunScores:
 
     def notes(self, kind: type[N]) -> Iterator[tuple[MatchRow, N]]:
         """The notes of one kind in matches that count, by match, as the type that was written."""
-        by_number = {match.number: match for match in self.matches}
         legacy = kind.legacy_keys if self.info.notes_without_kinds else frozenset()
+        matches = iter(self.matches)  # by number, as notes are
+        match = next(matches, None)
         for row in self.reader.notes(None if legacy else kind.kind):
-            if row.match in by_number and (not legacy or legacy <= row.facts.keys()):
+            while match is not None and match.number < row.match:
+                match = next(matches, None)
+            if match is None:
+                return
+            if match.number == row.match and (not legacy or legacy <= row.facts.keys()):
                 try:
                     note = kind.from_facts(row.facts)
                 except ValueError as wrong:
                     raise StoreError(
                         f"match {row.match}: a recorded note is damaged: {wrong}"
                     ) from None
-                yield by_number[row.match], note
+                yield match, note
 
     def contestants_of(self, match: MatchRow) -> Iterator[tuple[Seat, str]]:
         """The seats of a match that are scored, with the aliases that sat there."""
@@ -245,12 +201,8 @@ class RunScores:
     def results(self) -> tuple[ScoreRow, ...]:
         """Every model in every role and metric: mean, interval, n, missing scores, signature."""
         served, order = self.reader.names_served(), list(self.metrics)
-        violations = [each for each in self.reader.violations() if self._shows(each.match)]
-        faults = Counter(
-            (tries[0].alias, tries[0].seat.role) for tries in group_attempts(violations)
-        )
-        defaulted = self._count_defaulted(violations)
-        found = estimates.compute_cells(self.observations, self.bounds, self.method, self.same)
+        faults, defaulted = self._count_faults()
+        found = estimates.compute_cells(self.tallies, self.bounds, self.method, self.same)
         without = missing_by_failure(
             self.reader, list(self.metrics.values()), self.roles, self.main_stage
         )
@@ -289,28 +241,33 @@ class RunScores:
             )
         return tuple(rows)
 
-    def _shows(self, match: int) -> bool:
-        """Whether the main tables include a match; without the plan `evolve`, they include all."""
-        return self.main_stage is None or match in self._shown
-
-    @cached_property
-    def _shown(self) -> frozenset[int]:
-        return frozenset(match.number for match in self.matches)
-
-    def _count_defaulted(self, violations: Iterable[ViolationRow]) -> Counter[tuple[str, str]]:
-        """By alias and role, the matches that count in which the task's default replaced a reply
-        that could not be read."""
-        counted = {
-            (match.number, seat) for match in self.matches for seat, _ in self.contestants_of(match)
-        }
-        return Counter(
-            (alias, role)
-            for _, alias, role in {
-                (each.match, each.alias, each.seat.role)
-                for each in violations
-                if each.outcome == "default" and (each.match, each.seat) in counted
-            }
-        )
+    def _count_faults(self) -> tuple[Counter[tuple[str, str]], Counter[tuple[str, str]]]:
+        """By alias and role: violations, and the matches that count in which the task's default
+        replaced a reply that could not be read."""
+        faults, defaulted = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
+        matches = iter(self.matches)  # by number, as violations are
+        match: MatchRow | None = None
+        for number, rows in groupby(self.reader.violations(), lambda each: each.match):
+            counts = number in self._played
+            if self.main_stage is not None and not counts:
+                continue
+            violations = list(rows)
+            faults.update(
+                (tries[0].alias, tries[0].seat.role) for tries in group_attempts(violations)
+            )
+            replaced = {each.seat for each in violations if each.outcome == "default"}
+            if not replaced or not counts:
+                continue
+            while match is None or match.number < number:
+                match = next(matches)
+            defaulted.update(
+                {
+                    (alias, seat.role)
+                    for seat, alias in self.contestants_of(match)
+                    if seat in replaced
+                }
+            )
+        return faults, defaulted
 
     @property
     def is_exact(self) -> bool:
@@ -331,7 +288,7 @@ class RunScores:
     @cached_property
     def differences(self) -> tuple[estimates.PairedDifference, ...]:
         """All differences between models in one role and metric, in a fixed order."""
-        table = estimates.block_means(self.observations)
+        table = self.block_means
         if self.is_exact:
             found = estimates.compare_exactly(table, self.same)
         elif self.anytime is None:
@@ -348,7 +305,7 @@ class RunScores:
         """The range of ranks of each model."""
         order, alpha = list(self.metrics), self.config.stop.alpha if self.config.stop else ALPHA
         lower = frozenset(name for name, m in self.metrics.items() if m.better == "lower")
-        table = estimates.block_means(self.observations)
+        table = self.block_means
         found = (
             estimates.rank_exactly(table, lower, self.bounds)
             if self.is_exact
@@ -368,49 +325,35 @@ class RunScores:
         )
 
     @cached_property
-    def seated(self) -> list[SeatScore]:
+    def _seated(self) -> ScoreColumns:
+        return self._scores.with_seats(lambda each: each.seat.role in self.roles)
+
+    @property
+    def seated(self) -> Iterator[SeatScore]:
         """Scores with their seats; the score of an idle seat is None."""
-        return [
-            SeatScore(
-                s.block,
-                s.match,
-                s.seat.role,
-                s.seat.number,
-                s.alias,
-                s.metric,
-                None if s.idle else s.value,
-            )
-            for s in self._scores
-            if s.seat.role in self.roles
-        ]
+        for match, block, (seat, alias, metric, idle), value in self._seated.rows():
+            scored = None if idle else value
+            yield SeatScore(block, match, seat.role, seat.number, alias, metric, scored)
 
     @cached_property
     def two_seats(self) -> tuple[role_tables.Place, role_tables.Place] | None:
         """The first and the second seat, if matches have two seats."""
-        return role_tables.find_two_seats(self.seated, self.roles)
+        used = self._seated.used_seats()
+        places = {(each.seat.role, each.seat.number) for each in used}
+        return role_tables.find_two_seats(places, self.roles)
 
-    @cached_property
-    def meetings(self) -> list[role_tables.Meeting]:
-        """Matches between two seats; none if matches have other seats."""
-        return role_tables.collect_meetings(self.seated, self.two_seats) if self.two_seats else []
+    def matches_of_two(self) -> frozenset[int]:
+        """The numbers of matches in which both of two seats have scores."""
+        return frozenset(self._seated.both_in(self.two_seats) if self.two_seats else ())
+
+    def meetings(self, metric: str) -> Iterable[role_tables.Meeting]:
+        """The matches between two seats in one metric; none if matches have other seats."""
+        return self._seated.meetings(metric, self.two_seats) if self.two_seats else ()
 
 
 def parse_metric(facts: Mapping[str, Any]) -> Metric:
     """A metric as the record describes it."""
     return Metric(**{**facts, "roles": tuple(facts["roles"])})
-
-
-def describe_design(match: MatchRow) -> str:
-    """The plan of a match: its item and its seats."""
-    return repr((match.item, sorted((seat.key, alias) for seat, alias in match.seats.items())))
-
-
-def find_whole_blocks(reader: RunReader) -> set[str]:
-    """Blocks of which every match has ended."""
-    matches = list(reader.matches())
-    return {match.block for match in matches} - {
-        match.block for match in matches if not match.has_ended
-    }
 
 
 def seat_name(role: str, position: int) -> str:
@@ -471,9 +414,10 @@ def group_attempts(found: Iterable[ViolationRow]) -> list[list[ViolationRow]]:
 def count_violations(reader: RunReader) -> tuple[ViolationCount, ...]:
     """Violations by model and kind, with the number of attempts."""
     violations, attempts = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
-    for tries in group_attempts(reader.violations()):
-        violations[tries[0].alias, tries[0].kind] += 1
-        attempts[tries[0].alias, tries[0].kind] += len(tries)
+    for _, rows in groupby(reader.violations(), lambda each: each.match):
+        for tries in group_attempts(rows):
+            violations[tries[0].alias, tries[0].kind] += 1
+            attempts[tries[0].alias, tries[0].kind] += len(tries)
     return tuple(
         ViolationCount(*key, count, attempts[key]) for key, count in sorted(violations.items())
     )
@@ -517,10 +461,12 @@ def missing_by_failure(
 ) -> Counter[tuple[str, str, str]]:
     """By alias, role and metric, the scores that are missing because a match failed; none with
     sequential stopping."""
+    is_whole = reader.info.config.stop is not None or not reader.counts().get("failed")
     seats = [
         (alias, seat.role)
-        for match in (reader.matches() if reader.info.config.stop is None else ())
-        if match.state == "failed" and (main_stage is None or main_stage.includes(match))
+        for match in (() if is_whole else reader.matches())
+        if match.state == "failed"
+        and (main_stage is None or main_stage.includes(match.stage, match.arm))
         for seat, alias in match.seats.items()
         if seat not in match.idle
     ]

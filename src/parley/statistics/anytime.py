@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from statistics import fmean
@@ -48,7 +48,7 @@ class Anytime:
 
 
 def compute_anytime(
-    observations: Sequence[Observation],
+    observations: Iterable[Observation],
     metric: str,
     scale: Scale,
     alpha: float,
@@ -59,10 +59,10 @@ def compute_anytime(
     """Intervals and their widths over time, jointly at level α; and comparisons, jointly at level
     α.
 
-    Observations must be in the order of their matches, so that blocks are in the order in which
-    they were played. `roles` is the number of scored roles over all metrics; α is shared among
-    them. `repeats` gives the repeat of every match: matches of one repeat share what the task draws
-    at random, and count as one.
+    Observations are read twice. They must be in the order of their matches, so that blocks are in
+    the order in which they were played. `roles` is the number of scored roles over all metrics; α
+    is shared among them. `repeats` gives the repeat of every match: matches of one repeat share
+    what the task draws at random, and count as one.
     """
     matches: dict[str, set[int]] = {}
     for row in observations:

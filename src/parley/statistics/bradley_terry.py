@@ -90,9 +90,15 @@ class Ratings:
 def is_win_loss(met: Iterable[Meeting], bounds: tuple[float, float]) -> bool:
     """Whether a metric is a win/loss metric: it ranges from 0 to 1, and every complete match is
     a win, a draw or a loss, whose two scores sum to one."""
-    complete = [(a, b) for *_, a, b in met if a is not None and b is not None]
-    decided = all(a in (0, 0.5, 1) and a + b == 1 for a, b in complete)
-    return bounds == (0, 1) and bool(complete) and decided
+    if bounds != (0, 1):
+        return False
+    complete = False
+    for *_, a, b in met:
+        if a is not None and b is not None:
+            complete = True
+            if a not in (0, 0.5, 1) or a + b != 1:
+                return False
+    return complete
 
 
 def complete_games(met: Iterable[Meeting]) -> list[Game]:

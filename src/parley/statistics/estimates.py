@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from statistics import fmean, stdev
+from statistics import fmean
 from typing import NamedTuple
 
 from parley.statistics.intervals import (
@@ -16,6 +17,7 @@ from parley.statistics.intervals import (
     is_constant,
     is_student_apt,
     p_value_of_point,
+    standard_deviation,
 )
 from parley.statistics.multiple_comparisons import holm
 
@@ -117,23 +119,40 @@ def merge_blocks(means: Mapping[str, float], same: Same) -> tuple[list[float], l
     return list(map(fmean, groups.values())), list(map(len, groups.values()))
 
 
+class CellTally(NamedTuple):
+    """What one cell is computed from."""
+
+    means: Mapping[str, float]  # by block
+    matches: int  # also those without a score
+    missing: int  # scores without a value
+
+
+def tally_cells(observations: Iterable[Observation]) -> dict[Key, CellTally]:
+    """The block means and counts of every model in every role and metric."""
+    rows = list(observations)
+    table = block_means(rows)
+    matches: dict[Key, set[int]] = {}
+    missing: Counter[Key] = Counter()
+    for row in rows:
+        key = row.metric, row.role, row.alias
+        matches.setdefault(key, set()).add(row.match)
+        missing[key] += row.value is None
+    return {
+        key: CellTally(table.get(key, {}), len(played), missing[key])
+        for key, played in matches.items()
+    }
+
+
 def compute_cells(
-    observations: Sequence[Observation],
+    tallies: Mapping[Key, CellTally],
     bounds: Mapping[str, tuple[float, float]],
     method: str = "block",
     same: Same = ALL_DIFFER,
 ) -> list[Cell]:
     """The result of every model in every role and metric. Means are over all blocks; for the
     interval, identical blocks are one observation."""
-    table = block_means(observations)
-    seen: dict[Key, list[Observation]] = {}
-    for observation in observations:
-        seen.setdefault((observation.metric, observation.role, observation.alias), []).append(
-            observation
-        )
     found = []
-    for (metric, role, alias), rows in seen.items():
-        means = table.get((metric, role, alias), {})
+    for (metric, role, alias), (means, matches, missing) in tallies.items():
         values, weights = merge_blocks(means, same)
         found.append(
             Cell(
@@ -142,10 +161,10 @@ def compute_cells(
                 metric=metric,
                 mean=fmean(means.values()) if means else None,
                 interval=compute_interval(values, bounds[metric], method=method, weights=weights),
-                sd=stdev(values) if len(values) > 1 else None,
+                sd=standard_deviation(values) if len(values) > 1 else None,
                 blocks=len(values),
-                matches=len({row.match for row in rows}),
-                missing=sum(row.value is None for row in rows),
+                matches=matches,
+                missing=missing,
             )
         )
     return found
@@ -188,7 +207,10 @@ def compare_two_models(
     if not shared:
         return None
     (mine, weights), (others, _) = (
-        merge_blocks({block: one[block] for block in shared}, same) for one in (ours, theirs)
+        merge_blocks({block: one[block] for block in shared}, same)
+        if same
+        else ([one[block] for block in shared], [])
+        for one in (ours, theirs)
     )
     gaps = [one - other for one, other in zip(mine, others, strict=True)]
     width = bounds[1] - bounds[0]

@@ -56,7 +56,7 @@ class RepeatTracker:
 
     def __init__(self) -> None:
         self._replies: dict[tuple[str, bytes], bytes] = {}  # by alias and prompt
-        self._plays: dict[bytes, set[tuple[str, int]]] = {}  # blocks and repeats of each match
+        self._plays: dict[bytes, set[int]] = {}  # digests of the blocks and repeats of each match
         # the number of identical plays of the match that was repeated most often
         self.most_plays = 0
         self.differs = False  # the same words have had different replies
@@ -76,7 +76,7 @@ class RepeatTracker:
                 return
         if known:
             plays = self._plays.setdefault(digest_exchanges(known), set())
-            plays.add((block, repeat))
+            plays.add(hash((block, repeat)))
             self.most_plays = max(self.most_plays, len(plays))
 
     @property
@@ -96,17 +96,18 @@ class PlayedMatch(NamedTuple):
 
     block: str
     design: str  # what the plan wanted of it: the item, and who sits where
-    exchanges: Sequence[DigestedReply]
+    exchanges: bytes  # digest
     scores: Sequence[tuple[str, str, str, float | None]]  # role, alias, metric, value
 
 
 def group_identical_blocks(matches: Iterable[PlayedMatch]) -> dict[str, str]:
     """For each block, the first block with the same prompts, replies and scores."""
     blocks: dict[str, list[bytes]] = {}
+    kept: dict[bytes, bytes] = {}  # equal digests once
     for match in matches:
         scores = repr(sorted(match.scores, key=repr)).encode()
-        whole = blake2b(digest_exchanges(sorted(match.exchanges)) + scores, digest_size=16)
-        blocks.setdefault(match.block, []).append(whole.digest())
+        whole = blake2b(match.exchanges + scores, digest_size=16).digest()
+        blocks.setdefault(match.block, []).append(kept.setdefault(whole, whole))
     most = max(map(len, blocks.values()), default=0)
     first: dict[tuple[bytes, ...], str] = {}
     found = {}

@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from functools import cached_property
 from random import Random
-from statistics import fmean, stdev
+from statistics import fmean
 from typing import NamedTuple
 
 from parley.errors import unknown_name
@@ -88,6 +88,15 @@ def is_student_apt(
     return not Blocks(values, bounds, weights).near
 
 
+def standard_deviation(values: Sequence[float]) -> float:
+    """The standard deviation of a sample of two or more. `statistics.stdev` computes with fractions
+    and takes seconds for a large run."""
+    if min(values) == max(values):
+        return 0.0
+    mean = fmean(values)
+    return math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1))
+
+
 class Blocks:
     """The means of two or more different blocks, how often each was played, and their position
     in the range."""
@@ -96,7 +105,7 @@ class Blocks:
         self, values: Sequence[float], bounds: tuple[float, float], weights: Sequence[int] = ()
     ) -> None:
         self.values, self.bounds, self.n = values, bounds, len(values)
-        self.mean, self.spread = fmean(values, weights or None), stdev(values)
+        self.mean, self.spread = fmean(values, weights or None), standard_deviation(values)
         self.size = sum(weights) ** 2 / sum(each**2 for each in weights) if weights else self.n
 
     @property

@@ -144,38 +144,14 @@ class Effect:
     blocks: int
 
 
-def find_two_seats(rows: Iterable[SeatScore], roles: Sequence[str]) -> tuple[Place, Place] | None:
+def find_two_seats(places: Iterable[Place], roles: Sequence[str]) -> tuple[Place, Place] | None:
     """The first and the second seat of a run, with roles in the task's order; None if matches do
     not have exactly two seats."""
-    found = sorted({(roles.index(row.role), row.position) for row in rows if row.role in roles})
+    found = sorted({(roles.index(role), position) for role, position in places if role in roles})
     if len(found) != 2:
         return None
     first, second = ((roles[role], position) for role, position in found)
     return first, second
-
-
-def collect_meetings(rows: Iterable[SeatScore], seats: tuple[Place, Place]) -> list[Meeting]:
-    """The scores of both seats of every match, by metric."""
-    casts: dict[int, dict[Place, str]] = {}
-    scores: dict[tuple[str, int, str], dict[Place, float | None]] = {}
-    for row in rows:
-        place = row.role, row.position
-        casts.setdefault(row.match, {})[place] = row.alias
-        scores.setdefault((row.block, row.match, row.metric), {})[place] = row.value
-    first, second = seats
-    return [
-        Meeting(
-            block,
-            match,
-            metric,
-            casts[match][first],
-            casts[match][second],
-            values.get(first),
-            values.get(second),
-        )
-        for (block, match, metric), values in scores.items()
-        if casts[match].keys() >= {first, second}
-    ]
 
 
 def make_role_tables(

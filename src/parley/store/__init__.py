@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -389,8 +389,9 @@ class RunReader(Protocol):
     def calls(self, number: int) -> list[RecordedCall]:
         """A match's calls by round, seat and attempt."""
 
-    def replies(self) -> Iterator[tuple[int, Seat, str]]:
-        """(match, seat, text) for every reply in matches that have ended, by match."""
+    def replies_in(self, roles: Collection[str]) -> Iterator[tuple[int, str, str, str]]:
+        """(match, role, alias, text) for every reply of these roles in matches that have ended, by
+        match."""
 
     def calls_since(self, cursor: int) -> Iterator[tuple[int, int, RecordedCall]]:
         """(cursor, match, call) for every call recorded after a cursor: used to follow

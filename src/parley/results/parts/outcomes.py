@@ -33,11 +33,7 @@ def compute_outcomes(run: RunScores) -> tuple[Outcomes, ...]:
     """By model and seat: matches won, drawn and lost, and the reasons for losses that the rule
     noted."""
     metric = next(
-        (
-            name
-            for name, bounds in run.bounds.items()
-            if is_win_loss([each for each in run.meetings if each.metric == name], bounds)
-        ),
+        (name for name, bounds in run.bounds.items() if is_win_loss(run.meetings(name), bounds)),
         None,
     )
     if metric is None or run.two_seats is None:
@@ -45,8 +41,8 @@ def compute_outcomes(run: RunScores) -> tuple[Outcomes, ...]:
     ends = {match.number: note.end for match, note in run.notes(Ended)}
     counts: dict[tuple[str, str], Counter[str]] = {}
     reasons: dict[tuple[str, str], Counter[str]] = {}
-    for each in run.meetings:
-        if each.metric != metric or each.first_value is None or each.second_value is None:
+    for each in run.meetings(metric):
+        if each.first_value is None or each.second_value is None:
             continue
         sides = zip(
             run.two_seats,

@@ -77,7 +77,8 @@ def compute_pass_rates(run: RunScores) -> tuple[PassRate, ...]:
                     Observation(item, 0, alias, role, name, mean_over_partners(k, groups.values()))
                     for item, groups in items.items()
                 ]
-                (cell,) = estimates.compute_cells(values, {name: (0.0, 1.0)}, run.method)
+                tallies = estimates.tally_cells(values)
+                (cell,) = estimates.compute_cells(tallies, {name: (0.0, 1.0)}, run.method)
                 low, high, _ = cell.interval
                 found.append(
                     PassRate(role, alias, name, k, cell.mean, low, high, len(items), least)

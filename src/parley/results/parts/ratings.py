@@ -44,13 +44,12 @@ def compute_ratings(run: RunScores) -> tuple[MetricRatings, ...]:
     """Ratings by every metric that says which of two seats won."""
     found = []
     for metric, bounds in run.bounds.items():
-        here = [
-            meeting._replace(block=run.first_identical(meeting.block))
-            for meeting in run.meetings
-            if meeting.metric == metric
-        ]
-        if bradley_terry.is_win_loss(here, bounds):
-            fitted = bradley_terry.fit_ratings(bradley_terry.complete_games(here))
+        if bradley_terry.is_win_loss(run.meetings(metric), bounds):
+            met = (
+                meeting._replace(block=run.first_identical(meeting.block))
+                for meeting in run.meetings(metric)
+            )
+            fitted = bradley_terry.fit_ratings(bradley_terry.complete_games(met))
             models = tuple(
                 ModelRating(
                     m.alias,

@@ -106,7 +106,7 @@ def score_changes(run: RunScores, metric: str, before: Sequence[Score]) -> Itera
     then = block_means(
         [Observation(s.block, s.match, s.alias, s.seat.role, s.metric, s.value) for s in before]
     )
-    now, (lowest, highest) = block_means(run.observations), run.bounds[metric]
+    now, (lowest, highest) = run.block_means, run.bounds[metric]
     for role in run.roles:
         for alias in run.config.contestants:
             first, second = (means.get((metric, role, alias), {}) for means in (then, now))

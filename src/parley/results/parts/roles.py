@@ -109,7 +109,10 @@ def compute_role_tables(run: RunScores) -> tuple[RoleTableResult, ...]:
     if run.two_seats is None:
         return ()
     listed = [*run.config.players, *run.config.excluded]
-    found = role_tables.make_role_tables(run.meetings, listed, run.bounds, run.same)
+    found: dict[str, role_tables.MeetingTable] = {}
+    for metric in run.metrics:
+        met = run.meetings(metric)
+        found |= role_tables.make_role_tables(met, listed, run.bounds, run.same)
     first, second = (seat_name(*seat) for seat in run.two_seats)
     return tuple(
         RoleTableResult(

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from parley.results.part import Part, Style
 from parley.results.scores import RunScores
 from parley.results.types import Figure, HeatMap
-from parley.statistics import estimates
-from parley.statistics.estimates import Observation
 from parley.tables import Table, format_interval, format_number, pivot, plural
 
 
@@ -38,10 +36,9 @@ def compute_topics(run: RunScores) -> tuple[TopicScore, ...]:
         for item in run.reader.items()
         if (topic := item.get("topic") or item.get("subject"))
     }
-    by_topic: dict[str, list[Observation]] = defaultdict(list)
-    for row in run.observations:
-        if row.block in topics:
-            by_topic[topics[row.block]].append(row)
+    by_topic: dict[str, list[str]] = defaultdict(list)  # blocks
+    for item, topic in topics.items():
+        by_topic[topic].append(item)
     found = [
         TopicScore(
             topic,
@@ -55,7 +52,7 @@ def compute_topics(run: RunScores) -> tuple[TopicScore, ...]:
             cell.missing,
         )
         for topic in sorted(by_topic)
-        for cell in estimates.compute_cells(by_topic[topic], run.bounds, run.method)
+        for cell in run.compute_cells(by_topic[topic])
     ]
     order = list(run.metrics)
     return tuple(

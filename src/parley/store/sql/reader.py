@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
+from math import isfinite
 from operator import itemgetter
 from statistics import median
 from types import NoneType, TracebackType
@@ -127,11 +128,12 @@ CALL = (
 DEVICE_TIME = (TEXT, WHOLE_OR_NULL, WHOLE, NUMBER, WHOLE_OR_NULL, WHOLE_OR_NULL)
 RECENT = (WHOLE, TEXT, TEXT, WHOLE, NUMBER_OR_NULL, NUMBER, NUMBER_OR_NULL)
 EFFECT = (WHOLE, WHOLE, (bytes,), TEXT)
-REPLY = (WHOLE, TEXT, TEXT)
+REPLY = (WHOLE, TEXT, TEXT, TEXT)
 SAID = (WHOLE, WHOLE, TEXT, WHOLE, TEXT, TEXT)
 SMALLEST, LARGEST = -(2**63), 2**63 - 1  # integers in a database
 AT_ONCE = 256  # matches whose record is read at a time
 LATEST = 253_402_300_799  # seconds from 1970 to the end of the year 9999
+ANY_VALUE = (-math.inf, math.inf)
 ENDED_MATCHES = "state IN ('done', 'aborted')"
 
 
@@ -505,13 +507,14 @@ class RecordReader:
 
     def scores(self, judge: str = "") -> Iterator[Score]:
         for score in self._scores(judge):
-            low, high = self._ranges.get(score.metric, (-math.inf, math.inf))
-            if score.value is not None and not low <= score.value <= high:
-                self._damaged(
-                    f"a score of match {score.match} is {score.value:g}, but {score.metric} must "
-                    f"be "
-                    f"{low:g} to {high:g}"
-                )
+            value = score[5]
+            if value is not None:
+                low, high = self._ranges.get(score[4], ANY_VALUE)
+                if not low <= value <= high:
+                    self._damaged(
+                        f"a score of match {score.match} is {value:g}, but {score.metric} must be "
+                        f"{low:g} to {high:g}"
+                    )
             yield score
 
     def _scores(
@@ -525,15 +528,20 @@ class RecordReader:
             judge,
             *between,
         )
+        known: dict[tuple[Any, ...], tuple[Seat, str, bool]] = {}  # many scores share a seat
         for *row, value in rows:
-            self._check(row, SCORE, "a score")
             match, block, key, seats, idle, metric = row
-            what = f"a score of match {match}"
-            self._check_value(value, "" if judge else metric, what)
-            seat, alias = self._alias(seats, key, what)
-            yield Score(
-                match, block, seat, alias, metric, value, seat in self._idle_seats(idle, what)
-            )
+            place = known.get((key, seats, idle, metric))
+            if place is None or type(block) is not str or type(value) is not float:
+                self._check(row, SCORE, "a score")
+                what = f"a score of match {match}"
+                self._check_value(value, "" if judge else metric, what)
+                seat, alias = self._alias(seats, key, what)
+                place = seat, alias, seat in self._idle_seats(idle, what)
+                known[key, seats, idle, metric] = place
+            elif not isfinite(value):
+                self._check_value(value, "" if judge else metric, f"a score of match {match}")
+            yield Score(match, block, place[0], place[1], metric, value, place[2])
 
     def _check_value(self, value: Any, metric: str, what: str) -> None:
         if not (value is None or (isinstance(value, float | int) and math.isfinite(value))):
@@ -652,16 +660,22 @@ class RecordReader:
         )
         return [self._call_from(number, row) for row in rows]
 
-    def replies(self) -> Iterator[tuple[int, Seat, str]]:
+    def replies_in(self, roles: Collection[str]) -> Iterator[tuple[int, str, str, str]]:
         rows = self._rows(
-            "SELECT match, seat, content FROM calls c JOIN matches m ON c.match = m.number "
-            f"WHERE {ENDED_MATCHES} ORDER BY match, c.round, seat, attempt"
+            "SELECT match, seats, seat, content FROM calls c JOIN matches m ON c.match = m.number "
+            f"WHERE {ENDED_MATCHES} ORDER BY match"
         )
+        known: dict[tuple[str, str], tuple[str, str]] = {}
         for row in rows:
-            match, key, content = row
-            what = f"a call of match {match}"
-            self._check(row, REPLY, what)
-            yield match, self._seat(key, what), content
+            match, seats, key, content = row
+            if type(content) is not str or (seats, key) not in known:
+                what = f"a call of match {match}"
+                self._check(row, REPLY, what)
+                seat, alias = self._alias(seats, key, what)
+                known[seats, key] = seat.role, alias
+            role, alias = known[seats, key]
+            if role in roles:
+                yield match, role, alias, content
 
     def calls_since(self, cursor: int) -> Iterator[tuple[int, int, RecordedCall]]:
         rows = self._rows(f"SELECT id, match, {FIELDS} FROM calls WHERE id > ? ORDER BY id", cursor)

@@ -4,9 +4,11 @@ matches note."""
 from __future__ import annotations
 
 import math
+from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, stdev
+from typing import TYPE_CHECKING
 
 from parley.results.part import Part, Style
 from parley.results.parts.roles import (
@@ -19,6 +21,7 @@ from parley.results.parts.roles import (
 )
 from parley.results.scores import RunScores, seat_name
 from parley.results.types import Figure, Intervals, Point
+from parley.rules.pool import Seat
 from parley.statistics.agreement import FEWEST
 from parley.statistics.block_draws import draw_block_counts
 from parley.statistics.intervals import ALPHA, UNKNOWN, Interval
@@ -35,8 +38,40 @@ from parley.tables import Table, format_number
 from parley.tasks._common.overlap import MEASURES, corpus_score, corpus_signature
 from parley.tasks._common.writer_editor import OverlapCounts
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
 DRAWS = 200
-Counted = tuple[str, Sequence[int]]  # the block of a match, and its counts
+
+
+class CountedTexts:
+    """The counts of many texts, and the block of each."""
+
+    def __init__(self) -> None:
+        self.blocks: list[str] = []
+        self._counts = array("q")
+
+    def add(self, block: str, counts: Sequence[int]) -> None:
+        self.blocks.append(block)
+        self._counts.extend(counts)
+
+    def table(self) -> NDArray[np.int64]:
+        """One row per text."""
+        import numpy as np
+
+        return np.frombuffer(self._counts, np.int64).reshape(len(self.blocks), -1)
+
+    def table_by_block(self) -> tuple[tuple[str, ...], NDArray[np.int64]]:
+        """The sorted names of blocks, and the sums of their texts."""
+        import numpy as np
+
+        names = tuple(sorted(set(self.blocks)))
+        number = {name: at for at, name in enumerate(names)}
+        table = self.table()
+        sums = np.zeros((len(names), table.shape[1]), dtype=np.int64)
+        np.add.at(sums, [number[block] for block in self.blocks], table)
+        return names, sums
 
 
 @dataclass(frozen=True)
@@ -48,21 +83,21 @@ class CorpusTable(RoleTableResult):
 
 def compute_corpus(run: RunScores) -> tuple[CorpusTable, ...]:
     """Role tables like those of mean scores, with corpus-level scores in the cells."""
-    met = {each.match: (each.first, each.second, each.block) for each in run.meetings}
     # by measure, pair and role: the counts of every match
-    counts: dict[str, dict[Pair, dict[str, list[Counted]]]] = {}
+    counts: dict[str, dict[Pair, dict[str, CountedTexts]]] = {}
     blocks: dict[Pair, list[str]] = {}
+    met, seats = run.matches_of_two(), [Seat(*place) for place in run.two_seats or ()]
     for match, note in run.notes(OverlapCounts):
         if match.number not in met:
             continue
-        first, second, block = met[match.number]
+        first, second = (match.seats[seat] for seat in seats)
         given = {seat: each for seat, each in note.overlap.items() if seat not in match.idle}
         if given:
-            blocks.setdefault((first, second), []).append(block)
+            blocks.setdefault((first, second), []).append(match.block)
         for seat, found in given.items():
             for name, numbers in found.items():
                 by_role = counts.setdefault(name, {}).setdefault((first, second), {})
-                by_role.setdefault(seat.role, []).append((block, numbers))
+                by_role.setdefault(seat.role, CountedTexts()).add(match.block, numbers)
     if run.two_seats is None:
         return ()
     places = (seat_name(*run.two_seats[0]), seat_name(*run.two_seats[1]))
@@ -70,7 +105,7 @@ def compute_corpus(run: RunScores) -> tuple[CorpusTable, ...]:
     tables = []
     for name, pairs in counts.items():
         drawn = {
-            pair: [draw_corpus_scores(name, by_role.get(role, [])) for role in places]
+            pair: [draw_corpus_scores(name, by_role.get(role, CountedTexts())) for role in places]
             for pair, by_role in pairs.items()
         }
         cells = {
@@ -128,18 +163,19 @@ def corpus_figures(found: Sequence[CorpusTable], style: Style) -> list[Figure]:
 
 def make_corpus_cell(
     name: str,
-    by_role: Mapping[str, list[Counted]],
+    by_role: Mapping[str, CountedTexts],
     places: tuple[str, str],
     blocks: list[str],
     drawn: Sequence[CorpusDraws],
 ) -> MeetingCell:
     """The texts of both sides in all their matches, each side scored as one text, with an interval
     over blocks."""
-    given = [by_role.get(role, []) for role in places]
+    given = [by_role.get(role, CountedTexts()) for role in places]
     first, second = (
-        corpus_score(name, [numbers for _, numbers in side]) if side else None for side in given
+        corpus_score(name, [side.table().sum(0).tolist()]) if side.blocks else None
+        for side in given
     )
-    idle = len(blocks) - len(given[0]), len(blocks) - len(given[1])
+    idle = len(blocks) - len(given[0].blocks), len(blocks) - len(given[1].blocks)
     return MeetingCell(
         first,
         second,
@@ -160,21 +196,13 @@ class CorpusDraws:
     scores: Sequence[float]
 
 
-def draw_corpus_scores(name: str, given: Sequence[Counted]) -> CorpusDraws:
+def draw_corpus_scores(name: str, given: CountedTexts) -> CorpusDraws:
     """A corpus score in bootstrap samples of whole blocks, always the same samples."""
-    import numpy as np
-
-    blocks: dict[str, list[int]] = {}
-    for block, numbers in given:
-        blocks[block] = (
-            [a + b for a, b in zip(blocks[block], numbers, strict=True)]
-            if block in blocks
-            else list(numbers)
-        )
-    names = tuple(sorted(blocks))
+    if not given.blocks:
+        return CorpusDraws((), [])
+    names, rows = given.table_by_block()
     if len(names) < FEWEST:
         return CorpusDraws(names, [])
-    rows = np.array([blocks[block] for block in names])
     draws = draw_block_counts(len(names), DRAWS, DRAWS)
     return CorpusDraws(names, [corpus_score(name, [(drawn @ rows).tolist()]) for drawn in draws])
 

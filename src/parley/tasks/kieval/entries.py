@@ -11,7 +11,6 @@ from typing import Any
 
 from parley.errors import UsageError
 from parley.results.scores import RunScores
-from parley.statistics.estimates import block_means
 from parley.statistics.intervals import Interval, compute_interval
 from parley.statistics.matched_controls import PERCENT
 from parley.tasks.kieval.rule import ASPECTS
@@ -60,7 +59,7 @@ def collect_entries(run: RunScores) -> list[Entry]:
     """The entries of a run, one per model."""
     reader, config = run.reader, run.config
     task, role = reader.info.identity["task"], run.roles[0]
-    means, found = block_means(run.observations), []
+    means, found = run.block_means, list[Entry]()
     rows = [row for row in run.results if row.role == role]
     for alias in dict.fromkeys(row.alias for row in rows):
         figures, questions, bounds = {}, {}, {}
