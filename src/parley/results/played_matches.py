@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from itertools import compress
+from typing import Any
 
-import numpy as np
-
-from parley.results.score_columns import BlockNames, distinct_rows
+from parley.results.score_columns import BlockNames
 from parley.store import MatchRow
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -26,11 +21,11 @@ class PlayedMatches:
     open_blocks: frozenset[int]  # blocks of which a match has not ended
     rounds: list[tuple[int, str]]  # the stages and arms of the plan `evolve`
     items: list[str | None]
-    number: NDArray[np.int64]
-    block: NDArray[np.int32]
-    repeat: NDArray[np.int64]
-    round: NDArray[np.int32]  # the place in `rounds`
-    item: NDArray[np.int32]  # the place in `items`
+    number: array[int]
+    block: array[int]
+    repeat: array[int]
+    round: array[int]  # the place in `rounds`
+    item: array[int]  # the place in `items`
 
     @classmethod
     def read(cls, matches: Iterable[MatchRow]) -> PlayedMatches:
@@ -55,60 +50,51 @@ class PlayedMatches:
             frozenset(unfinished),
             list(rounds),
             list(items),
-            np.frombuffer(number, np.int64),
-            np.frombuffer(block, np.int32),
-            np.frombuffer(repeat, np.int64),
-            np.frombuffer(round, np.int32),
-            np.frombuffer(item, np.int32),
+            number,
+            block,
+            repeat,
+            round,
+            item,
         )
 
     def __len__(self) -> int:
         return len(self.number)
 
     def __contains__(self, number: object) -> bool:
-        at = int(np.searchsorted(self.number, number)) if isinstance(number, int) else len(self)
-        return at < len(self) and bool(self.number[at] == number)
+        at = bisect_left(self.number, number) if isinstance(number, int) else len(self)
+        return at < len(self) and self.number[at] == number
 
-    def select(self, kept: Mask) -> PlayedMatches:
-        """Some of the matches."""
+    def select(self, kept: Iterable[Any]) -> PlayedMatches:
+        """The matches for which `kept` is true."""
+        chosen = bytes(map(bool, kept))
         return PlayedMatches(
             self.blocks,
             self.open_blocks,
             self.rounds,
             self.items,
-            self.number[kept],
-            self.block[kept],
-            self.repeat[kept],
-            self.round[kept],
-            self.item[kept],
+            array("q", compress(self.number, chosen)),
+            array("i", compress(self.block, chosen)),
+            array("q", compress(self.repeat, chosen)),
+            array("i", compress(self.round, chosen)),
+            array("i", compress(self.item, chosen)),
         )
 
-    def in_whole_blocks(self) -> Mask:
-        """Which of them are in blocks that have ended."""
-        whole: Mask = ~np.isin(self.block, list(self.open_blocks))
-        return whole
+    def in_whole_blocks(self) -> PlayedMatches:
+        """Those in blocks of which all matches have ended."""
+        return self.select(block not in self.open_blocks for block in self.block)
 
-    def in_rounds(self, wanted: Callable[[int, str], bool]) -> Mask:
-        """Which of them are in these stages and arms."""
-        chosen = np.array([wanted(*each) for each in self.rounds], dtype=bool)
-        found: Mask = chosen[self.round]
-        return found
+    def in_rounds(self, wanted: Callable[[int, str], bool]) -> PlayedMatches:
+        """Those of some stages and arms."""
+        chosen = [wanted(*each) for each in self.rounds]
+        return self.select(map(chosen.__getitem__, self.round))
 
     def stages_and_arms(self) -> list[tuple[int, str]]:
         """The stages and arms that have matches."""
-        return [self.rounds[at] for at in np.unique(self.round).tolist()]
-
-    def has(self, numbers: NDArray[np.int64]) -> Mask:
-        """Which of these numbers are numbers of these matches."""
-        if not len(self):
-            return np.zeros(len(numbers), dtype=bool)
-        at = np.searchsorted(self.number, numbers).clip(max=len(self) - 1)
-        found: Mask = self.number[at] == numbers
-        return found
+        return [self.rounds[at] for at in sorted(set(self.round))]
 
     def filter(self, rows: Iterable[MatchRow]) -> Iterator[MatchRow]:
         """Those of a run's matches, by number, that are among these."""
-        wanted = iter(self.number.tolist() if len(self) < 100_000 else self.number)
+        wanted = iter(self.number)
         number = next(wanted, None)
         for row in rows:
             if number is None:
@@ -117,10 +103,18 @@ class PlayedMatches:
                 yield row
                 number = next(wanted, None)
 
-    def most_plays_of_an_item(self) -> int:
-        """The largest number of different blocks and repeats that one item was played in."""
-        item, _, _ = distinct_rows(self.item, self.block, self.repeat)
-        return int(np.bincount(item).max()) if len(self) else 0
-
     def count_blocks(self) -> int:
-        return len(np.unique(self.block))
+        return len(set(self.block))
+
+    def has_repeated_item(self, times: int) -> bool:
+        """Whether an item was played in so many different blocks and repeats."""
+        plays = array("i", bytes(4 * len(self.items)))
+        seen = set[int]()
+        for item, block, repeat in zip(self.item, self.block, self.repeat, strict=True):
+            play = hash((item, block, repeat))
+            if play not in seen:
+                seen.add(play)
+                plays[item] += 1
+                if plays[item] >= times:
+                    return True
+        return False

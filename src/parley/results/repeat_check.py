@@ -3,13 +3,12 @@ record is read as a stream: no match needs a query of its own."""
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Collection, Iterator
 from itertools import groupby
 
-import numpy as np
-
 from parley.results.played_matches import PlayedMatches
-from parley.results.score_columns import ScoreColumns, distinct_rows
+from parley.results.score_columns import ScoreColumns
 from parley.results.types import IdenticalRepeats
 from parley.statistics.identical_repeats import (
     ENOUGH,
@@ -23,6 +22,7 @@ from parley.statistics.identical_repeats import (
 )
 from parley.store import MatchRow, RunReader
 
+FIRST_LOOK = 1_000  # matches
 Identical = tuple[dict[str, str], IdenticalRepeats | None]
 
 
@@ -91,21 +91,35 @@ def describe_design(match: MatchRow) -> str:
 
 
 def may_be_deterministic(reader: RunReader, played: PlayedMatches, roles: Collection[str]) -> bool:
-    """A quick check, which rules out most runs: whether an item was played often enough, and
-    whether contestants gave the same replies in enough of its matches."""
-    if played.most_plays_of_an_item() < ENOUGH:
+    """A quick check, which rules out most runs: whether contestants gave the same replies in enough
+    matches on one item."""
+    if not played.has_repeated_item(ENOUGH):
         return False
-    said = np.zeros(len(played), dtype=np.int64)  # a digest of the replies of each match
-    replied = np.zeros(len(played), dtype=bool)
-    at, numbers = 0, played.number
-    for number, replies in groupby(reader.replies_in(roles), lambda row: row[0]):
-        while at < len(numbers) and numbers[at] < number:
-            at += 1
-        if at < len(numbers) and numbers[at] == number:
-            spoken = sorted((role, alias, hash(text)) for _, role, alias, text in replies)
-            said[at], replied[at] = hash(tuple(spoken)), True
-    chosen = played.select(replied)
-    item, words, _, _ = distinct_rows(chosen.item, said[replied], chosen.block, chosen.repeat)
-    # sorted: the same item and words ENOUGH times in a row
-    apart = ENOUGH - 1
-    return bool(((item[apart:] == item[:-apart]) & (words[apart:] == words[:-apart])).any())
+    said = array("q")  # a digest of the item and the replies of each match
+    places = array("q")  # where this match is in `played`
+    replies = groupby(reader.replies_in(roles), lambda row: row[0])
+    number, rows = next(replies, (None, iter(())))
+    for place, (match, item) in enumerate(zip(played.number, played.item, strict=True)):
+        while number is not None and number < match:
+            number, rows = next(replies, (None, iter(())))
+        if number == match:
+            spoken = sorted((role, alias, hash(text)) for _, role, alias, text in rows)
+            said.append(hash((item, tuple(spoken))))
+            places.append(place)
+            if len(said) == FIRST_LOOK and has_plays(said, places, played):
+                return True  # the rest need not be read
+    return has_plays(said, places, played)
+
+
+def has_plays(said: array[int], places: array[int], played: PlayedMatches) -> bool:
+    """Whether one digest occurs in enough different blocks and repeats."""
+    order = sorted(said)
+    often = {one for one, two in zip(order, order[ENOUGH - 1 :], strict=False) if one == two}
+    plays: dict[int, set[tuple[int, int]]] = {}
+    for digest, place in zip(said, places, strict=True):
+        if digest in often:
+            found = plays.setdefault(digest, set())
+            found.add((played.block[place], played.repeat[place]))
+            if len(found) >= ENOUGH:
+                return True
+    return False

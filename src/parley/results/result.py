@@ -62,6 +62,8 @@ UNSAFE = (
 # parts that the notes of the main table use
 REMARKS = ("results", "stability", "judges", "rejudged", "cost", "resolved_pairs")
 RANKED = ("pairs", "ratings")  # other parts that rank models
+# parts that the tables and figures of every part use: the signature and the style
+BESIDE = ("results", "stability")
 
 
 class Result:
@@ -301,7 +303,7 @@ class Result:
         """The tables of a part; none if the run has no data for it."""
         if name in self.stored:
             return stored_tables(self.stored[name])
-        self.compute([name])
+        self.compute([name, *BESIDE])
         part, found, style = self.parts[name], self._computed[name], self.style
         if not found:
             return []
@@ -311,7 +313,7 @@ class Result:
         """The figures of a part."""
         if name in self.stored:
             return stored_figures(self.stored[name])
-        self.compute([name])
+        self.compute([name, *BESIDE])
         part, found, style = self.parts[name], self._computed[name], self.style
         if not found:
             return []
@@ -336,6 +338,7 @@ class Result:
         if form == "csv":
             return self._csv(part)
         if part == "results":
+            self.compute(REMARKS)
             if not self.part("results"):
                 return break_lines("\n".join(self.remarks()), width)
             return self.table(metrics).render(form, width)

@@ -6,21 +6,16 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
-
-import numpy as np
+from itertools import compress, groupby
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from parley.rules.pool import Seat
 from parley.statistics.estimates import CellTally, Key, Observation
 from parley.statistics.role_tables import Meeting, Place
 from parley.store import Score
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Mask = NDArray[np.bool_]
-
 T = TypeVar("T")
+NO_VALUE = float("nan")
 AT_A_TIME = 10_000  # rows that are made at a time
 
 
@@ -71,10 +66,10 @@ class ScoreColumns:
 
     blocks: BlockNames
     seats: Sequence[ScoredSeat]
-    match: NDArray[np.int64]
-    block: NDArray[np.int32]
-    seat: NDArray[np.int32]  # the place in `seats`
-    value: NDArray[np.float64]
+    match: array[int]
+    block: array[int]
+    seat: array[int]  # the place in `seats`
+    value: array[float]
 
     @classmethod
     def read(cls, scores: Iterable[Score], blocks: BlockNames) -> ScoreColumns:
@@ -89,44 +84,37 @@ class ScoreColumns:
             match.append(score.match)
             block.append(number)
             seat.append(seats.setdefault(sat, len(seats)))
-            value.append(np.nan if score.value is None else score.value)
-        return cls(
-            blocks,
-            list(seats),
-            np.frombuffer(match, np.int64),
-            np.frombuffer(block, np.int32),
-            np.frombuffer(seat, np.int32),
-            np.frombuffer(value, np.float64),
-        )
+            value.append(NO_VALUE if score.value is None else score.value)
+        return cls(blocks, list(seats), match, block, seat, value)
 
     def __len__(self) -> int:
         return len(self.match)
 
-    def select(self, kept: Mask) -> ScoreColumns:
-        """Some of the scores."""
+    def select(self, kept: Iterable[Any]) -> ScoreColumns:
+        """The scores for which `kept` is true."""
+        chosen = bytes(map(bool, kept))
         return ScoreColumns(
             self.blocks,
             self.seats,
-            self.match[kept],
-            self.block[kept],
-            self.seat[kept],
-            self.value[kept],
+            array("q", compress(self.match, chosen)),
+            array("i", compress(self.block, chosen)),
+            array("i", compress(self.seat, chosen)),
+            array("d", compress(self.value, chosen)),
         )
 
     def with_seats(self, wanted: Callable[[ScoredSeat], bool]) -> ScoreColumns:
         """The scores of some seats, aliases or metrics."""
-        chosen = np.array([wanted(each) for each in self.seats], dtype=bool)
-        return self if chosen.all() else self.select(chosen[self.seat])
+        chosen = [wanted(each) for each in self.seats]
+        return self if all(chosen) else self.select(map(chosen.__getitem__, self.seat))
 
     def in_blocks(self, names: Iterable[str]) -> ScoreColumns:
         """The scores of some blocks."""
-        chosen = np.zeros(len(self.blocks.names), dtype=bool)
-        chosen[[at for name in names if (at := self.blocks.find(name)) is not None]] = True
-        return self.select(chosen[self.block])
+        chosen = set(map(self.blocks.find, names))
+        return self.select(map(chosen.__contains__, self.block))
 
     def used_seats(self) -> list[ScoredSeat]:
         """The seats, aliases and metrics that have scores."""
-        return [self.seats[at] for at in np.unique(self.seat).tolist()]
+        return [self.seats[at] for at in sorted(set(self.seat))]
 
     def rows(self) -> Iterator[tuple[int, str, ScoredSeat, float | None]]:
         """Match, block, seat and value of every score."""
@@ -148,95 +136,80 @@ class ScoreColumns:
             yield Observation(block, match, alias, seat.role, metric, value)
 
     def meetings(self, metric: str, places: tuple[Place, Place]) -> Iterator[Meeting]:
-        """The matches in which both places were taken and one of them has this metric. The score
-        of an idle seat is None."""
-        first, second = (self.in_place(place) for place in places)
-        numbers = np.intersect1d(first.match, second.match)
-        sides = [side.find_matches(numbers) for side in (first, second)]
-        values, given = [], np.zeros(len(numbers), dtype=bool)
-        for side in (first, second):
-            own = side.with_seats(lambda each: each.metric == metric)
-            own = own.select(np.isin(own.match, numbers))
-            at = np.searchsorted(numbers, own.match)
-            idle = np.array([each.idle for each in own.seats], dtype=bool)[own.seat]
-            value = np.full(len(numbers), np.nan)
-            value[at], given[at] = np.where(idle, np.nan, own.value), True
-            values.append(value)
-        columns: Any = (first.block[sides[0]], numbers, first.seat[sides[0]])
-        columns += (second.seat[sides[1]], *values)
-        for rows in np.array_split(np.flatnonzero(given), len(numbers) // AT_A_TIME + 1):
-            for block, match, one, other, mine, theirs in zip(
-                *(column[rows].tolist() for column in columns), strict=True
-            ):
-                yield Meeting(
-                    self.blocks.names[block],
-                    match,
-                    metric,
-                    self.seats[one].alias,
-                    self.seats[other].alias,
-                    None if mine != mine else mine,
-                    None if theirs != theirs else theirs,
-                )
+        """The matches in which both places have scores, and at least one of them in this metric.
+        The score of an idle seat is None."""
+        for number, rows in groupby(self.rows(), lambda row: row[0]):
+            aliases: list[str | None] = [None, None]
+            values: list[float | None] = [None, None]
+            name, given = "", False
+            for _, block, (seat, alias, measured, idle), value in rows:
+                side = places.index(seat)
+                aliases[side], name = alias, block
+                if measured == metric:
+                    values[side], given = None if idle else value, True
+            first, second = aliases
+            if given and first is not None and second is not None:
+                yield Meeting(name, number, metric, first, second, *values)
 
-    def in_place(self, place: Place) -> ScoreColumns:
-        """The scores of one place."""
-        return self.with_seats(lambda each: tuple(each.seat) == place)
-
-    def both_in(self, places: tuple[Place, Place]) -> list[int]:
+    def matches_with(self, places: tuple[Place, Place]) -> Iterator[int]:
         """The numbers of matches that have scores in both places."""
-        first, second = (self.in_place(place).match for place in places)
-        numbers: list[int] = np.intersect1d(first, second).tolist()
-        return numbers
-
-    def find_matches(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The place of the first score of each of these matches, all of which have one."""
-        return np.searchsorted(self.match, numbers)
+        for number, rows in groupby(self.rows(), lambda row: row[0]):
+            if len({seat.seat for _, _, seat, _ in rows if seat.seat in places}) == 2:
+                yield number
 
     def tally_cells(self) -> dict[Key, CellTally]:
         """The block means and counts of every model in every role and metric."""
-        cells: dict[Key, list[int]] = {}
-        for number, (seat, alias, metric, _) in enumerate(self.seats):
-            cells.setdefault((metric, seat.role, alias), []).append(number)
-        found = {}
-        for key, seats in cells.items():
-            own = np.isin(self.seat, seats) if len(seats) > 1 else self.seat == seats[0]
-            if own.any():
-                found[key] = self.select(own).tally()
-        return found
-
-    def tally(self) -> CellTally:
-        """The block means and counts of all these scores, which belong to one cell."""
-        known = ~np.isnan(self.value)
-        match, value = self.match[known], self.value[known]
-        missing, matches = len(known) - len(match), count_runs(self.match)
-        if not len(match):
-            return CellTally({}, matches, missing)
-        # a model with several seats of a match: the mean of their scores
-        first = np.flatnonzero(np.diff(match, prepend=match[0] - 1))
-        sizes = np.diff(first, append=len(match))
-        means = np.add.reduceat(value, first) / sizes
-        block = self.block[known][first]
-        counts = np.bincount(block)
-        played = np.flatnonzero(counts)
-        by_block = np.bincount(block, means)[played] / counts[played]
-        names = self.blocks.names
-        return CellTally(
-            dict(zip((names[n] for n in played.tolist()), by_block.tolist(), strict=True)),
-            matches,
-            missing,
-        )
+        numbers: dict[Key, int] = {}
+        cells = [
+            numbers.setdefault((metric, seat.role, alias), len(numbers))
+            for seat, alias, metric, _ in self.seats
+        ]
+        tallies = [CellSums(len(self.blocks.names)) for _ in numbers]
+        for start in range(0, len(self), AT_A_TIME):
+            part = slice(start, start + AT_A_TIME)
+            columns = (self.match[part], self.block[part], self.seat[part], self.value[part])
+            for match, block, seat, value in zip(*columns, strict=True):
+                tallies[cells[seat]].add(match, block, value)
+        return {
+            key: tally.finish(self.blocks.names)
+            for key, tally in zip(numbers, tallies, strict=True)
+            if tally.matches
+        }
 
 
-def count_runs(values: NDArray[np.int64]) -> int:
-    """The number of different values in a sorted column."""
-    return int(np.count_nonzero(np.diff(values))) + 1 if len(values) else 0
+class CellSums:
+    """Adds up the scores of one cell, by match. If a model has several seats in a match, the mean
+    of their scores counts."""
 
+    def __init__(self, blocks: int) -> None:
+        self._sums, self._counts = array("d", bytes(8 * blocks)), array("q", bytes(8 * blocks))
+        self._match: int | None = None
+        self._block, self._total, self._seats = 0, 0.0, 0
+        self.matches = self.missing = 0
 
-def distinct_rows(*columns: NDArray[Any]) -> list[NDArray[Any]]:
-    """The different rows of a table, sorted by the first column, then the second, and so on."""
-    order = np.lexsort(columns[::-1])
-    changed = np.zeros(len(order), dtype=bool)
-    changed[:1] = True
-    for column in columns:
-        changed[1:] |= column[order[1:]] != column[order[:-1]]
-    return [column[order[changed]] for column in columns]
+    def add(self, match: int, block: int, value: float) -> None:
+        if match != self._match:
+            self._add_match()
+            self._match, self._block = match, block
+            self.matches += 1
+        if value == value:
+            self._total += value
+            self._seats += 1
+        else:
+            self.missing += 1
+
+    def finish(self, names: Sequence[str]) -> CellTally:
+        """The means by block."""
+        self._add_match()
+        means = {
+            name: total / count
+            for name, total, count in zip(names, self._sums, self._counts, strict=True)
+            if count
+        }
+        return CellTally(means, self.matches, self.missing)
+
+    def _add_match(self) -> None:
+        if self._seats:
+            self._sums[self._block] += self._total / self._seats
+            self._counts[self._block] += 1
+            self._total, self._seats = 0.0, 0

@@ -77,18 +77,18 @@ class RunScores:
             )
         played = PlayedMatches.read(reader.matches())
         if self.config.stop is not None:
-            played = played.select(played.in_whole_blocks())
+            played = played.in_whole_blocks()
         scores = ScoreColumns.read(reader.scores(), played.blocks)
         if self.config.stop is not None:
-            scores = scores.select(played.has(scores.match))
+            scores = scores.select(number in played for number in scores.match)
         # in an `evolve` run: all rounds here, and below the round that the main tables show
         self._every_match = played
         self.every_match = self._match_rows(played)
         self.every_score = Rows(scores.scores, len(scores))
         self.main_stage = choose_main_stage(self.config.evolve, played.stages_and_arms())
         if self.main_stage is not None:
-            played = played.select(played.in_rounds(self.main_stage.includes))
-            scores = scores.select(played.has(scores.match))
+            played = played.in_rounds(self.main_stage.includes)
+            scores = scores.select(number in played for number in scores.match)
         self._played, self._scores = played, scores
         self.matches = self._match_rows(played)
         self.same, self.identical = find_identical_repeats(
@@ -344,7 +344,7 @@ class RunScores:
 
     def matches_of_two(self) -> frozenset[int]:
         """The numbers of matches in which both of two seats have scores."""
-        return frozenset(self._seated.both_in(self.two_seats) if self.two_seats else ())
+        return frozenset(self._seated.matches_with(self.two_seats) if self.two_seats else ())
 
     def meetings(self, metric: str) -> Iterable[role_tables.Meeting]:
         """The matches between two seats in one metric; none if matches have other seats."""

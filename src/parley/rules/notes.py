@@ -6,9 +6,9 @@ Analyses read only declared notes; free notes are for people who read a match.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
-from functools import cache
+from functools import cache, lru_cache
 from types import NoneType, UnionType
 from typing import Any, ClassVar, Literal, Self, Union, get_args, get_origin, get_type_hints
 
@@ -127,69 +127,140 @@ def field_types(kind: type) -> dict[str, Any]:
     return {each.name: hints[each.name] for each in fields(kind)}
 
 
+Decode = Callable[[Any, str], Any]  # from a plain value and where it stands
+
+
 def decode(value: Any, kind: Any, where: str) -> Any:
     """Convert a plain value to a type that a note may have. Raises ValueError if it does not
     fit."""
+    return make_decoder(kind)(value, where)
+
+
+@cache
+def make_decoder(kind: Any) -> Decode:
+    """A function that converts plain values to this type. A run may have millions of notes, so the
+    type is looked at once."""
     if kind is Any:
-        return value
+        return lambda value, where: value
     if kind is Seat:
-        return Seat.of(decode(value, str, where))
-    if kind is float and type(value) is int:
-        return value
+        return decode_seat
     if kind in PLAIN:
-        if type(value) is not kind:
-            raise ValueError(f"{where}: expected {PLAIN[kind]}, found {value!r:.80}")
-        return value
+        return make_plain_decoder(kind)
     origin, inner = get_origin(kind), get_args(kind)
     if origin in (Union, UnionType):
-        return decode_union(value, inner, where)
+        return make_union_decoder(inner)
     if origin is Literal:
-        if value not in inner:
+        return make_literal_decoder(inner)
+    if is_dataclass(kind) and isinstance(kind, type):
+        return make_dataclass_decoder(kind)
+    if origin in (dict, Mapping):
+        return make_mapping_decoder(*inner)
+    if origin in (list, Sequence) or (origin is tuple and inner[1:] == (...,)):
+        return make_sequence_decoder(inner[0], list if origin is list else tuple)
+
+    def refuse(value: Any, where: str) -> Any:
+        raise TaskError(
+            f"{where}: a note cannot contain {kind}: use text, numbers, None, seats, dataclasses, "
+            "sequences or mappings"
+        )
+
+    return refuse
+
+
+def decode_seat(value: Any, where: str) -> Seat:
+    if type(value) is not str:
+        raise ValueError(f"{where}: expected {PLAIN[str]}, found {value!r:.80}")
+    return seat_of(value)
+
+
+@lru_cache(maxsize=1000)
+def seat_of(key: str) -> Seat:
+    return Seat.of(key)
+
+
+def make_plain_decoder(kind: Any) -> Decode:
+    also = int if kind is float else kind
+
+    def decode_plain(value: Any, where: str) -> Any:
+        found = type(value)
+        if found is not kind and found is not also:
+            raise ValueError(f"{where}: expected {PLAIN[kind]}, found {value!r:.80}")
+        return value
+
+    return decode_plain
+
+
+def make_union_decoder(kinds: tuple[Any, ...]) -> Decode:
+    """Converts a value to the first of several types that fits."""
+    may_be_none = NoneType in kinds
+
+    def decode_union(value: Any, where: str) -> Any:
+        if value is None and may_be_none:
+            return None
+        faults = []
+        for kind in kinds:
+            try:
+                return make_decoder(kind)(value, where)
+            except ValueError as wrong:
+                faults.append(str(wrong))
+        raise ValueError(faults[0])
+
+    return decode_union
+
+
+def make_literal_decoder(known: tuple[Any, ...]) -> Decode:
+    def decode_literal(value: Any, where: str) -> Any:
+        if value not in known:
             raise ValueError(
-                f"{where}: expected one of {', '.join(map(repr, inner))}, found {value!r:.80}"
+                f"{where}: expected one of {', '.join(map(repr, known))}, found {value!r:.80}"
             )
         return value
-    if is_dataclass(kind) and isinstance(kind, type):
+
+    return decode_literal
+
+
+def make_dataclass_decoder(kind: type) -> Decode:
+    types = field_types(kind)
+    needed = [
+        each.name
+        for each in fields(kind)
+        if each.default is MISSING and each.default_factory is MISSING
+    ]
+
+    def decode_dataclass(value: Any, where: str) -> Any:
         if not isinstance(value, Mapping):
             raise ValueError(f"{where}: expected an object ({kind.__name__}), found {value!r:.80}")
-        missing = [
-            each.name
-            for each in fields(kind)
-            if each.name not in value
-            and each.default is MISSING
-            and each.default_factory is MISSING
-        ]
-        if missing:
+        if missing := [name for name in needed if name not in value]:
             raise ValueError(f"{where}: missing {', '.join(missing)}")
-        types = field_types(kind)
-        known = {name: each for name, each in value.items() if name in types}
         return kind(
-            **{name: decode(each, types[name], f"{where}.{name}") for name, each in known.items()}
+            **{
+                name: make_decoder(types[name])(each, f"{where}.{name}")
+                for name, each in value.items()
+                if name in types
+            }
         )
-    if origin in (dict, Mapping):
+
+    return decode_dataclass
+
+
+def make_mapping_decoder(key_kind: Any, kind: Any) -> Decode:
+    def decode_mapping(value: Any, where: str) -> Any:
         if not isinstance(value, Mapping):
             raise ValueError(f"{where}: expected a mapping, found {value!r:.80}")
+        decode_key, decode_value = make_decoder(key_kind), make_decoder(kind)
         return {
-            decode(key, inner[0], where): decode(each, inner[1], f"{where}.{key}")
+            decode_key(key, where): decode_value(each, f"{where}.{key}")
             for key, each in value.items()
         }
-    if origin in (list, Sequence) or (origin is tuple and inner[1:] == (...,)):
+
+    return decode_mapping
+
+
+def make_sequence_decoder(kind: Any, found: type[list[Any]] | type[tuple[Any, ...]]) -> Decode:
+    def decode_sequence(value: Any, where: str) -> Any:
         if not isinstance(value, list | tuple):
             raise ValueError(f"{where}: expected a list, found {value!r:.80}")
-        found = [decode(each, inner[0], f"{where}[{n}]") for n, each in enumerate(value)]
-        return found if origin is list else tuple(found)
-    raise TaskError(
-        f"{where}: a note cannot contain {kind}: use text, numbers, None, seats, dataclasses, "
-        "sequences or mappings"
-    )
+        decode_value = make_decoder(kind)
+        return found(decode_value(each, f"{where}[{n}]") for n, each in enumerate(value))
 
-
-def decode_union(value: Any, kinds: tuple[Any, ...], where: str) -> Any:
-    """Convert a value to the first of several types that fits."""
-    faults = []
-    for kind in kinds:
-        try:
-            return decode(value, kind, where)
-        except ValueError as wrong:
-            faults.append(str(wrong))
-    raise ValueError(faults[0])
+    return decode_sequence
