@@ -10,6 +10,7 @@ from itertools import compress
 from typing import Any
 
 from parley.results.score_columns import BlockNames
+from parley.statistics.identical_repeats import ENOUGH
 from parley.store import MatchRow
 
 
@@ -106,8 +107,9 @@ class PlayedMatches:
     def count_blocks(self) -> int:
         return len(set(self.block))
 
-    def has_repeated_item(self, times: int) -> bool:
-        """Whether an item was played in so many different blocks and repeats."""
+    def has_repeated_item(self, times: int = ENOUGH) -> bool:
+        """Whether an item was played in so many different blocks and repeats: only then can
+        models be found to be deterministic."""
         plays = array("i", bytes(4 * len(self.items)))
         seen = set[int]()
         for item, block, repeat in zip(self.item, self.block, self.repeat, strict=True):

@@ -93,8 +93,6 @@ def describe_design(match: MatchRow) -> str:
 def may_be_deterministic(reader: RunReader, played: PlayedMatches, roles: Collection[str]) -> bool:
     """A quick check, which rules out most runs: whether contestants gave the same replies in enough
     matches on one item."""
-    if not played.has_repeated_item(ENOUGH):
-        return False
     said = array("q")  # a digest of the item and the replies of each match
     places = array("q")  # where this match is in `played`
     replies = groupby(reader.replies_in(roles), lambda row: row[0])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cached_property
 from itertools import groupby
@@ -14,9 +14,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from parley.errors import StoreError, UsageError
 from parley.money import FindPrice, cost_rows, prices_of
 from parley.results.main_stage import MainStage, choose_main_stage
-from parley.results.played_matches import PlayedMatches
-from parley.results.repeat_check import find_identical_repeats
-from parley.results.score_columns import Rows, ScoreColumns
 from parley.results.signature import make_signature
 from parley.results.types import (
     IdenticalRepeats,
@@ -34,16 +31,20 @@ from parley.rules.notes import Note
 from parley.rules.pool import Seat
 from parley.rules.task import Metric
 from parley.statistics import estimates, role_tables
-from parley.statistics.identical_repeats import WHAT_HELPS
 from parley.statistics.intervals import ALPHA, compute_interval
 from parley.statistics.role_tables import SeatScore
 from parley.store import MatchRow, RunReader, ViolationRow
 from parley.tables import plural
 
 if TYPE_CHECKING:
+    from parley.results.played_matches import PlayedMatches
+    from parley.results.score_columns import Rows, ScoreColumns
     from parley.statistics.anytime import Anytime
+    from parley.statistics.estimates import Observation
+    from parley.store import Score
 
 N = TypeVar("N", bound=Note)
+T = TypeVar("T")
 NAMED = 8  # models that a line names at most
 
 
@@ -62,6 +63,10 @@ class RunScores:
         scores_file: str | Path | None = None,
     ) -> None:
         """`look_up` finds prices that the run did not record; `scores_file` has external scores."""
+        # late: `parley ls` imports this module and computes no scores
+        from parley.results.played_matches import PlayedMatches
+        from parley.results.score_columns import ScoreColumns
+
         self.reader, self.info, self.method = reader, reader.info, method
         self.prices, self.scores_file = prices_of(reader, look_up), scores_file
         self.config, self.identity = reader.info.config, reader.info.identity
@@ -84,18 +89,18 @@ class RunScores:
         # in an `evolve` run: all rounds here, and below the round that the main tables show
         self._every_match = played
         self.every_match = self._match_rows(played)
-        self.every_score = Rows(scores.scores, len(scores))
+        self.every_score: Rows[Score] = make_rows(scores.scores, len(scores))
         self.main_stage = choose_main_stage(self.config.evolve, played.stages_and_arms())
         if self.main_stage is not None:
             played = played.in_rounds(self.main_stage.includes)
             scores = scores.select(number in played for number in scores.match)
         self._played, self._scores = played, scores
         self.matches = self._match_rows(played)
-        self.same, self.identical = find_identical_repeats(
-            reader, played, scores, self.roles, self.config.stop is None
-        )
+        self.same, self.identical = self._find_identical_repeats()
         self._counted = scores.with_seats(lambda each: not each.idle)
-        self.observations = Rows(self._counted.observations, len(self._counted))
+        self.observations: Rows[Observation] = make_rows(
+            self._counted.observations, len(self._counted)
+        )
 
     def _match_rows(self, played: PlayedMatches) -> Rows[MatchRow]:
         """These matches, read again each time."""
@@ -103,7 +108,15 @@ class RunScores:
         def read() -> Iterator[MatchRow]:
             return played.filter(self.reader.matches())
 
-        return Rows(read, len(played))
+        return make_rows(read, len(played))
+
+    def _find_identical_repeats(self) -> tuple[dict[str, str], IdenticalRepeats | None]:
+        if not self._played.has_repeated_item():
+            return {}, None
+        from parley.results.repeat_check import find_identical_repeats
+
+        is_fixed = self.config.stop is None
+        return find_identical_repeats(self.reader, self._played, self._scores, self.roles, is_fixed)
 
     @cached_property
     def tallies(self) -> dict[estimates.Key, estimates.CellTally]:
@@ -351,6 +364,13 @@ class RunScores:
         return self._seated.meetings(metric, self.two_seats) if self.two_seats else ()
 
 
+def make_rows(make: Callable[[], Iterator[T]], length: int) -> Rows[T]:
+    """Rows that are made each time they are read."""
+    from parley.results.score_columns import Rows
+
+    return Rows(make, length)
+
+
 def parse_metric(facts: Mapping[str, Any]) -> Metric:
     """A metric as the record describes it."""
     return Metric(**{**facts, "roles": tuple(facts["roles"])})
@@ -438,6 +458,8 @@ def describe_identical(found: IdenticalRepeats | None) -> list[str]:
     """A note on a run whose models always gave the same reply to the same prompt."""
     if found is None:
         return []
+    from parley.statistics.identical_repeats import WHAT_HELPS
+
     alike = f"a match was played {found.plays} times, with identical prompts and replies"
     if found.blocks > found.different:
         alike = (

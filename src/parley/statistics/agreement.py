@@ -11,12 +11,14 @@ from functools import partial
 from itertools import chain, combinations
 from random import Random
 from statistics import NormalDist, fmean
-from typing import Literal, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from parley.errors import UsageError, unknown_name
-from parley.statistics.block_draws import CountedFigure, count_alpha, draw_block_counts
 from parley.statistics.intervals import ALPHA, UNKNOWN, Interval, compute_interval
 from parley.statistics.student_t import t_quantile
+
+if TYPE_CHECKING:
+    from parley.statistics.block_draws import CountedFigure
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -78,6 +80,8 @@ def block_bootstrap_interval(
 
     `counted` computes the same figure from how often each block is drawn, which is faster.
     """
+    from parley.statistics.block_draws import draw_block_counts  # late: few starts need it
+
     n, value = len(blocks), figure(blocks)
     if value is None or n < FEWEST:
         return UNKNOWN
@@ -201,6 +205,8 @@ def krippendorff_alpha(
     ratings are the same. One rater who always gives the same rating does not matter, because alpha
     estimates chance from the ratings of all raters.
     """
+    from parley.statistics.block_draws import count_alpha  # late: few starts need it
+
     if level not in LEVELS:
         raise unknown_name("level", level, LEVELS)
     given = [tuple(rating for rating in unit if rating is not None) for unit in units]

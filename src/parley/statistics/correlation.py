@@ -17,7 +17,6 @@ from parley.statistics.agreement import (
     group_by_block,
     pair_columns,
 )
-from parley.statistics.block_draws import count_product_moment, count_rank_correlation
 from parley.statistics.intervals import ALPHA, UNKNOWN, Interval
 from parley.statistics.student_t import t_cdf
 
@@ -89,6 +88,8 @@ def blocked_correlation(
 ) -> BlockEstimate:
     """Pearson's correlation of rows, with an interval over blocks, because the rows of a block
     are not independent."""
+    from parley.statistics.block_draws import count_product_moment  # late: few starts need it
+
     pairs = pair_columns(x, y)
     return estimate_over_blocks(
         group_by_block(pairs, blocks),
@@ -107,6 +108,8 @@ def centred_correlation(
     A row that is alone in its block carries no information and is left out. Unknown if no row is
     left or if a side is constant in every block.
     """
+    from parley.statistics.block_draws import count_rank_correlation  # late: few starts need it
+
     groups = [group for group in group_by_block(pair_columns(x, y), blocks) if len(group) > 1]
     left, right = (
         subtract_group_means([[pair[side] for pair in group] for group in groups])

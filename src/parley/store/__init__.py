@@ -420,8 +420,8 @@ class RunReader(Protocol):
     def read_brought(self) -> list[Experience]:
         """The experiences that the run copied from another run."""
 
-    def reply_lengths(self) -> dict[tuple[int, Seat], int]:
-        """The number of characters in the replies of each seat in each match."""
+    def reply_lengths(self) -> Iterator[tuple[int, Seat, int]]:
+        """(match, seat, number of characters) for the replies of each seat, by match."""
 
     def median_latencies(self) -> dict[tuple[str, str], MedianLatency]:
         """The median latency of calls, by alias and role; without those of bots."""

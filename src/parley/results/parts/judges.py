@@ -3,15 +3,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from array import array
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import compress, groupby
 from statistics import fmean
 from typing import Any, NamedTuple
 
 from parley.results.part import Part, Rows, Style
+from parley.results.score_columns import NO_VALUE, BlockNames
 from parley.results.scores import RunScores
 from parley.results.types import Dot, Figure, Scatter, as_json
-from parley.rules.notes import Votes
+from parley.rules.notes import Vote, Votes
+from parley.rules.pool import Seat
 from parley.statistics import estimates
 from parley.statistics.agreement import BlockEstimate, krippendorff_alpha
 from parley.statistics.correlation import (
@@ -138,92 +143,156 @@ def compute_judges(run: RunScores) -> JudgeReport | None:
     judged = next((name for name, metric in run.metrics.items() if metric.judged), None)
     if judged is None:
         return None
-    votes = list(collect_votes(run))
-    merged = [vote._replace(block=run.first_identical(vote.block)) for vote in votes]
+    votes = collect_votes(run)
     bounds = run.bounds[judged]
-    panels = {vote.match: 0 for vote in votes} | {
-        vote.match: 1 for vote in votes if vote.score is None
-    }
     return JudgeReport(
         metric=judged,
         panel=tuple(panel_rows(votes, bounds, run.same)),
-        incomplete=Incomplete(sum(panels.values()), len(panels)),
-        agreement=tuple(agreement_rows(merged)),
+        incomplete=count_incomplete(votes),
+        agreement=tuple(agreement_rows(votes, run.first_identical)),
         validity=tuple(row for role in run.roles for row in validity_rows(run, role, judged)),
-        bias=(*length_bias(run, merged), *self_preference_rows(run, merged, bounds)),
+        bias=(*length_bias(run, votes), *self_preference_rows(run, votes, bounds)),
         also_play=tuple(judges_that_play(run, votes)),
         models=tuple(judged_models(run, judged)),
     )
 
 
-def collect_votes(run: RunScores) -> Iterator[JudgeVote]:
+class VoteColumns:
+    """Votes by match and note. A run may have millions, so they are kept as columns."""
+
+    def __init__(self) -> None:
+        self.judges: dict[tuple[str, str], int] = {}  # the seat, and who sat there
+        self.seats: dict[tuple[str, str, str], int] = {}  # the seat, its role and alias
+        self.blocks = BlockNames()
+        self._match, self._note, self._block = array("q"), array("i"), array("i")
+        self._judge, self._seat = array("i"), array("i")
+        self._score, self._mark = array("d"), array("d")
+
+    def add(self, match: MatchRow, note: int, judge: Seat, seat: Seat, vote: Vote | None) -> None:
+        score = vote.score if vote else None
+        mark = score if vote is None or vote.mark is None else vote.mark
+        judging, judged = (judge.key, match.seats[judge]), (seat.key, seat.role, match.seats[seat])
+        self._match.append(match.number)
+        self._note.append(note)
+        self._block.append(self.blocks.number(match.block))
+        self._judge.append(self.judges.setdefault(judging, len(self.judges)))
+        self._seat.append(self.seats.setdefault(judged, len(self.seats)))
+        self._score.append(NO_VALUE if score is None else score)
+        self._mark.append(NO_VALUE if mark is None else mark)
+
+    def keep(self, rated: Mapping[tuple[str, str], set[str]]) -> None:
+        """Leave out votes on roles that a judge does not rate."""
+        judges, roles = list(self.judges), [role for _, role, _ in self.seats]
+        kept = bytes(
+            roles[seat] in rated[judges[judge]]
+            for judge, seat in zip(self._judge, self._seat, strict=True)
+        )
+        if all(kept):
+            return
+        for name in ("_match", "_note", "_block", "_judge", "_seat", "_score", "_mark"):
+            column = getattr(self, name)
+            setattr(self, name, array(column.typecode, compress(column, kept)))
+
+    def __iter__(self) -> Iterator[JudgeVote]:
+        judges, seats, blocks = list(self.judges), list(self.seats), self.blocks.names
+        for match, note, block, judge, seat, score, mark in zip(
+            self._match,
+            self._note,
+            self._block,
+            self._judge,
+            self._seat,
+            self._score,
+            self._mark,
+            strict=True,
+        ):
+            at, name = judges[judge]
+            key, role, alias = seats[seat]
+            given = None if score != score else score
+            marked = None if mark != mark else mark
+            yield JudgeVote(blocks[block], match, note, at, name, key, role, alias, given, marked)
+
+    @property
+    def roles(self) -> list[str]:
+        """The judged roles, in the order of their first votes."""
+        seats = list(self.seats)
+        return list(dict.fromkeys(seats[at][1] for at in dict.fromkeys(self._seat)))
+
+    @property
+    def judges_asked(self) -> list[tuple[str, str]]:
+        """The seats of judges and who sat there, in order."""
+        judges = list(self.judges)
+        return sorted(judges[at] for at in set(self._judge))
+
+    def by_note(self) -> Iterator[tuple[JudgeVote, list[JudgeVote]]]:
+        """The votes of each note, with the first of them."""
+        for _, votes in groupby(self, lambda vote: (vote.match, vote.note)):
+            found = list(votes)
+            yield found[0], found
+
+
+def collect_votes(run: RunScores) -> VoteColumns:
     """Every requested vote on a scored seat, in matches that count."""
-    numbers: dict[int, int] = {}
-    notes = list(run.notes(Votes))
-    rated = find_rated_roles(run, notes)
-    for match, note in notes:
-        number = numbers[match.number] = numbers.get(match.number, -1) + 1
+    votes, last, number = VoteColumns(), 0, 0
+    rated: dict[tuple[str, str], set[str]] = {}
+    for match, note in run.notes(Votes):
+        number = number + 1 if match.number == last else 0
+        last = match.number
+        seats = [seat for seat, _ in run.contestants_of(match)]
         for judge, given in note.votes.items():
-            for seat, alias in run.contestants_of(match):
-                if seat.role not in rated[judge.key, match.seats[judge]]:
-                    continue
-                vote = (given or {}).get(seat)
-                score = vote.score if vote else None
-                mark = score if vote is None or vote.mark is None else vote.mark
-                yield JudgeVote(
-                    match.block,
-                    match.number,
-                    number,
-                    judge.key,
-                    match.seats[judge],
-                    seat.key,
-                    seat.role,
-                    alias,
-                    score,
-                    mark,
-                )
+            roles = rated.setdefault((judge.key, match.seats[judge]), set())
+            roles.update(seat.role for seat in given or ())
+            for seat in seats:
+                votes.add(match, number, judge, seat, (given or {}).get(seat))
+    votes.keep(find_rated_roles(run, rated))
+    return votes
 
 
 def find_rated_roles(
-    run: RunScores, notes: Sequence[tuple[MatchRow, Votes]]
+    run: RunScores, found: Mapping[tuple[str, str], set[str]]
 ) -> dict[tuple[str, str], set[str]]:
     """The roles that each judge rates, by its seat and alias: a task may ask a judge about one of
     several roles. A judge without any readable reply was asked about the roles that the other
     judges rate, or about all roles if there are no votes."""
-    found: dict[tuple[str, str], set[str]] = {}
-    for match, note in notes:
-        for judge, given in note.votes.items():
-            roles = found.setdefault((judge.key, match.seats[judge]), set())
-            roles.update(seat.role for seat in given or ())
     every = set().union(*found.values()) or set(run.roles)
     return {judge: roles or every for judge, roles in found.items()}
 
 
+def count_incomplete(votes: VoteColumns) -> Incomplete:
+    """The matches with votes, and how many of them lack one."""
+    of = missing = 0
+    for _, given in groupby(votes, lambda vote: vote.match):
+        of += 1
+        missing += any(vote.score is None for vote in given)
+    return Incomplete(missing, of)
+
+
 def panel_rows(
-    votes: Sequence[JudgeVote], bounds: tuple[float, float], same: estimates.Same
+    votes: VoteColumns, bounds: tuple[float, float], same: estimates.Same
 ) -> Iterator[PanelRow]:
     """Each judge's mean on each role with its interval over blocks, and the number of votes."""
-    seats = sorted({(vote.judge, vote.name) for vote in votes})
-    names = [name for _, name in seats]
-    for judge, name in seats:
-        for role in dict.fromkeys(vote.role for vote in votes):
-            mine = [
-                vote for vote in votes if (vote.judge, vote.name, vote.role) == (judge, name, role)
-            ]
-            if not mine:
+    asked = Counter[tuple[str, str, str]]()
+    given: dict[tuple[str, str, str], dict[str, list[float]]] = {}  # sums and counts by block
+    for vote in votes:
+        key = vote.judge, vote.name, vote.role
+        asked[key] += 1
+        if vote.score is not None:
+            sums = given.setdefault(key, {}).setdefault(vote.block, [0.0, 0])
+            sums[0] += vote.score
+            sums[1] += 1
+    names = [name for _, name in votes.judges_asked]
+    for judge, name in votes.judges_asked:
+        for role in votes.roles:
+            if not asked[judge, name, role]:
                 continue
-            blocks: dict[str, list[float]] = {}
-            for vote in mine:
-                if vote.score is not None:
-                    blocks.setdefault(vote.block, []).append(vote.score)
-            means = {block: fmean(scores) for block, scores in blocks.items()}
+            blocks = given.get((judge, name, role), {})
+            means = {block: total / count for block, (total, count) in blocks.items()}
             values, weights = estimates.merge_blocks(means, same)
             low, high, _ = compute_interval(values, bounds, weights=weights)
             yield PanelRow(
                 judge=name if names.count(name) == 1 else f"{name} ({judge})",
                 role=role,
-                votes=sum(map(len, blocks.values())),
-                asked=len(mine),
+                votes=int(sum(count for _, count in blocks.values())),
+                asked=asked[judge, name, role],
                 blocks=len(values),
                 mean=fmean(means.values()) if means else None,
                 low=low,
@@ -231,18 +300,23 @@ def panel_rows(
             )
 
 
-def agreement_rows(votes: Sequence[JudgeVote]) -> Iterator[AgreementRow]:
+def agreement_rows(
+    votes: VoteColumns, first_identical: Callable[[str], str]
+) -> Iterator[AgreementRow]:
     """Krippendorff's alpha by judged role, over what at least two judges have marked."""
-    seats = sorted({vote.judge for vote in votes})
-    twice = len({vote.name for vote in votes}) < len(seats)
-    for role in dict.fromkeys(vote.role for vote in votes):
-        units: dict[tuple[str, int, int, str], dict[str, float | None]] = {}
-        for vote in votes:
-            if vote.role == role:
-                unit = (vote.block, vote.match, vote.note, vote.seat)
-                units.setdefault(unit, {})[vote.judge] = vote.mark
-        rows = [[given.get(seat) for seat in seats] for given in units.values()]
-        alpha = krippendorff_alpha(rows, "ordinal", [block for block, *_ in units])
+    seats = sorted({judge for judge, _ in votes.judges_asked})
+    twice = len({name for _, name in votes.judges_asked}) < len(seats)
+    for role in votes.roles:
+        rows: list[list[float | None]] = []
+        blocks: list[str] = []
+        for first, given in votes.by_note():
+            units: dict[str, dict[str, float | None]] = {}
+            for vote in given:
+                if vote.role == role:
+                    units.setdefault(vote.seat, {})[vote.judge] = vote.mark
+            rows += [[unit.get(seat) for seat in seats] for unit in units.values()]
+            blocks += [first_identical(first.block)] * len(units)
+        alpha = krippendorff_alpha(rows, "ordinal", blocks)
         yield AgreementRow(role, len(seats), twice, **estimate_fields(alpha))
 
 
@@ -250,20 +324,33 @@ def validity_rows(run: RunScores, role: str, judged: str) -> Iterator[ValidityRo
     """Correlation of the judges' score with the measured metric of a role: over matches, within
     items, and over models."""
     measured = run.ranking_metric(role, measured=True)
-    by_match: dict[tuple[str, int, str], dict[str, float | None]] = {}
-    by_model: dict[str, dict[str, list[float]]] = {}
-    for row in run.observations:
-        if row.role == role and row.metric in (judged, measured):
-            unit = (run.first_identical(row.block), row.match, row.alias)
-            by_match.setdefault(unit, {})[row.metric] = row.value
-            if row.value is not None:
-                by_model.setdefault(row.alias, {}).setdefault(row.metric, []).append(row.value)
-    if measured is None or not any({judged, measured} <= by.keys() for by in by_match.values()):
+    if measured is None:
         return
-    left, right = ([by.get(metric) for by in by_match.values()] for metric in (judged, measured))
-    blocks = [block for block, _, _ in by_match]
+    left: list[float | None] = []
+    right: list[float | None] = []
+    blocks: list[str] = []
+    by_model: dict[str, dict[str, list[float]]] = {}  # sum and count
+    both = False
+    here = (row for row in run.observations if row.role == role)
+    for _, rows in groupby(here, lambda row: row.match):
+        by_alias: dict[str, dict[str, float | None]] = {}
+        for row in rows:
+            if row.metric in (judged, measured):
+                by_alias.setdefault(row.alias, {})[row.metric] = row.value
+                if row.value is not None:
+                    sums = by_model.setdefault(row.alias, {}).setdefault(row.metric, [0.0, 0])
+                    sums[0] += row.value
+                    sums[1] += 1
+                block = run.first_identical(row.block)
+        for by in by_alias.values():
+            both = both or {judged, measured} <= by.keys()
+            left.append(by.get(judged))
+            right.append(by.get(measured))
+            blocks.append(block)
+    if not both:
+        return
     models = [
-        (fmean(each[judged]), fmean(each[measured]))
+        (each[judged][0] / each[judged][1], each[measured][0] / each[measured][1])
         for each in by_model.values()
         if {judged, measured} <= each.keys()
     ]
@@ -325,45 +412,60 @@ def judge_figures(found: JudgeReport, style: Style) -> list[Figure]:
     return figures
 
 
-def length_bias(run: RunScores, votes: Sequence[JudgeVote]) -> Iterator[BiasRow]:
+def length_bias(run: RunScores, votes: VoteColumns) -> Iterator[BiasRow]:
     """Whether longer replies on the same item are rated higher. This is a bias only if longer
     replies are not better."""
-    lengths = {(match, seat.key): n for (match, seat), n in run.reader.reply_lengths().items()}
-    for role in dict.fromkeys(vote.role for vote in votes):
-        given: dict[tuple[str, int, str], list[float]] = {}
-        for vote in votes:
-            if vote.role == role and vote.score is not None:
-                given.setdefault((vote.block, vote.match, vote.seat), []).append(vote.score)
-        said = [lengths.get((match, seat)) for _, match, seat in given]
-        found = centred_correlation(
-            [fmean(scores) for scores in given.values()], said, [block for block, _, _ in given]
+    for role in votes.roles:
+        scores: list[float | None] = []
+        said: list[float | None] = []
+        blocks: list[str] = []
+        lengths = groupby(run.reader.reply_lengths(), lambda row: row[0])  # by match, as votes are
+        number, rows = next(lengths, (None, iter(())))
+        for match, given in groupby(votes, lambda vote: vote.match):
+            while number is not None and number < match:
+                number, rows = next(lengths, (None, iter(())))
+            by_seat = {seat.key: n for _, seat, n in rows} if number == match else {}
+            found: dict[str, list[float]] = {}
+            for vote in given:
+                if vote.role == role and vote.score is not None:
+                    found.setdefault(vote.seat, []).append(vote.score)
+                    block = run.first_identical(vote.block)
+            for seat, each in found.items():
+                scores.append(fmean(each))
+                said.append(by_seat.get(seat))
+                blocks.append(block)
+        yield BiasRow(
+            "length", None, role, **estimate_fields(centred_correlation(scores, said, blocks))
         )
-        yield BiasRow("length", None, role, **estimate_fields(found))
 
 
 def self_preference_rows(
-    run: RunScores, votes: Sequence[JudgeVote], bounds: tuple[float, float]
+    run: RunScores, votes: VoteColumns, bounds: tuple[float, float]
 ) -> Iterator[BiasRow]:
     """How much more a judge gives its own model than other judges do, minus the same difference
     for other models."""
     models = run.config.models
     own = {
         judge: alias
-        for judge in {vote.name for vote in votes}
+        for _, judge in votes.judges_asked
         for alias in run.config.contestants
         if models[alias]["model"] == models[judge]["model"]
     }
     for judge in sorted(own):
-        given = [Judgement(vote.block, vote.name, vote.alias, vote.score) for vote in votes]
+        given = (
+            Judgement(run.first_identical(vote.block), vote.name, vote.alias, vote.score)
+            for vote in votes
+        )
         found = self_preference(given, judge, own, bounds)
         yield BiasRow("itself", judge, None, **estimate_fields(found))
 
 
-def judges_that_play(run: RunScores, votes: Sequence[JudgeVote]) -> list[str]:
+def judges_that_play(run: RunScores, votes: VoteColumns) -> list[str]:
     """The judges whose models are also contestants."""
     models = run.config.models
     played = {models[alias]["model"] for alias in run.config.contestants}
-    return sorted(name for name in {vote.name for vote in votes} if models[name]["model"] in played)
+    names = {name for _, name in votes.judges_asked}
+    return sorted(name for name in names if models[name]["model"] in played)
 
 
 def estimate_fields(found: BlockEstimate | Correlation) -> dict[str, Any]:

@@ -859,15 +859,16 @@ class RecordReader:
             found.append(Experience(**facts, turns=tuple(Example(*turn) for turn in turns)))
         return found
 
-    def reply_lengths(self) -> dict[tuple[int, Seat], int]:
+    def reply_lengths(self) -> Iterator[tuple[int, Seat, int]]:
         rows = self._rows(
             f"SELECT match, seat, SUM({self.dialect.length('content')}) FROM calls "
-            "GROUP BY match, seat"
+            "GROUP BY match, seat ORDER BY match, seat"
         )
-        return {
-            (match, self._seat(key, f"a call of match {match}")): length
-            for match, key, length in rows
-        }
+        seats: dict[Any, Seat] = {}
+        for match, key, length in rows:
+            if key not in seats:
+                seats[key] = self._seat(key, f"a call of match {match}")
+            yield match, seats[key], length
 
     def median_latencies(self) -> dict[tuple[str, str], MedianLatency]:
         rows = self._rows(
