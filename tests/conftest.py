@@ -40,3 +40,27 @@ def _nothing_from_outside():
             ):
                 patch.delenv(name, raising=False)
         yield
+
+
+@pytest.fixture(scope="session")
+def postgres_server():
+    """A PostgreSQL server of this process of tests."""
+    from tests.postgres_server import PostgresServer  # late: few tests need it
+
+    server = PostgresServer()
+    yield server
+    server.close()
+
+
+@pytest.fixture(scope="module")
+def postgres_url(postgres_server):
+    """The address of a database for one file of tests."""
+    return postgres_server.new_database()
+
+
+@pytest.fixture(params=["folder", "postgres"])
+def place(request, tmp_path):
+    """A store of each kind, as users name it."""
+    if request.param == "folder":
+        return str(tmp_path / "runs")
+    return request.getfixturevalue("postgres_url")

@@ -116,7 +116,7 @@ FOLDERS = {
     "tasks/qa", "tasks/translation", "tasks/word_guessing", "tasks/_common",
     "datasets/benchmarks",
     "datasets/formats", "providers/hf", "memory/retrievers", "store/sql",
-    "store/sqlite", "results/parts",
+    "store/sqlite", "store/postgres", "results/parts",
 }  # fmt: skip
 
 
@@ -401,7 +401,7 @@ def test_nothing_heavy_is_imported_at_the_start():
 def test_sql_stands_only_in_the_store():
     statement = re.compile(r"\b(SELECT .* FROM|INSERT INTO|UPDATE \w+ SET|DELETE FROM|PRAGMA) ")
     for name, path in modules().items():
-        if name.startswith(("store.sql", "sandbox")):
+        if name.startswith(("store.sql", "store.postgres", "sandbox")):
             continue
         assert "sqlite3" not in imports(path), name
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -413,7 +413,11 @@ def test_only_the_store_imports_its_driver():
     """A store is opened by `open_store`, and votes by `open_votes`."""
     for name in modules():
         if name.split(".")[0] != "store":
-            assert not {other for other in own_imports(name) if other.startswith("store.sql")}, name
+            assert not {
+                other
+                for other in own_imports(name)
+                if other.startswith(("store.sql", "store.postgres"))
+            }, name
 
 
 # Module names that may occur twice: the same thing in every task's folder or registry, a command

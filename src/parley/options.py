@@ -193,11 +193,11 @@ class RunOptions(StoredOptions):
     )
     store: str | None = option(
         None,
-        "Use this folder as the store of runs.",
+        "Use this folder or PostgreSQL database as the store of runs.",
         group="run",
         minimum=1,
-        metavar="DIR",
-        wanted="a folder",
+        metavar="DIR|URL",
+        wanted="a folder or postgresql://…",
         default_text="PARLEY_STORE, or runs/",
     )
 

@@ -145,7 +145,7 @@ def test_a_new_option_is_one_field():
         ("target", "items", "target must be new_items or these_items, not 'items'"),
         ("until_stable", 1, "until_stable must be true or false, not 1"),
         ("name", 3, "name must be a string, not 3"),
-        ("store", "", "store must be a folder, not ''"),
+        ("store", "", "store must be a folder or postgresql://…, not ''"),
     ],
 )
 def test_a_value_that_does_not_fit_is_refused_as_it_was_given(name, value, said):

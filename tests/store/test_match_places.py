@@ -5,6 +5,7 @@ import shutil
 import sqlite3
 from dataclasses import replace
 from itertools import groupby
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -20,13 +21,12 @@ from parley.rules.notes import WrittenNote
 from parley.rules.pool import Seat
 from parley.rules.referee import Violation
 from parley.rules.task import Metric
-from parley.store import NewRun
+from parley.store import NewRun, open_store, read_run
 from parley.store.config import Config
 from parley.store.match_search import ORDERS, MatchPlace, MatchSearch
 from parley.store.sql import match_places
 from parley.store.sql.digests import find_changes
 from parley.store.sqlite import schema
-from parley.store.sqlite.create import create_file
 from parley.store.sqlite.run_file import SqliteReader
 from parley.store.sqlite.run_writer import open_run_file
 from parley.store.sqlite.schema import SAME_SUMS
@@ -68,14 +68,11 @@ def outcome_of(n):
     return Outcome("done", "", scores, 1, tries, notes)
 
 
-@pytest.fixture(scope="module")
-def path(tmp_path_factory):
+def play(store):
     """A run of sixty matches; the last ten have not ended."""
-    path = tmp_path_factory.mktemp("search") / "run.parley"
 
-    async def play():
-        create_file(path, NewRun("run", CONFIG, IDENTITY))
-        journal = await open_run_file(path)
+    async def main():
+        journal = await store.create(NewRun("run", CONFIG, IDENTITY))
         await journal.add_matches([spec_of(n) for n in range(1, COUNT + 1)])
         for n in range(1, COUNT - 9):
             record = journal.claim(n)
@@ -85,9 +82,19 @@ def path(tmp_path_factory):
         await journal.fail(COUNT, "no connection")
         await journal.set_state("stopped", "interrupted", "")
         await journal.close()
+        return journal.ref
 
-    asyncio.run(play())
-    return path
+    return asyncio.run(main())
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    return Path(play(open_store(tmp_path_factory.mktemp("search"))).location)
+
+
+@pytest.fixture(scope="module")
+def run_in_database(postgres_url):
+    return play(open_store(postgres_url))
 
 
 def remove_indexes(path, to):
@@ -191,32 +198,45 @@ searches = st.builds(
 )
 
 
-@given(wanted=searches, scored=st.booleans(), few=st.sampled_from([0, 5, 100]), old=st.booleans())
+@given(
+    wanted=searches,
+    scored=st.booleans(),
+    few=st.sampled_from([0, 5, 100]),
+    kind=st.sampled_from(["file", "old file", "database"]),
+)
 @settings(
     max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 def test_walking_all_pages_gives_every_fitting_match_once(
-    path, old_path, monkeypatch, wanted, scored, few, old
+    path, old_path, run_in_database, monkeypatch, wanted, scored, few, kind
 ):
     for name, value in (("FEW", few), ("FIRST_STEPS", 4), ("MORE_STEPS", 6)):
         monkeypatch.setattr(match_places, name, value)
     if not scored and wanted.order != "score":
         wanted = replace(wanted, metric="", low=None, high=None)
-    with SqliteReader(old_path if old else path) as reader:
+    with (
+        read_run(run_in_database)
+        if kind == "database"
+        else SqliteReader(path if kind == "file" else old_path)
+    ) as reader:
         numbers, back, pages = walk(reader, wanted)
         assert numbers == expected(reader, wanted)
         assert back == numbers
         assert all(len(page.matches) <= wanted.most for page in pages)
 
 
-def test_sums_of_a_record_are_the_same_in_old_files(path, old_path):
-    with SqliteReader(path) as reader, SqliteReader(old_path) as old:
+def test_sums_of_a_record_are_the_same_in_old_files_and_databases(path, old_path, run_in_database):
+    with (
+        SqliteReader(path) as reader,
+        SqliteReader(old_path) as old,
+        read_run(run_in_database) as stored,
+    ):
         whole = MatchSearch(most=COUNT)
-        new_sums, old_sums = (
+        new_sums, old_sums, stored_sums = (
             [(each.row.number, each.violations, each.apart, each.tokens) for each in found.matches]
-            for found in (reader.find_matches(whole), old.find_matches(whole))
+            for found in (each.find_matches(whole) for each in (reader, old, stored))
         )
-    assert new_sums == old_sums
+    assert new_sums == old_sums == stored_sums
     assert new_sums[4] == (5, 1, 1.0, 36)  # two attempts at one reply are one violation
     assert new_sums[1] == (2, 0, None, 15)  # no judges
     assert new_sums[-1] == (COUNT, None, None, None)  # it has not ended

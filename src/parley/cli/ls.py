@@ -40,7 +40,7 @@ def command(store: str | None, as_json: bool) -> None:
         facts["cost"] = {"calls": cost.calls, "usd": cost.usd, "usd_at_least": cost.at_least}
         found.append((facts, list(run.config.contestants), cost))
     if not found:
-        say(f"no runs in {place.check().location}")
+        say(f"no runs in {place.name}")
     found.sort(key=lambda each: str(each[0]["created"]), reverse=True)
     if as_json:
         click.echo(

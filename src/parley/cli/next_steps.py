@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 
 from parley.cli.invocation import command_name
-from parley.store import open_store, read_run
+from parley.store import name_store, open_store, read_run
 
 
 def list_next_steps(store: str | None, has_page: bool = False) -> list[str]:
@@ -14,7 +14,7 @@ def list_next_steps(store: str | None, has_page: bool = False) -> list[str]:
     with read_run(ref) as reader:
         has_pairs = len(reader.info.config.contestants) > 1
     run = "last" if store is None else shlex.quote(ref.location)
-    place = "" if store is None else f" --store {shlex.quote(store)}"
+    place = "" if store is None else f" --store {shlex.quote(name_store(store))}"
     me = command_name()
     pairs = [f"compare every pair of models: {me} show {run} --part pairs"]
     page = [f"write a report as one HTML page: {me} report {run} -o report.html"]

@@ -17,7 +17,7 @@ from parley.cli import print_traceback
 from parley.cli.invocation import allowing_words, command_name
 from parley.cli.progress_line import say
 from parley.config.prices import PriceList
-from parley.errors import ParleyError
+from parley.errors import ParleyError, StoreError
 from parley.providers._secrets import redact
 from parley.results.result import Result, parts_to_store
 from parley.runs.event_loop import run_sync
@@ -50,17 +50,24 @@ def play_and_print(
             f"command again (the screening is stored in {ending.ref.location})"
         )
         return {"budget": BUDGET, "drift": DRIFT}.get(ending.status or "", CODES[ending.state])
-    result = Result(
-        ending.ref, reasoned=ending.state == "done", look_up=PriceList().find, task=ending.task
-    )
-    print_result(result, as_json, form)
+    digest = ""
+    try:
+        result = Result(
+            ending.ref, reasoned=ending.state == "done", look_up=PriceList().find, task=ending.task
+        )
+        print_result(result, as_json, form)
+        digest = result.digest
+    except StoreError:
+        if not isinstance(ending.fault, StoreError):
+            raise
+        # the store failed during the run, and cannot be read either
     print_fault(ending)
     print_ending(ending)
-    if result.digest:
+    if digest:
         check = f"{command_name()} audit {shlex.quote(ending.ref.location)}"
         say(
-            f"digest {result.digest}; keep this digest to check later that the record is "
-            f"unchanged: {check} --digest {result.digest}"
+            f"digest {digest}; keep this digest to check later that the record is "
+            f"unchanged: {check} --digest {digest}"
         )
     return {"budget": BUDGET, "drift": DRIFT}.get(ending.status or "", CODES[ending.state])
 

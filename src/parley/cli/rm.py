@@ -10,7 +10,7 @@ from parley.cli.progress_line import say
 from parley.cli.shared_options import in_store
 from parley.cli.shell_completion import complete_runs
 from parley.errors import StoreError, UsageError
-from parley.store import RunRef, Store, open_store
+from parley.store import RunRef, open_store, read_run
 from parley.tables import plural
 
 
@@ -26,7 +26,7 @@ def command(runs: tuple[str, ...], store: str | None, yes: bool) -> None:
     place = open_store(store)
     refs = list(dict.fromkeys(place.find(run) for run in runs))
     for ref in refs:
-        click.echo(describe_run(place, ref))
+        click.echo(describe_run(ref))
     if not yes:
         if not sys.stdin.isatty():
             raise UsageError(
@@ -35,14 +35,14 @@ def command(runs: tuple[str, ...], store: str | None, yes: bool) -> None:
             )
         click.confirm(f"parley: delete {plural(len(refs), 'run')}?", abort=True, err=True)
     for ref in refs:
-        place.delete(ref)
+        open_store(ref.store).delete(ref)
     say(f"{plural(len(refs), 'run')} deleted")
 
 
-def describe_run(place: Store, ref: RunRef) -> str:
+def describe_run(ref: RunRef) -> str:
     """A run in one line."""
     try:
-        with place.read(ref) as reader:
+        with read_run(ref) as reader:
             info, done = reader.info, sum(match.has_ended for match in reader.matches())
     except StoreError as wrong:
         return str(wrong)

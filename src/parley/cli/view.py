@@ -49,6 +49,6 @@ def command(store: str | None, port: int, bind: str) -> None:
     server = make_server(make_app(site, address.safety))
     # results are computed in threads beside the pages, which must not wait for them
     sys.setswitchinterval(0.001)
-    say(f"{place.check().location} is shown at {address.link()} (Ctrl-C stops the server)")
+    say(f"{place.name} is shown at {address.link()} (Ctrl-C stops the server)")
     with suppress(KeyboardInterrupt):  # the ordinary way to stop it
         asyncio.run(server.serve(sockets=[address.socket]))

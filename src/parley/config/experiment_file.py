@@ -24,7 +24,7 @@ from parley.plans.evolve_settings import parse_evolve
 from parley.providers._secrets import expand_references
 from parley.rules.parameters import parse_values
 from parley.rules.task import Task
-from parley.store import FOLDER
+from parley.store import FOLDER, is_address
 
 OTHERS = {"suite": "suites of experiments"}
 # keys in which ${NAME} is replaced when the file is read; elsewhere the stored run keeps it
@@ -123,6 +123,12 @@ def read_experiment(path: str, allowed: Allowed = NOTHING_MORE) -> Experiment:
         else:
             trust.check_if_path(file, ("dataset",), found.dataset or "", allowed)
     if "store" in data:
+        if is_address(data["store"]):
+            raise file.error(
+                ("store",),
+                "a file cannot choose a database, because Parley would send your password to it: "
+                "give the address by --store or PARLEY_STORE",
+            )
         here = allowed.with_paths([os.getcwd()])
         trust.check_path(file, ("store",), data["store"].removeprefix(FOLDER), here)
     found.given = options_in(file)

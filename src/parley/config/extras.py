@@ -33,6 +33,7 @@ EXTRAS = (
     Extra("datasets", "datasets from the Hugging Face hub", ("datasets",)),
     Extra("frames", "result.to_pandas() and to_polars()", ("pandas", "polars")),
     Extra("png", "parley report --figure NAME -o FILE.png", ("resvg_py",)),
+    Extra("postgres", "runs in a PostgreSQL database (--store postgresql://…)", ("psycopg",)),
     Extra("web", "parley view, and people who vote or play in a browser", WEB),
 )
 

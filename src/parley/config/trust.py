@@ -26,7 +26,7 @@ from parley.providers import _registry as providers
 from parley.providers._env_file import find_setting
 from parley.providers._secrets import REFERENCE, expand_references
 from parley.providers._traits import Traits
-from parley.store import open_store
+from parley.store import is_address, name_store
 
 # Hosts of a provider's own besides its home, by how their names end.
 MORE_HOSTS = {
@@ -176,8 +176,10 @@ def check_run_name(file: YamlFile, place: Place, text: str, allowed: Allowed) ->
     """Refuse the name of a run in a store outside a file's folder, because the models in the file
     would see its replies."""
     given = file.data.get("store")
-    folder = open_store(given if isinstance(given, str) else None).check().location
-    own = Path(folder).resolve().is_relative_to(file.path.expanduser().resolve().parent)
+    folder = name_store(given if isinstance(given, str) else None)
+    own = not is_address(folder) and Path(folder).resolve().is_relative_to(
+        file.path.expanduser().resolve().parent
+    )
     if not own and not Path(text).exists() and not allowed.has_path(Path(text).resolve()):
         raise file.error(
             place,

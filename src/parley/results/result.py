@@ -51,7 +51,15 @@ from parley.results.types import (
 from parley.rules.notes import decode
 from parley.rules.task import Task
 from parley.statistics.intervals import ALPHA
-from parley.store import WAITING, RunReader, RunRef, StoredPart, find_run, read_run
+from parley.store import (
+    WAITING,
+    RunReader,
+    RunRef,
+    StoredPart,
+    find_run,
+    is_address,
+    read_run,
+)
 from parley.tables import Table, break_lines, plural, round_half_up, terminal_width
 
 T = TypeVar("T")
@@ -222,7 +230,9 @@ class Result:
 
     @property
     def path(self) -> Path:
-        """The file of the run."""
+        """The file of the run; `UsageError` if it is in a database."""
+        if is_address(self.ref.location):
+            raise UsageError(f"{self.ref.location} is in a database: it has no file")
         return Path(self.ref.location)
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -781,6 +782,10 @@ class VerdictVoteStore(Protocol):
 class Store(Protocol):
     """Where runs are kept, and the votes of people on them."""
 
+    @property
+    def name(self) -> str:
+        """The folder or the address, as it may be shown and typed again: without a password."""
+
     def find(self, text: str) -> RunRef:
         """A run by its path, its id, a unique beginning or end of its id, its name, or `last`."""
 
@@ -829,11 +834,27 @@ class Store(Protocol):
         """Whether runs can be written here."""
 
 
+def is_address(text: str) -> bool:
+    """Whether a text is the address of a PostgreSQL store."""
+    scheme, separator, _ = text.partition("://")
+    return bool(separator) and scheme.lower() in ("postgresql", "postgres")
+
+
 def open_store(given: str | Path | None = None) -> Store:
     """The store at a place: as given, else `PARLEY_STORE`, else the folder `runs/` here."""
+    place = (str(given) if given is not None else "") or os.environ.get("PARLEY_STORE") or "runs"
+    if is_address(place):
+        from parley.store.postgres.database import PostgresStore  # late: it loads the driver
+
+        return PostgresStore.at(place)
     from parley.store.sqlite.folder import FolderStore  # late: it loads SQLite
 
-    return FolderStore.at(None if given is None else str(given))
+    return FolderStore.at(place)
+
+
+def name_store(given: str | Path | None = None) -> str:
+    """The store at a place as it may be shown: without a password."""
+    return open_store(given).name
 
 
 def find_run(text: str | Path, store: str | Path | None = None) -> RunRef:

@@ -61,7 +61,7 @@ def show_runs(request: Request) -> Response:
         lines=lines,
         unreadable=site.catalogue.unreadable(),
         count=len(site.store.refs()),
-        location=site.store.check().location,
+        location=site.store.name,
         query=query,
         state=state,
         states=STATES,

@@ -5,6 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+ORDER_KEYS = {  # by the order of a list of matches: what has an index in both databases
+    "seconds": "COALESCE(ended - began, -1)",
+    "tokens": "COALESCE(tokens, -1)",
+}
+
 
 class Dialect(NamedTuple):
     """The parts of queries that are written differently for each database."""

@@ -16,14 +16,10 @@ from typing import Any, NamedTuple
 import orjson
 
 from parley.store.match_search import MatchPlace, MatchSearch
-from parley.store.sql.dialect import Dialect
+from parley.store.sql.dialect import ORDER_KEYS, Dialect
 
 FEW = 2_000  # matches that are looked at one by one for one page
 FIRST_STEPS, MORE_STEPS = 500, 2_000  # rows of an index that are walked for one page
-ORDER_KEYS = {  # keys of orders that have an index each
-    "seconds": "COALESCE(ended - began, -1)",
-    "tokens": "COALESCE(tokens, -1)",
-}
 KEYS = {  # by order: what a match is ordered by; matches without it come first
     "number": "m.number",
     "seconds": ORDER_KEYS["seconds"],

@@ -10,9 +10,10 @@ from pathlib import Path
 import orjson
 
 from parley.errors import StoreError
-from parley.store import CopiedMatch, NewRun
-from parley.store.sql.digests import digest_origin, with_digests
-from parley.store.sql.rows import call_row, encode_json, experience_row, match_row
+from parley.store import NewRun
+from parley.store.sql.copied_matches import copied_rows
+from parley.store.sql.digests import digest_origin
+from parley.store.sql.rows import experience_row
 from parley.store.sqlite.run_writer import insert_rows
 from parley.store.sqlite.schema import migrate
 
@@ -44,7 +45,8 @@ def create_file(path: Path, run: NewRun) -> None:
                 ),
             )
             for match in run.copied:
-                copy_match(connection, match)
+                for table, rows in copied_rows(match):
+                    insert_rows(connection, table, rows)
             insert_rows(
                 connection,
                 "brought",
@@ -59,25 +61,3 @@ def create_file(path: Path, run: NewRun) -> None:
         with suppress(OSError):
             path.with_suffix(".new").unlink()
         raise StoreError(f"{path} cannot be written: {wrong}") from None
-
-
-def copy_match(connection: sqlite3.Connection, match: CopiedMatch) -> None:
-    """Copy a match of another run, which is rejudged here."""
-    number = match.spec.number
-    insert_rows(connection, "matches", [match_row(match.spec)])
-    calls = [call_row(number, call, pinned=1) for call in match.calls]
-    rows = [(*row, None, None, digest) for *row, digest in with_digests(calls)]
-    insert_rows(connection, "calls", rows)
-    effects = [
-        (number, *place, saw, encode_json(result))
-        for place, (saw, result) in sorted(match.effects.items())
-    ]
-    insert_rows(connection, "effects", with_digests(effects))
-    scores = [
-        (number, seat.key, metric, value, match.judge)
-        for seat, by in match.scores.items()
-        for metric, value in by.items()
-    ]
-    insert_rows(connection, "scores", scores)
-    said = [(number, each.seat.key, each.yes, each.no, each.unsure) for each in match.people]
-    insert_rows(connection, "people_verdicts", said)

@@ -10,12 +10,19 @@ from pathlib import Path
 from stat import S_ISREG
 from typing import TYPE_CHECKING
 
-from parley.errors import StoreError, UsageError, unknown_name
-from parley.store import FOLDER, NewRun, RunInfo, RunRef, StoreFacts, UnreadableRun
-from parley.store.sqlite.create import create_file
-from parley.store.sqlite.filesystem import filesystem_type, is_network
+from parley.errors import StoreError, UsageError
+from parley.store import (
+    FOLDER,
+    NewRun,
+    RunInfo,
+    RunRef,
+    StoreFacts,
+    UnreadableRun,
+    find_run,
+    is_address,
+)
+from parley.store.run_names import choose_run, refuse_long_name
 from parley.store.sqlite.run_file import SUFFIX, SqliteReader, ref_of
-from parley.store.sqlite.run_writer import open_run_file
 from parley.tables import shorten
 
 if TYPE_CHECKING:
@@ -25,7 +32,6 @@ if TYPE_CHECKING:
     from parley.store.sqlite.watch import SqliteWatch
 
 VOTES_FILE = "annotations.sqlite"
-SHOWN = 10  # runs that an error lists
 
 
 class FolderStore:
@@ -36,16 +42,22 @@ class FolderStore:
         self._was_there = folder.is_dir()
 
     @classmethod
-    def at(cls, given: str | None) -> FolderStore:
-        """The folder as given, else `PARLEY_STORE`, else `runs/` here."""
-        place = (given or os.environ.get("PARLEY_STORE") or "runs").removeprefix(FOLDER)
+    def at(cls, given: str) -> FolderStore:
+        place = given.removeprefix(FOLDER)
         if "://" in place:
-            raise UsageError(f"a store must be a folder, not {place.split('://')[0]}://…")
+            raise UsageError(
+                f"a store must be a folder or postgresql://…, not {place.split('://')[0]}://…"
+            )
         return cls(expand_home(place))
 
+    @property
+    def name(self) -> str:
+        return str(self.folder)
+
     def find(self, text: str) -> RunRef:
-        if len(os.fsencode(text)) > 4000:
-            raise UsageError(f"{text[:40]}… is too long for the name of a run")
+        refuse_long_name(text)
+        if is_address(text):
+            return find_run(text, text)
         direct = expand_home(text)
         if direct.suffix == SUFFIX or is_file(direct):
             if not is_file(direct):
@@ -53,34 +65,7 @@ class FolderStore:
                     f"there is no file {text}: check the path, or use `parley ls` to list the runs"
                 )
             return ref_of(direct)
-        refs = {ref.id: ref for ref in map(ref_of, self._files())}
-        if text == "last" and refs:
-            return next(iter(refs.values()))
-        if text in refs:
-            return refs[text]
-        names = {
-            run.ref.id: run.config.name
-            for run in self.runs()
-            if isinstance(run, RunInfo) and run.config.name
-        }
-        found = (
-            [id for id, name in names.items() if name == text]
-            or [id for id in refs if id.startswith(text)]
-            or [id for id in refs if id.endswith(text)]
-        )
-        if len(found) == 1:
-            return refs[found[0]]
-        if found:
-            raise UsageError(
-                f"{text!r} matches several runs ({', '.join(sorted(found))}): give more of the id"
-            )
-        listed = [f"{id} ({names[id]})" if id in names else id for id in refs]
-        more = len(listed) - SHOWN
-        wanted = (
-            f"the newest are: {', '.join(listed[:SHOWN])}" if listed else "the store has no runs"
-        )
-        wanted += f"; {more} more are listed by `parley ls`" if more > 0 else ""
-        raise unknown_name(f"run (store {self.folder}):", text, [*refs, *names.values()], wanted)
+        return choose_run(text, self.refs(), self.runs, self.folder)
 
     def find_exact(self, id: str) -> RunRef | None:
         path = self.folder / f"{id}{SUFFIX}"
@@ -138,6 +123,9 @@ class FolderStore:
         return SqliteWatch(Path(ref.location))
 
     async def create(self, run: NewRun) -> BatchJournal:
+        from parley.store.sqlite.create import create_file  # late: most commands only read
+        from parley.store.sqlite.run_writer import open_run_file
+
         path = self.folder / f"{run.id}{SUFFIX}"
         create_file(path, run)
         return await open_run_file(path)
@@ -145,6 +133,8 @@ class FolderStore:
     async def open(
         self, ref: RunRef, notify: Callable[[str], None] = lambda said: None
     ) -> BatchJournal:
+        from parley.store.sqlite.run_writer import open_run_file
+
         return await open_run_file(Path(ref.location), notify)
 
     def delete(self, ref: RunRef) -> None:
@@ -206,6 +196,8 @@ class FolderStore:
             return votes.votes(run)
 
     def check(self) -> StoreFacts:
+        from parley.store.sqlite.filesystem import filesystem_type, is_network  # late: one command
+
         place = self.folder
         state = "rollback journal (network)" if is_network(place) else "ready"
         if not os.access(place if place.exists() else place.absolute().parent, os.W_OK):

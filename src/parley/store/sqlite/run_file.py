@@ -13,7 +13,6 @@ from urllib.parse import quote
 from parley.errors import StoreError
 from parley.store import DigestFault, RunRef
 from parley.store.sql.dialect import Dialect
-from parley.store.sql.digests import find_changes
 from parley.store.sql.reader import ENDED_MATCHES, RUN, RecordReader
 from parley.store.sqlite.schema import (
     DERIVED,
@@ -126,6 +125,8 @@ class SqliteReader(RecordReader):
             raise StoreError(f"{self.path} cannot be read: {fault}") from None
 
     def find_changes(self) -> Iterator[DigestFault]:
+        from parley.store.sql.digests import find_changes  # late: few commands need it
+
         self._connection.set_progress_handler(None, 0)  # many small queries
         try:
             (sound,) = self._connection.execute("PRAGMA integrity_check(1)").fetchone()

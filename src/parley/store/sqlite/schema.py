@@ -7,7 +7,7 @@ from contextlib import closing
 from functools import cache
 
 from parley.errors import StoreError
-from parley.store.sql.match_places import ORDER_KEYS
+from parley.store.sql.dialect import ORDER_KEYS
 
 APPLICATION = 0x50524C59  # "PRLY" in the file's header
 

@@ -1,0 +1,63 @@
+"""The address of a PostgreSQL store. Its public form has no secrets: they stay in this process."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+from urllib.parse import quote, unquote, urlencode, urlsplit
+
+from parley.errors import UsageError
+
+SECRET = ("password", "sslpassword", "oauth_client_secret")  # parameters of libpq
+FORM = "postgresql://USER@HOST/DATABASE"
+HOST = re.compile(r"(\[[^\]]*\]|[^:]*)(:\d*)?")
+# secrets of addresses that were given to this process, by public address
+_SECRETS: dict[str, dict[str, str]] = {}
+
+
+class StoreAddress(NamedTuple):
+    """Where a database is, and a run in it."""
+
+    public: str  # without secrets: it may be stored, shown and typed again
+    run: str = ""  # the part after `#`: the id of a run
+
+    @property
+    def secrets(self) -> dict[str, str]:
+        """The secrets that were given with this address, as parameters of libpq."""
+        return _SECRETS.get(self.public, {})
+
+    def location_of(self, id: str) -> str:
+        """The text that names a run of this store."""
+        return f"{self.public}#{id}"
+
+    def hide_secrets(self, text: str) -> str:
+        for secret in filter(None, self.secrets.values()):
+            text = text.replace(secret, "***")
+        return text
+
+
+def parse_address(text: str) -> StoreAddress:
+    """Read an address. Errors never repeat it, because it may contain a password."""
+    parts = urlsplit(text)
+    login, has_login, hosts = parts.netloc.rpartition("@")
+    user, _, password = login.partition(":")
+    # an unescaped character in a password ends the part of the address that it stands in
+    is_cut = "@" in parts.path or "@" in parts.fragment
+    if is_cut or not all(HOST.fullmatch(host) for host in hosts.split(",")):
+        raise UsageError(
+            f"the address of the store cannot be read: expected {FORM}; write special characters "
+            "in a password as %XX, for example # as %23, or put the password into PGPASSFILE"
+        )
+    pairs = [part.partition("=") for part in parts.query.split("&") if part]
+    parameters = [(unquote(name), unquote(value)) for name, _, value in pairs]
+    secrets = {name: value for name, value in parameters if name in SECRET}
+    if password:
+        secrets["password"] = unquote(password)
+    shown = [(name, value) for name, value in parameters if name not in SECRET]
+    public = (
+        f"postgresql://{user}{has_login if user else ''}{hosts}{parts.path}"
+        f"{'?' + urlencode(shown, safe='/', quote_via=quote) if shown else ''}"
+    )
+    if secrets:
+        _SECRETS[public] = secrets
+    return StoreAddress(public, unquote(parts.fragment))

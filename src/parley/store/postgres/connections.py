@@ -1,0 +1,208 @@
+"""Connections to a PostgreSQL store, and queries on the tables of one run."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from parley.errors import StoreError, UsageError
+from parley.store.postgres.addresses import FORM, StoreAddress
+
+try:
+    import psycopg
+    from psycopg.conninfo import make_conninfo
+    from psycopg.errors import (
+        Error,
+        InsufficientPrivilege,
+        OperationalError,
+        ProgrammingError,
+        ReadOnlySqlTransaction,
+    )
+except ImportError:
+    raise UsageError(
+        "a PostgreSQL store needs the extra `postgres` (missing: psycopg): "
+        "pip install 'parley-eval[postgres]'"
+    ) from None
+
+if TYPE_CHECKING:
+    Connection = psycopg.Connection[tuple[Any, ...]]
+
+OLDEST = 140000  # the oldest server, as PostgreSQL numbers its versions
+PATIENCE = 10  # seconds to connect
+SCHEMA = "parley"
+TABLES = (
+    "runs",
+    "items",
+    "matches",
+    "calls",
+    "devices",
+    "effects",
+    "rounds",
+    "scores",
+    "violations",
+    "notes",
+    "part_results",
+    "recalled",
+    "brought",
+    "people_verdicts",
+    "waves",
+    "wave_requests",
+)
+TABLE_NAME = re.compile(rf"\b(?:FROM|JOIN) ({'|'.join(TABLES)})\b")
+# The server ends the session of a machine that has vanished after about a minute.
+KEEPALIVE = "tcp_keepalives_idle = 30", "tcp_keepalives_interval = 10", "tcp_keepalives_count = 3"
+# PostgreSQL cannot store the character 0 in a text.
+ESCAPES = (("\x01", "\x01\x02"), ("\x00", "\x01\x03"))
+READ_AT_ONCE = 2000  # rows that are fetched together
+
+
+def connect(address: StoreAddress) -> Connection:
+    """Connect to the database; every statement is a transaction unless one has begun."""
+    try:
+        connection = psycopg.connect(
+            make_conninfo(address.public, **address.secrets),
+            autocommit=True,
+            connect_timeout=PATIENCE,
+            application_name="parley",
+        )
+    except ProgrammingError:  # its message may contain parts of the address
+        raise UsageError(
+            f"the address of the store cannot be read: expected {FORM}, for example "
+            "postgresql://me@localhost/parley"
+        ) from None
+    except OperationalError as wrong:
+        raise StoreError(explain_no_connection(address, wrong)) from None
+    try:
+        version = connection.info.server_version
+        if version < OLDEST:
+            raise StoreError(
+                f"{address.public} is a PostgreSQL server of version {version // 10000}, but "
+                f"Parley needs version {OLDEST // 10000} or newer: update the server"
+            )
+        for setting in (f"search_path = {SCHEMA}", "cursor_tuple_fraction = 1", *KEEPALIVE):
+            connection.execute(f"SET {setting}")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def explain_no_connection(address: StoreAddress, wrong: Exception) -> str:
+    """Why there is no connection, and what to do about it."""
+    said = address.hide_secrets(first_line(wrong))
+    if "does not exist" in said and "database" in said:
+        remedy = "create the database (createdb), or correct its name"
+    elif "password" in said or "authentication" in said or "pg_hba" in said:
+        remedy = "check the user, and give the password in PGPASSFILE or PGPASSWORD"
+    else:
+        remedy = "check the address, and that the server is running"
+    return f"cannot connect to {address.public}: {said}; {remedy}"
+
+
+def first_line(wrong: Exception) -> str:
+    """What a driver says, in one line."""
+    lines = [line.strip() for line in str(wrong).splitlines() if line.strip()]
+    told = lines[0] if lines else type(wrong).__name__
+    return told.removeprefix("connection failed: ").rstrip(".:")
+
+
+def explain_unwritable(address: StoreAddress, wrong: Exception) -> str:
+    """Why the database cannot be written, and what to do about it."""
+    said = address.hide_secrets(first_line(wrong))
+    if isinstance(wrong, ReadOnlySqlTransaction):
+        return "the database is read-only: give the address of the primary server"
+    if isinstance(wrong, InsufficientPrivilege):
+        return (
+            f"{said}: ask an administrator to grant this user CREATE on the database, or all "
+            f"rights on the schema `{SCHEMA}`"
+        )
+    if isinstance(wrong, OperationalError):
+        return (
+            f"the connection to the database was lost ({said}): resume the run when the database "
+            "is back"
+        )
+    return said
+
+
+@contextmanager
+def unwritable_explained(address: StoreAddress) -> Iterator[None]:
+    """Turn errors of the driver into errors for the user."""
+    try:
+        yield
+    except Error as wrong:
+        why = explain_unwritable(address, wrong)
+        raise StoreError(f"{address.public} cannot be written: {why}") from None
+
+
+@lru_cache(maxsize=1024)
+def for_run(query: str, run: int) -> str:
+    """A query on the tables of one run, as PostgreSQL takes it. Each table is limited to the run,
+    and PostgreSQL puts these limits into the query."""
+    tables = dict.fromkeys(TABLE_NAME.findall(query))
+    views = ", ".join(
+        f"{table} AS NOT MATERIALIZED (SELECT * FROM {SCHEMA}.{table} WHERE run = {run:d})"
+        for table in tables
+    )
+    return f"WITH {views} {with_marks(query)}" if views else with_marks(query)
+
+
+@lru_cache(maxsize=1024)
+def with_marks(query: str) -> str:
+    """A query with the marks for values that psycopg takes."""
+    return query.replace("%", "%%").replace("?", "%s")
+
+
+def escape(text: str) -> str:
+    """A text without the character 0."""
+    for character, written in ESCAPES:
+        text = text.replace(character, written)
+    return text
+
+
+def unescape(text: str) -> str:
+    """The text that `escape` was given."""
+    for character, written in reversed(ESCAPES):
+        text = text.replace(written, character)
+    return text
+
+
+def unescape_row(row: Sequence[Any]) -> tuple[Any, ...]:
+    return tuple(unescape(value) if isinstance(value, str) else value for value in row)
+
+
+class RunQueries:
+    """Queries on one run, in a transaction."""
+
+    def __init__(self, connection: Connection, run: int, escapes: bool) -> None:
+        """`escapes`: whether texts of this run are escaped."""
+        self._connection, self._run, self._escapes = connection, run, escapes
+
+    def execute(self, query: str, values: Sequence[Any] = (), /) -> QueryRows:
+        return QueryRows(self._connection, for_run(query, self._run), values, self._escapes)
+
+
+class QueryRows:
+    """The rows that a query gives. Iterating them needs little memory."""
+
+    def __init__(
+        self, connection: Connection, query: str, values: Sequence[Any], escapes: bool
+    ) -> None:
+        self._connection, self._query, self._values = connection, query, values
+        self._escapes = escapes
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        with self._connection.cursor(name=f"rows_{id(self)}") as cursor:
+            cursor.itersize = READ_AT_ONCE
+            cursor.execute(self._query.encode(), self._values)
+            yield from map(unescape_row, cursor) if self._escapes else cursor
+
+    def fetchall(self) -> list[tuple[Any, ...]]:
+        rows = self._connection.execute(self._query.encode(), self._values).fetchall()
+        return list(map(unescape_row, rows)) if self._escapes else rows
+
+    def fetchone(self) -> tuple[Any, ...] | None:
+        row = self._connection.execute(self._query.encode(), self._values).fetchone()
+        return unescape_row(row) if row is not None and self._escapes else row

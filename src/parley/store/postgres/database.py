@@ -1,0 +1,222 @@
+"""A PostgreSQL database as a store of runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from psycopg.errors import Error
+
+from parley.errors import StoreError, UsageError
+from parley.store import NewRun, RunInfo, RunRef, StoreFacts, UnreadableRun, is_address, open_store
+from parley.store.postgres.addresses import StoreAddress, parse_address
+from parley.store.postgres.connections import TABLES, connect, first_line, unwritable_explained
+from parley.store.postgres.database_reader import SNAPSHOT, PostgresReader
+from parley.store.postgres.database_writer import create_run, open_run
+from parley.store.postgres.migrations import LOCK, migrate_store, version_of_store
+from parley.store.run_names import choose_run, refuse_long_name
+
+if TYPE_CHECKING:
+    from parley.store import VerdictVotes
+    from parley.store.postgres.connections import Connection
+    from parley.store.postgres.database_votes import PostgresVerdictVotes, PostgresVotes
+    from parley.store.sql.journal import BatchJournal
+
+
+class PostgresStore:
+    """The runs in a database."""
+
+    def __init__(self, address: StoreAddress) -> None:
+        self.address = address
+
+    @classmethod
+    def at(cls, given: str) -> PostgresStore:
+        return cls(parse_address(given)._replace(run=""))
+
+    @property
+    def name(self) -> str:
+        return self.address.public
+
+    def _ref(self, id: str) -> RunRef:
+        return RunRef(self.address.public, id, self.address.location_of(id))
+
+    @contextmanager
+    def _reading(self) -> Iterator[Connection | None]:
+        """A connection in a snapshot; None if the database has no tables of Parley yet."""
+        connection = connect(self.address)
+        try:
+            if not version_of_store(connection, self.address):
+                yield None
+                return
+            migrate_store(connection, self.address)
+            connection.execute(SNAPSHOT)
+            yield connection
+        except Error as wrong:
+            said = self.address.hide_secrets(first_line(wrong))
+            raise StoreError(f"{self.address.public} cannot be read: {said}") from None
+        finally:
+            connection.close()
+
+    def find(self, text: str) -> RunRef:
+        refuse_long_name(text)
+        if is_address(text):
+            given = parse_address(text)
+            if not given.run:
+                raise UsageError(f"{given.public} names no run: add # and the id of a run")
+            return PostgresStore(given._replace(run="")).find(given.run)
+        if text.endswith(".parley"):  # a file, whatever the store is
+            return open_store("runs").find(text)
+        return choose_run(text, self.refs(), self.runs, self.address.public)
+
+    def find_exact(self, id: str) -> RunRef | None:
+        return next((ref for ref in self.refs() if ref.id == id), None)
+
+    def refs(self) -> list[RunRef]:
+        with self._reading() as connection:
+            if connection is None:
+                return []
+            rows = connection.execute("SELECT id FROM runs ORDER BY changed DESC, id DESC")
+            return [self._ref(id) for (id,) in rows]
+
+    def runs(self) -> Iterator[RunInfo | UnreadableRun]:
+        with self._reading() as connection:
+            if connection is None:
+                return
+            rows = connection.execute("SELECT id FROM runs ORDER BY changed DESC, id DESC")
+            for (id,) in rows.fetchall():
+                ref = self._ref(id)
+                try:
+                    with PostgresReader(ref, self.address, connection) as reader:
+                        yield reader.info
+                except StoreError as wrong:
+                    yield UnreadableRun(ref, str(wrong))
+
+    def read(self, ref: RunRef) -> PostgresReader:
+        return PostgresReader(ref, self.address)
+
+    def stamp(self, ref: RunRef) -> str:
+        with self._reading() as connection:
+            found = (
+                connection
+                and connection.execute(
+                    "SELECT run, changes, state FROM runs WHERE id = %s", (ref.id,)
+                ).fetchone()
+            )
+            return "-".join(map(str, found)) if found else ""
+
+    def watch(self, ref: RunRef) -> PostgresWatch:
+        return PostgresWatch(self.address, ref)
+
+    async def create(self, run: NewRun) -> BatchJournal:
+        connection = connect(self.address)
+        try:
+            migrate_store(connection, self.address)
+            create_run(connection, self.address, run)
+        finally:
+            connection.close()
+        return await open_run(self.address, self._ref(run.id))
+
+    async def open(
+        self, ref: RunRef, notify: Callable[[str], None] = lambda said: None
+    ) -> BatchJournal:
+        return await open_run(self.address, ref)
+
+    def delete(self, ref: RunRef) -> None:
+        connection = connect(self.address)
+        try:
+            migrate_store(connection, self.address)
+            with unwritable_explained(self.address), connection.transaction():
+                found = connection.execute(
+                    "SELECT run, pg_try_advisory_xact_lock(%s, run) FROM runs WHERE id = %s",
+                    (LOCK, ref.id),
+                ).fetchone()
+                if found is None:
+                    raise StoreError(f"there is no run {ref.id} in {self.address.public}")
+                run, is_free = found
+                if not is_free:
+                    raise UsageError(
+                        f"{ref.id} is still running: stop it first (Ctrl-C in its terminal)"
+                    )
+                for table in TABLES:
+                    connection.execute(f"DELETE FROM {table} WHERE run = %s".encode(), (run,))
+        finally:
+            connection.close()
+
+    def open_votes(self, refs: Sequence[RunRef] = (), read_only: bool = False) -> PostgresVotes:
+        from parley.store.postgres.database_votes import PostgresVotes  # late: few commands
+
+        if others := {ref.store for ref in refs} - {self.address.public}:
+            raise UsageError(
+                f"the runs are in {len(others) + 1} different stores, but votes are stored beside "
+                "the runs: choose runs of one store"
+            )
+        return PostgresVotes(self.address, read_only)
+
+    def open_verdict_votes(
+        self, ref: RunRef | None = None, read_only: bool = False
+    ) -> PostgresVerdictVotes:
+        from parley.store.postgres.database_votes import PostgresVerdictVotes
+
+        return PostgresVerdictVotes(self.address, read_only)
+
+    def read_verdict_votes(self, ref: RunRef, run: str) -> VerdictVotes:
+        with self.open_verdict_votes() as votes:
+            return votes.votes(run)
+
+    def check(self) -> StoreFacts:
+        import sqlite3
+
+        with self._reading() as connection:
+            state = "ready" if connection else "ready (no tables yet: the first run creates them)"
+        with connect(self.address) as connection:
+            number = connection.info.server_version
+            (is_read_only,) = connection.execute("SHOW transaction_read_only").fetchone() or ("",)
+        if is_read_only == "on":
+            state = "cannot be written: the database is read-only"
+        kind = f"PostgreSQL {number // 10000}.{number % 10000}"
+        return StoreFacts(self.address.public, kind, state, sqlite3.sqlite_version)
+
+
+class PostgresWatch:
+    """The changes of one run. Its connection holds no snapshot."""
+
+    def __init__(self, address: StoreAddress, ref: RunRef) -> None:
+        self._address, self._ref = address, ref
+        self._connection: Connection | None = None
+        self._seen: tuple[int, int] | None = None
+        self.has_changed()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        wrong: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._close()
+
+    def has_changed(self) -> bool:
+        try:
+            if self._connection is None:
+                self._connection = connect(self._address)
+            found = self._connection.execute(
+                "SELECT run, changes FROM runs WHERE id = %s", (self._ref.id,)
+            ).fetchone()
+        except Error as wrong:
+            self._close()
+            said = self._address.hide_secrets(first_line(wrong))
+            raise StoreError(f"{self._ref.location} cannot be read: {said}") from None
+        before, self._seen = self._seen, found
+        if found is None:
+            self._close()
+            raise StoreError(f"there is no run {self._ref.id} in {self._address.public}")
+        return before != found
+
+    def _close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None

@@ -1,0 +1,107 @@
+"""Reads a run from PostgreSQL, in one snapshot; a run may be read while it is played."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from psycopg.errors import Error
+
+from parley.errors import StoreError
+from parley.store import DigestFault, RunRef
+from parley.store.owner import Owner
+from parley.store.postgres.addresses import StoreAddress
+from parley.store.postgres.connections import RunQueries, connect, first_line
+from parley.store.postgres.migrations import DERIVED, DIALECT, LOCK, SAME_SUMS, migrate_store
+from parley.store.sql.digests import find_changes
+from parley.store.sql.reader import RUN, RecordReader
+
+if TYPE_CHECKING:
+    from parley.store.postgres.connections import Connection
+
+IS_PLAYED = (
+    "SELECT EXISTS (SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND classid = %s "
+    "AND objid = %s AND objsubid = 2 AND granted AND database = "
+    "(SELECT oid FROM pg_database WHERE datname = current_database()))"
+)
+SNAPSHOT = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+
+
+class PostgresReader(RecordReader):
+    """One run of the database. Use it as a context manager."""
+
+    dialect = DIALECT
+    remedy = "restore the database from a backup"
+
+    def __init__(
+        self, ref: RunRef, address: StoreAddress, shared: Connection | None = None
+    ) -> None:
+        """`shared`: a connection in a snapshot, which stays open."""
+        super().__init__(
+            ref,
+            derived={name: f"m.{name}" for name in DERIVED},
+            is_indexed=True,
+            has_health=True,
+        )
+        self._address, self._run, self._closes = address, 0, shared is None
+        self._connection = connect(address) if shared is None else shared
+        try:
+            if shared is None:
+                migrate_store(self._connection, address)
+                self._connection.execute(SNAPSHOT)
+            found = self._connection.execute(
+                "SELECT run, escapes FROM runs WHERE id = %s", (ref.id,)
+            ).fetchone()
+            if found is None:
+                raise StoreError(f"there is no run {ref.id} in {address.public}")
+            self._run, escapes = found
+            self._queries = RunQueries(self._connection, self._run, escapes)
+            self._set_info(self._row(f"SELECT {', '.join(RUN)} FROM runs"))
+        except Error as wrong:
+            self._close()
+            self._unreadable(wrong)
+        except BaseException:
+            self._close()
+            raise
+
+    def _is_played(self, owner: Owner, beat: float) -> bool:
+        (is_played,) = self._connection.execute(IS_PLAYED, (LOCK, self._run)).fetchone() or (False,)
+        return bool(is_played)
+
+    def _unreadable(self, wrong: Exception) -> None:
+        said = self._address.hide_secrets(first_line(wrong))
+        raise StoreError(f"{self.ref.location} cannot be read: {said}") from None
+
+    def _close(self) -> None:
+        if self._closes:
+            self._connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        wrong: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._close()
+
+    def _row(self, query: str, *values: Any) -> Any:
+        try:
+            return self._queries.execute(query, values).fetchone()
+        except Error as wrong:
+            self._unreadable(wrong)
+
+    def _rows(self, query: str, *values: Any) -> Iterator[Any]:
+        try:
+            yield from self._queries.execute(query, values)
+        except Error as wrong:
+            self._unreadable(wrong)
+
+    def find_changes(self) -> Iterator[DigestFault]:
+        try:
+            yield from find_changes(self._queries, SAME_SUMS)
+        except (TypeError, Error) as wrong:
+            self._unreadable(wrong)

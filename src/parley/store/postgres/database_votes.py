@@ -1,0 +1,102 @@
+"""The votes of people in a PostgreSQL store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from psycopg.errors import Error
+from psycopg.pq import TransactionStatus
+
+from parley.errors import StoreError, UsageError
+from parley.store.postgres.addresses import StoreAddress
+from parley.store.postgres.connections import (
+    connect,
+    first_line,
+    unwritable_explained,
+    with_marks,
+)
+from parley.store.postgres.migrations import LOCK, migrate_store
+from parley.store.sql.pair_votes import PairVotes
+from parley.store.sql.verdict_votes import VerdictVoteTables
+from parley.store.sql.vote_tables import VoteTables
+
+if TYPE_CHECKING:
+    from parley.store.postgres.connections import Connection
+
+VOTING = 1  # the second key of the lock of all votes
+HAS_VOTES = (
+    "SELECT EXISTS (SELECT 1 FROM studies) OR EXISTS (SELECT 1 FROM verdict_votes) "
+    "OR EXISTS (SELECT 1 FROM verdict_invitations)"
+)
+
+
+class VoteStatements:
+    """Runs the statements of a transaction."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def execute(self, query: str, values: Sequence[Any] = (), /) -> Any:
+        return self._connection.execute(with_marks(query).encode(), values)
+
+
+class VotesDatabase(VoteTables):
+    """The votes in a database; with `read_only` nothing is changed."""
+
+    remedy = "restore the database from a backup"
+
+    def __init__(self, address: StoreAddress, read_only: bool = False) -> None:
+        self.location, self._address = address.public, address
+        self._connection = connect(address)
+        try:
+            migrate_store(self._connection, address)
+            if read_only and not self._rows(HAS_VOTES)[0][0]:
+                raise UsageError(
+                    "there are no votes yet: run `parley annotate RUN…` first "
+                    f"({address.public} has no votes)"
+                )
+        except BaseException:
+            self._connection.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        wrong: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._connection.close()
+
+    @contextmanager
+    def transaction(self) -> Iterator[VoteStatements]:
+        statements = VoteStatements(self._connection)
+        if self._connection.info.transaction_status != TransactionStatus.IDLE:
+            yield statements  # part of one that has begun
+            return
+        with unwritable_explained(self._address), self._connection.transaction():
+            self._connection.execute("SELECT pg_advisory_xact_lock(%s, %s)", (LOCK, -VOTING))
+            yield statements
+
+    def _rows(self, query: str, *values: Any) -> list[Any]:
+        try:
+            return self._connection.execute(with_marks(query).encode(), values).fetchall()
+        except Error as wrong:
+            said = self._address.hide_secrets(first_line(wrong))
+            raise StoreError(f"{self.location} cannot be read: {said}") from None
+
+    def _has_table(self, name: str) -> bool:
+        return True
+
+
+class PostgresVotes(PairVotes, VotesDatabase):
+    """The votes on pairs in a database."""
+
+
+class PostgresVerdictVotes(VerdictVoteTables, VotesDatabase):
+    """The votes on single conversations in a database."""

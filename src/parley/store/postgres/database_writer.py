@@ -1,0 +1,274 @@
+"""Writes a run into PostgreSQL: which process may write it, and one transaction for each batch."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import orjson
+from psycopg.errors import Error, UniqueViolation
+
+from parley.errors import StoreError
+from parley.store import NewRun, RunRef
+from parley.store.owner import Owner, is_running, process_id
+from parley.store.postgres.addresses import StoreAddress
+from parley.store.postgres.connections import (
+    RunQueries,
+    connect,
+    escape,
+    explain_unwritable,
+    unwritable_explained,
+    with_marks,
+)
+from parley.store.postgres.migrations import DERIVED, LOCK, SAME_SUMS, migrate_store
+from parley.store.sql.copied_matches import copied_rows
+from parley.store.sql.digests import digest_end, digest_origin, refuse_changed
+from parley.store.sql.journal import BatchJournal, read_open_matches
+from parley.store.sql.rows import (
+    COLUMNS,
+    ONCE,
+    Batch,
+    experience_row,
+)
+
+if TYPE_CHECKING:
+    from parley.store.postgres.connections import Connection
+
+WAIT, WAITS = 0.1, 100  # seconds between two attempts to get the lock of a killed process
+ITEMS = "id, number, data"
+TYPES = {  # of the columns of tables whose rows may be written again
+    "matches": ("int", "text", "text", "int", "bigint", "text", "text", "int", "text"),
+    "rounds": ("int", "int", "bytea", "text"),
+    "people_verdicts": ("int", "text", "int", "int", "int"),
+}
+CLAIM = (
+    "UPDATE matches SET state = 'running', began = COALESCE(began, %s) "
+    "WHERE run = %s AND number = ANY(%s) AND state NOT IN ('done', 'aborted')"
+)
+END = (
+    "UPDATE matches AS m SET state = e.state, reason = e.reason, rounds = e.rounds, "
+    "ended = e.ended, digest = e.digest, "
+    f"{', '.join(f'{name} = {sql}' for name, sql in DERIVED.items())} "
+    "FROM unnest(%s::int[], %s::text[], %s::text[], %s::int[], %s::float8[], %s::text[]) "
+    "AS e(number, state, reason, rounds, ended, digest) "
+    "WHERE m.run = %s AND m.number = e.number AND m.state = 'running'"
+)
+# One process after the other changes a run: the row is locked until the end of the transaction.
+# So the ids of calls become visible in their order.
+FENCE = (
+    "UPDATE runs SET changes = changes + 1, changed = %s, escapes = escapes OR %s "
+    "WHERE run = %s AND token = %s"
+)
+
+
+class PostgresWriter:
+    """The connection that writes a run. While it is open, it holds the lock of the run."""
+
+    def __init__(self, address: StoreAddress, connection: Connection, id: str) -> None:
+        self.place, self.token = address.location_of(id), os.urandom(8).hex()
+        self._address, self._id, self.connection, self.run = address, id, connection, 0
+
+    async def take(self) -> None:
+        """Claim the run. The server releases it when the connection of its process ends."""
+        for attempt in range(WAITS + 1):
+            found = self.connection.execute(
+                "SELECT run, owner, pg_try_advisory_lock(%s, run) FROM runs WHERE id = %s",
+                (LOCK, self._id),
+            ).fetchone()
+            if found is None:
+                raise StoreError(f"there is no run {self._id} in {self._address.public}")
+            self.run, text, is_ours = found
+            if is_ours:
+                break
+            owner = Owner.of(text or "")
+            # the server may notice a moment later that a process has ended
+            if attempt == WAITS or not owner.is_near or is_running(owner):
+                raise StoreError(
+                    f"{self.place} is already being played by {owner}: wait until that process "
+                    "ends, or stop it"
+                )
+            await asyncio.sleep(WAIT)
+        with self.connection.transaction():
+            self.connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+            refuse_changed(self.queries(), self.place, SAME_SUMS)
+            self.connection.execute(
+                "UPDATE runs SET owner = %s, token = %s, beat = %s, beats = beats + 1 "
+                "WHERE run = %s",
+                (process_id(), self.token, time.time(), self.run),
+            )
+
+    def queries(self) -> RunQueries:
+        """Queries on the run; they need a transaction."""
+        row = self.connection.execute("SELECT escapes FROM runs WHERE run = %s", (self.run,))
+        (escapes,) = row.fetchone() or (False,)
+        return RunQueries(self.connection, self.run, escapes)
+
+    def write(self, batch: Batch) -> None:
+        """Write a batch in one transaction; nothing is written if the run is no longer ours."""
+        try:
+            with self.connection.transaction():
+                self._write(batch)
+        except UniqueViolation as wrong:
+            raise StoreError(f"this is already on record: {wrong.diag.message_detail}") from None
+        except Error as wrong:
+            raise StoreError(explain_unwritable(self._address, wrong)) from None
+
+    def _write(self, batch: Batch) -> None:
+        connection, run = self.connection, self.run
+        rows = {table: storable_rows(each) for table, each in batch.inserts.items()}
+        ends = storable_rows(batch.ends)
+        changes = storable_rows(values for _, values in batch.changes)
+        escapes = any(each.escapes for each in (*rows.values(), ends, changes))
+        fence = connection.execute(FENCE, (time.time(), escapes, run, self.token))
+        if not fence.rowcount:
+            raise StoreError("another process has taken over this run, so this process stops")
+        if batch.claims:
+            connection.execute(CLAIM, (time.time(), run, batch.claims))
+        for table, each in rows.items():
+            write_rows(connection, run, table, each.rows)
+        if ends.rows:
+            columns = [list(column) for column in zip(*ends.rows, strict=True)]
+            if connection.execute(END.encode(), (*columns, run)).rowcount != len(ends.rows):
+                raise StoreError("this match has already ended")
+        for (statement, _), values in zip(batch.changes, changes.rows, strict=True):
+            connection.execute(for_row_of(statement, run).encode(), values)
+        if batch.parts is not None:
+            connection.execute("DELETE FROM part_results WHERE run = %s", (run,))
+            write_rows(connection, run, "part_results", storable_rows(batch.parts).rows)
+        if batch.seals:
+            digest = digest_end(self.queries())
+            connection.execute("UPDATE runs SET digest = %s WHERE run = %s", (digest, run))
+
+    def close(self) -> None:
+        """Release the run."""
+        with suppress(Error):
+            self.connection.execute(
+                "UPDATE runs SET owner = NULL, token = NULL WHERE run = %s AND token = %s",
+                (self.run, self.token),
+            )
+        self.connection.close()
+
+
+async def open_run(address: StoreAddress, ref: RunRef) -> BatchJournal:
+    """Claim a run exclusively, to play it."""
+    connection = connect(address)
+    try:
+        migrate_store(connection, address)
+        writer = PostgresWriter(address, connection, ref.id)
+        with unwritable_explained(address):
+            await writer.take()
+            with connection.transaction():
+                found = read_open_matches(writer.queries())
+            notice = require_durability(connection, address)
+    except BaseException:
+        connection.close()
+        raise
+    return await BatchJournal.start(ref, writer, found, notice)
+
+
+def require_durability(connection: Connection, address: StoreAddress) -> str:
+    """Make commits durable; returns a notice if the server does not allow it."""
+    (commit,) = connection.execute("SHOW synchronous_commit").fetchone() or ("",)
+    if commit == "off":
+        connection.execute("SET synchronous_commit = on")
+    (fsync,) = connection.execute("SHOW fsync").fetchone() or ("",)
+    if fsync != "off":
+        return ""
+    return (
+        f"the server of {address.public} runs with fsync = off: if its machine crashes, replies "
+        "can be lost"
+    )
+
+
+def create_run(connection: Connection, address: StoreAddress, run: NewRun) -> None:
+    """Write a new run, including data that is copied from another run, completely or not at
+    all."""
+    with unwritable_explained(address):
+        try:
+            with connection.transaction():
+                insert_run(connection, run)
+        except UniqueViolation:
+            raise StoreError(
+                f"{address.location_of(run.id)} already exists: choose another name, or delete "
+                "that run"
+            ) from None
+
+
+def insert_run(connection: Connection, run: NewRun) -> None:
+    """Insert the rows of a new run."""
+    now = time.time()
+    found = connection.execute(
+        "INSERT INTO runs (id, created, changed, config, identity, state) "
+        "VALUES (%s, %s, %s, %s, %s, 'running') RETURNING run",
+        (run.id, now, now, run.config.encoded().decode(), orjson.dumps(run.identity).decode()),
+    ).fetchone()
+    assert found is not None
+    number, escapes = found[0], False
+    items = [(id, n, data.decode()) for n, (id, data) in enumerate(run.items)]
+    brought = [experience_row(n, each) for n, each in enumerate(run.brought, 1)]
+    tables: Iterable[tuple[str, list[tuple[Any, ...]]]] = [("items", items), ("brought", brought)]
+    for table, rows in [*tables, *(pair for match in run.copied for pair in copied_rows(match))]:
+        storable = storable_rows(rows)
+        write_rows(connection, number, table, storable.rows)
+        escapes = escapes or storable.escapes
+    origin = digest_origin(RunQueries(connection, number, escapes))
+    connection.execute(
+        "UPDATE runs SET origin = %s, escapes = %s WHERE run = %s", (origin, escapes, number)
+    )
+
+
+class StorableRows(NamedTuple):
+    """Rows as PostgreSQL takes them."""
+
+    rows: list[list[Any]]
+    escapes: bool  # whether a text in them was escaped
+
+
+def storable_rows(rows: Iterable[Sequence[Any]]) -> StorableRows:
+    """Turn rows into the form that PostgreSQL takes."""
+    found, escapes = [], False
+    for row in rows:
+        stored = list(row)
+        for n, value in enumerate(row):
+            if isinstance(value, str):
+                if "\x00" in value or "\x01" in value:
+                    stored[n], escapes = escape(value), True
+            elif isinstance(value, float):
+                if value != value:
+                    stored[n] = None  # as SQLite stores it
+            elif isinstance(value, bool):
+                stored[n] = int(value)
+        found.append(stored)
+    return StorableRows(found, escapes)
+
+
+def write_rows(connection: Connection, run: int, table: str, rows: list[list[Any]]) -> None:
+    """Write rows into a table of the run."""
+    if not rows:
+        return
+    columns = ITEMS if table == "items" else COLUMNS[table]
+    if table in ONCE:  # COPY cannot leave known rows as they are
+        arrays = ", ".join(f"%s::{kind}[]" for kind in TYPES[table])
+        connection.execute(
+            f"INSERT INTO {table} (run, {columns}) SELECT %s, new.* FROM unnest({arrays}) AS new "
+            "ON CONFLICT DO NOTHING".encode(),
+            (run, *(list(column) for column in zip(*rows, strict=True))),
+        )
+        return
+    with (
+        connection.cursor() as cursor,
+        cursor.copy(f"COPY {table} (run, {columns}) FROM STDIN".encode()) as copy,
+    ):
+        for row in rows:
+            copy.write_row((run, *row))
+
+
+@cache
+def for_row_of(statement: str, run: int) -> str:
+    """A statement of the journal for one run of the database."""
+    return with_marks(statement.format(run=f"run = {run:d}"))

@@ -1,0 +1,226 @@
+"""The tables of a PostgreSQL store, and their migrations: forward only, one process at a time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from parley.errors import StoreError
+from parley.store.postgres.addresses import StoreAddress
+from parley.store.postgres.connections import SCHEMA, unwritable_explained
+from parley.store.sql.dialect import ORDER_KEYS, Dialect
+
+if TYPE_CHECKING:
+    from parley.store.postgres.connections import Connection
+
+LOCK = 0x50524C59  # the first key of Parley's advisory locks
+LARGEST = 9223372036854775807
+
+
+def cap_sum(total: str) -> str:
+    """A sum as SQL that fits into an integer."""
+    return f"LEAST({total}, {LARGEST})::bigint"
+
+
+DIALECT = Dialect(
+    seats=(
+        'LATERAL (SELECT key, value COLLATE "C" AS value FROM json_each_text(m.seats::json)) AS s'
+    ),
+    chosen="(SELECT value::int AS value FROM json_array_elements_text(?::json)) AS chosen",
+    number_list="COALESCE(json_agg(number)::text, '[]')",
+    add_up=lambda column: f"CASE WHEN COUNT({column}) > 0 THEN {cap_sum(f'SUM({column})')} END",
+    contains=lambda text, part: f"strpos({text}, {part}) > 0",
+    length=lambda column: f"LENGTH(REPLACE({column}, chr(1), ''))",  # escapes have two characters
+    use_index=lambda name: "",
+    not_indexed="",
+)
+# As in SQLite: what the record of a match `m` adds up to, for lists of matches.
+VOTES = "n.facts::json -> 'votes'"
+DERIVED = {
+    "violations": (
+        "(SELECT COUNT(DISTINCT (v.round, v.seat, v.kind, CASE WHEN v.outcome IN "
+        "('ruled', 'masked') THEN v.number END)) FROM violations v "
+        "WHERE v.run = m.run AND v.match = m.number)"
+    ),
+    "apart": (
+        "(SELECT MAX(highest - lowest) FROM (SELECT MAX(score) AS highest, MIN(score) AS lowest "
+        "FROM (SELECT number, seat, CASE json_typeof(score) WHEN 'number' "
+        "THEN score::text::double precision WHEN 'boolean' THEN score::text::boolean::int END "
+        "AS score FROM (SELECT n.number AS number, seat.key AS seat, CASE json_typeof(seat.value) "
+        "WHEN 'object' THEN seat.value -> 'score' ELSE seat.value END AS score FROM notes n, "
+        f"LATERAL (SELECT value FROM json_each(CASE json_typeof({VOTES}) WHEN 'object' "
+        f"THEN {VOTES} ELSE '{{}}' END) UNION ALL SELECT value FROM json_array_elements("
+        f"CASE json_typeof({VOTES}) WHEN 'array' THEN {VOTES} ELSE '[]' END)) AS judge, "
+        "LATERAL json_each(CASE json_typeof(judge.value) WHEN 'object' THEN judge.value "
+        "ELSE '{}' END) AS seat "
+        "WHERE n.run = m.run AND n.match = m.number AND COALESCE(n.kind, 'votes') = 'votes') "
+        "AS given) AS known WHERE score IS NOT NULL GROUP BY number, seat HAVING COUNT(*) > 1) "
+        "AS seats)"
+    ),
+    "tokens": (
+        "(SELECT CASE WHEN COUNT(COALESCE(c.tokens_in, c.tokens_out)) > 0 THEN "
+        f"{cap_sum('COALESCE(SUM(c.tokens_in), 0) + COALESCE(SUM(c.tokens_out), 0)')} END "
+        "FROM calls c WHERE c.run = m.run AND c.match = m.number AND c.pinned IS NULL)"
+    ),
+}
+SAME_SUMS = "SELECT number FROM matches m WHERE number BETWEEN ? AND ? AND " + " AND ".join(
+    f"{name} IS NOT DISTINCT FROM {sql}" for name, sql in DERIVED.items()
+)
+# TEXT stands for text that is sorted by code points, as Python and SQLite do
+MIGRATIONS = [
+    f"""
+    CREATE TABLE runs (
+        run int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, id TEXT NOT NULL UNIQUE,
+        created double precision NOT NULL, config TEXT NOT NULL, identity TEXT NOT NULL,
+        state TEXT NOT NULL, stop_status TEXT, stop_reason TEXT, planned int NOT NULL DEFAULT 0,
+        owner TEXT, token TEXT, beat double precision, beats bigint NOT NULL DEFAULT 0,
+        spent TEXT, prices TEXT, lost TEXT, health TEXT, origin TEXT, digest TEXT,
+        changes bigint NOT NULL DEFAULT 0, changed double precision NOT NULL,
+        escapes boolean NOT NULL DEFAULT false);
+    CREATE TABLE items (
+        run int, id TEXT NOT NULL, number int, data TEXT NOT NULL, PRIMARY KEY (run, number));
+    CREATE TABLE matches (
+        run int, number int, block TEXT NOT NULL, item TEXT, repeat int NOT NULL,
+        seed bigint NOT NULL, seats TEXT NOT NULL, idle TEXT,
+        state TEXT NOT NULL DEFAULT 'planned', reason TEXT, rounds int, began double precision,
+        ended double precision, stage int NOT NULL DEFAULT 0, arm TEXT NOT NULL DEFAULT '',
+        violations int, apart double precision, tokens bigint, digest TEXT,
+        PRIMARY KEY (run, number));
+    CREATE INDEX matches_listed ON matches (run, state, number);
+    CREATE INDEX matches_by_seconds ON matches (run, ({ORDER_KEYS["seconds"]}), number);
+    CREATE INDEX matches_by_tokens ON matches (run, ({ORDER_KEYS["tokens"]}), number);
+    CREATE TABLE calls (
+        run int, id bigint GENERATED ALWAYS AS IDENTITY, match int, round int, seat TEXT,
+        attempt int, saw bytea NOT NULL, content TEXT NOT NULL, parts TEXT, reasoning TEXT,
+        finish TEXT NOT NULL, model TEXT, tokens_in bigint, tokens_cached bigint,
+        tokens_out bigint, tokens_reasoning bigint, tokens_written bigint,
+        latency double precision, carry TEXT, sent TEXT, left_out TEXT,
+        at double precision NOT NULL, pinned int, device int, device_seconds double precision,
+        digest TEXT,
+        PRIMARY KEY (run, match, round, seat, attempt));
+    CREATE INDEX calls_in_order ON calls (run, id);
+    CREATE TABLE devices (run int, number int, setup TEXT NOT NULL, PRIMARY KEY (run, number));
+    CREATE TABLE effects (
+        run int, match int, round int, number int, saw bytea NOT NULL, result TEXT NOT NULL,
+        digest TEXT, PRIMARY KEY (run, match, round, number));
+    CREATE TABLE rounds (
+        run int, match int, first int, messages bytea NOT NULL, digest TEXT,
+        PRIMARY KEY (run, match, first));
+    CREATE TABLE scores (
+        run int, match int, seat TEXT, metric TEXT, judge TEXT DEFAULT '', value double precision,
+        PRIMARY KEY (run, match, seat, metric, judge));
+    CREATE INDEX scores_listed ON scores (run, metric, value, match, seat) WHERE judge = '';
+    CREATE TABLE violations (
+        run int, match int, number int, round int NOT NULL, seat TEXT NOT NULL,
+        attempt int NOT NULL, kind TEXT NOT NULL, detail TEXT NOT NULL, outcome TEXT NOT NULL,
+        PRIMARY KEY (run, match, number));
+    CREATE TABLE notes (
+        run int, match int, number int, round int NOT NULL, facts TEXT NOT NULL, kind TEXT,
+        PRIMARY KEY (run, match, number));
+    CREATE TABLE part_results (
+        run int, name TEXT, version TEXT NOT NULL, schema TEXT NOT NULL, data TEXT NOT NULL,
+        figures TEXT NOT NULL, PRIMARY KEY (run, name));
+    CREATE TABLE recalled (
+        run int, match int, seat TEXT, version TEXT NOT NULL, shown TEXT NOT NULL,
+        PRIMARY KEY (run, match, seat));
+    CREATE TABLE brought (
+        run int, number int, experience TEXT NOT NULL, PRIMARY KEY (run, number));
+    CREATE TABLE people_verdicts (
+        run int, match int, seat TEXT, yes int, no int, unsure int,
+        PRIMARY KEY (run, match, seat));
+    CREATE TABLE waves (
+        run int, number int, uid TEXT NOT NULL, alias TEXT NOT NULL, state TEXT NOT NULL,
+        batch TEXT, requests int NOT NULL, began double precision NOT NULL,
+        ended double precision, PRIMARY KEY (run, number));
+    CREATE TABLE wave_requests (
+        run int, wave int, number int, match int NOT NULL, round int NOT NULL,
+        seat TEXT NOT NULL, attempt int NOT NULL, body bytea NOT NULL,
+        usd double precision NOT NULL, failed int NOT NULL DEFAULT 0,
+        PRIMARY KEY (run, wave, number));
+    CREATE TABLE studies (
+        id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, runs TEXT NOT NULL, seed bigint NOT NULL,
+        ties int NOT NULL, created double precision NOT NULL);
+    CREATE UNIQUE INDEX studies_once ON studies (md5(runs));
+    CREATE TABLE pairs (
+        study int, number int, dataset TEXT NOT NULL, item TEXT NOT NULL,
+        a_run TEXT NOT NULL, a_match int NOT NULL, a_model TEXT NOT NULL,
+        a_score double precision NOT NULL, b_run TEXT NOT NULL, b_match int NOT NULL,
+        b_model TEXT NOT NULL, b_score double precision NOT NULL, PRIMARY KEY (study, number));
+    CREATE TABLE annotators (
+        id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, study int NOT NULL, name TEXT NOT NULL,
+        folded TEXT NOT NULL, token bytea UNIQUE, created double precision NOT NULL,
+        UNIQUE (study, folded));
+    CREATE TABLE votes (
+        id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, study int NOT NULL, pair int NOT NULL,
+        annotator int NOT NULL, choice TEXT NOT NULL, at double precision NOT NULL,
+        replaced double precision);
+    CREATE UNIQUE INDEX votes_once ON votes (study, pair, annotator) WHERE replaced IS NULL;
+    CREATE TABLE held (
+        study int, pair int, annotator int, until double precision NOT NULL,
+        PRIMARY KEY (study, pair, annotator));
+    CREATE TABLE skipped (
+        study int, pair int, annotator int, PRIMARY KEY (study, pair, annotator));
+    CREATE TABLE ended_invitations (
+        digest bytea PRIMARY KEY, annotator int NOT NULL, at double precision NOT NULL);
+    CREATE TABLE verdict_votes (
+        id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, run TEXT NOT NULL, match int NOT NULL,
+        seat TEXT NOT NULL, annotator TEXT NOT NULL, folded TEXT NOT NULL, choice TEXT NOT NULL,
+        at double precision NOT NULL, replaced double precision);
+    CREATE UNIQUE INDEX verdict_votes_once ON verdict_votes (run, match, seat, folded)
+        WHERE replaced IS NULL;
+    CREATE TABLE verdict_invitations (
+        digest bytea PRIMARY KEY, run TEXT NOT NULL, annotator TEXT NOT NULL,
+        folded TEXT NOT NULL, ended double precision);
+    """,
+]
+
+
+def version_of_store(connection: Connection, address: StoreAddress) -> int:
+    """The version of the tables; 0 if there are none. Refuses tables that are not Parley's, or are
+    newer than this program."""
+    has_mark, others = one_row(
+        connection,
+        "SELECT to_regclass('parley.schema_version') IS NOT NULL, "
+        "(SELECT COUNT(*) FROM pg_class WHERE relnamespace = to_regnamespace('parley'))",
+    )
+    if not has_mark:
+        if others:
+            raise StoreError(
+                f"{address.public} has a schema `{SCHEMA}` that Parley did not create: use another "
+                "database"
+            )
+        return 0
+    (version,) = one_row(connection, "SELECT version FROM parley.schema_version")
+    if version > len(MIGRATIONS):
+        raise StoreError(
+            f"{address.public} was written by a newer version of Parley (schema version {version}; "
+            f"this Parley supports versions up to {len(MIGRATIONS)}): update Parley"
+        )
+    return int(version)
+
+
+def one_row(connection: Connection, query: str) -> tuple[Any, ...]:
+    """The only row that a query gives."""
+    row = connection.execute(query.encode()).fetchone()
+    assert row is not None
+    return row
+
+
+def migrate_store(connection: Connection, address: StoreAddress) -> None:
+    """Create the tables, or migrate them to the newest version. Several processes may do this at
+    once: one of them migrates, the others wait for it."""
+    if version_of_store(connection, address) == len(MIGRATIONS):
+        return
+    with unwritable_explained(address), connection.transaction():
+        connection.execute("SELECT pg_advisory_xact_lock(%s, 0)", (LOCK,))
+        version = version_of_store(connection, address)
+        if version == len(MIGRATIONS):
+            return
+        if not version:
+            (is_there,) = one_row(connection, "SELECT to_regnamespace('parley') IS NOT NULL")
+            if not is_there:
+                connection.execute("CREATE SCHEMA parley")
+            connection.execute("CREATE TABLE schema_version (version int NOT NULL)")
+            connection.execute("INSERT INTO schema_version VALUES (0)")
+        for step in MIGRATIONS[version:]:
+            connection.execute(step.replace("TEXT", 'text COLLATE "C"').encode())
+        connection.execute("UPDATE schema_version SET version = %s", (len(MIGRATIONS),))

