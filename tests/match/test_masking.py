@@ -20,6 +20,8 @@ from parley.match.claims import (
     WORD_OUTSIDE,
     claim_table,
     names_of_scheme,
+    shortest_words,
+    shortest_words_pattern,
 )
 from parley.match.evidence import RULES, find_evidence
 from parley.match.folding import fold_for_search
@@ -681,3 +683,15 @@ def test_a_claim_is_reported_if_it_stands_in_some_quotation(parts):
     for start in range(0, len(signed), 3):
         for place in range(start, len(signed), 5):
             assert found._is_reported(start, place) == looks_reported(start, place)
+
+
+@pytest.mark.parametrize("scheme", [1, 2, SCHEME])
+def test_the_quick_search_finds_what_any_of_its_words_is_in(scheme):
+    names = frozenset({"bluebird-7b", "a.b(c"})
+    for ascii_only in (True, False):
+        words = shortest_words(names, scheme, ascii_only)
+        pattern = shortest_words_pattern(names, scheme, ascii_only)
+        for word in words:
+            assert pattern.search(f"so {word}x")
+            cut = f"{word[:-1]} {word[1:]}"
+            assert bool(pattern.search(cut)) == any(each in cut for each in words)

@@ -42,7 +42,7 @@ from parley.match.claims import (
     name_pattern,
     satellites_of,
     searched_words,
-    shortest_words,
+    shortest_words_pattern,
 )
 from parley.match.context import Words, score_name, split_for_context
 from parley.match.evidence import find_evidence
@@ -119,16 +119,14 @@ class NamesInText:
         folded = Folded(text) if scheme == 1 else fold_for_search(text, closed_words(names, scheme))
         lowered = lower_text(folded.text)
         # Almost no text holds a name, so this check has to be fast.
-        for word in shortest_words(names, scheme, lowered.isascii()):
-            if word in lowered:
-                words = searched_words(names, scheme)
-                present = frozenset(word for word in words if word in lowered)
-                if present:
-                    if scheme > 1:
-                        present |= satellites_of(present)
-                    self._find_names(folded, lowered, names, present)
-                    self._find_claims(folded)
-                break
+        if shortest_words_pattern(names, scheme, lowered.isascii()).search(lowered):
+            words = searched_words(names, scheme)
+            present = frozenset(word for word in words if word in lowered)
+            if present:
+                if scheme > 1:
+                    present |= satellites_of(present)
+                self._find_names(folded, lowered, names, present)
+                self._find_claims(folded)
 
     def _find_names(
         self, folded: Folded, lowered: str, names: frozenset[str], present: frozenset[str]
@@ -538,6 +536,7 @@ class MatchMask:
         self._claims: dict[int, dict[str, Claim]] = {
             scheme: {} for scheme in (masking.scheme, masking.scheme_before)
         }
+        self._has_claims = False
         self._disclosing: dict[tuple[str, int], NamesInText] = {}  # replies, by text and scheme
 
     @cached_property
@@ -561,6 +560,7 @@ class MatchMask:
         """From now on mask what this reply says of its speaker."""
         for scheme, claims in self._claims.items():
             claims.update((claim.said, claim) for claim in self.find_claims(text, scheme).claims)
+            self._has_claims = self._has_claims or bool(claims)
 
     def mask_for(self, seat: Seat, text: str) -> str:
         """The referee's words as a seat may read them."""
@@ -585,7 +585,7 @@ class MatchMask:
 
     def deliver(self, seats: tuple[Seat, ...], text: str) -> list[tuple[tuple[Seat, ...], str]]:
         """The words for each group of seats that reads the same."""
-        if not any(self._claims.values()):
+        if not self._has_claims:
             return [(seats, text)]
         groups: dict[str, list[Seat]] = {}
         for seat in seats:

@@ -38,6 +38,7 @@ CALLS = (
 TIMED_CALLS = CALLS.replace("pinned, ", "pinned, device, device_seconds, ")
 DEVICES = "SELECT number, setup FROM devices ORDER BY number"
 SPECIAL = (4, 15, 19)  # saw, latency, at
+ROUND_SPECIAL = (2,)  # messages
 EFFECTS = (
     "SELECT match, round, number, saw, result, digest FROM effects WHERE match BETWEEN ? AND ? "
     "ORDER BY match, round, number"

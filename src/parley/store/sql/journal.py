@@ -24,6 +24,7 @@ from parley.store import EndpointRecord, RunRef, StoredPart
 from parley.store.config import Config
 from parley.store.sql.digests import (
     CHAINS,
+    ROUND_SPECIAL,
     SPECIAL,
     ChainEnds,
     RunConnection,
@@ -417,6 +418,6 @@ class MatchRecord:
         if messages:
             row = round_row(self._number, first, messages)
             if self._journal.keeps_digests:
-                self._rounds_end = digest_row(row, self._rounds_end)
+                self._rounds_end = digest_row(row, self._rounds_end, ROUND_SPECIAL)
             self._journal.add_row("rounds", (*row, self._rounds_end or None))
             self._journal.wake()
