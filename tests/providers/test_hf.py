@@ -482,6 +482,58 @@ def test_when_the_pages_run_out_replies_wait_and_say_the_same(wild, monkeypatch)
     assert returned
 
 
+def test_idle_conversations_lose_their_ends_those_first_that_nobody_continues():
+    engine = object.__new__(Slots)
+    engine.pool = SimpleNamespace(free=[])
+    engine.idle, engine.known, engine.active = {}, {}, {}
+    rooms = []
+    for start in range(3):
+        tokens = list(range(1000 * start, 1000 * start + 3 * PAGE))
+        rooms.append(slots.Conversation(tokens, [3 * start, 3 * start + 1, 3 * start + 2]))
+        engine._keep(rooms[-1])
+    _, second, first = rooms
+    engine.waiting = [SimpleNamespace(ids=[*room.tokens, 7], marks=[]) for room in (first, second)]
+    lengths = []
+    for pages in (2, 2, 1, 9, 1):
+        engine._cut_idle(pages)
+        lengths.append([len(room.pages) for room in rooms])
+    assert lengths == [[1, 3, 3], [0, 3, 3], [0, 2, 3], [0, 0, 3], [0, 0, 2]]
+    assert len(first.tokens) == 2 * PAGE
+    assert len(engine.pool.free) == 7
+    assert list(engine.idle) == [first]
+    assert set(engine.known) == set(slots.mark_pages(first.tokens))
+
+
+@slow
+def test_a_pool_that_is_nearly_large_enough_keeps_most_of_each_conversation(wild, monkeypatch):
+    """Conversations that come back in the same order must not push each other out."""
+    take, engines = Slots._take_memory, []
+    monkeypatch.setattr(Slots, "prepare", watch_engine(Slots.prepare, engines))
+
+    def few(engine):
+        take(engine)
+        engine.pool.count, engine.pool.free = 30, list(range(29, 0, -1))  # 8 × 4 pages at the end
+
+    async def two_rounds():
+        provider = providers.make_provider("hf", str(wild), {"max_tokens": 20})
+        try:
+            starts = [[Turn("user", f"{n} " + "x" * 150)] for n in range(8)]
+            told = await asyncio.gather(*(provider.complete(Request(turns)) for turns in starts))
+            more = [
+                [*turns, Turn("assistant", reply.content), Turn("user", "And " + "y" * 30)]
+                for turns, reply in zip(starts, told, strict=True)
+            ]
+            return await asyncio.gather(*(provider.complete(Request(turns)) for turns in more))
+        finally:
+            await provider.close()
+
+    large = said(asyncio.run(two_rounds()))
+    monkeypatch.setattr(Slots, "_take_memory", few)
+    assert said(asyncio.run(two_rounds())) == large
+    whole, cut = (engine.reused for engine in engines)
+    assert cut > 0.6 * whole > 0
+
+
 @slow
 def test_a_prompt_that_no_page_is_left_for_is_refused(wild, monkeypatch):
     take = Slots._take_memory
@@ -608,6 +660,22 @@ def test_a_reply_that_the_limit_ends_is_said_to_be_cut_and_each_call_has_its_own
 
 
 @slow
+def test_a_prompt_that_cannot_be_split_into_tokens_fails_alone(taught, monkeypatch):
+    split = Checkpoint._split
+
+    def some(self, texts):
+        if any("broken" in text for text in texts):
+            raise ValueError("not a text")
+        return split(self, texts)
+
+    monkeypatch.setattr(Checkpoint, "_split", some)
+    good, bad, after = asked(taught, "How many?", "broken", "And now?")
+    assert said([good, after]) == [TAUGHT, TAUGHT]
+    assert type(bad) is Rejected
+    assert "the prompt cannot be split into tokens: ValueError: not a text" in str(bad)
+
+
+@slow
 def test_a_stop_text_ends_a_reply(taught):
     [reply] = asked(taught, "How many?", stop="ins")
     assert (reply.content, reply.finish) == ('{"co', "stop")
@@ -661,10 +729,7 @@ def test_without_a_template_the_conversation_has_tags_and_the_human_tag_ends_a_r
     ]
     [reply] = asked(wild_copy, turns, max_tokens=20)
     assert seen == [
-        (
-            "\n\nHuman: How many?\n\nAssistant: Five.\n\nHuman : none\n\nHuman: Now?\n\nAssistant:",
-            False,
-        )
+        "\n\nHuman: How many?\n\nAssistant: Five.\n\nHuman : none\n\nHuman: Now?\n\nAssistant:"
     ]
     assert (reply.finish, reply.usage.tokens_out) == ("length", 20)
     [again] = asked(wild_copy, turns, stop=reply.content[5:8], max_tokens=20)

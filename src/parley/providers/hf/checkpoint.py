@@ -20,6 +20,7 @@ from parley.errors import ParticipantError, Refused, Rejected
 from parley.match.protocol import DeviceSetup, DeviceUse, Reply, Request, Usage
 from parley.providers.hf.batches import Batches
 from parley.providers.hf.fallbacks import describe_error
+from parley.providers.hf.gpu_start import start_gpu
 from parley.providers.hf.slots import LULL, Slots
 from parley.rules.pool import as_message, text_of
 from parley.tables import plural
@@ -43,6 +44,7 @@ class GenerationCall:
         self.most = 0  # new tokens
         self.seed = b""
         self.random: Random | None = None  # of a call that samples
+        self.marks: list[int] = []  # of the full pages of the prompt
         self.seconds = 0.0  # its share of the time that the device worked
 
     def start_again(self) -> None:
@@ -179,15 +181,15 @@ class Checkpoint:
             )
 
     def _load(self) -> None:
-        options, self.torch, transformers = (
-            self.options,
-            import_module("torch"),
-            import_module("transformers"),
-        )
+        options, self.torch = self.options, import_module("torch")
         folder = options._folder or download_checkpoint(options.name, options.revision)
         self.device = self.torch.device(
             best_device(self.torch) if options.device == "auto" else options.device
         )
+        if self.device.index is not None and self.device.type == "cuda":
+            self.torch.cuda.set_device(self.device)  # kernels run on the thread's own device
+        starting = start_gpu(self.torch, self.device, folder, options.dtype)
+        transformers = import_module("transformers")
         self.served = (
             f"{options.name}@{folder.name[:12]}"
             if folder.parent.name == "snapshots"
@@ -225,6 +227,8 @@ class Checkpoint:
         self.special = sorted(
             (token for token in special if len(token.strip()) > 1), key=len, reverse=True
         )
+        if starting is not None:
+            starting.join()
 
     def _straight(self) -> dict[str, Any]:
         """What makes transformers load weights onto a GPU without a copy in memory."""
@@ -255,27 +259,9 @@ class Checkpoint:
         """The calls that can be generated, with their tokens."""
         ready = []
         self.calls += len(calls)
-        for call in calls:
+        texts = {call: text for call in calls if (text := self._format(call)) is not None}
+        for call, text in self._with_tokens(texts):
             options = call.options
-            if call.answer.cancelled():
-                continue
-            try:
-                text, whole = self._prompt(call)
-                call.ids = self.tokenizer(text, add_special_tokens=not whole, verbose=False)[
-                    "input_ids"
-                ]
-            except Exception as wrong:  # a template may refuse the roles, a system text most often
-                fault = (
-                    f"hf/{options.name}: the model's chat template cannot format the "
-                    f"conversation: {describe_error(wrong)}"
-                )
-                system = call.turns[0].role == "system"
-                call.settle(
-                    Refused(f"{fault} (try -M ALIAS.no_system_role=true)")
-                    if system
-                    else Rejected(fault)
-                )
-                continue
             call.most = min(options.max_tokens, self.context - len(call.ids))
             if call.most < 1:
                 size = (
@@ -290,8 +276,52 @@ class Checkpoint:
             ready.append(call)
         return ready
 
-    def _prompt(self, call: GenerationCall) -> tuple[str, bool]:
-        """The conversation as one text, and whether it has all special tokens already."""
+    def _format(self, call: GenerationCall) -> str | None:
+        """The prompt of a call; None if nobody waits for it, or if it cannot be formatted."""
+        if call.answer.cancelled():
+            return None
+        try:
+            return self._prompt(call)
+        except Exception as wrong:  # a template may refuse the roles, a system text most often
+            fault = (
+                f"hf/{call.options.name}: the model's chat template cannot format the "
+                f"conversation: {describe_error(wrong)}"
+            )
+            system = call.turns[0].role == "system"
+            call.settle(
+                Refused(f"{fault} (try -M ALIAS.no_system_role=true)")
+                if system
+                else Rejected(fault)
+            )
+            return None
+
+    def _with_tokens(self, texts: dict[GenerationCall, str]) -> list[tuple[GenerationCall, str]]:
+        """The calls with their prompts, whose tokens they get. All texts are split at once, since
+        a fast tokenizer then uses several threads."""
+        try:
+            found = self._split([*texts.values()])
+        except Exception as wrong:
+            if len(texts) > 1:  # the others must not suffer
+                return [pair for one in texts.items() for pair in self._with_tokens(dict([one]))]
+            for call in texts:
+                fault = f"hf/{call.options.name}: the prompt cannot be split into tokens"
+                call.settle(Rejected(f"{fault}: {describe_error(wrong)}"))
+            return []
+        for call, ids in zip(texts, found, strict=True):
+            call.ids = ids
+        return [*texts.items()]
+
+    def _split(self, texts: list[str]) -> list[list[int]]:
+        """The tokens of some prompts."""
+        # a chat template has written all special tokens
+        special = not self.tokenizer.chat_template
+        if not texts:
+            return []
+        found = self.tokenizer(texts, add_special_tokens=special, verbose=False)
+        return list(found["input_ids"])
+
+    def _prompt(self, call: GenerationCall) -> str:
+        """The conversation as one text."""
         options = call.options
         if self.tokenizer.chat_template:
             turns = [
@@ -302,9 +332,10 @@ class Checkpoint:
                 for turn in call.turns
             ]
             asked = {} if options.thinking is None else {"enable_thinking": options.thinking}
-            return self.tokenizer.apply_chat_template(
+            text: str = self.tokenizer.apply_chat_template(
                 turns, tokenize=False, add_generation_prompt=True, **asked
-            ), True
+            )
+            return text
         tags = {
             "user": options.human_tag,
             "system": options.human_tag,
@@ -316,7 +347,7 @@ class Checkpoint:
             for turn in call.turns
         ]
         call.stop = (*call.stop, options.human_tag)
-        return "".join(said) + options.assistant_tag, False
+        return "".join(said) + options.assistant_tag
 
     def answer(self, call: GenerationCall) -> None:
         """Settle a call whose reply is complete."""

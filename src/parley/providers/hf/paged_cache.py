@@ -24,8 +24,9 @@ class PagePool:
         self.values: list[Any] = []
         self.table: Any = None  # rows × pages: the pages of each row of the forward pass
         self.targets: tuple[Any, Any] = (None, None)  # page and place of each new token
-        self.lengths: Any = None  # tokens of each row to attend to, where a kernel reads the pages
-        self.kernel: Any = None  # attention of one new token a row, straight from the pages
+        self.positions: Any = None  # of the new tokens: rows × tokens
+        self.lengths: Any = None  # tokens of each row, if each row has one new token
+        self.kernel: Any = None  # the module whose functions read the pages where they are
 
     def place(self, table: Any, positions: Any) -> None:
         """Say where the new tokens go: `positions` is rows × tokens; a negative one is padding."""
@@ -35,7 +36,7 @@ class PagePool:
             self.torch.where(positions < 0, TRASH, page),
             self.torch.where(positions < 0, 0, known % PAGE),
         )
-        self.table = table
+        self.table, self.positions = table, positions
 
     def update(self, layer: int, key: Any, value: Any) -> tuple[Any, Any]:
         """Store new keys and values, and return those of the rows, in order. With a kernel, the
@@ -47,7 +48,7 @@ class PagePool:
         page, at = self.targets
         self.keys[layer][page, :, at] = key.transpose(1, 2)
         self.values[layer][page, :, at] = value.transpose(1, 2)
-        if self.lengths is not None:
+        if self.kernel is not None:
             return self.keys[layer], self.values[layer]
         return self._gather(self.keys[layer]), self._gather(self.values[layer])
 
@@ -59,11 +60,14 @@ class PagePool:
         self, module: Any, query: Any, key: Any, value: Any, attention_mask: Any, **more: Any
     ) -> tuple[Any, None]:
         """The attention function that transformers calls in every layer."""
-        if self.lengths is None:
+        if self.kernel is None:
             found: tuple[Any, None] = sdpa(module, query, key, value, attention_mask, **more)
             return found
         scaling = more.get("scaling") or query.shape[-1] ** -0.5
-        return self.kernel(query, key, value, self.table, self.lengths, scaling), None
+        if self.lengths is None:
+            where = (self.table, self.positions)
+            return self.kernel.attend_many(query, key, value, *where, scaling), None
+        return self.kernel.attend_one(query, key, value, self.table, self.lengths, scaling), None
 
 
 def sdpa(*given: Any, **more: Any) -> Any:

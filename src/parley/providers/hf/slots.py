@@ -33,7 +33,7 @@ SIZES = (1, 2, 4, 8, 16, *range(32, 4097, 32))  # rows of a recorded step
 NEW_TOKENS = 8192  # tokens of prompts in one forward pass
 SMALLEST_PASS = 64
 GATHERED = 65_536  # tokens of rows, old and new, in one forward pass that gathers their pages
-SHARE_OF_MEMORY = 0.9  # of what is free after loading; the rest is for the forward passes
+SHARE_OF_MEMORY = 0.94  # of what is free after loading; the rest is for the forward passes
 SHARE_OF_RAM = 0.25
 LULL = 0.02  # seconds without a further call, after which those that wait start
 LONGEST_WAIT = 0.25  # seconds that a call waits for others to start with while replies are written
@@ -67,6 +67,7 @@ class Slots:
         self.new_tokens, self.gathered = NEW_TOKENS, GATHERED
         self.steps: dict[int, RecordedStep] = {}
         self.passes = self.reused = 0
+        self.usual_length = 0.0  # tokens of recent replies
         self.spent = {"prompts": 0.0, "replies": 0.0}  # seconds
         self.fallback = self.reduced = ""  # why a faster way or larger passes are not used
         self.usual_rows = GPU_ROWS if self.on_gpu else CPU_ROWS
@@ -128,7 +129,7 @@ class Slots:
 
     def _agrees(self, plain: str) -> bool:
         """Whether the scores from pages are those of a plain forward pass, for two made-up texts
-        of different lengths whose last two tokens are added one at a time."""
+        of different lengths that are added in two parts and two single tokens."""
         torch, own = self.torch, self.model.config._attn_implementation
         vocabulary = self.model.get_input_embeddings().weight.shape[0]
         made_up = (torch.arange(PAGE + 9) * 7919 % vocabulary).tolist()
@@ -141,7 +142,10 @@ class Slots:
             ]
             self.model.set_attn_implementation(own)
             rows = [Conversation(pages=[1, 2]), Conversation(pages=[3])]
-            found = [self._pass(rows, [text[:-2] for text in texts]).float()]
+            self._pass(rows, [text[:20] for text in texts])
+            for row, text in zip(rows, texts, strict=True):
+                row.tokens = text[:20]
+            found = [self._pass(rows, [text[20:-2] for text in texts]).float()]
             for end in (2, 1):
                 for row, text in zip(rows, texts, strict=True):
                     row.tokens, row.last = text[:-end], text[-end]
@@ -168,7 +172,7 @@ class Slots:
         utils.ALL_ATTENTION_FUNCTIONS.register(name, pool.attend)
         self.model.set_attn_implementation(name)
         if kernel:
-            pool.kernel = import_module("parley.providers.hf.decode_kernel").attend_from_pages
+            pool.kernel = import_module("parley.providers.hf.page_kernels")
 
     def _take_memory(self) -> None:
         """As many pages as fit."""
@@ -233,13 +237,13 @@ class Slots:
         for any of them."""
         begun: list[Conversation] = []
         limit = self._limit()
+        growth = sum(map(self._growth, self.active))
         while self.waiting and len(self.active) + len(begun) < limit:
             call = self.waiting[0]
             if call.left(self.checkpoint):
                 self.waiting.popleft()
                 continue
-            whole = call.ids + call.tokens
-            room = self._find_room(whole)
+            room = self._find_room(call, growth if begun or self.active else 0)
             if room is None:
                 if not begun and not self.active:
                     self.waiting.popleft()
@@ -249,6 +253,7 @@ class Slots:
             self.waiting.popleft()
             room.call = call
             begun.append(room)
+            growth += self._growth(room)
         self.oldest = perf_counter()
         try:
             self._compute_prompts(begun)
@@ -270,13 +275,25 @@ class Slots:
             )
         )
 
-    def _find_room(self, whole: list[int]) -> Conversation | None:
-        """A conversation whose tokens begin like these, with pages for all of them and one more;
-        None if there is no room now."""
-        best = next(
-            (self.known[mark] for mark in reversed(mark_pages(whole)) if mark in self.known),
-            None,
-        )
+    def _growth(self, room: Conversation) -> int:
+        """How many more pages a reply will need, if it gets as long as earlier ones."""
+        call = room.call
+        if call is None:
+            return 0
+        more = max(1, min(int(self.usual_length), call.most) - len(call.tokens))
+        return max(0, pages_for(len(self._whole(room)) + more) - len(room.pages))
+
+    def _continued(self, call: GenerationCall) -> Conversation | None:
+        """The idle conversation that a waiting call continues."""
+        call.marks = call.marks or mark_pages(call.ids)
+        found = (self.known[mark] for mark in reversed(call.marks) if mark in self.known)
+        return next(found, None)
+
+    def _find_room(self, call: GenerationCall, spare: int) -> Conversation | None:
+        """A conversation whose tokens begin like a call's, with pages for all of them and one more;
+        None if there is no room now. `spare` pages must be left, for replies under way."""
+        whole = call.ids + call.tokens
+        best = self._continued(call)
         if best is None:
             best = Conversation()
         else:
@@ -284,10 +301,11 @@ class Slots:
         kept = min(shared_length(best.tokens, whole), len(whole) - 1)
         best.tokens = best.tokens[:kept]
         self._shorten(best, pages_for(kept))
-        if self._extend(best, len(whole) + 1, spare=len(self.active)):
+        if self._extend(best, len(whole) + 1, spare):
             self.reused += kept
             return best
-        self._keep(best)
+        if best.pages:
+            self._keep(best)
         return None
 
     def _keep(self, room: Conversation) -> None:
@@ -309,12 +327,28 @@ class Slots:
         """Whether a conversation has pages for so many tokens, if need be those of idle ones.
         `spare` pages must be left, for replies that others are writing."""
         need = pages_for(tokens) - len(room.pages)
-        while len(self.pool.free) < need + spare and self.idle:
-            self._release(next(iter(self.idle)))
-        if len(self.pool.free) < need + spare:
+        while (lack := need + spare - len(self.pool.free)) > 0 and self.idle:
+            self._cut_idle(lack)
+        if lack > 0:
             return False
         room.pages += [self.pool.free.pop() for _ in range(need)]
         return True
+
+    def _cut_idle(self, pages: int) -> None:
+        """Take pages from the end of an idle conversation: the one idle longest of those that no
+        waiting call continues, or else the one whose call comes last. Its beginning stays."""
+        wanted = {self._continued(call): at for at, call in enumerate(self.waiting)}
+        room = max(self.idle, key=lambda each: wanted.get(each, len(wanted)))
+        left = len(room.pages) - pages
+        if left <= 0:
+            self._release(room)
+            return
+        self._shorten(room, left)
+        del room.tokens[left * PAGE :]
+        for mark in room.marks[left:]:
+            if self.known.get(mark) is room:
+                del self.known[mark]
+        del room.marks[left:]
 
     def _shorten(self, room: Conversation, pages: int) -> None:
         self.pool.free += room.pages[pages:]
@@ -339,8 +373,9 @@ class Slots:
                 news = min(self._news(room), self.new_tokens)
                 deep = max(height, len(room.tokens) + news)
                 count = len(rows) + 1
+                gathered = count * deep if self.pool.kernel is None else 0
                 if rows and (
-                    count * max(width, news) > self.new_tokens or count * deep > self.gathered
+                    count * max(width, news) > self.new_tokens or gathered > self.gathered
                 ):
                     break
                 rows.append(room)
@@ -386,7 +421,8 @@ class Slots:
         return self.model(
             input_ids=ids.to(self.device),
             position_ids=positions.clamp(min=0),
-            attention_mask=mask_for(torch, positions, most * PAGE),
+            # a kernel needs no mask
+            attention_mask=mask_for(torch, positions, 1 if pool.kernel else most * PAGE),
             past_key_values=self.cache,
             use_cache=True,
             logits_to_keep=1,
@@ -456,13 +492,16 @@ class Slots:
         self.active.pop(room, None)
         self._keep(room)
         if call is not None:
+            self.usual_length += (len(call.tokens) - self.usual_length) / 8
             self.checkpoint.answer(call)
 
     def _put_back(self, room: Conversation) -> None:
-        """Let a call wait again; its tokens so far stay."""
+        """Let a call wait again; its tokens so far stay, and its pages while nobody needs them."""
         if room.call is not None:
             self.waiting.appendleft(room.call)
-        self._release(room)
+        room.call = None
+        self.active.pop(room, None)
+        self._keep(room)
 
     def _give_way(self, starting: bool) -> None:
         """After the memory was too small: go on with smaller sizes, and never try the larger ones
