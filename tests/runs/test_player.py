@@ -6,6 +6,7 @@ import json
 import sqlite3
 import threading
 import time
+import weakref
 from contextlib import closing
 from itertools import count
 from pathlib import Path
@@ -869,3 +870,24 @@ def test_a_resumed_run_makes_no_query_for_each_match_that_has_ended(tmp_path, mo
 
     monkeypatch.setattr(SqliteReader, "_rows", counted)
     assert resumed(40) == resumed(10)
+
+
+def test_matches_that_fail_are_not_kept_in_memory(tmp_path, monkeypatch):
+    """Each error has a text of its own, as with the id of a request."""
+    kept = []
+    keep_fault = player.Player.keep_fault
+
+    def watched(self, fault):
+        keep_fault(self, fault)
+        kept.append(weakref.ref(fault))
+
+    def fail(view):
+        raise ValueError(f"request {len(kept)}")
+
+    monkeypatch.setattr(player.Player, "keep_fault", watched)
+    with pytest.raises(ParticipantError, match="request 0") as caught:
+        parley.run("public_goods", {"a": fail, "b": "bot/altruist"}, repeats=40, store=tmp_path)
+    assert len(kept) == 40
+    assert caught.value.__cause__ is not None
+    with_traceback = [ref() for ref in kept if ref() is not None and ref().__traceback__]
+    assert len(with_traceback) <= player.WITH_TRACEBACK

@@ -92,6 +92,7 @@ if TYPE_CHECKING:
 # never raises: an error in an analysis does not touch what was played.
 Summarise = Callable[[RunRef, type[Task]], tuple[Sequence[StoredPart], Sequence[str]]]
 HEARTBEAT = 10.0  # seconds
+WITH_TRACEBACK = 20  # different errors that keep their traceback
 
 
 def new_id(task: str) -> str:
@@ -478,8 +479,7 @@ class Player:
             except ParticipantError as fault:
                 # After three failures in a row the participant raises Refused as well: the first
                 # error stays.
-                self.faults.setdefault(str(fault), fault)
-                self.failed[str(fault)] += 1
+                self.keep_fault(fault)
                 self.progress.failed += 1
                 await self.journal.fail(spec.number, str(fault))
                 self.progress.emit("match_failed", spec.number, str(fault))
@@ -551,6 +551,15 @@ class Player:
             return RecordedReplies()
         who = self.participants[spec.seats[seat]]
         return who if self.recaller is None else self.recaller.wrap(spec, seat, who)
+
+    def keep_fault(self, fault: ParticipantError) -> None:
+        """Keep an error that has stopped a match. Its traceback holds the whole match, so only the
+        first errors keep theirs."""
+        if str(fault) not in self.faults:
+            if len(self.faults) >= WITH_TRACEBACK:
+                fault.__traceback__ = fault.__cause__ = fault.__context__ = None
+            self.faults[str(fault)] = fault
+        self.failed[str(fault)] += 1
 
     def stop_for_callback(self, fault: Exception) -> None:
         """Stop the run because the callback that watches it failed. The run itself is intact and
