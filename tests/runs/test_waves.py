@@ -9,15 +9,20 @@ import sqlite3
 import sys
 from collections import Counter
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
 import parley
 from parley.audit.audit import audit_run
+from parley.config.experiment import Experiment
 from parley.errors import UsageError
+from parley.options import from_keywords
 from parley.providers._batches import split_requests
 from parley.providers._openai_batches import OpenAIBatchClient
 from parley.runs import waves
+from parley.runs.progress import Progress, StopSignal
+from parley.runs.screening import start_run
 from parley.store import find_run, open_store
 from parley.testing.batch_server import BatchServer, Failed, says_as_anthropic
 from parley.testing.server import Server, reset, says, sent
@@ -487,3 +492,51 @@ def test_twenty_kills_of_200_matches_pay_for_no_reply_twice(family):
     if family == "openai-compatible":  # bodies differ in their seeds
         assert max(server.billed.values()) == 1
     assert not audit_run(playing.ref).breaches
+
+
+def test_ctrl_c_does_not_wait_for_waves():
+    async def played():
+        async with BatchServer(answer) as server:
+            stop_signal, progress = StopSignal(), Progress()
+
+            async def interrupt(asked, writer):
+                if len(server.batches) == 2:
+                    stop_signal.stop("interrupted")
+                await sent({"id": "b", "status": "in_progress"})(asked, writer)
+
+            server.acts["poll"] = [interrupt] * 10_000
+            playing = Playing(server)
+            experiment = Experiment("public_goods", models=playing.models)
+            experiment.given = from_keywords(repeats=4)
+            store = open_store("runs")
+            watching = {"progress": progress, "stop_signal": stop_signal}
+            ending = await start_run(experiment.prepare(), store, **watching)
+            assert (ending.state, ending.status) == ("stopped", "interrupted")
+            server.acts.clear()
+            assert any("stays with the provider" in notice for notice in progress.notices)
+            return server, playing, await playing.resume()
+
+    server, playing, result = asyncio.run(played())
+    check_paid_once(server, playing, result)
+    assert len(server.batches) == ROUNDS * 2
+
+
+def test_a_key_in_an_answer_reaches_neither_the_run_nor_its_user(monkeypatch):
+    key = "key-0123456789abcdef"
+
+    def echo(body):
+        return {**answer(body), "model": key, "usage": USAGE}
+
+    monkeypatch.setenv("OPENAI_COMPATIBLE_API_KEY", key)
+    tries = Counter()
+
+    def first_an_error(body):
+        tries["all"] += 1
+        return Failed(500, f"wrong key {key}") if tries["all"] < 3 else echo(body)
+
+    server = BatchServer(first_an_error)
+    result, playing = play(server, repeats=2)
+    assert result.data["run"]["state"] == "done"
+    assert playing.said("wrong key")
+    assert key.encode() not in Path(playing.ref.location).read_bytes()
+    assert not any(key in event.text for event in playing.events)
