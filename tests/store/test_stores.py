@@ -329,7 +329,8 @@ def test_everything_that_is_written_is_read_and_digested(store):
         assert set(reader.scores_by_match()) == {1, 2, 3}
         assert [row.detail for row in reader.violations()] == [STRANGE] * 3
         assert [row.match for row in reader.violations(2)] == [2]
-        assert [text for _, _, text in reader.replies()] == ["hello"] * 3
+        wanted = [(n, "players", "a", "hello") for n in (1, 2, 3)]
+        assert list(reader.replies_in(["players"])) == wanted
         assert [found.match for found in reader.recent_calls(2)] == [3, 2]
         assert [each.number for each in reader.recorded_matches(1)] == [2, 3]
         assert [each.shown for each in reader.read_recalled()] == [
@@ -358,7 +359,7 @@ def test_everything_that_is_written_is_read_and_digested(store):
         assert reader.prices()[0]["rates"] == [[0, 1, 2, 3]]
         assert reader.median_latencies() == {}
         assert reader.orphan_scores() == []
-        assert reader.reply_lengths() == {(n, SEAT): len("hello") for n in (1, 2, 3)}
+        assert list(reader.reply_lengths()) == [(n, SEAT, len("hello")) for n in (1, 2, 3)]
         assert list(reader.find_changes()) == []
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, TypeAlias
 
+from parley.errors import UsageError
 from parley.match.protocol import DeviceSetup
 from parley.match.record import Record, RecordedCall
 from parley.memory.experiences import Experience, Recalled
@@ -18,15 +19,16 @@ from parley.memory.interactions import RecordedMatch
 from parley.plans import Marks, MatchSpec
 from parley.rules.pool import Seat
 from parley.store.config import Config, Identity
-from parley.store.wave_records import OpenWave, Wave, WaveRequest, WaveState
 
 if TYPE_CHECKING:
     from parley.match.match import Outcome
     from parley.memory.feedback import PeopleVerdict, VerdictChoice
     from parley.statistics.preferences import ConversationPair, Preference
     from parley.store.match_search import FoundMatches, MatchSearch
+    from parley.store.wave_records import OpenWave, Wave, WaveRequest, WaveState
 
 FOLDER = "folder:"  # optional prefix of a folder store
+LONGEST_NAME = 4000  # bytes
 ENDED = ("done", "aborted")  # states of matches whose scores count
 WAITING = "waiting_for_votes"  # the status of a run that stopped until people have voted
 
@@ -855,6 +857,12 @@ def open_store(given: str | Path | None = None) -> Store:
 def name_store(given: str | Path | None = None) -> str:
     """The store at a place as it may be shown: without a password."""
     return open_store(given).name
+
+
+def refuse_long_name(text: str) -> None:
+    """Refuse a text that cannot name a run."""
+    if len(os.fsencode(text)) > LONGEST_NAME:
+        raise UsageError(f"{text[:40]}… is too long for the name of a run")
 
 
 def find_run(text: str | Path, store: str | Path | None = None) -> RunRef:

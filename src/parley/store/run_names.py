@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Sequence
 
 from parley.errors import UsageError, unknown_name
 from parley.store import RunInfo, RunRef, UnreadableRun
 
-LONGEST = 4000  # bytes
 SHOWN = 10  # runs that an error lists
-
-
-def refuse_long_name(text: str) -> None:
-    """Refuse a text that cannot name a run."""
-    if len(os.fsencode(text)) > LONGEST:
-        raise UsageError(f"{text[:40]}… is too long for the name of a run")
 
 
 def choose_run(

@@ -10,13 +10,22 @@ from typing import TYPE_CHECKING, Self
 from psycopg.errors import Error
 
 from parley.errors import StoreError, UsageError
-from parley.store import NewRun, RunInfo, RunRef, StoreFacts, UnreadableRun, is_address, open_store
+from parley.store import (
+    NewRun,
+    RunInfo,
+    RunRef,
+    StoreFacts,
+    UnreadableRun,
+    is_address,
+    open_store,
+    refuse_long_name,
+)
 from parley.store.postgres.addresses import StoreAddress, parse_address
 from parley.store.postgres.connections import TABLES, connect, first_line, unwritable_explained
 from parley.store.postgres.database_reader import SNAPSHOT, PostgresReader
 from parley.store.postgres.database_writer import create_run, open_run
 from parley.store.postgres.migrations import LOCK, migrate_store, version_of_store
-from parley.store.run_names import choose_run, refuse_long_name
+from parley.store.run_names import choose_run
 
 if TYPE_CHECKING:
     from parley.store import VerdictVotes

@@ -49,12 +49,12 @@ from parley.store.decoding import find_misfit
 from parley.store.owner import Owner, seems_alive
 from parley.store.sql.dialect import Dialect
 from parley.store.sql.rows import FIELDS, call_from, setup_from
-from parley.store.wave_records import OpenWave, Wave, WaveRequest
 from parley.tables import shorten
 
 if TYPE_CHECKING:
     from parley.memory.feedback import PeopleVerdict
     from parley.store.match_search import FoundMatches, MatchSearch
+    from parley.store.wave_records import OpenWave, Wave
 
 TEXT, WHOLE, NUMBER = (str,), (int,), (int, float)
 TEXT_OR_NULL, WHOLE_OR_NULL, NUMBER_OR_NULL = (
@@ -1067,6 +1067,8 @@ class RecordReader:
         }
 
     def waves(self) -> list[Wave]:
+        from parley.store.wave_records import Wave  # late: few runs have waves
+
         if not self._has_waves:
             return []
         rows = list(self._rows(f"SELECT {', '.join(WAVE)} FROM waves ORDER BY number"))
@@ -1075,6 +1077,8 @@ class RecordReader:
         return [Wave(*row) for row in rows]
 
     def open_waves(self) -> list[OpenWave]:
+        from parley.store.wave_records import OpenWave, WaveRequest
+
         found: dict[int, list[WaveRequest]] = {}
         for row in self._rows(OPEN_REQUESTS) if self._has_waves else ():
             self._check(row, WAVE_REQUEST.values(), "a request of a wave")

@@ -20,8 +20,8 @@ from parley.store import (
     UnreadableRun,
     find_run,
     is_address,
+    refuse_long_name,
 )
-from parley.store.run_names import choose_run, refuse_long_name
 from parley.store.sqlite.run_file import SUFFIX, SqliteReader, ref_of
 from parley.tables import shorten
 
@@ -65,6 +65,8 @@ class FolderStore:
                     f"there is no file {text}: check the path, or use `parley ls` to list the runs"
                 )
             return ref_of(direct)
+        from parley.store.run_names import choose_run  # late: a path needs no search
+
         return choose_run(text, self.refs(), self.runs, self.folder)
 
     def find_exact(self, id: str) -> RunRef | None:
