@@ -55,6 +55,15 @@ def test_figures_of_counts_equal_those_of_rows(make, plain, counted, values) -> 
             assert found == (None if wanted is None else pytest.approx(wanted, abs=1e-13))
 
 
+def test_a_sample_that_varies_less_than_all_rows_keeps_its_digits() -> None:
+    rng = Random(1)
+    groups = [[(rng.random() + 1e6 * (n == 0), rng.random())] for n in range(6)]
+    figure, draws = count_product_moment(groups), Random(2)
+    for counts in draw_block_counts(6, 200, 2):
+        wanted = product_moment([row for group in draws.choices(groups, k=6) for row in group])
+        assert figure(counts) == (None if wanted is None else pytest.approx(wanted, abs=1e-9))
+
+
 def test_draws_are_those_of_the_standard_library() -> None:
     rng = Random(3)
     for counts in draw_block_counts(9, 50, 3):

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     Counts = NDArray[np.int64]
     Array = NDArray[np.float64]
 
+ENOUGH_SPREAD = 1e-3  # of the squares of a sample: with less, sums by block lose digits
+LARGEST_TABLE = 1_000_000  # numbers
 CountedFigure = Callable[["Counts"], float | None]  # None: unknown for this sample
 
 
@@ -31,28 +33,38 @@ def draw_block_counts(blocks: int, draws: int, seed: int) -> Iterator[Counts]:
 
 
 def count_product_moment(groups: Sequence[Sequence[tuple[float, float]]]) -> CountedFigure:
-    """Pearson's r, as `product_moment` computes it from rows."""
+    """Pearson's r, as `product_moment` computes it from rows, from sums by block. Where these would
+    lose digits, because a sample varies much less than all rows do, it is computed from rows."""
     import numpy as np
 
     rows = np.array([row for group in groups for row in group], dtype=float).reshape(-1, 2)
     sizes = np.array([len(group) for group in groups])
+    starts = np.cumsum(sizes) - sizes
+    reach = np.ptp(rows, axis=0)
+    x, y = ((rows - rows.mean(axis=0)) / np.where(reach > 0, reach, 1.0)).T
+    columns = np.stack([np.ones(len(rows)), x, y, x * x, y * y, x * y], axis=1)
+    sums = np.add.reduceat(columns, starts)
+    lows, highs = np.minimum.reduceat(rows, starts), np.maximum.reduceat(rows, starts)
 
     def figure(counts: Counts) -> float | None:
-        weights = np.repeat(counts, sizes).astype(float)
-        drawn = weights > 0
-        sides = []
-        for values in rows.T:
-            here = values[drawn]
-            if not here.size:
-                return None
-            low, high = here.min(), here.max()
-            if not high - low > 1e-12 * max(abs(low), abs(high)):
-                return None
-            mean = (weights @ values) / weights.sum()
-            sides.append((values - mean) / (high - low))
-        return correlate_sides(weights, *sides)
+        drawn = counts > 0
+        low, high = lows[drawn].min(axis=0), highs[drawn].max(axis=0)
+        if not (high - low > 1e-12 * np.maximum(abs(low), abs(high))).all():
+            return None
+        n, left, right, left_square, right_square, product = (counts @ sums).tolist()
+        spread = left_square - left * left / n, right_square - right * right / n
+        if spread[0] < ENOUGH_SPREAD * left_square or spread[1] < ENOUGH_SPREAD * right_square:
+            return correlate_rows(np.repeat(counts, sizes).astype(float), rows, high - low)
+        return limit_correlation((product - left * right / n) / (spread[0] * spread[1]) ** 0.5)
 
     return figure
+
+
+def correlate_rows(weights: Array, rows: Array, reach: Array) -> float:
+    """r of rows that are counted so often."""
+    x, y = ((rows - (weights @ rows) / weights.sum()) / reach).T
+    spread = float(weights @ (x * x)) * float(weights @ (y * y))
+    return limit_correlation(float(weights @ (x * y)) / spread**0.5)
 
 
 def count_rank_correlation(groups: Sequence[Sequence[tuple[float, float]]]) -> CountedFigure:
@@ -61,32 +73,29 @@ def count_rank_correlation(groups: Sequence[Sequence[tuple[float, float]]]) -> C
     import numpy as np
 
     rows = np.array([row for group in groups for row in group], dtype=float).reshape(-1, 2)
-    sizes = np.array([len(group) for group in groups])
-    places, ends = [], []  # by side: the place of each row's value in order, and how many values
-    for values in rows.T:
-        distinct, place = np.unique(values, return_inverse=True)
-        places.append(place.reshape(-1))
-        ends.append(len(distinct))
+    block = np.repeat(np.arange(len(groups)), [len(group) for group in groups])
+    order = np.argsort(rows[:, 0], kind="stable")
+    block, (left, right) = block[order], rows[order].T
+    starts = np.flatnonzero(np.diff(left, prepend=np.nan) != 0)  # of equal values, on the left
+    distinct, place = np.unique(right, return_inverse=True)
+    place = place.reshape(-1)
 
     def figure(counts: Counts) -> float | None:
-        weights = np.repeat(counts, sizes).astype(float)
-        total, product, spread = weights.sum(), weights, 1.0
-        for place, distinct in zip(places, ends, strict=True):
-            ties = np.bincount(place, weights, distinct)
-            if np.count_nonzero(ties) < 2:
-                return None
-            above_mean = np.cumsum(ties) - (ties + total) / 2  # the mid-rank minus the mean rank
-            product = product * above_mean[place]
-            spread *= float(ties @ above_mean**2)
-        return limit_correlation(float(product.sum()) / spread**0.5)
+        weights = counts.astype(float)[block]
+        total = float(weights.sum())
+        here = np.add.reduceat(weights, starts)
+        there = np.bincount(place, weights, len(distinct))
+        if np.count_nonzero(here) < 2 or np.count_nonzero(there) < 2:
+            return None
+        # mid-ranks minus the mean rank
+        first = np.cumsum(here) - (here + total) / 2
+        second = np.cumsum(there) - (there + total) / 2
+        weights *= second[place]
+        product = float(np.add.reduceat(weights, starts) @ first)
+        spread = float(here @ first**2) * float(there @ second**2)
+        return limit_correlation(product / spread**0.5)
 
     return figure
-
-
-def correlate_sides(weights: Array, x: Array, y: Array) -> float:
-    """r of centred values."""
-    spread = (weights @ (x * x)) * (weights @ (y * y))
-    return limit_correlation(float(weights @ (x * y)) / float(spread) ** 0.5)
 
 
 def limit_correlation(r: float) -> float:
@@ -119,9 +128,17 @@ def count_alpha(groups: Sequence[Sequence[tuple[float, ...]]], level: str) -> Co
     rated, value_of = columns_of(ratings, 2)
     clashing, first, second, share = columns_of(clashes, 4)
     scale = np.array(values, dtype=float)
+    table = None  # how often each block has each distinct unit, if that is small
+    if len(groups) * len(number) <= LARGEST_TABLE:
+        table = np.zeros((len(groups), len(number)))
+        np.add.at(table, (np.repeat(np.arange(len(groups)), sizes), unit), 1)
 
     def figure(counts: Counts) -> float | None:
-        times = np.bincount(unit, np.repeat(counts, sizes), len(number))
+        times = (
+            np.bincount(unit, np.repeat(counts, sizes), len(number))
+            if table is None
+            else counts @ table
+        )
         totals = np.bincount(value_of, times[rated], len(values))
         if np.count_nonzero(totals) < 2:
             return None

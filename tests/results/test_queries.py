@@ -1,0 +1,58 @@
+"""Results need no query per match: a larger run takes as many SQL statements as a small one."""
+
+import pytest
+
+import parley
+from parley.config.task_catalogue import task_class
+from parley.results.result import Result
+from parley.store.sqlite import run_file
+
+JUDGES = {"judge": {"first": "bot/judge", "second": "bot/judge"}}
+RUNS = {
+    "public_goods": (["free-rider", "altruist", "random"], {"rounds": 2}),
+    "word_guessing": (["guesser", "guesser", "guesser"], {"items": 2, "rounds": 2}),
+    "idiom_solitaire": (["speaker", "speaker"], {"rounds": 4}),
+    "qa": (["student", "learner"], {"items": 3}),
+    "kieval": (
+        ["candidate", "candidate"],
+        {
+            "items": 2,
+            "rounds": 1,
+            "roles": {"interactor": "bot/interactor", "evaluator": "bot/evaluator"},
+        },
+    ),
+    "translation": (["translator", "translator"], {"items": 2, "roles": JUDGES}),
+}
+
+
+def count_statements(monkeypatch, run, task) -> int:
+    """The statements of a whole result, with all parts, tables and figures."""
+    found = []
+    connect = run_file.connect_to_read
+
+    def traced(*given, **options):
+        connection = connect(*given, **options)
+        connection.set_trace_callback(found.append)
+        return connection
+
+    with monkeypatch.context() as patch:
+        patch.setattr(run_file, "connect_to_read", traced)
+        result = Result(run.ref, task=task_class(task))
+        assert result.data["results"]
+        for part in result.parts:
+            result.tables(part)
+            result.figures(part)
+    return len(found)
+
+
+@pytest.mark.parametrize("task", RUNS)
+def test_statements_do_not_grow_with_matches(task, tmp_path, monkeypatch) -> None:
+    bots, options = RUNS[task]
+    models = {f"{bot}-{n}": {"model": f"bot/{bot}"} for n, bot in enumerate(bots)}
+    counts = []
+    for repeats in (3, 9):
+        run = parley.run(
+            task, models, store=tmp_path, repeats=repeats, seed=1, name=f"{repeats}", **options
+        )
+        counts.append(count_statements(monkeypatch, run, task))
+    assert counts[0] == counts[1]
