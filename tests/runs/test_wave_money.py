@@ -14,7 +14,7 @@ from parley.options import CONCURRENCY, MATCHES_AT_ONCE, from_keywords
 from parley.runs import waves
 from parley.runs.player import matches_at_once
 from parley.runs.progress import Progress, WaveProgress
-from parley.runs.progress_display import describe_progress, describe_wait
+from parley.runs.progress_display import describe_progress, describe_wait, show_lines
 from parley.runs.screening import forecast_with_screening
 from parley.store import find_run, open_store, read_run
 from parley.testing.batch_server import BatchServer
@@ -165,3 +165,24 @@ def test_the_progress_line_says_which_wave_the_run_waits_for():
     progress.waves[4] = WaveProgress(4, "b", 0, 200, since + 1)
     assert describe_wait(progress).endswith("12:03 and 1 more wave")
     assert "left" not in describe_progress(progress)
+
+
+def test_a_log_says_once_that_the_run_waits_for_a_wave(monkeypatch):
+    ticks = iter(range(5))
+
+    async def tick(seconds):
+        if next(ticks, None) is None:
+            raise asyncio.CancelledError
+
+    monkeypatch.setattr("parley.runs.progress_display.asyncio.sleep", tick)
+    progress, said = Progress(planned=200, in_flight=200), []
+    progress.waves[3] = WaveProgress(3, "a", 180, 200, time.time())
+
+    def say(line):
+        said.append(line)
+        if len(said) == 1:
+            progress.waves[3].done = 190
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(show_lines(progress, say))
+    assert ["180 of 200 done" in line for line in said] == [True, False]

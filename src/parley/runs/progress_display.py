@@ -101,8 +101,9 @@ async def show_lines(progress: Progress, say: Say) -> None:
     while True:
         print_notices(progress, say)
         now = (progress.done, progress.calls, progress.failed, describe_wait(progress))
-        # a person may take minutes: nothing is printed until something happens
-        if now != seen or not any(progress.waiting.get(alias) for alias in progress.people):
+        # a person may take minutes, and a wave hours: nothing is printed until something happens
+        people = any(progress.waiting.get(alias) for alias in progress.people)
+        if now != seen or not (people or progress.waves):
             say(describe_progress(progress))
         seen = now
         await asyncio.sleep(EVERY)
