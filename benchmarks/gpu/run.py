@@ -204,6 +204,10 @@ def interview(given: argparse.Namespace, batch: int) -> dict[str, Any]:
         "tokens_in": sum(row["tokens_in"] for row in rows),
         "tokens_out": tokens,
         "tokens/s": round(tokens / took),
+        "devices": [
+            {name: row[name] for name in ("device", "engine", "seconds", "gpu_hours", "fallback")}
+            for row in result.data["devices"]
+        ],
         "not done": len(failed),
         "state": result.state,
         "matches": len(matches),

@@ -1,5 +1,6 @@
 """The time that devices of this machine worked, by model."""
 
+import asyncio
 import sqlite3
 from contextlib import closing
 
@@ -8,6 +9,9 @@ import pytest
 import parley
 from parley.match.protocol import DeviceSetup, DeviceUse, Reply, Usage
 from parley.store import find_run, read_run
+from parley.store.sqlite.run_file import SqliteReader
+from parley.store.sqlite.run_writer import open_run_file
+from tests.store.test_journal import call, ended, fresh, spec
 
 GPU = DeviceSetup("NVIDIA H200", "gpu", "page pool with CUDA graphs", "bfloat16", "paged kernel")
 FIRST = "(SELECT MIN(id) FROM calls WHERE device IS NOT NULL)"
@@ -42,6 +46,33 @@ def test_times_add_up_by_model_and_device(tmp_path):
     text = "\n".join(table.render() for table in result.tables("devices"))
     assert "page pool with CUDA graphs" in text
     assert "b: too old" in text
+    page = result.report(tmp_path / "page.html", audit=False).read_text(encoding="utf-8")
+    assert "GPU hours" in page
+    assert "How models were run" in page
+
+
+def test_a_session_that_continues_a_run_adds_to_the_times(tmp_path):
+    path = tmp_path / "r.parley"
+
+    async def play_twice():
+        journal = await fresh(path)
+        await journal.add_matches([spec()])
+        await journal.claim(1).append(call(1, device=DeviceUse(GPU, 0.5)))
+        await journal.close()
+        journal = await open_run_file(path)
+        record = journal.claim(1)
+        await record.append(call(2, device=DeviceUse(GPU, 0.25)))
+        await record.append(call(3, device=DeviceUse(CPU, 0.125)))
+        await journal.finish(1, ended())
+        await journal.set_state("done", None, "")
+        await journal.close()
+
+    asyncio.run(play_twice())
+    with SqliteReader(path) as reader:
+        gpu, cpu = reader.device_times()
+        assert not list(reader.find_changes())
+    assert (gpu.setup, gpu.calls, gpu.seconds) == (GPU, 2, 0.75)
+    assert (cpu.setup, cpu.calls, cpu.seconds) == (CPU, 1, 0.125)
 
 
 def test_a_call_without_a_known_time_is_not_counted_as_no_time(tmp_path):
