@@ -8,6 +8,7 @@ import pytest
 
 from parley.errors import ParticipantError
 from parley.match.protocol import UNLIMITED
+from parley.providers._endpoint_health import Retryable
 from parley.providers._posting import encode_headers
 from parley.providers._transport import Transport
 
@@ -136,10 +137,14 @@ def test_a_proxy_for_tls_does_not_get_the_key(monkeypatch):
             transport = Transport("https://models.example/v1/chat", key="sk-1234567890")
             with pytest.raises(ParticipantError, match="403"):
                 await transport.post(b"{}", UNLIMITED)
+            with pytest.raises(Retryable, match="403"):
+                await transport.fetch("GET", "https://models.example/v1/batches", 10)
             await transport.close()
             return heard
 
-    for (request,) in asyncio.run(work()):
+    requests = [request for requests in asyncio.run(work()) for request in requests]
+    assert len(requests) == 2
+    for request in requests:
         assert request.startswith(b"CONNECT models.example:443 HTTP/1.1\r\n")
         assert b"sk-1234567890" not in request
 

@@ -369,6 +369,8 @@ def objects_in_list(found: Any) -> list[dict[str, Any]]:
 
 def join_text_parts(content: Any) -> str:
     """The text of a message, also if it comes in parts; everything else is left out."""
+    if isinstance(content, str):
+        return content
     parts = content if isinstance(content, list) else [content]
     texts = (part.get("text") if isinstance(part, dict) else part for part in parts)
     return "".join(text for text in texts if isinstance(text, str))

@@ -128,7 +128,10 @@ def check_token_count(tokens: Any) -> int | None:
 
 def printable_name(name: Any) -> str | None:
     """The printable characters of a name."""
-    return "".join(filter(str.isprintable, name))[:200] or None if isinstance(name, str) else None
+    if not isinstance(name, str):
+        return None
+    printable = name if name.isprintable() else "".join(filter(str.isprintable, name))
+    return printable[:200] or None
 
 
 def replace_unencodable(text: str) -> str:

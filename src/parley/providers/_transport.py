@@ -308,9 +308,15 @@ class Transport:
                 await left.close()
         assert self._session is not None
         limits = aiohttp.ClientTimeout(total=seconds, sock_connect=CONNECT)
+        headers = {**self._headers, **options.pop("headers", {})}
         try:
             async with self._session.request(
-                method, url, allow_redirects=False, timeout=limits, **options
+                method,
+                url,
+                headers=headers,
+                allow_redirects=False,
+                timeout=limits,
+                **options,
             ) as response:
                 if not 200 <= response.status < 300:
                     raise self._error_in(response, await self._read_body(response))
@@ -323,21 +329,15 @@ class Transport:
 
     def _open(self) -> None:
         self._loop, proxy = asyncio.get_running_loop(), find_proxy(self.url)
+        # The session has no headers of its own: it would send them to a proxy, and the key is one.
         self._session = aiohttp.ClientSession(
-            connector=shared_connector(),
-            connector_owner=False,
-            timeout=self._limits(self.deadline),
-            headers=self._headers,
-            proxy=proxy,
+            connector=shared_connector(), connector_owner=False, proxy=proxy
         )
         with suppress(ValueError):  # an invalid address raises an error with the first request
             self._target = PostTarget(
                 URL(self.url), self._headers, self._session, proxy, self.timeout
             )
         self._health = health_of_endpoint(self._endpoint, self.address, self._scope)
-
-    def _limits(self, seconds: float) -> aiohttp.ClientTimeout:
-        return aiohttp.ClientTimeout(total=seconds, sock_connect=CONNECT, sock_read=self.timeout)
 
     async def _read_body(self, response: Response) -> bytes:
         """The body of an answer, if it is not too large; a compressed one may be larger than its

@@ -60,13 +60,13 @@ class RateLimiter:
     async def acquire(self, tokens: float, call: Call) -> None:
         """Wait until one more request with this many tokens may be sent; first come, first
         served."""
+        if self._requests is None and self._tokens is None:
+            return
         wanted = [
             (bucket, amount)
             for bucket, amount in ((self._requests, 1.0), (self._tokens, tokens))
             if bucket
         ]
-        if not wanted:
-            return
         async with self._queue:
             while (wait := max(bucket.seconds_until(amount) for bucket, amount in wanted)) > 0:
                 await sleep_unless_stopped(wait, call)
