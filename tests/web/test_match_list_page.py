@@ -5,9 +5,9 @@ import sqlite3
 from html import unescape
 
 import pytest
-from parley.store.sqlite.reader import SqliteReader
 
 import parley
+from parley.store.sqlite.run_file import SqliteReader
 
 
 @pytest.fixture(scope="module")
