@@ -341,12 +341,14 @@ class RunScores:
     def _seated(self) -> ScoreColumns:
         return self._scores.with_seats(lambda each: each.seat.role in self.roles)
 
-    @property
-    def seated(self) -> Iterator[SeatScore]:
-        """Scores with their seats; the score of an idle seat is None."""
+    def seats_with_positions(self) -> Iterator[SeatScore]:
+        """The scores of roles that have several seats; the score of an idle seat is None."""
+        seats = {each.seat for each in self._seated.used_seats()}
+        held = Counter(seat.role for seat in seats)
         for match, block, (seat, alias, metric, idle), value in self._seated.rows():
-            scored = None if idle else value
-            yield SeatScore(block, match, seat.role, seat.number, alias, metric, scored)
+            if held[seat.role] > 1:
+                scored = None if idle else value
+                yield SeatScore(block, match, seat.role, seat.number, alias, metric, scored)
 
     @cached_property
     def two_seats(self) -> tuple[role_tables.Place, role_tables.Place] | None:

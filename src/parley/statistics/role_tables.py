@@ -178,39 +178,48 @@ def make_role_tables(
             for one in listed
             for other in listed
         }
-        edges = add_margin_intervals(
-            [each for met in pairs.values() for each in met],
-            average_margins(cells, listed),
-            here,
-            same,
-        )
+        edges = add_margin_intervals(pairs, average_margins(cells, listed), here, same)
         tables[metric] = MeetingTable(metric, listed, cells, edges)
     return tables
 
 
 def add_margin_intervals(
-    met: Sequence[Meeting], edges: Margins, bounds: tuple[float, float], same: Same = ALL_DIFFER
+    pairs: Mapping[Pair, Sequence[Meeting]],
+    edges: Margins,
+    bounds: tuple[float, float],
+    same: Same = ALL_DIFFER,
 ) -> Margins:
     """Margins with their intervals over blocks."""
-    firsts = [(each.first, each.second, each.block, each.first_value) for each in met]
-    seconds = [(each.second, each.first, each.block, each.second_value) for each in met]
+    firsts = {pair: means_by_block((m.block, m.first_value) for m in pairs[pair]) for pair in pairs}
+    seconds = {
+        pair: means_by_block((m.block, m.second_value) for m in pairs[pair]) for pair in pairs
+    }
 
     def known(
-        side: Sequence[tuple[str, str, str, float | None]], margin: Margin, alias: str | None = None
+        side: Mapping[Pair, Mapping[str, float]], place: int, margin: Margin, alias: str = ""
     ) -> Margin:
-        blocks: dict[str, dict[tuple[str, str], list[float]]] = {}
-        for one, other, block, value in side:
-            if value is not None and alias in (None, one):
-                blocks.setdefault(block, {}).setdefault((one, other), []).append(value)
-        if any(len(pairs) < margin.cells for pairs in blocks.values()):
+        blocks: dict[str, list[float]] = {}
+        for pair, means in side.items():
+            if alias in ("", pair[place]):
+                for block, mean in means.items():
+                    blocks.setdefault(block, []).append(mean)
+        if any(len(found) < margin.cells for found in blocks.values()):
             return margin
-        means = {block: fmean(map(fmean, pairs.values())) for block, pairs in blocks.items()}
-        values, weights = merge_blocks(means, same)
+        values, weights = merge_blocks({block: fmean(blocks[block]) for block in blocks}, same)
         return margin._replace(interval=compute_interval(values, bounds, weights=weights))
 
-    rows = {alias: known(firsts, margin, alias) for alias, margin in edges.rows.items()}
-    columns = {alias: known(seconds, margin, alias) for alias, margin in edges.columns.items()}
-    return Margins(rows, columns, known(firsts, edges.first), known(seconds, edges.second))
+    rows = {alias: known(firsts, 0, margin, alias) for alias, margin in edges.rows.items()}
+    columns = {alias: known(seconds, 1, margin, alias) for alias, margin in edges.columns.items()}
+    return Margins(rows, columns, known(firsts, 0, edges.first), known(seconds, 1, edges.second))
+
+
+def means_by_block(rows: Iterable[tuple[str, float | None]]) -> dict[str, float]:
+    """The mean of the known values of each block."""
+    blocks: dict[str, list[float]] = {}
+    for block, value in rows:
+        if value is not None:
+            blocks.setdefault(block, []).append(value)
+    return {block: fmean(values) for block, values in blocks.items()}
 
 
 def make_cell(

@@ -415,28 +415,32 @@ def judge_figures(found: JudgeReport, style: Style) -> list[Figure]:
 def length_bias(run: RunScores, votes: VoteColumns) -> Iterator[BiasRow]:
     """Whether longer replies on the same item are rated higher. This is a bias only if longer
     replies are not better."""
-    for role in votes.roles:
-        scores: list[float | None] = []
-        said: list[float | None] = []
-        blocks: list[str] = []
-        lengths = groupby(run.reader.reply_lengths(), lambda row: row[0])  # by match, as votes are
-        number, rows = next(lengths, (None, iter(())))
-        for match, given in groupby(votes, lambda vote: vote.match):
-            while number is not None and number < match:
-                number, rows = next(lengths, (None, iter(())))
-            by_seat = {seat.key: n for _, seat, n in rows} if number == match else {}
-            found: dict[str, list[float]] = {}
-            for vote in given:
-                if vote.role == role and vote.score is not None:
-                    found.setdefault(vote.seat, []).append(vote.score)
-                    block = run.first_identical(vote.block)
-            for seat, each in found.items():
-                scores.append(fmean(each))
-                said.append(by_seat.get(seat))
-                blocks.append(block)
-        yield BiasRow(
-            "length", None, role, **estimate_fields(centred_correlation(scores, said, blocks))
-        )
+    rated = {role: RatedLengths([], [], []) for role in votes.roles}
+    lengths = groupby(run.reader.reply_lengths(), lambda row: row[0])  # by match, as votes are
+    number, rows = next(lengths, (None, iter(())))
+    for match, given in groupby(votes, lambda vote: vote.match):
+        while number is not None and number < match:
+            number, rows = next(lengths, (None, iter(())))
+        said = {seat.key: n for _, seat, n in rows} if number == match else {}
+        found: dict[tuple[str, str], list[float]] = {}
+        for vote in given:
+            if vote.score is not None:
+                found.setdefault((vote.role, vote.seat), []).append(vote.score)
+                block = run.first_identical(vote.block)
+        for (role, seat), scores in found.items():
+            rated[role].scores.append(fmean(scores))
+            rated[role].lengths.append(said.get(seat))
+            rated[role].blocks.append(block)
+    for role, each in rated.items():
+        yield BiasRow("length", None, role, **estimate_fields(centred_correlation(*each)))
+
+
+class RatedLengths(NamedTuple):
+    """The mean votes on replies, and how long these are."""
+
+    scores: list[float | None]
+    lengths: list[float | None]
+    blocks: list[str]
 
 
 def self_preference_rows(
