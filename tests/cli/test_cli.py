@@ -485,7 +485,8 @@ def test_wrong_input_gets_a_clear_message_and_plays_nothing(played, name):
     (played / "runs.txt").write_text("")
     before = sorted((played / "runs").iterdir())
     clean = {"OPENAI_API_KEY": "", "OPENAI_COMPATIBLE_BASE_URL": ""}
-    done = parley(*words, cwd=played, env=clean, code=1 if name == "store that is a file" else 2)
+    faulty = ("store that is a file", "store that cannot be reached")
+    done = parley(*words, cwd=played, env=clean, code=1 if name in faulty else 2)
     assert message in done.err
     assert len(done.err) < 700
     assert sorted((played / "runs").iterdir()) == before
