@@ -87,19 +87,28 @@ class RecordEnded(Forfeit):
 class ParticipantError(ParleyError):
     """A seat could not answer.
 
-    `kind` and `hint` decide which advice the user gets, `answer` is the endpoint's own message. The
-    code never searches the message for any of these.
+    `kind` and `hint` decide which advice the user gets, `answer` is the endpoint's own message, and
+    `status` its HTTP status (0 if it had none). The code never searches the message for any of
+    these.
     """
 
     def __init__(
-        self, message: str = "", *, kind: FaultKind = "", hint: str = "", answer: str = ""
+        self,
+        message: str = "",
+        *,
+        kind: FaultKind = "",
+        hint: str = "",
+        answer: str = "",
+        status: int = 0,
     ) -> None:
         super().__init__(message)
-        self.kind, self.hint, self.answer = kind, hint, answer
+        self.kind, self.hint, self.answer, self.status = kind, hint, answer, status
 
     def with_message(self, message: str) -> Self:
         """The same error with another message."""
-        return type(self)(message, kind=self.kind, hint=self.hint, answer=self.answer)
+        return type(self)(
+            message, kind=self.kind, hint=self.hint, answer=self.answer, status=self.status
+        )
 
 
 class Refused(ParticipantError):

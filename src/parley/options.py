@@ -19,7 +19,7 @@ from parley.errors import UsageError
 Group = Literal["items", "plan", "stopping", "limits", "run"]  # in the order of `parley run --help`
 PLANS = ("round_robin", "cycles", "race", "each", "together", "versus", "evolve")
 CONCURRENCY = 32  # matches in flight, where nothing else is given
-MATCHES_AT_ONCE = 5000  # the same for runs through batch APIs
+BATCH_CONCURRENCY = 5000  # the same for runs through batch APIs
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ class StoredOptions:
         "Play up to N matches at the same time.",
         group="limits",
         minimum=1,
-        default_text=f"{CONCURRENCY}, or {MATCHES_AT_ONCE} with batch APIs",
+        default_text=f"{CONCURRENCY}, or {BATCH_CONCURRENCY} with batch APIs",
         resume=True,
     )
     seed: int = option(0, "Set the random seed.", group="run", default_text="0")

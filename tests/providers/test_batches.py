@@ -54,6 +54,19 @@ def test_a_batch_is_found_among_many_pages(family):
     assert missing is None
 
 
+@pytest.mark.parametrize(("status", "refused"), [(404, True), (405, True), (500, False)])
+def test_only_the_status_says_that_an_endpoint_has_no_batch_interface(status, refused):
+    async def work(client):
+        try:
+            await client.check_interface()
+        except Refused as fault:
+            return f"gives HTTP {status})" in str(fault)
+        return False
+
+    server = BatchServer(acts={"list": [sent(b"upstream says HTTP 404", status)]})
+    assert ask("openai-compatible", work, server) is refused
+
+
 def test_batches_of_anthropic_are_told_apart_once_they_have_ended():
     async def work(client):
         other, mine = await send(client, "other"), await send(client, "mine")

@@ -14,6 +14,7 @@ from parley.errors import UsageError
 from parley.match.protocol import UNLIMITED, Reply, Usage
 from parley.participants._model import Model
 from parley.participants._registry import ModelLimits
+from parley.plans import MatchSpec
 from parley.providers import _capabilities as capabilities
 from parley.providers import _endpoint_health as endpoint_health
 from parley.rules.pool import Seat, Turn, View
@@ -228,7 +229,7 @@ def test_a_stop_ends_the_waiting(clock):
     async def whole():
         brake, tally = StopSignal(), Progress()
         placed = LimitedParticipant("a", Counting(), ModelLimits(rpm=1), tally)
-        slot = MatchSlot(0, brake, tally, lambda more: None)
+        slot = MatchSlot(MatchSpec(1, "1", None, 1, 0, {}), brake, tally, lambda more: None)
         calls = [asyncio.create_task(placed.reply(view(), slot)) for _ in range(5)]
         await asyncio.sleep(0.1)
         brake.stop("enough")

@@ -21,6 +21,7 @@ from parley.options import from_keywords
 from parley.providers._batches import split_requests
 from parley.providers._openai_batches import OpenAIBatchClient
 from parley.runs import waves
+from parley.runs.player import endpoint_of
 from parley.runs.progress import Progress, StopSignal
 from parley.runs.screening import start_run
 from parley.store import find_run, open_store
@@ -143,6 +144,21 @@ def test_each_round_is_one_wave_and_its_record_is_that_of_ordinary_calls(family,
     assert waves_on_record == [("ended", 4)] * (ROUNDS * 2)
 
 
+def test_a_seat_that_is_slow_does_not_split_a_wave(monkeypatch):
+    post = waves.Waves._post
+
+    async def post_late(self, model, body, call):
+        if model.alias == "b" and call.place().match % 2:
+            await asyncio.sleep(0.1)  # the other seat of the match waits, for longer than SETTLE
+        return await post(self, model, body, call)
+
+    monkeypatch.setattr(waves.Waves, "_post", post_late)
+    server = BatchServer(answer)
+    result, playing = play(server)
+    check_paid_once(server, playing, result)
+    assert [len(batch.requests) for batch in server.batches.values()] == [4] * (ROUNDS * 2)
+
+
 @pytest.mark.parametrize("family", ["openai-compatible", "anthropic"])
 @pytest.mark.parametrize("ending", ["expired", "cancelled"])
 def test_requests_of_a_wave_that_broke_off_are_part_of_the_next_one(family, ending):
@@ -207,7 +223,7 @@ def test_results_may_be_disordered_repeated_foreign_or_missing():
     assert result.data["run"]["state"] == "done"
     assert not audit_run(playing.ref).breaches
     wrong = "1 result missing, 1 result repeated, 5 lines not of this wave"
-    assert playing.said(f"wave 1 of a (completed): {wrong}; what failed is sent again")
+    assert playing.said(f"wave 1 of a (completed): {wrong}; 1 request can be retried")
     # a reply that is missing may have been billed
     ((replies,),) = playing.rows("SELECT COUNT(*) FROM calls")
     assert replies == 3 * 2 * ROUNDS == server.billed.total() - 2
@@ -275,7 +291,9 @@ def test_a_batch_that_the_provider_does_not_accept_stops_the_run():
     server = BatchServer(answer, ends=["failed"] * 99)
     result, playing = play(server, repeats=2)
     assert result.data["run"]["state"] == "stopped"
-    assert any("line 1 is no JSON" in event.text for event in playing.events)
+    assert any("line 1 is not JSON" in event.text for event in playing.events)
+    assert playing.said("2 requests failed (line 1 is not JSON)")
+    assert not playing.said("retried")
     assert len(server.batches) == 2
 
 
@@ -304,6 +322,11 @@ def test_an_endpoint_without_a_batch_interface_is_refused_before_anything_is_wri
         parley.run("public_goods", models)
     with pytest.raises(UsageError, match=r"--batch needs .* but a \(ollama/m\) has none"):
         parley.run("public_goods", {"a": "ollama/m", "b": "bot/altruist"}, batch=True)
+
+
+def test_a_participant_without_an_endpoint_has_no_batch_interface():
+    with pytest.raises(UsageError, match="a has no batch interface that Parley can use"):
+        endpoint_of("a", object())
 
 
 def test_bots_play_beside_a_model_in_waves():
@@ -340,7 +363,7 @@ async def cancel_in_waves(playing, server):
     server.acts.clear()
 
 
-def test_a_run_that_is_interrupted_leaves_its_waves_and_takes_their_replies_in_later():
+def test_a_run_that_is_interrupted_leaves_its_waves_and_collects_their_replies_later():
     async def played():
         async with BatchServer(answer) as server:
             playing = Playing(server)
@@ -377,6 +400,7 @@ def test_another_account_does_not_pay_for_the_waves_again():
 
 PROGRAM = """
 import json, sys
+from pathlib import Path
 import parley
 from parley.runs import waves
 from parley.store import open_store
@@ -385,12 +409,9 @@ for name in ("FIRST_POLL", "LONGEST_POLL", "SETTLE", "TICK"):
     setattr(waves, name, 0.03)
 waves.backoff_seconds = lambda tries: 0.01
 models, repeats = json.loads(sys.argv[1]), int(sys.argv[2])
-try:
-    known = [run.id for run in open_store("runs").runs()]
-except Exception:
-    known = []
+known = list(open_store("runs").runs()) if Path("runs").exists() else []
 if known:
-    result = parley.resume(known[0], store="runs", allow_hosts=["127.0.0.1"])
+    result = parley.resume(known[0].id, store="runs", allow_hosts=["127.0.0.1"])
 else:
     result = parley.run("public_goods", models, repeats=repeats, store="runs")
 assert result.data["run"]["state"] == "done", result.data["run"]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from parley.errors import UsageError
-from parley.options import CONCURRENCY, MATCHES_AT_ONCE
+from parley.options import BATCH_CONCURRENCY, CONCURRENCY
 from parley.participants._registry import LIMITS, participant_kinds
 from parley.providers import _registry as providers
 from parley.rules.parameters import parse_value
@@ -46,7 +46,7 @@ def concurrency_of(config: Config) -> int:
     if config.concurrency is not None:
         return config.concurrency
     batched = any(map(uses_batch_api, config.live_models.values()))
-    return MATCHES_AT_ONCE if batched else CONCURRENCY
+    return BATCH_CONCURRENCY if batched else CONCURRENCY
 
 
 def batch_cautions(models: Mapping[str, Mapping[str, Any]]) -> list[str]:

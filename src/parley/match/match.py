@@ -201,6 +201,14 @@ class Match:
         return values
 
     async def _answer(self, seat: Seat, ask: Ask[Any]) -> Answer:
+        """One seat's reply in readable form."""
+        self._call.seat_asked(seat)
+        try:
+            return await self._ask_repeatedly(seat, ask)
+        finally:
+            self._call.seat_answered(seat)
+
+    async def _ask_repeatedly(self, seat: Seat, ask: Ask[Any]) -> Answer:
         """One seat's reply in readable form, after a limited number of attempts."""
         round, hint, conversation = (
             self.referee.round,

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
-from parley.rules.pool import Content, Turn, View
+from parley.rules.pool import Content, Seat, Turn, View
 
 Finish: TypeAlias = Literal["stop", "length", "filter", "other"]
 THOUGHT = re.compile(
@@ -98,6 +98,12 @@ class Call:
     def match_number(self) -> int | None:
         """The number of the match that the call belongs to; None outside a run."""
         return None
+
+    def seat_asked(self, seat: Seat) -> None:
+        """Report that a seat begins to answer a question, in one attempt or several."""
+
+    def seat_answered(self, seat: Seat) -> None:
+        """Report that a seat has answered, or failed to."""
 
     def reserved_usd(self) -> float:
         """The money that is reserved for the request."""

@@ -117,4 +117,5 @@ class AnthropicBatchClient(BatchClient):
                 error = inner if isinstance(inner, dict) else outer
                 kind = error.get("type") if isinstance(error, dict) else None
                 return self.read_answer(name, STATUS.get(str(kind), 500), {"error": error})
-        return BatchLine(name, None, Retryable(f"the request {shorten(result.get('type'), 40)}"))
+        outcome = shorten(result.get("type"), 40)  # canceled or expired
+        return BatchLine(name, None, Retryable(f"the request was not answered: {outcome}"))

@@ -81,12 +81,11 @@ class BatchClient(ABC):
         try:
             await self._get(self.list_path, limit="1")
         except (ParticipantError, Retryable) as fault:
-            for status in MISSING:
-                if f"HTTP {status}" in str(fault):
-                    raise Refused(
-                        f"{self.place} has no batch interface (its list of batches gives HTTP "
-                        f"{status}): remove --batch, or set `batch_api=false` for this model"
-                    ) from None
+            if fault.status in MISSING:
+                raise Refused(
+                    f"{self.place} has no batch interface (its list of batches gives HTTP "
+                    f"{fault.status}): remove --batch, or set `batch_api=false` for this model"
+                ) from None
 
     @abstractmethod
     async def upload(self, requests: Sequence[BatchRequest]) -> Any:
@@ -158,7 +157,7 @@ class BatchClient(ABC):
 
     def _object(self, found: Any) -> dict[str, Any]:
         if not isinstance(found, dict):
-            raise Retryable(f"the answer is no JSON object: {shorten(found, 80)}", unsure=True)
+            raise Retryable(f"the answer is not a JSON object: {shorten(found, 80)}", unsure=True)
         return found
 
     def _id_in(self, found: Mapping[str, Any]) -> str:

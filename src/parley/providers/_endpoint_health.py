@@ -39,9 +39,10 @@ class Retryable(Exception):
         limited: bool = False,
         unsure: bool = False,
         kind: FaultKind = "",
+        status: int = 0,
     ) -> None:
         super().__init__(redact(fault)[:WORDS])
-        self.kind = kind
+        self.kind, self.status = kind, status  # of HTTP, 0 if there was no answer
         self.seconds = seconds  # the pause that the endpoint asks for
         self.limited = limited  # too many requests: not the fault of this call
         self.unsure = unsure  # it broke off after the request was sent: it may be billed

@@ -163,7 +163,8 @@ class PostedRequest:
 
 
 def encode_headers(headers: Mapping[str, str]) -> bytes:
-    """Headers as they are sent. None of them may contain what ends one."""
+    """Headers as they are sent. A line break in one of them is an error: it would
+    begin another header."""
     text = "".join([f"{name}: {value}\r\n" for name, value in headers.items()])
     if text.count("\r") != len(headers) or text.count("\n") != len(headers) or "\0" in text:
         raise ValueError("a header of the request contains a line break or a NUL character")

@@ -127,11 +127,7 @@ class Transport:
 
         Several requests of one call share its deadline.
         """
-        if self._session is None or self._loop is not asyncio.get_running_loop():
-            left = self._drop()
-            self._open()
-            if left is not None:
-                await left.close()
+        await self._ensure_open()
         assert self._health is not None
         health, tries, deadline = self._health, 0, deadline or Deadline()
         last: Retryable | None = None
@@ -301,11 +297,7 @@ class Transport:
         self, method: str, url: str, seconds: float, **options: Any
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         """The same, for an answer that may be large."""
-        if self._session is None or self._loop is not asyncio.get_running_loop():
-            left = self._drop()
-            self._open()
-            if left is not None:
-                await left.close()
+        await self._ensure_open()
         assert self._session is not None
         limits = aiohttp.ClientTimeout(total=seconds, sock_connect=CONNECT)
         headers = {**self._headers, **options.pop("headers", {})}
@@ -326,6 +318,14 @@ class Transport:
             if isinstance(explained, TimeoutError):
                 explained = Retryable(f"no answer within {seconds:g} s", unsure=True)
             raise explained from None
+
+    async def _ensure_open(self) -> None:
+        """Open a session for the running event loop, if the last one belongs to another."""
+        if self._session is None or self._loop is not asyncio.get_running_loop():
+            left = self._drop()
+            self._open()
+            if left is not None:
+                await left.close()
 
     def _open(self) -> None:
         self._loop, proxy = asyncio.get_running_loop(), find_proxy(self.url)
@@ -378,10 +378,14 @@ class Transport:
         )
         if (status in PASSING or status >= 500) and not SPENT.search(whole):
             return Retryable(
-                fault, wait, limited=status in LIMITED or bool(wait), unsure=status in UNSURE
+                fault,
+                wait,
+                limited=status in LIMITED or bool(wait),
+                unsure=status in UNSURE,
+                status=status,
             )
         if self._filtered(status, whole):
-            return Filtered(f"{self.address}: {fault}")
+            return Filtered(f"{self.address}: {fault}", status=status)
         kind: FaultKind
         if location:
             kind, advice = (
@@ -391,10 +395,10 @@ class Transport:
         elif status in FINAL:
             kind, advice = FINAL[status]
         else:  # it may be a fault of this one request, such as its length
-            return Rejected(f"{self.address}: {fault}", answer=fault)
+            return Rejected(f"{self.address}: {fault}", answer=fault, status=status)
         bare = kind == "address" and urlsplit(self.url).path in BARE
         hint = "did you leave out /v1 at the end of base_url?" if bare else ""
-        return Refused(f"{self.address}: {fault} ({advice})", kind=kind, hint=hint)
+        return Refused(f"{self.address}: {fault} ({advice})", kind=kind, hint=hint, status=status)
 
     def _drop(self) -> aiohttp.TCPConnector | None:
         """Drop the session, which may belong to a loop that has ended; returns its connections if

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from itertools import count
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal
 
 from parley.config.batch_api import concurrency_of, uses_batch_api
 from parley.config.identity import (
@@ -119,7 +119,7 @@ async def play_new_run(
     prepared: Prepared, store: Store, *, concurrency: int | None = None, **watching: Any
 ) -> RunOutcome:
     """Play a new run and keep it in a store."""
-    most = matches_at_once(prepared, concurrency)
+    most = check_concurrency(prepared, concurrency)
     refuse_taken_name(prepared.config, store)
     refuse_secrets(prepared.config)
     await check_batch_interfaces(prepared)
@@ -146,7 +146,7 @@ async def resume_run(
     prepared: Prepared, ref: RunRef, *, concurrency: int | None = None, **watching: Any
 ) -> RunOutcome:
     """Resume a run where it stopped."""
-    most = matches_at_once(prepared, concurrency)
+    most = check_concurrency(prepared, concurrency)
     progress = watching["progress"] = watching.get("progress") or Progress()
     with read_run(ref) as reader:
         refuse_other(reader.info.config, prepared.config, reader.info.id)
@@ -195,12 +195,26 @@ def make_budget(
     )
 
 
-def matches_at_once(prepared: Prepared, concurrency: int | None) -> int:
-    """How many matches to play at a time: as given, else as the run is configured."""
+def check_concurrency(prepared: Prepared, concurrency: int | None) -> int:
+    """How many matches to play at a time, as given or as the run is configured. Raises an error
+    below 1."""
     most = concurrency_of(prepared.config) if concurrency is None else concurrency
     if most < 1:
         raise UsageError(f"concurrency must be at least 1, not {most}")
     return most
+
+
+def endpoint_of(alias: str, who: Participant) -> Endpoint:
+    """The endpoint of a model that is called through a batch interface."""
+    from parley.providers._endpoint import Endpoint  # late: it needs the HTTP client
+
+    provider = getattr(who, "provider", None)
+    if not isinstance(provider, Endpoint):
+        raise UsageError(
+            f"{alias} has no batch interface that Parley can use: set `batch_api=false` for this "
+            "model"
+        )
+    return provider
 
 
 async def check_batch_interfaces(prepared: Prepared) -> None:
@@ -208,10 +222,9 @@ async def check_batch_interfaces(prepared: Prepared) -> None:
     if not any(map(uses_batch_api, prepared.config.live_models.values())):
         return
     for alias, who, _ in prepared.participants():
-        provider = getattr(who, "provider", None)
         try:
             if uses_batch_api(prepared.config.models[alias]):
-                await cast("Endpoint", provider).open_batches().check_interface()
+                await endpoint_of(alias, who).open_batches().check_interface()
         except Refused as fault:
             raise UsageError(f"{alias}: {fault}") from None
         finally:
@@ -370,7 +383,7 @@ class Player:
         """The waves of the run, if a model is called through a batch interface. Those of earlier
         sessions go on."""
         batched = {
-            alias: getattr(made[alias], "provider", None)
+            alias: endpoint_of(alias, made[alias])
             for alias, options in self.prepared.config.live_models.items()
             if uses_batch_api(options)
         }
@@ -380,7 +393,7 @@ class Player:
 
         waves = Waves(self.journal, self.progress, self.stop_signal, reader.waves(), self.budget)
         for alias, provider in batched.items():
-            waves.add_model(alias, cast("Endpoint", provider))
+            waves.add_model(alias, provider)
             if self.budget is not None:
                 self.budget.batched.add(alias)
         waves.take_up(reader.open_waves())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
@@ -65,6 +66,8 @@ class Progress:
     notices: list[str] = field(default_factory=list)
     # by alias, or for the sandbox: when the calls in progress began
     waiting: dict[str, dict[int, float]] = field(default_factory=dict)
+    # by alias: seats that are asked and have not answered yet, also between two attempts
+    seats_asked: Counter[str] = field(default_factory=Counter)
     waves: dict[int, WaveProgress] = field(default_factory=dict)  # by number
     people: dict[str, str] = field(default_factory=dict)  # by alias: the link of a person
     on_event: Callable[[ProgressEvent], None] | None = None

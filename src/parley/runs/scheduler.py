@@ -9,6 +9,7 @@ from itertools import islice
 
 from parley.match.protocol import Call
 from parley.plans import MatchSpec
+from parley.rules.pool import Seat
 from parley.runs.progress import Progress, StopSignal
 
 # matches that are postponed because of an endpoint before Parley stops looking for others
@@ -18,17 +19,23 @@ MOST_POSTPONED = 10_000
 class MatchSlot(Call):
     """The slot of a match while it is played. All calls of the match go through it."""
 
-    __slots__ = ("_changed", "_number", "_progress", "_stop", "_waiting")
+    __slots__ = ("_changed", "_progress", "_spec", "_stop", "_waiting")
 
     def __init__(
-        self, number: int, stop: StopSignal, progress: Progress, changed: Callable[[int], None]
+        self, spec: MatchSpec, stop: StopSignal, progress: Progress, changed: Callable[[int], None]
     ) -> None:
-        self._number = number
+        self._spec = spec
         self._stop, self._progress, self._changed = stop, progress, changed
         self._waiting = 0  # calls that wait for an endpoint that is down
 
     def match_number(self) -> int | None:
-        return self._number
+        return self._spec.number
+
+    def seat_asked(self, seat: Seat) -> None:
+        self._progress.seats_asked[self._spec.seats[seat]] += 1
+
+    def seat_answered(self, seat: Seat) -> None:
+        self._progress.seats_asked[self._spec.seats[seat]] -= 1
 
     def check_running(self) -> None:
         self._stop.check()
@@ -130,7 +137,7 @@ class Scheduler:
     async def _work(self) -> None:
         while (spec := self._next()) is not None:
             self._playing += 1
-            slot = MatchSlot(spec.number, self._stop, self._progress, self._count_waiting)
+            slot = MatchSlot(spec, self._stop, self._progress, self._count_waiting)
             try:
                 if not await self._play(spec, slot):
                     self._queue.clear()

@@ -1,7 +1,7 @@
 """Calls in waves: the requests that all matches of a run wait for become one batch at the provider.
 
 A wave is on record before it is sent. A killed run finds its waves again when it is resumed, and
-takes in replies that are there by then. So no reply is paid for twice.
+collects the replies that are there by then. So no reply is paid for twice.
 """
 
 from __future__ import annotations
@@ -160,7 +160,8 @@ class Waves:
         self._journal, self._progress, self._stop = journal, progress, stop_signal
         self._models: dict[str, BatchedModel] = {}
         self._open: dict[tuple[CallPlace, bytes], OpenRequest] = {}
-        self._matches: Counter[int] = Counter()  # how many requests of each match wait
+        # how many seats wait for a wave, in all and by match
+        self._seats, self._matches = 0, Counter[int]()
         self._last = max((wave.number for wave in recorded), default=0)
         self._known = [wave.batch for wave in recorded if wave.batch is not None]
         self._sent: set[SentWave] = set()
@@ -210,7 +211,7 @@ class Waves:
             request.mark_sent()
         since = time.strftime("%Y-%m-%d %H:%M", time.localtime(record.began))
         self._progress.notify(
-            f"{wave.name} was sent at {since}; Parley takes its replies in "
+            f"{wave.name} was sent at {since}; Parley collects its replies "
             f"({plural(len(wave.requests), 'request')} without a reply on record)"
         )
         await self._follow(model, wave)
@@ -230,6 +231,7 @@ class Waves:
             request.call = call
             if request.sent:
                 call.deferred()
+            self._seats += 1
             self._matches[place.match] += 1
             try:
                 return await request.answer
@@ -264,6 +266,7 @@ class Waves:
     def _leave(self, model: BatchedModel, request: OpenRequest) -> None:
         """Forget a request whose answer was taken, or that nobody waits for any more."""
         match = request.place.match
+        self._seats -= 1
         self._matches[match] -= 1
         if not self._matches[match]:
             del self._matches[match]
@@ -278,10 +281,7 @@ class Waves:
             if self._is_leaving:
                 self._leave_waves()
             now = time.monotonic()
-            # what waits for money waits for the replies of a wave
-            blocked = 0 if self._budget is None else self._budget.blocked
-            waiting_matches = len(self._matches) + blocked
-            all_wait = waiting_matches >= self._progress.in_flight and not self._reading
+            all_wait = self._is_everybody_waiting()
             idle = now - max(model.arrived for model in self._models.values())
             for model in self._models.values():
                 if not model.waiting or now < model.hold_until:
@@ -289,6 +289,18 @@ class Waves:
                 if (all_wait and idle >= SETTLE) or now - model.arrived >= QUIET:
                     waiting, model.waiting = model.waiting, set()
                     self._send_all(model, sorted(waiting, key=lambda each: each.place))
+
+    def _is_everybody_waiting(self) -> bool:
+        """Whether no match can add a request to a wave before it gets a reply. A match may have
+        seats that wait beside one that is about to send a request."""
+        # what waits for money waits for the replies of a wave
+        blocked = 0 if self._budget is None else self._budget.blocked
+        asked = sum(self._progress.seats_asked[alias] for alias in self._models)
+        return (
+            len(self._matches) + blocked >= self._progress.in_flight
+            and self._seats + blocked >= asked
+            and not self._reading
+        )
 
     @property
     def _is_leaving(self) -> bool:
@@ -329,7 +341,7 @@ class Waves:
                 request.fail(fault)
 
     async def _send_wave(self, model: BatchedModel, requests: Sequence[OpenRequest]) -> None:
-        """Send one wave and take in its results."""
+        """Send one wave and collect its results."""
         allowed = []
         for request in requests:
             try:
@@ -376,8 +388,7 @@ class Waves:
     async def _create(self, model: BatchedModel, wave: SentWave) -> str:
         """Create the batch of a wave, and return its id; empty if the run stops before that.
 
-        If an answer is lost, the batch may exist all the same: it is looked for before the next
-        try.
+        If an answer is lost, the batch may exist. Parley looks for it before the next try.
         """
         client, record, tries, uploaded = model.client, wave.record, 0, None
         last: Retryable | None = None
@@ -433,7 +444,7 @@ class Waves:
             pause = min(LONGEST_POLL, pause * SLOWER)
 
     async def _follow(self, model: BatchedModel, wave: SentWave) -> None:
-        """Wait for the results of a wave and take them in."""
+        """Wait for the results of a wave and collect them."""
         record, client = wave.record, model.client
         shown = WaveProgress(record.number, record.alias, 0, record.requests, record.began)
         self._progress.waves[record.number] = shown
@@ -445,7 +456,7 @@ class Waves:
                     if status.ended:
                         self._reading += 1
                         try:
-                            await self._take_in(model, wave, status)
+                            await self._collect(model, wave, status)
                         finally:
                             self._reading -= 1
                         return
@@ -474,7 +485,7 @@ class Waves:
         )
         self._settle_all(wave, Refused(said, kind=fault.kind))
 
-    async def _take_in(self, model: BatchedModel, wave: SentWave, status: BatchStatus) -> None:
+    async def _collect(self, model: BatchedModel, wave: SentWave, status: BatchStatus) -> None:
         """Hand the results of a wave to the matches that wait for them. Errors come last: after
         they are on record, so that their requests can be part of another wave."""
         found = ResultCount()
@@ -495,7 +506,8 @@ class Waves:
         for number, fault in faults.items():
             wave.requests[number].fail(fault)
         if said := found.describe():
-            again = "; what failed is sent again" if found.failed or found.missing else ""
+            passing = sum(isinstance(each, Retryable) for each in faults.values())
+            again = f"; {plural(passing, 'request')} can be retried" if passing else ""
             self._progress.notify(f"{wave.name} ({status.state}): {said}{again}")
 
     async def _read(
@@ -563,7 +575,7 @@ class Waves:
             self._progress.notify(
                 f"wave {shown.number} of {shown.alias} stays with the provider "
                 f"({shown.done} of {plural(shown.total, 'request')} done); when you resume the "
-                "run, Parley takes its replies in"
+                "run, Parley collects its replies"
             )
         unused = [each for each in self._open.values() if each.call is None and each.answer.done()]
         if unused and not self._stop.reason:

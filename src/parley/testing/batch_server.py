@@ -75,7 +75,7 @@ class BatchServer(Server):
     ) -> None:
         super().__init__(self._respond)
         self.answer, self.polls, self.ends, self.mangle = answer, polls, list(ends), mangle
-        self.fault = dict(fault or {"code": "invalid_json_line", "message": "line 1 is no JSON"})
+        self.fault = dict(fault or {"code": "invalid_json_line", "message": "line 1 is not JSON"})
         self.acts = {name: list(found) for name, found in (acts or {}).items()}
         self.batches: dict[str, StoredBatch] = {}
         self.files: dict[str, str] = {}
