@@ -76,7 +76,7 @@ def make_run(folder: Path, task: str = "public_goods", matches: int = 1_000_000)
 
 
 def copy_matches(connection: sqlite3.Connection, matches: int) -> None:
-    """Fill the file of a run up to so many matches with copies of those that it has."""
+    """Fill the file of a run up to this many matches with copies of those that it has."""
     last, repeats = connection.execute("SELECT MAX(number), MAX(repeat) FROM matches").fetchone()
     connection.execute(
         "CREATE TEMP TABLE copies AS WITH RECURSIVE series(n) AS (VALUES (1) UNION ALL "

@@ -38,7 +38,7 @@ def play(store: Path, matches: int, name: str, most_calls: int | None = None) ->
 
 
 def measure_case(case: str, folder: Path, matches: int) -> Cost:
-    """Measure one command on a run of so many matches. `audit` reads the run of `run`."""
+    """Measure one command on a run of this size. `audit` reads the run of `run`."""
     store, name = folder / f"{case}-{matches}", f"{case}-{matches}"
     if case == "run":
         return play(store, matches, name)

@@ -65,7 +65,7 @@ def measure(arguments: Sequence[str], codes: Sequence[int] = (0,)) -> Cost:
 
 
 def find_or_make(folder: Path, task: str, matches: int) -> Path:
-    """A run of so many matches; one in the folder is used again."""
+    """A run with this many matches; one in the folder is used again."""
     place = folder / f"{task}-{matches}"
     return next(place.glob(f"{task}-*.parley"), None) or make_run(place, task, matches)
 

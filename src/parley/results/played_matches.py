@@ -108,8 +108,8 @@ class PlayedMatches:
         return len(set(self.block))
 
     def has_repeated_item(self, times: int = ENOUGH) -> bool:
-        """Whether an item was played in so many different blocks and repeats: only then can
-        models be found to be deterministic."""
+        """Whether an item was played in at least `times` blocks and repeats: only then can models
+        be found to be deterministic."""
         plays = array("i", bytes(4 * len(self.items)))
         seen = set[int]()
         for item, block, repeat in zip(self.item, self.block, self.repeat, strict=True):

@@ -61,7 +61,7 @@ def count_product_moment(groups: Sequence[Sequence[tuple[float, float]]]) -> Cou
 
 
 def correlate_rows(weights: Array, rows: Array, reach: Array) -> float:
-    """r of rows that are counted so often."""
+    """r of rows with these weights."""
     x, y = ((rows - (weights @ rows) / weights.sum()) / reach).T
     spread = float(weights @ (x * x)) * float(weights @ (y * y))
     return limit_correlation(float(weights @ (x * y)) / spread**0.5)

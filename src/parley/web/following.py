@@ -17,7 +17,7 @@ from parley.match.threads import in_daemon_thread
 from parley.store import RunRef, RunWatch, Store
 
 EVERY = 0.5  # seconds between two looks at a run, at least
-SHARE = 20  # looks take at most one part in so many of a core
+SHARE = 20  # looks take at most 1/SHARE of a core
 CALM = 5.0  # seconds after which a page is drawn again although nothing was written
 QUIET = 15.0  # seconds after which a stream sends a sign of life
 SLOW = 20.0  # seconds that a reader may take to accept an event

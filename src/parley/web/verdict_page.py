@@ -24,8 +24,8 @@ from parley.rules.pool import Seat
 from parley.store import RunReader, Store, VerdictInvitation, VerdictVoteStore
 from parley.web.app import site_of
 from parley.web.voting import (
-    Booth,
     Fields,
+    VotingRequest,
     answer_person,
     find_voted_run,
     read_number,
@@ -58,11 +58,11 @@ def serve_judge(request: Request, invited: VerdictInvitation, fields: Fields | N
     store = site_of(request).store
     ref = find_voted_run(store, invited.run)
     with store.read(ref) as reader, store.open_verdict_votes(ref) as votes:
-        return SingleBooth(request, votes, reader, invited.annotator).answer(fields)
+        return SingleVotingRequest(request, votes, reader, invited.annotator).answer(fields)
 
 
-class SingleBooth(Booth):
-    """One person before one request: the conversation they see, and the vote they send."""
+class SingleVotingRequest(VotingRequest):
+    """A request of a person who votes on single conversations."""
 
     folder, notes = "/vote/single", NOTES
 
@@ -105,7 +105,7 @@ class SingleBooth(Booth):
             **facts,
         )
 
-    def take(self, fields: Fields) -> Response:
+    def accept_form(self, fields: Fields) -> Response:
         place = read_voted_place(fields.get("match"), fields.get("seat"))
         choice = next((each for each in VERDICT_CHOICES if each == fields.get("choice")), None)
         if place is None or choice is None:
@@ -115,10 +115,10 @@ class SingleBooth(Booth):
             cast_verdict(self.votes, self.reader, place, self.name, choice, change)
         except UsageError:
             if place not in self.open:
-                return self.go_on("?note=used")
+                return self.redirect("?note=used")
             number, seat = place
-            return self.go_on(f"?match={number}&seat={seat.key}&note=voted")
-        return self.go_on()
+            return self.redirect(f"?match={number}&seat={seat.key}&note=voted")
+        return self.redirect()
 
 
 def read_voted_place(match: str | None, seat: str | None) -> Place | None:

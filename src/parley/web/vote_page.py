@@ -22,8 +22,8 @@ from parley.statistics.preferences import CHOICES, ConversationPair, Preference
 from parley.store import Annotator, Invitation, Store, Study, VoteStore
 from parley.web.app import site_of
 from parley.web.voting import (
-    Booth,
     Fields,
+    VotingRequest,
     answer_person,
     find_voted_run,
     read_number,
@@ -54,11 +54,11 @@ def find_link(store: Store, secret: str) -> Invitation | None:
 
 def serve_voter(request: Request, invited: Invitation, fields: Fields | None) -> Response:
     with site_of(request).store.open_votes() as votes:
-        return PairBooth(request, votes, invited.study, invited.who).answer(fields)
+        return PairVotingRequest(request, votes, invited.study, invited.who).answer(fields)
 
 
-class PairBooth(Booth):
-    """One person before one request: the pair they see, and the vote they send."""
+class PairVotingRequest(VotingRequest):
+    """A request of a person who votes on pairs of conversations."""
 
     folder, notes = "/vote", NOTES
 
@@ -117,18 +117,18 @@ class PairBooth(Booth):
         """The votes that the study allows, each with its words."""
         return [each for each in BUTTONS.items() if self.study.ties or each[0] != "tie"]
 
-    def take(self, fields: Fields) -> Response:
+    def accept_form(self, fields: Fields) -> Response:
         said, number = fields.get("choice"), read_number(fields.get("pair"))
         if said == "again":
             self.votes.forget_skipped(self.study, self.who)
-            return self.go_on()
+            return self.redirect()
         known = [*(choice for choice, _ in self._choices()), "skip"]
         if number not in self.votes.pairs(self.study) or said not in known:
             return say_unreadable(self.request)
         assert number is not None
         if said == "skip":
             self.votes.skip_pair(self.study, self.who, number)
-            return self.go_on()
+            return self.redirect()
         choice = next(each for each in CHOICES if each == said)
         try:
             found = cast_vote(
@@ -137,8 +137,8 @@ class PairBooth(Booth):
         except UsageError:
             if number not in self.votes.votes_of(self.study, self.who):
                 raise
-            return self.go_on(f"?pair={number}&note=voted")
-        return self.go_on("?note=settled" if found == "not needed" else "")
+            return self.redirect(f"?pair={number}&note=voted")
+        return self.redirect("?note=settled" if found == "not needed" else "")
 
 
 def read_sheet(store: Store, number: int, pair: ConversationPair) -> tuple[SheetFormat, Sheet]:

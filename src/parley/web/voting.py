@@ -36,8 +36,8 @@ class InvitedLink(Protocol):
 Link = TypeVar("Link", bound=InvitedLink)
 
 
-class Booth(ABC):
-    """One person before one request: what they see, and what they send."""
+class VotingRequest(ABC):
+    """A request of a person who votes: a visit, or a form."""
 
     folder: ClassVar[str]  # of the address
     notes: ClassVar[Mapping[str, str]]  # what a person reads above the page, by its short name
@@ -53,15 +53,15 @@ class Booth(ABC):
         """The page for this person."""
 
     @abstractmethod
-    def take(self, fields: Fields) -> Response:
-        """Do what a form asks for. Once this returns, a vote is on disk."""
+    def accept_form(self, fields: Fields) -> Response:
+        """Carry out a form. Once this returns, a vote is on disk."""
 
     def answer(self, fields: Fields | None) -> Response:
         """The answer to a visit (None) or to a form."""
-        return self.show() if fields is None else self.take(fields)
+        return self.show() if fields is None else self.accept_form(fields)
 
-    def go_on(self, query: str = "") -> Response:
-        """To the next page."""
+    def redirect(self, query: str = "") -> Response:
+        """Send the person to the next page."""
         return RedirectResponse(self.address + query, 303)
 
 
@@ -118,24 +118,24 @@ def find_voted_run(store: Store, id: str) -> RunRef:
 
 def say_ended(request: Request) -> Response:
     """The page behind a link that was ended or replaced."""
-    told = [
+    lines = [
         "This link no longer works. The votes that you gave are kept.",
         "If you want to go on, ask the person who invited you for a new link.",
     ]
-    return show_problem(request, 410, "This invitation has ended", told)
+    return show_problem(request, 410, "This invitation has ended", lines)
 
 
 def say_unavailable(request: Request, wrong: ParleyError) -> Response:
     """The page if runs or votes cannot be read; the terminal of the server shows the reason."""
     print(f"voting: {redact(str(wrong))}", file=sys.stderr)
-    told = [
+    lines = [
         "Your votes so far are kept.",
         "Please tell the person who invited you: the terminal of the server shows the reason.",
     ]
-    return show_problem(request, 503, "The next conversation cannot be shown now", told)
+    return show_problem(request, 503, "The next conversation cannot be shown now", lines)
 
 
 def say_unreadable(request: Request) -> Response:
     """The page after a form that no page of ours sends."""
-    told = ["Your votes so far are kept.", "Open your personal link again, and go on."]
-    return show_problem(request, 400, "This form cannot be read", told)
+    lines = ["Your votes so far are kept.", "Open your personal link again, and go on."]
+    return show_problem(request, 400, "This form cannot be read", lines)

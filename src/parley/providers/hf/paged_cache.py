@@ -99,7 +99,7 @@ def mask_for(torch: Any, positions: Any, width: int) -> Any:
 
 
 def pages_for(tokens: int) -> int:
-    """How many pages hold so many tokens."""
+    """How many pages these tokens need."""
     return -(-tokens // PAGE)
 
 

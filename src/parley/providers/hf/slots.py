@@ -324,7 +324,7 @@ class Slots:
         room.marks = []
 
     def _extend(self, room: Conversation, tokens: int, spare: int = 0) -> bool:
-        """Whether a conversation has pages for so many tokens, if need be those of idle ones.
+        """Whether a conversation has pages for these tokens, if need be those of idle ones.
         `spare` pages must be left, for replies that others are writing."""
         need = pages_for(tokens) - len(room.pages)
         while (lack := need + spare - len(self.pool.free)) > 0 and self.idle:

@@ -105,8 +105,8 @@ def explain_no_connection(address: StoreAddress, wrong: Exception) -> str:
 def first_line(wrong: Exception) -> str:
     """What a driver says, in one line."""
     lines = [line.strip() for line in str(wrong).splitlines() if line.strip()]
-    told = lines[0] if lines else type(wrong).__name__
-    return told.removeprefix("connection failed: ").rstrip(".:")
+    first = lines[0] if lines else type(wrong).__name__
+    return first.removeprefix("connection failed: ").rstrip(".:")
 
 
 def explain_unwritable(address: StoreAddress, wrong: Exception) -> str:

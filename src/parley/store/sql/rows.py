@@ -117,7 +117,7 @@ def note_row(match: int, number: int, note: WrittenNote) -> tuple[Any, ...]:
 def round_row(match: int, first: int, messages: Iterable[Message]) -> tuple[int, int, bytes]:
     """The messages of a closed round as one row, numbered from `first` on; the text of a reply is
     stored with its call."""
-    told = [
+    rows = [
         (
             round,
             kind,
@@ -128,7 +128,7 @@ def round_row(match: int, first: int, messages: Iterable[Message]) -> tuple[int,
         )
         for round, kind, sender, audience, content, attempt in messages
     ]
-    return match, first, orjson.dumps(told)
+    return match, first, orjson.dumps(rows)
 
 
 def recalled_row(recalled: Recalled) -> tuple[Any, ...]:
