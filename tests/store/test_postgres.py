@@ -143,6 +143,22 @@ def test_a_user_who_may_only_read_can_read(postgres_server, fresh_url):
         store.delete(store.find(ref.id))
 
 
+def test_reading_votes_creates_no_tables_and_changes_nothing(fresh_url):
+    store, address = open_store(fresh_url), parse_address(fresh_url)
+    for open_votes in (store.open_votes, store.open_verdict_votes):
+        with pytest.raises(UsageError, match="there are no votes yet"):
+            open_votes(read_only=True)
+    with connections.connect(address) as connection:
+        assert migrations.version_of_store(connection, address) == 0
+    with store.open_verdict_votes() as votes:
+        votes.invite("run", "ann", b"1")
+    with (
+        store.open_verdict_votes(read_only=True) as votes,
+        pytest.raises(StoreError, match="cannot be written"),
+    ):
+        votes.invite("run", "bo", b"2")
+
+
 def test_both_stores_have_the_same_tables_and_columns(fresh_url):
     """A table that only one store has would be missed when a run is written or read."""
     address = parse_address(fresh_url)
@@ -336,7 +352,7 @@ def test_a_killed_run_resumes_without_one_call_more(fresh_url):
         ref = store.find("last")
         with store.read(ref) as reader:
             kept = recorded(reader)
-            assert reader.info.state == "stopped"
+        wait_until_stopped(store, ref)
         with run_parley("resume", "last", "--store", fresh_url, **environment) as process:
             _, err = process.communicate(timeout=120)
             assert process.returncode == 0, err
@@ -357,6 +373,17 @@ def recorded(reader):
         for row in reader.matches()
         for found in reader.calls(row.number)
     }
+
+
+def wait_until_stopped(store, ref):
+    """Wait until the server has noticed that the process has ended."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        with store.read(ref) as reader:
+            if reader.info.state == "stopped":
+                return
+        time.sleep(0.01)
+    raise AssertionError("the run is still shown as running")
 
 
 def wait_for_calls(url, process, wanted):

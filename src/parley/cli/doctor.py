@@ -120,13 +120,15 @@ def format_outcome(row: dict[str, Any]) -> str:
 
 def examine_machine(store: str | None, allowed: Allowed, calls: bool = True) -> dict[str, Any]:
     """Everything that `parley doctor` checks, as JSON data."""
+    import sqlite3  # late: one command needs it
+
     reachable, named = event_loop.run_sync(check_endpoints(calls, allowed))
     place = open_store(store).check()
     return {
         "parley": __version__,
         "python": platform.python_version(),
         "system": platform.platform(terse=True),
-        "sqlite": place.sqlite,
+        "sqlite": sqlite3.sqlite_version,
         "packages": {name: installed_version(name) for name in PACKAGES},
         "extras": {extra.name: not extra.missing for extra in EXTRAS},
         "store": {

@@ -610,7 +610,6 @@ class StoreFacts:
     location: str
     filesystem: str
     state: str  # ready, or what is wrong
-    sqlite: str  # the version of SQLite
 
 
 class Study(NamedTuple):

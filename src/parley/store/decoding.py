@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import is_dataclass
 from functools import cache
 from types import UnionType
 from typing import (
@@ -25,8 +26,8 @@ NAMES = {str: "a string", int: "a whole number", float: "a number", bool: "true 
 def find_misfit(value: Any, kind: Any, at: str) -> str:
     """Describe where a JSON value does not have a type; empty if it does. `at` names the value.
 
-    Types are scalars, `Literal`, unions, lists, dicts with text keys, and `TypedDict`s, whose
-    unknown keys are ignored.
+    Types are scalars, `Literal`, unions, lists, dicts with text keys, and `TypedDict`s and
+    dataclasses as objects, whose unknown keys are ignored.
     """
     origin, inner = get_origin(kind), get_args(kind)
     if kind is Any:
@@ -42,7 +43,7 @@ def find_misfit(value: Any, kind: Any, at: str) -> str:
         if not isinstance(value, list):
             return f"{at} must be a list, not {shorten(value)}"
         return _first(find_misfit(each, inner[0], f"{at}.{n}") for n, each in enumerate(value))
-    if origin in (dict, Mapping) or is_typeddict(kind):
+    if origin in (dict, Mapping) or is_typeddict(kind) or is_dataclass(kind):
         if not isinstance(value, dict):
             return f"{at} must be an object, not {shorten(value)}"
         if origin is not None:

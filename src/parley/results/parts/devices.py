@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Literal
 
 from parley.results.part import Part, Style
@@ -50,23 +50,16 @@ def make_device_row(used: DeviceTime) -> DeviceRow:
         return tokens / seconds if tokens is not None and seconds > 0 else None
 
     return DeviceRow(
-        used.alias,
-        setup.device,
-        setup.kind,
-        setup.engine,
-        setup.dtype,
-        setup.attention,
-        setup.batch,
-        setup.pool_tokens,
-        setup.fallback,
-        used.calls,
-        used.untimed,
-        used.tokens_in,
-        used.tokens_out,
-        seconds,
-        seconds / HOUR if setup.kind == "gpu" else None,
-        rate(used.tokens_in),
-        rate(used.tokens_out),
+        alias=used.alias,
+        **asdict(setup),
+        calls=used.calls,
+        untimed_calls=used.untimed,
+        tokens_in=used.tokens_in,
+        tokens_out=used.tokens_out,
+        seconds=seconds,
+        gpu_hours=seconds / HOUR if setup.kind == "gpu" else None,
+        tokens_in_per_second=rate(used.tokens_in),
+        tokens_out_per_second=rate(used.tokens_out),
     )
 
 

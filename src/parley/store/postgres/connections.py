@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 OLDEST = 140000  # the oldest server, as PostgreSQL numbers its versions
 PATIENCE = 10  # seconds to connect
+REMEDY = "restore the database from a backup"
 SCHEMA = "parley"
 TABLES = (
     "runs",
@@ -135,6 +136,20 @@ def unwritable_explained(address: StoreAddress) -> Iterator[None]:
     except Error as wrong:
         why = explain_unwritable(address, wrong)
         raise StoreError(f"{address.public} cannot be written: {why}") from None
+
+
+@contextmanager
+def unreadable_explained(
+    address: StoreAddress, place: str, *others: type[Exception]
+) -> Iterator[None]:
+    """Turn errors of the driver, and others that mean the same, into errors for the user.
+    `place`: what is read."""
+    faults: tuple[type[Exception], ...] = (Error, *others)
+    try:
+        yield
+    except faults as wrong:
+        said = address.hide_secrets(first_line(wrong))
+        raise StoreError(f"{place} cannot be read: {said}") from None
 
 
 @lru_cache(maxsize=1024)

@@ -7,8 +7,6 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from psycopg.errors import Error
-
 from parley.errors import StoreError, UsageError
 from parley.store import (
     NewRun,
@@ -21,10 +19,16 @@ from parley.store import (
     refuse_long_name,
 )
 from parley.store.postgres.addresses import StoreAddress, parse_address
-from parley.store.postgres.connections import TABLES, connect, first_line, unwritable_explained
+from parley.store.postgres.connections import (
+    TABLES,
+    connect,
+    unreadable_explained,
+    unwritable_explained,
+)
 from parley.store.postgres.database_reader import SNAPSHOT, PostgresReader
 from parley.store.postgres.database_writer import create_run, open_run
 from parley.store.postgres.migrations import LOCK, migrate_store, version_of_store
+from parley.store.refusals import refuse_running
 from parley.store.run_names import choose_run
 
 if TYPE_CHECKING:
@@ -56,15 +60,13 @@ class PostgresStore:
         """A connection in a snapshot; None if the database has no tables of Parley yet."""
         connection = connect(self.address)
         try:
-            if not version_of_store(connection, self.address):
-                yield None
-                return
-            migrate_store(connection, self.address)
-            connection.execute(SNAPSHOT)
-            yield connection
-        except Error as wrong:
-            said = self.address.hide_secrets(first_line(wrong))
-            raise StoreError(f"{self.address.public} cannot be read: {said}") from None
+            with unreadable_explained(self.address, self.address.public):
+                if not version_of_store(connection, self.address):
+                    yield None
+                    return
+                migrate_store(connection, self.address)
+                connection.execute(SNAPSHOT)
+                yield connection
         finally:
             connection.close()
 
@@ -145,9 +147,7 @@ class PostgresStore:
                     raise StoreError(f"there is no run {ref.id} in {self.address.public}")
                 run, is_free = found
                 if not is_free:
-                    raise UsageError(
-                        f"{ref.id} is still running: stop it first (Ctrl-C in its terminal)"
-                    )
+                    refuse_running(ref.id)
                 for table in TABLES:
                     connection.execute(f"DELETE FROM {table} WHERE run = %s".encode(), (run,))
         finally:
@@ -175,8 +175,6 @@ class PostgresStore:
             return votes.votes(run)
 
     def check(self) -> StoreFacts:
-        import sqlite3
-
         with self._reading() as connection:
             state = "ready" if connection else "ready (no tables yet: the first run creates them)"
         with connect(self.address) as connection:
@@ -185,7 +183,7 @@ class PostgresStore:
         if is_read_only == "on":
             state = "cannot be written: the database is read-only"
         kind = f"PostgreSQL {number // 10000}.{number % 10000}"
-        return StoreFacts(self.address.public, kind, state, sqlite3.sqlite_version)
+        return StoreFacts(self.address.public, kind, state)
 
 
 class PostgresWatch:
@@ -210,15 +208,15 @@ class PostgresWatch:
 
     def has_changed(self) -> bool:
         try:
-            if self._connection is None:
-                self._connection = connect(self._address)
-            found = self._connection.execute(
-                "SELECT run, changes FROM runs WHERE id = %s", (self._ref.id,)
-            ).fetchone()
-        except Error as wrong:
+            with unreadable_explained(self._address, self._ref.location):
+                if self._connection is None:
+                    self._connection = connect(self._address)
+                found = self._connection.execute(
+                    "SELECT run, changes FROM runs WHERE id = %s", (self._ref.id,)
+                ).fetchone()
+        except StoreError:
             self._close()
-            said = self._address.hide_secrets(first_line(wrong))
-            raise StoreError(f"{self._ref.location} cannot be read: {said}") from None
+            raise
         before, self._seen = self._seen, found
         if found is None:
             self._close()

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
-
-from psycopg.errors import Error
+from typing import TYPE_CHECKING, Any
 
 from parley.errors import StoreError
 from parley.store import DigestFault, RunRef
 from parley.store.owner import Owner
 from parley.store.postgres.addresses import StoreAddress
-from parley.store.postgres.connections import RunQueries, connect, first_line
+from parley.store.postgres.connections import REMEDY, RunQueries, connect, unreadable_explained
 from parley.store.postgres.migrations import DERIVED, DIALECT, LOCK, SAME_SUMS, migrate_store
 from parley.store.sql.digests import find_changes
 from parley.store.sql.reader import RUN, RecordReader
@@ -32,7 +30,7 @@ class PostgresReader(RecordReader):
     """One run of the database. Use it as a context manager."""
 
     dialect = DIALECT
-    remedy = "restore the database from a backup"
+    remedy = REMEDY
 
     def __init__(
         self, ref: RunRef, address: StoreAddress, shared: Connection | None = None
@@ -47,20 +45,18 @@ class PostgresReader(RecordReader):
         self._address, self._run, self._closes = address, 0, shared is None
         self._connection = connect(address) if shared is None else shared
         try:
-            if shared is None:
-                migrate_store(self._connection, address)
-                self._connection.execute(SNAPSHOT)
-            found = self._connection.execute(
-                "SELECT run, escapes FROM runs WHERE id = %s", (ref.id,)
-            ).fetchone()
-            if found is None:
-                raise StoreError(f"there is no run {ref.id} in {address.public}")
-            self._run, escapes = found
-            self._queries = RunQueries(self._connection, self._run, escapes)
-            self._set_info(self._row(f"SELECT {', '.join(RUN)} FROM runs"))
-        except Error as wrong:
-            self._close()
-            self._unreadable(wrong)
+            with unreadable_explained(address, ref.location):
+                if shared is None:
+                    migrate_store(self._connection, address)
+                    self._connection.execute(SNAPSHOT)
+                found = self._connection.execute(
+                    "SELECT run, escapes FROM runs WHERE id = %s", (ref.id,)
+                ).fetchone()
+                if found is None:
+                    raise StoreError(f"there is no run {ref.id} in {address.public}")
+                self._run, escapes = found
+                self._queries = RunQueries(self._connection, self._run, escapes)
+                self._set_info(self._row(f"SELECT {', '.join(RUN)} FROM runs"))
         except BaseException:
             self._close()
             raise
@@ -69,16 +65,9 @@ class PostgresReader(RecordReader):
         (is_played,) = self._connection.execute(IS_PLAYED, (LOCK, self._run)).fetchone() or (False,)
         return bool(is_played)
 
-    def _unreadable(self, wrong: Exception) -> None:
-        said = self._address.hide_secrets(first_line(wrong))
-        raise StoreError(f"{self.ref.location} cannot be read: {said}") from None
-
     def _close(self) -> None:
         if self._closes:
             self._connection.close()
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(
         self,
@@ -89,19 +78,13 @@ class PostgresReader(RecordReader):
         self._close()
 
     def _row(self, query: str, *values: Any) -> Any:
-        try:
+        with unreadable_explained(self._address, self.ref.location):
             return self._queries.execute(query, values).fetchone()
-        except Error as wrong:
-            self._unreadable(wrong)
 
     def _rows(self, query: str, *values: Any) -> Iterator[Any]:
-        try:
+        with unreadable_explained(self._address, self.ref.location):
             yield from self._queries.execute(query, values)
-        except Error as wrong:
-            self._unreadable(wrong)
 
     def find_changes(self) -> Iterator[DigestFault]:
-        try:
+        with unreadable_explained(self._address, self.ref.location, TypeError):
             yield from find_changes(self._queries, SAME_SUMS)
-        except (TypeError, Error) as wrong:
-            self._unreadable(wrong)

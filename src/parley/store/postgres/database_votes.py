@@ -7,18 +7,18 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from psycopg.errors import Error
 from psycopg.pq import TransactionStatus
 
-from parley.errors import StoreError, UsageError
+from parley.errors import UsageError
 from parley.store.postgres.addresses import StoreAddress
 from parley.store.postgres.connections import (
+    REMEDY,
     connect,
-    first_line,
+    unreadable_explained,
     unwritable_explained,
     with_marks,
 )
-from parley.store.postgres.migrations import LOCK, migrate_store
+from parley.store.postgres.migrations import LOCK, migrate_store, version_of_store
 from parley.store.sql.pair_votes import PairVotes
 from parley.store.sql.verdict_votes import VerdictVoteTables
 from parley.store.sql.vote_tables import VoteTables
@@ -44,20 +44,25 @@ class VoteStatements:
 
 
 class VotesDatabase(VoteTables):
-    """The votes in a database; with `read_only` nothing is changed."""
+    """The votes in a database; with `read_only` no vote is changed and no table created."""
 
-    remedy = "restore the database from a backup"
+    remedy = REMEDY
 
     def __init__(self, address: StoreAddress, read_only: bool = False) -> None:
         self.location, self._address = address.public, address
         self._connection = connect(address)
         try:
-            migrate_store(self._connection, address)
-            if read_only and not self._rows(HAS_VOTES)[0][0]:
-                raise UsageError(
-                    "there are no votes yet: run `parley annotate RUN…` first "
-                    f"({address.public} has no votes)"
-                )
+            # a database without tables has no votes, and reading it must not create them
+            has_tables = not read_only or version_of_store(self._connection, address)
+            if has_tables:
+                migrate_store(self._connection, address)
+            if read_only:
+                if not has_tables or not self._rows(HAS_VOTES)[0][0]:
+                    raise UsageError(
+                        "there are no votes yet: run `parley annotate RUN…` first "
+                        f"({address.public} has no votes)"
+                    )
+                self._connection.execute("SET default_transaction_read_only = on")
         except BaseException:
             self._connection.close()
             raise
@@ -84,11 +89,8 @@ class VotesDatabase(VoteTables):
             yield statements
 
     def _rows(self, query: str, *values: Any) -> list[Any]:
-        try:
+        with unreadable_explained(self._address, self.location):
             return self._connection.execute(with_marks(query).encode(), values).fetchall()
-        except Error as wrong:
-            said = self._address.hide_secrets(first_line(wrong))
-            raise StoreError(f"{self.location} cannot be read: {said}") from None
 
     def _has_table(self, name: str) -> bool:
         return True

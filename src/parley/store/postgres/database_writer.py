@@ -18,6 +18,7 @@ from parley.store import NewRun, RunRef
 from parley.store.owner import Owner, is_running, process_id
 from parley.store.postgres.addresses import StoreAddress
 from parley.store.postgres.connections import (
+    REMEDY,
     RunQueries,
     connect,
     escape,
@@ -26,7 +27,14 @@ from parley.store.postgres.connections import (
     with_marks,
 )
 from parley.store.postgres.migrations import DERIVED, LOCK, SAME_SUMS, migrate_store
+from parley.store.refusals import (
+    ALREADY_ENDED,
+    TAKEN_OVER,
+    refuse_played,
+    refuse_second,
+)
 from parley.store.sql.copied_matches import copied_rows
+from parley.store.sql.dialect import ENDED_MATCHES
 from parley.store.sql.digests import digest_end, digest_origin, refuse_changed
 from parley.store.sql.journal import BatchJournal, read_open_matches
 from parley.store.sql.rows import (
@@ -48,7 +56,7 @@ TYPES = {  # of the columns of tables whose rows may be written again
 }
 CLAIM = (
     "UPDATE matches SET state = 'running', began = COALESCE(began, %s) "
-    "WHERE run = %s AND number = ANY(%s) AND state NOT IN ('done', 'aborted')"
+    f"WHERE run = %s AND number = ANY(%s) AND NOT {ENDED_MATCHES}"
 )
 END = (
     "UPDATE matches AS m SET state = e.state, reason = e.reason, rounds = e.rounds, "
@@ -88,14 +96,11 @@ class PostgresWriter:
             owner = Owner.of(text or "")
             # the server may notice a moment later that a process has ended
             if attempt == WAITS or not owner.is_near or is_running(owner):
-                raise StoreError(
-                    f"{self.place} is already being played by {owner}: wait until that process "
-                    "ends, or stop it"
-                )
+                refuse_played(self.place, owner)
             await asyncio.sleep(WAIT)
         with self.connection.transaction():
             self.connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-            refuse_changed(self.queries(), self.place, SAME_SUMS)
+            refuse_changed(self.queries(), self.place, SAME_SUMS, REMEDY)
             self.connection.execute(
                 "UPDATE runs SET owner = %s, token = %s, beat = %s, beats = beats + 1 "
                 "WHERE run = %s",
@@ -126,7 +131,7 @@ class PostgresWriter:
         escapes = any(each.escapes for each in (*rows.values(), ends, changes))
         fence = connection.execute(FENCE, (time.time(), escapes, run, self.token))
         if not fence.rowcount:
-            raise StoreError("another process has taken over this run, so this process stops")
+            raise StoreError(TAKEN_OVER)
         if batch.claims:
             connection.execute(CLAIM, (time.time(), run, batch.claims))
         for table, each in rows.items():
@@ -134,7 +139,7 @@ class PostgresWriter:
         if ends.rows:
             columns = [list(column) for column in zip(*ends.rows, strict=True)]
             if connection.execute(END.encode(), (*columns, run)).rowcount != len(ends.rows):
-                raise StoreError("this match has already ended")
+                raise StoreError(ALREADY_ENDED)
         for (statement, _), values in zip(batch.changes, changes.rows, strict=True):
             connection.execute(for_row_of(statement, run).encode(), values)
         if batch.parts is not None:
@@ -193,10 +198,7 @@ def create_run(connection: Connection, address: StoreAddress, run: NewRun) -> No
             with connection.transaction():
                 insert_run(connection, run)
         except UniqueViolation:
-            raise StoreError(
-                f"{address.location_of(run.id)} already exists: choose another name, or delete "
-                "that run"
-            ) from None
+            refuse_second(address.location_of(run.id))
 
 
 def insert_run(connection: Connection, run: NewRun) -> None:

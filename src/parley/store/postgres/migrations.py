@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any
 from parley.errors import StoreError
 from parley.store.postgres.addresses import StoreAddress
 from parley.store.postgres.connections import SCHEMA, unwritable_explained
-from parley.store.sql.dialect import ORDER_KEYS, Dialect
+from parley.store.sql.dialect import LARGEST, ORDER_KEYS, Dialect
 
 if TYPE_CHECKING:
     from parley.store.postgres.connections import Connection
 
 LOCK = 0x50524C59  # the first key of Parley's advisory locks
-LARGEST = 9223372036854775807
 
 
 def cap_sum(total: str) -> str:

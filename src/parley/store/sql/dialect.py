@@ -1,10 +1,15 @@
-"""The parts of queries in which SQLite and PostgreSQL differ."""
+"""Parts of queries: those that both databases share, and those in which they differ."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import NamedTuple
 
+from parley.store import ENDED
+
+SMALLEST, LARGEST = -(2**63), 2**63 - 1  # integers in a database
+AT_ONCE = 256  # matches whose record is read at a time
+ENDED_MATCHES = f"state IN ({', '.join(map(repr, ENDED))})"
 ORDER_KEYS = {  # by the order of a list of matches: what has an index in both databases
     "seconds": "COALESCE(ended - began, -1)",
     "tokens": "COALESCE(tokens, -1)",

@@ -22,13 +22,12 @@ from typing import Any, NamedTuple, Protocol
 import orjson
 
 from parley.errors import StoreError
-from parley.store import DigestFault
+from parley.store import ENDED, DigestFault
+from parley.store.sql.dialect import AT_ONCE, ENDED_MATCHES, LARGEST, SMALLEST
 from parley.tables import plural
 
 LONG = 64  # bytes
-SMALLEST, LARGEST = -(2**63), 2**63 - 1  # integers in a database
 EXACT = 2.0**53  # integral floats below this are written as integers
-ENDED = "state IN ('done', 'aborted')"
 CALLS = (
     "SELECT match, round, seat, attempt, saw, content, parts, reasoning, finish, model, tokens_in, "
     "tokens_cached, tokens_out, tokens_reasoning, tokens_written, latency, carry, sent, left_out, "
@@ -71,7 +70,6 @@ PAGE = (
     "SELECT number, state, reason, rounds, digest FROM matches WHERE number >= ? "
     "ORDER BY number LIMIT ?"
 )
-AT_ONCE = 256  # matches whose record is read at a time
 COPIED = (
     "SELECT match, seat, metric, value, judge FROM scores WHERE judge != '' ORDER BY 1, 2, 3, 5"
 )
@@ -126,11 +124,11 @@ def digest_row(row: Sequence[Any], before: str = "", special: Sequence[int] | No
 
 
 def to_json_value(value: Any) -> Any:
-    """A value of a row in the form that is digested, which is the same before and after SQLite has
-    stored it."""
+    """A value of a row in the form that is digested, which is the same before and after a store has
+    written it."""
     if isinstance(value, float):
         if value != value:
-            return None  # as SQLite stores it
+            return None  # as stores write it
         return int(value) if value.is_integer() and abs(value) < EXACT else [repr(value)]
     if isinstance(value, bytes):
         return [value.hex() if len(value) <= LONG else sha256(value).hexdigest()]
@@ -183,7 +181,7 @@ def open_chain_ends(connection: RunConnection) -> dict[int, ChainEnds]:
     for table, order in LAST.items():
         for match, digest in connection.execute(
             f"SELECT t.match, t.digest FROM matches m JOIN {table} t ON t.match = m.number "
-            f"WHERE NOT m.{ENDED} {order}"
+            f"WHERE NOT m.{ENDED_MATCHES} {order}"
         ):
             found[match] = found.get(match, ChainEnds())._replace(**{table: digest or ""})
     return found
@@ -195,13 +193,11 @@ def digest_end(connection: RunConnection) -> str | None:
     return None if origin is None else digest_run(connection)
 
 
-def with_digests(
-    rows: Iterable[Sequence[Any]], special: Sequence[int] | None = None
-) -> list[tuple[Any, ...]]:
+def with_digests(rows: Iterable[Sequence[Any]]) -> list[tuple[Any, ...]]:
     """The rows of a chain, each with its digest as the last column."""
     digest, found = "", []
     for row in rows:
-        digest = digest_row(row, digest, special)
+        digest = digest_row(row, digest)
         found.append((*row, digest))
     return found
 
@@ -257,7 +253,7 @@ def find_digests(connection: RunConnection) -> list[str]:
     return found if kept is None else [*found, "end"]
 
 
-def refuse_changed(connection: RunConnection, place: str, same_sums: str) -> None:
+def refuse_changed(connection: RunConnection, place: str, same_sums: str, remedy: str) -> None:
     """Refuse to continue a run whose record was changed: it would get a new digest when it stops,
     and some changes would never be detected."""
     faults = list(find_changes(connection, same_sums))
@@ -268,8 +264,8 @@ def refuse_changed(connection: RunConnection, place: str, same_sums: str) -> Non
     more = f" ({plural(len(faults) - 1, 'more difference')})" if len(faults) > 1 else ""
     raise StoreError(
         f"{place} was changed after it was recorded, so the run cannot continue: {where}"
-        f"{first.detail}{more}. `parley audit` shows all differences; restore the file from a "
-        "backup, or start a new run"
+        f"{first.detail}{more}. `parley audit` shows all differences; {remedy}, or "
+        "start a new run"
     )
 
 
@@ -314,7 +310,7 @@ def find_changes_in(
             )
         ends.append(found[-1][-1] if found else "")
     number, state, reason, rounds, digest = match
-    if state not in ("done", "aborted"):
+    if state not in ENDED:
         if digest is not None:
             yield "this match has not ended, but has the digest of a finished match"
         return

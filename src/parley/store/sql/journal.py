@@ -22,6 +22,7 @@ from parley.plans import MatchSpec
 from parley.rules.pool import Message, Seat
 from parley.store import EndpointRecord, RunRef, StoredPart
 from parley.store.config import Config
+from parley.store.sql.dialect import ENDED_MATCHES
 from parley.store.sql.digests import (
     CHAINS,
     ROUND_SPECIAL,
@@ -94,7 +95,7 @@ def read_open_matches(connection: RunConnection) -> OpenMatches:
     found = OpenMatches(origin is not None, {}, {}, {}, {})
     for number, setup in connection.execute("SELECT number, setup FROM devices"):
         found.devices[setup_from(orjson.loads(setup))] = number
-    open_matches = "SELECT number FROM matches WHERE state NOT IN ('done', 'aborted')"
+    open_matches = f"SELECT number FROM matches WHERE NOT {ENDED_MATCHES}"
     # the rounds of an open match are written again from the first on, and so is their chain
     for match, ends in open_chain_ends(connection).items():
         found.chains[match] = ends._replace(rounds="")

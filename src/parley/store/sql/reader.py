@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
@@ -10,12 +11,12 @@ from math import isfinite
 from operator import itemgetter
 from statistics import median
 from types import NoneType, TracebackType
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn, Self, TypedDict
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self, TypedDict
 
 import orjson
 
 from parley.errors import StoreError, UsageError
-from parley.match.protocol import CallPlace
+from parley.match.protocol import CallPlace, DeviceSetup
 from parley.match.record import RecordedCall
 from parley.memory.experiences import Experience, Recalled, ShownExperience
 from parley.memory.interactions import NOT_TAKEN, RecordedMatch, RecordedReply
@@ -47,7 +48,7 @@ from parley.store import (
 from parley.store.config import DEEPEST, Config, Identity, PriceFacts
 from parley.store.decoding import find_misfit
 from parley.store.owner import Owner, seems_alive
-from parley.store.sql.dialect import Dialect
+from parley.store.sql.dialect import AT_ONCE, ENDED_MATCHES, LARGEST, SMALLEST, Dialect
 from parley.store.sql.rows import FIELDS, call_from, setup_from
 from parley.tables import shorten
 
@@ -130,24 +131,8 @@ RECENT = (WHOLE, TEXT, TEXT, WHOLE, NUMBER_OR_NULL, NUMBER, NUMBER_OR_NULL)
 EFFECT = (WHOLE, WHOLE, (bytes,), TEXT)
 REPLY = (WHOLE, TEXT, TEXT, TEXT)
 SAID = (WHOLE, WHOLE, TEXT, WHOLE, TEXT, TEXT)
-SMALLEST, LARGEST = -(2**63), 2**63 - 1  # integers in a database
-AT_ONCE = 256  # matches whose record is read at a time
 LATEST = 253_402_300_799  # seconds from 1970 to the end of the year 9999
 ANY_VALUE = (-math.inf, math.inf)
-ENDED_MATCHES = "state IN ('done', 'aborted')"
-
-
-class DeviceFacts(TypedDict):
-    """How a model is run on a device, as recorded."""
-
-    device: str
-    kind: Literal["gpu", "cpu"]
-    engine: str
-    dtype: str
-    attention: str
-    batch: int | None
-    pool_tokens: int | None
-    fallback: str
 
 
 class RecalledFacts(TypedDict):
@@ -178,7 +163,7 @@ class BroughtFacts(TypedDict):
     lesson: str
 
 
-class RecordReader:
+class RecordReader(ABC):
     """One run in a store. Use it as a context manager."""
 
     dialect: ClassVar[Dialect]
@@ -260,20 +245,20 @@ class RecordReader:
     def __enter__(self) -> Self:
         return self
 
+    @abstractmethod
     def __exit__(
         self,
         kind: type[BaseException] | None,
         wrong: BaseException | None,
         trace: TracebackType | None,
-    ) -> None:
-        raise NotImplementedError
+    ) -> None: ...
 
+    @abstractmethod
     def _rows(self, query: str, *values: Any) -> Iterator[Any]:
         """Run a query on the tables of this run; values are marked by `?`."""
-        raise NotImplementedError
 
-    def find_changes(self) -> Iterator[DigestFault]:
-        raise NotImplementedError
+    @abstractmethod
+    def find_changes(self) -> Iterator[DigestFault]: ...
 
     def _row(self, query: str, *values: Any) -> Any:
         return next(self._rows(query, *values), None)
@@ -908,7 +893,7 @@ class RecordReader:
         if not self._has_devices:
             return []
         setups = {
-            number: setup_from(self._json(text, DeviceFacts, "the setup of a device"))
+            number: setup_from(self._json(text, DeviceSetup, "the setup of a device"))
             for number, text in self._rows("SELECT number, setup FROM devices ORDER BY number")
         }
         if not setups:

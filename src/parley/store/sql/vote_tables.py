@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager
 from typing import Any, ClassVar, NoReturn
 
@@ -9,24 +10,24 @@ from parley.errors import StoreError
 from parley.store.sql.digests import RunConnection
 
 
-class VoteTables:
+class VoteTables(ABC):
     """The tables of votes in a database."""
 
     location: str  # where the votes are, for a user to read
     remedy: ClassVar[str]  # for damaged votes
 
+    @abstractmethod
     def transaction(self) -> AbstractContextManager[RunConnection]:
         """Make all changes inside in one transaction. Nobody else can write meanwhile, and the
         changes are durable afterwards."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _rows(self, query: str, *values: Any) -> list[Any]:
         """Run a query; values are marked by `?`."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _has_table(self, name: str) -> bool:
         """Whether the store has a table; one of an older Parley that is only read may not."""
-        raise NotImplementedError
 
     def _damaged(self, what: str) -> NoReturn:
         raise StoreError(f"{self.location} is damaged: {what}; {self.remedy}")

@@ -11,6 +11,7 @@ import orjson
 
 from parley.errors import StoreError
 from parley.store import NewRun
+from parley.store.refusals import refuse_second
 from parley.store.sql.copied_matches import copied_rows
 from parley.store.sql.digests import digest_origin
 from parley.store.sql.rows import experience_row
@@ -23,7 +24,7 @@ def create_file(path: Path, run: NewRun) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.exists():
-            raise StoreError(f"{path} already exists: choose another name, or delete that run")
+            refuse_second(str(path))
         # if the process is killed meanwhile, no incomplete run is left
         unfinished = path.with_suffix(".new")
         connection = sqlite3.connect(unfinished, isolation_level=None)

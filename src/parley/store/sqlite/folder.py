@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -140,13 +139,13 @@ class FolderStore:
         return await open_run_file(Path(ref.location), notify)
 
     def delete(self, ref: RunRef) -> None:
+        from parley.store.refusals import refuse_running  # late: few commands delete
+
         path = Path(ref.location)
         try:
             with SqliteReader(path) as reader:
                 if reader.info.state == "running":
-                    raise UsageError(
-                        f"{reader.info.id} is still running: stop it first (Ctrl-C in its terminal)"
-                    )
+                    refuse_running(reader.info.id)
         except StoreError:
             if path.suffix != SUFFIX:  # a damaged run can be deleted, another file cannot
                 raise
@@ -204,7 +203,7 @@ class FolderStore:
         state = "rollback journal (network)" if is_network(place) else "ready"
         if not os.access(place if place.exists() else place.absolute().parent, os.W_OK):
             state = "cannot be written"
-        return StoreFacts(str(place), filesystem_type(place), state, sqlite3.sqlite_version)
+        return StoreFacts(str(place), filesystem_type(place), state)
 
 
 def votes_path(ref: RunRef) -> Path:

@@ -12,8 +12,8 @@ from urllib.parse import quote
 
 from parley.errors import StoreError
 from parley.store import DigestFault, RunRef
-from parley.store.sql.dialect import Dialect
-from parley.store.sql.reader import ENDED_MATCHES, RUN, RecordReader
+from parley.store.sql.dialect import ENDED_MATCHES, Dialect
+from parley.store.sql.reader import RUN, RecordReader
 from parley.store.sqlite.schema import (
     DERIVED,
     DEVICES,
@@ -33,6 +33,7 @@ from parley.store.sqlite.schema import (
 # what SQLite says of a damaged file; its message may itself be no text
 UNREADABLE = (sqlite3.Error, UnicodeDecodeError)
 SUFFIX = ".parley"
+REMEDY = "restore the file from a backup"
 STEPS, STEPS_PER_BYTE, STEPS_BETWEEN_LOOKS = 50_000_000, 10, 1_000_000
 DIALECT = Dialect(
     seats="json_each(m.seats) s",
@@ -50,7 +51,7 @@ class SqliteReader(RecordReader):
     """One run in its file. Use it as a context manager."""
 
     dialect = DIALECT
-    remedy = "restore the file from a backup"
+    remedy = REMEDY
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -137,11 +138,6 @@ class SqliteReader(RecordReader):
             )
         except (TypeError, *UNREADABLE) as wrong:
             raise StoreError(f"{self.path} cannot be read: {wrong}") from None
-
-
-def derive(sql: str) -> str:
-    """A sum of a match `m` that an older file does not keep."""
-    return f"CASE WHEN m.{ENDED_MATCHES} THEN {sql} END"
 
 
 def ref_of(path: Path) -> RunRef:

@@ -14,11 +14,13 @@ from typing import Any
 
 from parley.errors import StoreError
 from parley.store.owner import STALE, Owner, is_running, process_id
+from parley.store.refusals import ALREADY_ENDED, TAKEN_OVER, refuse_played
+from parley.store.sql.dialect import ENDED_MATCHES
 from parley.store.sql.digests import digest_end, refuse_changed
 from parley.store.sql.journal import BatchJournal, read_open_matches
 from parley.store.sql.rows import COLUMNS, ONCE, Batch, encode_json
 from parley.store.sqlite.filesystem import is_network
-from parley.store.sqlite.run_file import ref_of
+from parley.store.sqlite.run_file import REMEDY, ref_of
 from parley.store.sqlite.schema import DERIVED, migrate, same_sums_of, version_of
 
 WATCH = 1.0  # seconds between two checks of another machine's heartbeats
@@ -29,7 +31,7 @@ INSERT = {  # by table; rows that are known are left as they are if they may be 
 CLAIM = (
     "UPDATE matches SET state = 'running', began = COALESCE(began, ?) "
     "WHERE number IN (SELECT value FROM json_each(?)) "
-    "AND state NOT IN ('done', 'aborted')"
+    f"AND NOT {ENDED_MATCHES}"
 )
 # The sign before `state` keeps SQLite from comparing each match that ends with all running ones.
 END = (
@@ -75,10 +77,7 @@ class SqliteWriter:
                 break
             connection.execute("ROLLBACK")
             if owner.is_near or found != seen:
-                raise StoreError(
-                    f"{self.path} is already being played by {owner}: wait until that process "
-                    "ends, or stop it"
-                )
+                refuse_played(self.place, owner)
             if not silent:
                 notify(
                     f"{owner} is still registered as playing this run; Parley waits {STALE:.0f} "
@@ -86,7 +85,7 @@ class SqliteWriter:
                 )
             await asyncio.sleep(WATCH)
         try:
-            refuse_changed(connection, self.place, same_sums_of(connection))
+            refuse_changed(connection, self.place, same_sums_of(connection), REMEDY)
         except StoreError:
             connection.execute("ROLLBACK")
             raise
@@ -146,7 +145,7 @@ def write_batch(connection: sqlite3.Connection, batch: Batch, token: str) -> Non
     """Write a batch in one transaction; nothing is written if the run is no longer ours."""
     connection.execute("BEGIN IMMEDIATE")
     if connection.execute("SELECT 1 FROM runs WHERE token = ?", (token,)).fetchone() is None:
-        raise StoreError("another process has taken over this run, so this process stops")
+        raise StoreError(TAKEN_OVER)
     if batch.claims:
         connection.execute(CLAIM, (time.time(), encode_json(batch.claims)))
     for table, rows in batch.inserts.items():
@@ -154,7 +153,7 @@ def write_batch(connection: sqlite3.Connection, batch: Batch, token: str) -> Non
     if batch.ends and connection.execute(END, (encode_json(batch.ends),)).rowcount != len(
         batch.ends
     ):
-        raise StoreError("this match has already ended")
+        raise StoreError(ALREADY_ENDED)
     for statement, values in batch.changes:
         connection.execute(for_file(statement), values)
     if batch.parts is not None:

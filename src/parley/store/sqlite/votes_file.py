@@ -14,7 +14,7 @@ from parley.errors import StoreError
 from parley.store.sql.pair_votes import PairVotes
 from parley.store.sql.verdict_votes import VerdictVoteTables
 from parley.store.sql.vote_tables import VoteTables
-from parley.store.sqlite.run_file import connect_to_read
+from parley.store.sqlite.run_file import REMEDY, connect_to_read
 from parley.store.sqlite.run_writer import set_durability
 
 APPLICATION = 0x50524C56  # "PRLV" in the file's header
@@ -67,7 +67,7 @@ VERSION = len(MIGRATIONS)
 class VotesFile(VoteTables):
     """A file of votes; with `read_only` nothing in it is changed."""
 
-    remedy = "restore the file from a backup"
+    remedy = REMEDY
 
     def __init__(self, path: Path, read_only: bool = False) -> None:
         self.path, self.location = path, str(path)

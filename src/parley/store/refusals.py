@@ -1,0 +1,28 @@
+"""The refusals that every store words in the same way."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+from parley.errors import StoreError, UsageError
+from parley.store.owner import Owner
+
+TAKEN_OVER = "another process has taken over this run, so this process stops"
+ALREADY_ENDED = "this match has already ended"
+
+
+def refuse_played(place: str, owner: Owner) -> NoReturn:
+    """Refuse to play a run that another process plays."""
+    raise StoreError(
+        f"{place} is already being played by {owner}: wait until that process ends, or stop it"
+    )
+
+
+def refuse_second(place: str) -> NoReturn:
+    """Refuse to create a run where there is one."""
+    raise StoreError(f"{place} already exists: choose another name, or delete that run") from None
+
+
+def refuse_running(id: str) -> NoReturn:
+    """Refuse to delete a run that is being played."""
+    raise UsageError(f"{id} is still running: stop it first (Ctrl-C in its terminal)")
