@@ -33,7 +33,7 @@ from parley.rules.pool import Seat, Turn, View
 from parley.rules.readers import Text
 from parley.rules.task import Task
 from parley.runs import event_loop
-from parley.store import open_store
+from parley.store import find_sqlite_version, open_store
 from parley.tables import shorten
 
 PACKAGES = ("aiohttp", "orjson", "uvloop", "click", "rich", "fastjsonschema", "genai-prices")
@@ -120,15 +120,13 @@ def format_outcome(row: dict[str, Any]) -> str:
 
 def examine_machine(store: str | None, allowed: Allowed, calls: bool = True) -> dict[str, Any]:
     """Everything that `parley doctor` checks, as JSON data."""
-    import sqlite3  # late: one command needs it
-
     reachable, named = event_loop.run_sync(check_endpoints(calls, allowed))
     place = open_store(store).check()
     return {
         "parley": __version__,
         "python": platform.python_version(),
         "system": platform.platform(terse=True),
-        "sqlite": sqlite3.sqlite_version,
+        "sqlite": find_sqlite_version(),
         "packages": {name: installed_version(name) for name in PACKAGES},
         "extras": {extra.name: not extra.missing for extra in EXTRAS},
         "store": {

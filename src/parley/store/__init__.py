@@ -858,6 +858,13 @@ def name_store(given: str | Path | None = None) -> str:
     return open_store(given).name
 
 
+def find_sqlite_version() -> str:
+    """The version of SQLite, which writes run files."""
+    from parley.store.sqlite.schema import SQLITE_VERSION  # late: it loads SQLite
+
+    return SQLITE_VERSION
+
+
 def refuse_long_name(text: str) -> None:
     """Refuse a text that cannot name a run."""
     if len(os.fsencode(text)) > LONGEST_NAME:

@@ -9,6 +9,7 @@ from functools import cache
 from parley.errors import StoreError
 from parley.store.sql.dialect import ORDER_KEYS
 
+SQLITE_VERSION = sqlite3.sqlite_version  # of the library
 APPLICATION = 0x50524C59  # "PRLY" in the file's header
 
 
