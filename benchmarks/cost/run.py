@@ -9,7 +9,6 @@ are those of `benchmarks/plans`. No model is called. Prices, token counts and ra
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 import time
@@ -238,30 +237,10 @@ def bound_table(chosen: list[int], found: Found) -> str:
     return "\n".join(lines)
 
 
-def options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description="What a ranking costs, by plan.")
-    parser.add_argument(
-        "--quick",
-        action="store_true",
-        help="a tenth of the runs: to see that it works, too few to judge by",
-    )
-    parser.add_argument("--jobs", type=int, default=2, help="processes (2)")
-    parser.add_argument("--only", help="these numbers of models, by comma: 4, 10, 50")
-    parser.add_argument(
-        "--out", type=Path, help="append every simulated run to this file, as JSON lines"
-    )
-    return parser.parse_args()
-
-
 def main() -> int:
-    given, began = options(), time.monotonic()
-    counts = {int(count) for count in given.only.split(",")} if given.only else {4, 10, 50}
-    chosen = [
-        at for at, case in enumerate(plans.CASES) if plans.WORLDS[case.world].models in counts
-    ]
-    if not chosen or given.jobs < 1:
-        raise SystemExit("--only wants some of 4, 10, 50; --jobs at least 1")
-    found, seconds = plans.simulated(list(plans.pieces(chosen, given.quick)), given.jobs)
+    began = time.monotonic()
+    given = plans.read_options("What a ranking costs, by plan.")
+    found, seconds = plans.simulated(list(plans.pieces(given.chosen, given.quick)), given.jobs)
     if given.out:
         with given.out.open("a") as file:
             for (at, plan), trials in sorted(found.items()):
@@ -278,9 +257,9 @@ def main() -> int:
                     + "\n"
                     for trial in trials
                 )
-    text, good = cost_table(chosen, found)
+    text, good = cost_table(given.chosen, found)
     print(text)
-    print(f"\n{bound_table(chosen, found)}")
+    print(f"\n{bound_table(given.chosen, found)}")
     print(
         f"\n{time.monotonic() - began:.0f} s, {seconds:.0f} s of CPU for simulations, "
         f"{given.jobs} jobs, Python {sys.version.split()[0]}"

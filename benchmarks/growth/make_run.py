@@ -71,17 +71,13 @@ def make_run(folder: Path, task: str = "public_goods", matches: int = 1_000_000)
     )
     path = Path(result.ref.location)
     with closing(sqlite3.connect(path)) as connection, connection:
-        copy_matches(connection, matches)
+        copy_with_blocks(connection, matches)
     return path
 
 
-def copy_matches(connection: sqlite3.Connection, matches: int) -> None:
-    """Fill the file of a run up to this many matches with copies of those that it has."""
-    last, repeats = connection.execute("SELECT MAX(number), MAX(repeat) FROM matches").fetchone()
-    connection.execute(
-        "CREATE TEMP TABLE copies AS WITH RECURSIVE series(n) AS (VALUES (1) UNION ALL "
-        f"SELECT n + 1 FROM series WHERE n < {(matches - 1) // last}) SELECT n FROM series"
-    )
+def copy_with_blocks(connection: sqlite3.Connection, matches: int) -> None:
+    """Fill the file of a run with copies that have blocks and items of their own."""
+    (repeats,) = connection.execute("SELECT MAX(repeat) FROM matches").fetchone()
     items = connection.execute("SELECT COUNT(*) FROM items").fetchone()[0]
     new_item = "item || '#' || n"
     changed = {
@@ -90,14 +86,27 @@ def copy_matches(connection: sqlite3.Connection, matches: int) -> None:
         "repeat": "repeat" if items else f"repeat + n * {repeats}",
         "seed": "seed + n",
     }
-    for table in COPIED:
-        copy_rows(connection, table, "match", last, matches, {})
-    copy_rows(connection, "matches", "number", last, matches, changed)
+    copy_matches(connection, matches, changed)
     connection.execute(
         "INSERT INTO items (id, number, data) SELECT id || '#' || n, number + n * "
         f"{items}, json_set(data, '$.id', id || '#' || n) FROM copies, items "
         "WHERE id || '#' || n IN (SELECT item FROM matches)"
     )
+
+
+def copy_matches(
+    connection: sqlite3.Connection, matches: int, changed: Mapping[str, str] | None = None
+) -> None:
+    """Fill the file of a run up to this many matches with copies of those that it has. `changed`
+    are columns of matches that differ, in SQL with the number `n` of the copy."""
+    (last,) = connection.execute("SELECT MAX(number) FROM matches").fetchone()
+    connection.execute(
+        "CREATE TEMP TABLE copies AS WITH RECURSIVE series(n) AS (VALUES (1) UNION ALL "
+        f"SELECT n + 1 FROM series WHERE n < {(matches - 1) // last}) SELECT n FROM series"
+    )
+    for table in COPIED:
+        copy_rows(connection, table, "match", last, matches, {})
+    copy_rows(connection, "matches", "number", last, matches, changed or {})
     connection.execute("UPDATE runs SET planned = (SELECT COUNT(*) FROM matches)")
 
 

@@ -11,8 +11,13 @@ from __future__ import annotations
 import argparse
 import random
 import sqlite3
+import sys
 from contextlib import closing
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from benchmarks.growth.make_run import copy_matches
 
 import parley
 from parley.store.sqlite.schema import DERIVED
@@ -25,7 +30,6 @@ MODELS = {
     "weak": {"model": "bot/translator", "strength": 0.3},
 }
 ROLES = {"judge": {"first": "bot/judge", "second": "bot/judge"}}
-COPIED = ("calls", "effects", "rounds", "scores", "notes")  # tables
 CHANGES = (
     # judges differ in one match of three
     "UPDATE notes SET facts = json_replace(facts, '$.votes.\"judge.1\".translator.score', 1) "
@@ -39,7 +43,6 @@ CHANGES = (
     "UPDATE matches SET began = 1.8e9 + number, ended = 1.8e9 + number + 5 * jitter(), "
     "state = CASE number % 50 WHEN 0 THEN 'aborted' ELSE state END",
     "UPDATE matches AS m SET " + ", ".join(f"{name} = {sql}" for name, sql in DERIVED.items()),
-    "UPDATE runs SET planned = (SELECT COUNT(*) FROM matches)",
 )
 
 
@@ -49,30 +52,10 @@ def make_run(folder: Path, matches: int) -> Path:
     path = Path(played.ref.location)
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.create_function("jitter", 0, random.Random(1).random)
-        (last,) = connection.execute("SELECT MAX(number) FROM matches").fetchone()
-        connection.execute(
-            "CREATE TEMP TABLE copies AS WITH RECURSIVE series(n) AS (VALUES (1) UNION ALL "
-            f"SELECT n + 1 FROM series WHERE n < {matches // last}) "
-            f"SELECT n * {last} AS ahead FROM series"
-        )
-        for table in COPIED:
-            copy_rows(connection, table, "match", last, matches)
-        copy_rows(connection, "matches", "number", last, matches)
+        copy_matches(connection, matches)
         for change in CHANGES:
             connection.execute(change)
     return path
-
-
-def copy_rows(
-    connection: sqlite3.Connection, table: str, number: str, last: int, matches: int
-) -> None:
-    """Copy the rows of a table for every copy of its match."""
-    columns = [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
-    rest = ", ".join(name for name in columns if name not in (number, "id"))
-    connection.execute(
-        f"INSERT INTO {table} ({number}, {rest}) SELECT {number} + ahead, {rest} "
-        f"FROM copies, {table} WHERE {number} <= {last} AND {number} + ahead <= {matches}"
-    )
 
 
 if __name__ == "__main__":

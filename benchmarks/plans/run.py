@@ -194,8 +194,10 @@ def table(chosen: list[int], found: dict[tuple[int, str], list[SimulatedRun]]) -
     return "\n".join(lines), good
 
 
-def options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description="How many matches a ranking takes, by plan.")
+def read_options(description: str) -> argparse.Namespace:
+    """The options of this benchmark and of `benchmarks/cost`. `chosen` are the numbers of the cases
+    to simulate."""
+    parser = argparse.ArgumentParser(description=description)
     parser.add_argument(
         "--quick",
         action="store_true",
@@ -206,16 +208,18 @@ def options() -> argparse.Namespace:
     parser.add_argument(
         "--out", type=Path, help="append every simulated run to this file, as JSON lines"
     )
-    return parser.parse_args()
+    given = parser.parse_args()
+    counts = {int(count) for count in given.only.split(",")} if given.only else {4, 10, 50}
+    given.chosen = [at for at, case in enumerate(CASES) if WORLDS[case.world].models in counts]
+    if not given.chosen or given.jobs < 1:
+        parser.error("--only must name some of 4, 10 and 50, and --jobs must be at least 1")
+    return given
 
 
 def main() -> int:
-    given, began = options(), time.monotonic()
-    counts = {int(count) for count in given.only.split(",")} if given.only else {4, 10, 50}
-    chosen = [at for at, case in enumerate(CASES) if WORLDS[case.world].models in counts]
-    if not chosen or given.jobs < 1:
-        raise SystemExit("--only wants some of 4, 10, 50; --jobs at least 1")
-    found, seconds = simulated(list(pieces(chosen, given.quick)), given.jobs)
+    began = time.monotonic()
+    given = read_options("How many matches a ranking takes, by plan.")
+    found, seconds = simulated(list(pieces(given.chosen, given.quick)), given.jobs)
     if given.out:
         with given.out.open("a") as file:
             for (at, plan), trials in sorted(found.items()):
@@ -223,7 +227,7 @@ def main() -> int:
                     json.dumps({"case": CASES[at].name, "plan": plan, **trial._asdict()}) + "\n"
                     for trial in trials
                 )
-    text, good = table(chosen, found)
+    text, good = table(given.chosen, found)
     print(text)
     print(
         f"\n{time.monotonic() - began:.0f} s, {seconds:.0f} s of CPU, {given.jobs} jobs, Python "
