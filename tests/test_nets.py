@@ -332,6 +332,7 @@ def as_before(out):
         out.pop("efficiency")  # new: scores beside their cost and latency
         out.pop("devices")  # new: the time of devices
         out.pop("resolved_pairs")  # new: what a resolved pair cost
+        assert out["run"].pop("open_waves") == []  # new: batches whose replies are not on record
         (out["judges"] or {}).pop("models", None)  # new: the means behind the correlations
         for row in out["results"]:
             del row["defaulted"]  # new as well

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
+from parley.rules.pool import Seat
 from parley.store import RunReader, UsageRow
 from parley.tables import plural
 
@@ -232,11 +233,15 @@ def prices_of(reader: RunReader, look_up: FindPrice | None = None) -> Prices:
     return Prices(info.config.live_models, created, info.identity.get("prices"), used, look_up)
 
 
-def cost_rows(reader: RunReader, prices: Prices | None = None) -> list[dict[str, Any]]:
+def cost_rows(
+    reader: RunReader, prices: Prices | None = None, *, with_open_waves: bool = True
+) -> list[dict[str, Any]]:
     """The `cost` object: calls, tokens and cost by model and role; unknown is null, not zero.
 
     `usd` is null unless it is fully known; `usd_at_least` is the known part. `lost` counts requests
     that got no reply after they were sent: they may have been billed, and do not count as calls.
+    The cost of requests that are still with a provider is unknown; `with_open_waves=False` leaves
+    them out.
     """
     prices = prices or prices_of(reader)
     known, starts = known_prices(reader, prices)
@@ -252,6 +257,15 @@ def cost_rows(reader: RunReader, prices: Prices | None = None) -> list[dict[str,
             cell["lost"] = count
             if price is None or not price.free:
                 cell["usd"] = None
+    for wave, requests in reader.waves_at_providers() if with_open_waves else ():
+        price = prices.of(wave.alias)
+        if price is not None and price.free:
+            continue
+        for role in {Seat.of(request.place.seat).role for request in requests}:
+            cell = found.setdefault((wave.alias, role), empty_cost_row(wave.alias, role))
+            cell["usd"] = None
+            if price is not None:
+                cell["usd_at_least"] = cell["usd_at_least"] or 0.0
     return [found[key] for key in sorted(found)]
 
 
@@ -370,10 +384,11 @@ def total_cost(rows: Iterable[Mapping[str, Any]]) -> Total:
     rows = list(rows)
     known = sum(row["usd_at_least"] or 0.0 for row in rows)
     whole = all(row["usd"] is not None for row in rows)
+    partly = any(row["usd"] is None and row["usd_at_least"] is not None for row in rows)
     return Total(
         sum(row["calls"] for row in rows),
         known if whole else None,
-        known if whole or known else None,
+        known if whole or partly or known else None,
     )
 
 

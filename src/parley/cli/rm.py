@@ -10,6 +10,7 @@ from parley.cli.progress_line import say
 from parley.cli.shared_options import in_store
 from parley.cli.shell_completion import complete_runs
 from parley.errors import StoreError, UsageError
+from parley.results.scores import list_open_waves, name_wave
 from parley.store import RunRef, open_store, read_run
 from parley.tables import plural
 
@@ -18,7 +19,8 @@ from parley.tables import plural
 @click.argument("runs", nargs=-1, required=True, metavar="RUN…", shell_complete=complete_runs)
 @in_store
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
-def command(runs: tuple[str, ...], store: str | None, yes: bool) -> None:
+@click.option("--force", is_flag=True, help="Delete also runs with batches at a provider.")
+def command(runs: tuple[str, ...], store: str | None, yes: bool, force: bool) -> None:
     """Delete RUN… (ids, starts of ids, names or paths) with all matches, replies and scores.
 
     People's votes on the conversations are kept. A run that is still being played is not deleted.
@@ -27,6 +29,9 @@ def command(runs: tuple[str, ...], store: str | None, yes: bool) -> None:
     refs = list(dict.fromkeys(place.find(run) for run in runs))
     for ref in refs:
         click.echo(describe_run(ref))
+    if not force:
+        for ref in refs:
+            refuse_open_waves(ref)
     if not yes:
         if not sys.stdin.isatty():
             raise UsageError(
@@ -37,6 +42,27 @@ def command(runs: tuple[str, ...], store: str | None, yes: bool) -> None:
     for ref in refs:
         open_store(ref.store).delete(ref)
     say(f"{plural(len(refs), 'run')} deleted")
+
+
+def refuse_open_waves(ref: RunRef) -> None:
+    """Raise an error if replies of a run are still with a provider: they are billed, and only
+    this run can collect them."""
+    try:
+        with read_run(ref) as reader:
+            run, waves = reader.info.id, list_open_waves(reader)
+    except StoreError:  # a damaged run can be deleted
+        return
+    if not waves:
+        return
+    shown = ", ".join(
+        name_wave(wave) + (f" as batch {wave.batch}" if wave.batch else "") for wave in waves[:3]
+    )
+    more = f" and {plural(len(waves) - 3, 'more wave')}" if len(waves) > 3 else ""
+    raise UsageError(
+        f"{run} is not deleted, because a provider still has {shown}{more}, which you pay for: "
+        f"collect the replies with `parley resume {run}`, or cancel the batch at the provider (see "
+        'the docs page "Batch prices") and delete the run with --force'
+    )
 
 
 def describe_run(ref: RunRef) -> str:

@@ -561,7 +561,9 @@ def refuse_unpriced(prices: Prices) -> None:
 
 def refuse_unknown_past(reader: RunReader, prices: Prices) -> None:
     """Refuse a budget in USD if the cost so far is unknown."""
-    if reader.spent_at_most()[1] is None and total_cost(cost_rows(reader, prices)).usd is None:
+    # requests of open waves are reserved as soon as their matches go on
+    so_far = total_cost(cost_rows(reader, prices, with_open_waves=False))
+    if reader.spent_at_most()[1] is None and so_far.usd is None:
         raise UsageError(
             f"the cost of {reader.info.id} so far is unknown, because an endpoint did not count "
             "all tokens or may have billed requests without a reply: remove --budget-usd, or "

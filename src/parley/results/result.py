@@ -33,7 +33,9 @@ from parley.results.scores import (
     count_violations,
     describe_identical,
     describe_left_out,
+    describe_open_waves,
     describe_unfinished,
+    list_open_waves,
     parse_metric,
     unfinished_models,
 )
@@ -138,7 +140,9 @@ class Result:
     def _head(self, reader: RunReader, run: RunScores) -> ResultHead:
         return ResultHead(
             run=RunFactsInResult(
-                **vars(collect_run_facts(reader)), unfinished=list(unfinished_models(reader))
+                **vars(collect_run_facts(reader)),
+                unfinished=list(unfinished_models(reader)),
+                open_waves=list_open_waves(reader),
             ),
             digits={name: metric.digits for name, metric in run.metrics.items()},
             leading={role: name for role in run.roles if (name := run.ranking_metric(role))},
@@ -476,7 +480,11 @@ class Result:
         # an `evolve` run plans a round when the one before has ended
         far = " planned so far" if self.head.shown and not self.style.sequential else ""
         line = f"{run.state}: {count}{far}{why}"
-        return [line, *describe_unfinished(run.unfinished)]
+        return [
+            line,
+            *describe_unfinished(run.unfinished),
+            *describe_open_waves(run.open_waves, run.id, run.state),
+        ]
 
     # For other tools.
 

@@ -26,6 +26,7 @@ from parley.results.types import (
     Stop,
     Unfinished,
     ViolationCount,
+    WaveAtProvider,
 )
 from parley.rules.notes import Note
 from parley.rules.pool import Seat
@@ -518,6 +519,32 @@ def unfinished_models(reader: RunReader) -> tuple[Unfinished, ...]:
     )
 
 
+def list_open_waves(reader: RunReader) -> list[WaveAtProvider]:
+    """The batches whose replies are not on record."""
+    return [
+        WaveAtProvider(wave.number, wave.alias, len(requests), wave.batch)
+        for wave, requests in reader.waves_at_providers()
+    ]
+
+
+def describe_open_waves(found: Sequence[WaveAtProvider], run: str, state: str) -> list[str]:
+    """A line for each of the first batches that are still with a provider."""
+    lines = []
+    for each in found[:NAMED]:
+        there = "is still with the provider and will be billed"
+        if each.batch is None:
+            there = "may be with the provider, and is billed if it is"
+        resume = "" if state == "running" else f"; `parley resume {run}` collects its replies"
+        lines.append(f"{name_wave(each)} {there}{resume}")
+    more = len(found) - len(lines)
+    return [*lines, f"{plural(more, 'more wave')} with providers"] if more else lines
+
+
+def name_wave(wave: WaveAtProvider) -> str:
+    """A wave by its number, its model and its size."""
+    return f"wave {wave.number} of {wave.alias} ({plural(wave.requests, 'request')})"
+
+
 def describe_unfinished(found: Sequence[Unfinished]) -> list[str]:
     """A line on the models with unfinished matches."""
     named = [
@@ -525,4 +552,4 @@ def describe_unfinished(found: Sequence[Unfinished]) -> list[str]:
         for each in found[:NAMED]
     ]
     more = [f"and {plural(len(found) - NAMED, 'more model')}"] if len(found) > NAMED else []
-    return [f"not all matches are finished: {', '.join([*named, *more])}"] if named else []
+    return [f"unfinished: {', '.join([*named, *more])}"] if named else []

@@ -88,6 +88,16 @@ class Unfinished:
 
 
 @dataclass(frozen=True)
+class WaveAtProvider:
+    """A batch whose replies are not on record. The provider bills them."""
+
+    number: int
+    alias: str
+    requests: int  # without a reply on record
+    batch: str | None  # the provider's id; None if it is not known whether the batch was created
+
+
+@dataclass(frozen=True)
 class RunFacts:
     """The configuration and the state of a run."""
 
@@ -110,9 +120,11 @@ class RunFacts:
 
 @dataclass(frozen=True)
 class RunFactsInResult(RunFacts):
-    """The facts of a run, and the models with unfinished matches."""
+    """The facts of a run, the models with unfinished matches, and the batches whose replies are
+    not on record."""
 
     unfinished: list[Unfinished] = field(default_factory=list)
+    open_waves: list[WaveAtProvider] = field(default_factory=list)
 
 
 @dataclass(frozen=True)

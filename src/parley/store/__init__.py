@@ -483,6 +483,9 @@ class RunReader(Protocol):
     def open_waves(self) -> list[OpenWave]:
         """The waves with requests that have neither a reply on record nor an error."""
 
+    def waves_at_providers(self) -> list[OpenWave]:
+        """The open waves of an unfinished run that a provider has, or may have, and bills."""
+
     def part_results(self) -> list[StoredPart]:
         """The stored results of analyses."""
 

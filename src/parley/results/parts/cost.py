@@ -72,7 +72,7 @@ def cost_tables(found: Cost, style: Style) -> list[Table]:
         "`tokens in` includes input tokens read from a cache (`cached`) and written to a cache "
         "(`written`); `tokens out` includes reasoning; `lost` counts requests whose connection "
         "broke and that may have been billed without a reply; ≥ means that part of the cost is "
-        "unknown",
+        "unknown, for example of requests that are still with a provider",
         *describe_prices(found.prices),
     ]
     return [Table(header, rows, left=2, note="\n".join(notes))]

@@ -1072,6 +1072,11 @@ class RecordReader(ABC):
             found.setdefault(wave, []).append(WaveRequest(number, place, body, usd))
         return [OpenWave(wave, found[wave.number]) for wave in self.waves() if wave.number in found]
 
+    def waves_at_providers(self) -> list[OpenWave]:
+        if self.info.state == "done" or not self.waves():
+            return []
+        return [each for each in self.open_waves() if each.wave.state != "new"]
+
     def part_results(self) -> list[StoredPart]:
         rows = self._rows(
             "SELECT name, version, schema, data, figures FROM part_results ORDER BY name"
