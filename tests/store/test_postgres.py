@@ -101,6 +101,75 @@ def test_an_address_that_cannot_be_read_is_refused_without_repeating_it(given):
         assert part not in str(wrong.value)
 
 
+@pytest.mark.parametrize(
+    "given",
+    [
+        "postgresql:/me:secret@/parley",
+        "postgres:me:secret@h/parley",
+        "PostgreSQL:/me:secret@/parley",
+        "postgresql;//me:secret@h/parley",
+        "postgressql://me:secret@h/parley",
+        "me:secret@h/parley",
+        "host=/tmp user=me dbname=parley password=secret",
+        "dbname = parley password = secret",
+        "mysql://me:secret@h/parley",
+    ],
+)
+def test_a_misspelled_address_is_neither_repeated_nor_a_folder(tmp_path, given):
+    models = [word for name in BOTS for word in ("-m", f"{name}=bot/random")]
+    for words in (
+        ("run", "public_goods", *models, "--repeats", "1", "--store", given),
+        ("ls", "--store", given),
+        ("show", f"{given}#run"),
+        ("show", f"{given}#run.parley"),
+    ):
+        done = call_command(*words, cwd=tmp_path, code=2)
+        assert "postgresql://USER@HOST/DATABASE" in done.err
+        assert "secret" not in done.out + done.err
+        assert done.err.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("given", ["postgres/runs", "./me:1@home", "a/host=b", "runs 2", "x=1"])
+def test_a_folder_with_an_unusual_name_is_a_folder(given):
+    assert open_store(given).name == given.removeprefix("./")
+
+
+def test_a_user_without_rights_on_the_schema_gets_one_line_everywhere(postgres_server, fresh_url):
+    ref = parley.run("public_goods", models=BOTS, repeats=1, store=fresh_url).ref
+    database = name_of(fresh_url)
+    postgres_server.run(
+        "CREATE ROLE stranger LOGIN",
+        f"GRANT CREATE ON DATABASE {database} TO stranger",
+        database=database,
+    )
+    url = postgres_server.url(database, "stranger")
+    store = open_store(url)
+    there = store._ref(ref.id)
+    for use in (
+        store.refs,
+        lambda: list(store.runs()),
+        lambda: store.read(there),
+        lambda: store.stamp(there),
+        lambda: store.watch(there),
+        lambda: asyncio.run(store.create(RUN)),
+        lambda: asyncio.run(store.open(there)),
+        lambda: store.delete(there),
+        store.open_votes,
+        store.open_verdict_votes,
+        lambda: store.read_verdict_votes(there, ref.id),
+    ):
+        with pytest.raises(StoreError, match="permission denied") as wrong:
+            use()
+        assert "USAGE on the schema, and on its tables SELECT" in str(wrong.value)
+        assert "\n" not in str(wrong.value)
+    models = [word for name in BOTS for word in ("-m", f"{name}=bot/random")]
+    code, said = invoke("run", "public_goods", *models, "--store", url)
+    assert code == 1
+    assert "Traceback" not in said
+    assert "grant this user USAGE on the schema" in said
+
+
 def test_a_database_that_cannot_be_used_is_refused_in_one_line(postgres_server, fresh_url):
     folder = postgres_server.folder
     for given, said in (
@@ -137,10 +206,14 @@ def test_a_user_who_may_only_read_can_read(postgres_server, fresh_url):
     )
     store = open_store(postgres_server.url(database, "reader"))
     assert audit_run(store.find(ref.id)).breaches == []
-    with pytest.raises(StoreError, match="permission denied"):
-        asyncio.run(store.open(store.find(ref.id)))
-    with pytest.raises(StoreError, match="permission denied"):
-        store.delete(store.find(ref.id))
+    for use in (
+        lambda: asyncio.run(store.create(RUN)),
+        lambda: asyncio.run(store.open(store.find(ref.id))),
+        lambda: store.delete(store.find(ref.id)),
+    ):
+        with pytest.raises(StoreError, match=r"permission denied for table .* ALL to write") as no:
+            use()
+        assert "CREATE" not in str(no.value)
 
 
 def test_reading_votes_creates_no_tables_and_changes_nothing(fresh_url):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -28,6 +29,15 @@ if TYPE_CHECKING:
     from parley.store.wave_records import OpenWave, Wave, WaveRequest, WaveState
 
 FOLDER = "folder:"  # optional prefix of a folder store
+# a text that looks like an address of a database: another scheme, a scheme with a typo, parameters
+# like `host=…`, or a login like `me:password@`
+MISSPELLED = re.compile(
+    r".*://|\s*postgres(ql)?\s*([:;]|//)|[^/.][^/]*:.*@"
+    r"|(.*\s)?(host|hostaddr|port|dbname|user|password|passfile|service|ssl\w+)\s*=",
+    re.IGNORECASE | re.DOTALL,
+)
+STORE_FORMS = "a store must be a folder or postgresql://USER@HOST/DATABASE"
+RUN_FORMS = "a run must be an id, a name, a file or postgresql://USER@HOST/DATABASE#ID"
 LONGEST_NAME = 4000  # bytes
 ENDED = ("done", "aborted")  # states of matches whose scores count
 WAITING = "waiting_for_votes"  # the status of a run that stopped until people have voted
@@ -844,6 +854,15 @@ def is_address(text: str) -> bool:
     return bool(separator) and scheme.lower() in ("postgresql", "postgres")
 
 
+def refuse_misspelled(text: str, wanted: str = STORE_FORMS) -> None:
+    """Refuse a text that was probably meant as an address. It may contain a password, so the error
+    does not repeat it."""
+    if MISSPELLED.match(text):
+        raise UsageError(
+            f"{wanted}: correct the address (for a path with such a name, write ./ before it)"
+        )
+
+
 def open_store(given: str | Path | None = None) -> Store:
     """The store at a place: as given, else `PARLEY_STORE`, else the folder `runs/` here."""
     place = (str(given) if given is not None else "") or os.environ.get("PARLEY_STORE") or "runs"
@@ -871,6 +890,7 @@ def find_sqlite_version() -> str:
 def refuse_long_name(text: str) -> None:
     """Refuse a text that cannot name a run."""
     if len(os.fsencode(text)) > LONGEST_NAME:
+        refuse_misspelled(text, RUN_FORMS)
         raise UsageError(f"{text[:40]}… is too long for the name of a run")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from parley.errors import UsageError, unknown_name
-from parley.store import RunInfo, RunRef, UnreadableRun
+from parley.store import RUN_FORMS, RunInfo, RunRef, UnreadableRun, refuse_misspelled
 
 SHOWN = 10  # runs that an error lists
 
@@ -39,6 +39,7 @@ def choose_run(
         raise UsageError(
             f"{text!r} matches several runs ({', '.join(sorted(fitting))}): give more of the id"
         )
+    refuse_misspelled(text, RUN_FORMS)
     listed = [f"{id} ({names[id]})" if id in names else id for id in refs]
     more = len(listed) - SHOWN
     wanted = f"the newest are: {', '.join(listed[:SHOWN])}" if listed else "the store has no runs"

@@ -58,6 +58,10 @@ KEEPALIVE = "tcp_keepalives_idle = 30", "tcp_keepalives_interval = 10", "tcp_kee
 # PostgreSQL cannot store the character 0 in a text.
 ESCAPES = (("\x01", "\x01\x02"), ("\x00", "\x01\x03"))
 READ_AT_ONCE = 2000  # rows that are fetched together
+RIGHTS_ON_TABLES = (
+    f"ask the owner of the schema `{SCHEMA}` to grant this user USAGE on the schema, and on its "
+    'tables SELECT to read runs or ALL to write them: see the docs page "Where runs are stored"'
+)
 
 
 def connect(address: StoreAddress) -> Connection:
@@ -110,16 +114,16 @@ def first_line(wrong: Exception) -> str:
     return first.removeprefix("connection failed: ").rstrip(".:")
 
 
-def explain_unwritable(address: StoreAddress, wrong: Exception) -> str:
-    """Why the database cannot be written, and what to do about it."""
+def explain_unwritable(
+    address: StoreAddress, wrong: Exception, rights: str = RIGHTS_ON_TABLES
+) -> str:
+    """Why the database cannot be written, and what to do about it. `rights`: what to do about
+    missing rights."""
     said = address.hide_secrets(first_line(wrong))
     if isinstance(wrong, ReadOnlySqlTransaction):
         return "the database is read-only: give the address of the primary server"
     if isinstance(wrong, InsufficientPrivilege):
-        return (
-            f"{said}: ask an administrator to grant this user CREATE on the database, or all "
-            f"rights on the schema `{SCHEMA}`"
-        )
+        return f"{said}: {rights}"
     if isinstance(wrong, OperationalError):
         return (
             f"the connection to the database was lost ({said}): resume the run when the database "
@@ -129,12 +133,12 @@ def explain_unwritable(address: StoreAddress, wrong: Exception) -> str:
 
 
 @contextmanager
-def unwritable_explained(address: StoreAddress) -> Iterator[None]:
+def unwritable_explained(address: StoreAddress, rights: str = RIGHTS_ON_TABLES) -> Iterator[None]:
     """Turn errors of the driver into errors for the user."""
     try:
         yield
     except Error as wrong:
-        why = explain_unwritable(address, wrong)
+        why = explain_unwritable(address, wrong, rights)
         raise StoreError(f"{address.public} cannot be written: {why}") from None
 
 
@@ -148,8 +152,10 @@ def unreadable_explained(
     try:
         yield
     except faults as wrong:
-        said = address.hide_secrets(first_line(wrong))
-        raise StoreError(f"{place} cannot be read: {said}") from None
+        why = address.hide_secrets(first_line(wrong))
+        if isinstance(wrong, InsufficientPrivilege):
+            why += f": {RIGHTS_ON_TABLES}"
+        raise StoreError(f"{place} cannot be read: {why}") from None
 
 
 @lru_cache(maxsize=1024)

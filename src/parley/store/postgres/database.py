@@ -212,7 +212,7 @@ class PostgresWatch:
                 if self._connection is None:
                     self._connection = connect(self._address)
                 found = self._connection.execute(
-                    "SELECT run, changes FROM runs WHERE id = %s", (self._ref.id,)
+                    "SELECT run, changes FROM parley.runs WHERE id = %s", (self._ref.id,)
                 ).fetchone()
         except StoreError:
             self._close()

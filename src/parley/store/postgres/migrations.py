@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from parley.errors import StoreError
 from parley.store.postgres.addresses import StoreAddress
-from parley.store.postgres.connections import SCHEMA, unwritable_explained
+from parley.store.postgres.connections import SCHEMA, unreadable_explained, unwritable_explained
 from parley.store.sql.dialect import LARGEST, ORDER_KEYS, Dialect
 
 if TYPE_CHECKING:
@@ -174,13 +174,14 @@ MIGRATIONS = [
 
 
 def version_of_store(connection: Connection, address: StoreAddress) -> int:
-    """The version of the tables; 0 if there are none. Refuses tables that are not Parley's, or are
-    newer than this program."""
-    has_mark, others = one_row(
-        connection,
-        "SELECT to_regclass('parley.schema_version') IS NOT NULL, "
-        "(SELECT COUNT(*) FROM pg_class WHERE relnamespace = to_regnamespace('parley'))",
-    )
+    """The version of the tables; 0 if there are none. Refuses tables that are not Parley's, are
+    newer than this program, or cannot be read."""
+    with unreadable_explained(address, address.public):
+        has_mark, others = one_row(
+            connection,
+            "SELECT to_regclass('parley.schema_version') IS NOT NULL, "
+            "(SELECT COUNT(*) FROM pg_class WHERE relnamespace = to_regnamespace('parley'))",
+        )
     if not has_mark:
         if others:
             raise StoreError(
@@ -188,7 +189,8 @@ def version_of_store(connection: Connection, address: StoreAddress) -> int:
                 "database"
             )
         return 0
-    (version,) = one_row(connection, "SELECT version FROM parley.schema_version")
+    with unreadable_explained(address, address.public):
+        (version,) = one_row(connection, "SELECT version FROM parley.schema_version")
     if version > len(MIGRATIONS):
         raise StoreError(
             f"{address.public} was written by a newer version of Parley (schema version {version}; "
@@ -204,19 +206,37 @@ def one_row(connection: Connection, query: str) -> tuple[Any, ...]:
     return row
 
 
+def has_schema(connection: Connection) -> bool:
+    (is_there,) = one_row(connection, "SELECT to_regnamespace('parley') IS NOT NULL")
+    return bool(is_there)
+
+
+def rights_to_migrate(has_schema: bool, version: int) -> str:
+    """How a user gets the rights to create the tables or to migrate them."""
+    if version:
+        return (
+            "only the owner of the tables can update them: ask the owner to run `parley ls` with "
+            "this version of Parley once"
+        )
+    if has_schema:
+        return f"ask an administrator to make this user the owner of the schema `{SCHEMA}`"
+    return "ask an administrator to grant this user CREATE on the database"
+
+
 def migrate_store(connection: Connection, address: StoreAddress) -> None:
     """Create the tables, or migrate them to the newest version. Several processes may do this at
     once: one of them migrates, the others wait for it."""
-    if version_of_store(connection, address) == len(MIGRATIONS):
+    version = version_of_store(connection, address)
+    if version == len(MIGRATIONS):
         return
-    with unwritable_explained(address), connection.transaction():
+    rights = rights_to_migrate(has_schema(connection), version)
+    with unwritable_explained(address, rights), connection.transaction():
         connection.execute("SELECT pg_advisory_xact_lock(%s, 0)", (LOCK,))
         version = version_of_store(connection, address)
         if version == len(MIGRATIONS):
             return
         if not version:
-            (is_there,) = one_row(connection, "SELECT to_regnamespace('parley') IS NOT NULL")
-            if not is_there:
+            if not has_schema(connection):
                 connection.execute("CREATE SCHEMA parley")
             connection.execute("CREATE TABLE schema_version (version int NOT NULL)")
             connection.execute("INSERT INTO schema_version VALUES (0)")

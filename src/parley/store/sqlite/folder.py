@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from parley.errors import StoreError, UsageError
 from parley.store import (
     FOLDER,
+    RUN_FORMS,
     NewRun,
     RunInfo,
     RunRef,
@@ -20,6 +21,7 @@ from parley.store import (
     find_run,
     is_address,
     refuse_long_name,
+    refuse_misspelled,
 )
 from parley.store.sqlite.run_file import SUFFIX, SqliteReader, ref_of
 from parley.tables import shorten
@@ -43,10 +45,7 @@ class FolderStore:
     @classmethod
     def at(cls, given: str) -> FolderStore:
         place = given.removeprefix(FOLDER)
-        if "://" in place:
-            raise UsageError(
-                f"a store must be a folder or postgresql://…, not {place.split('://')[0]}://…"
-            )
+        refuse_misspelled(place)
         return cls(expand_home(place))
 
     @property
@@ -60,6 +59,7 @@ class FolderStore:
         direct = expand_home(text)
         if direct.suffix == SUFFIX or is_file(direct):
             if not is_file(direct):
+                refuse_misspelled(text, RUN_FORMS)
                 raise UsageError(
                     f"there is no file {text}: check the path, or use `parley ls` to list the runs"
                 )
