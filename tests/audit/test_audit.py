@@ -22,6 +22,7 @@ from parley.plans.arrangements import ARRANGEMENTS
 from parley.plans.choice import choose_plan
 from parley.store import MatchRow, SeatingCount, find_run
 from parley.store.config import Config
+from parley.store.sql.reader import RecordReader
 from parley.tasks.code_review import CodeReview
 from parley.tasks.idiom_solitaire import IdiomSolitaire
 from parley.tasks.public_goods import PublicGoods
@@ -351,6 +352,21 @@ def test_a_bound_that_was_never_set_is_a_breach(tmp_path):
         find_run(planted(result.path, tmp_path, "UPDATE runs SET stop_status = 'plan_complete'"))
     ).breaches
     assert "has the status `plan_complete`, but its plan has not ended" in wrong.detail
+
+
+def test_scores_of_a_match_that_has_not_ended_are_a_breach(tmp_path, monkeypatch):
+    """They are found while matches are read, without a query for each match."""
+    result = parley.run(
+        "public_goods", {"a": "bot/random", "b": "bot/altruist"}, store=tmp_path, max_calls=30
+    )
+    score = (
+        "INSERT INTO scores (match, seat, metric, value) SELECT number, j.key, 'payoff', 1 "
+        "FROM matches, json_each(seats) AS j WHERE number = 3 LIMIT 1"
+    )
+    monkeypatch.delattr(RecordReader, "scores_of")
+    (breach,) = audit_run(find_run(planted(result.path, tmp_path, score))).breaches
+    assert (breach.kind, breach.match) == ("plan", 3)
+    assert "has scores, although it has not ended" in breach.detail
 
 
 def test_masked_claims_are_listed_and_no_breach(paid, tmp_path):

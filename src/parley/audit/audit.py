@@ -299,6 +299,8 @@ class AuditRun:
             ("anonymity", fault)
             for fault in find_unmasked_claims(messages, claims, self.own, self.masking)
         ]
+        if whole.scores and not ended:
+            found.append(("plan", "the match has scores, although it has not ended"))
         mask = self.make_mask(match)
         disclosed, unmasked = count_unmasked(calls, claims, mask)
         self.replies += len(calls)
@@ -495,8 +497,5 @@ def find_faults_in_plan(
     """Where a match on record is not the planned one, or has a state that it cannot have."""
     if planned != match.spec:
         yield f"match {match.number} differs from the match that follows from the configuration"
-    ended = match.has_ended
-    if not ended and reader.scores_of(match.number):
-        yield f"match {match.number} has scores, although it has not ended"
-    if reader.info.state == "done" and not ended:
+    if reader.info.state == "done" and not match.has_ended:
         yield f"match {match.number} has not ended, but the run is marked as done"

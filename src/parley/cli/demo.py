@@ -25,7 +25,7 @@ from parley.providers.embedded import SMOLLM2
 from parley.results.match_list import MatchFilter, list_matches
 from parley.results.result import Result
 from parley.runs import player
-from parley.store import is_address, open_store, read_run
+from parley.store import open_store, read_run
 
 MODEL = {"model": "embedded/smollm2", "max_tokens": 96}
 BOTS = ("free-rider", "reciprocator", "gradual", "random", "altruist")
@@ -92,8 +92,8 @@ def write_page(store: str | None) -> Path:
     """Write the report of the demo beside its run, or here if the run is in a database."""
     ref = open_store(store).find("last")
     result = Result(ref, look_up=PriceList().find, task=task_class("public_goods"))
-    beside = Path(f"{ref.id}.html" if is_address(ref.location) else ref.location)
-    return result.report(beside.with_suffix(".html").absolute())
+    page = Path(f"{ref.id}.html") if ref.path is None else ref.path.with_suffix(".html")
+    return result.report(page.absolute())
 
 
 def has_local_model() -> bool:

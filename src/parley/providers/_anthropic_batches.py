@@ -11,6 +11,7 @@ import orjson
 
 from parley.errors import Refused, Rejected
 from parley.providers._batches import (
+    BATCHES,
     LONG,
     MEGABYTE,
     MOST_PAGES,
@@ -47,7 +48,6 @@ class AnthropicBatchClient(BatchClient):
 
     most_requests: ClassVar[int] = 100_000
     most_bytes: ClassVar[int] = 256 * MEGABYTE
-    list_path: ClassVar[str] = "/batches"
 
     async def upload(self, requests: Sequence[BatchRequest]) -> Any:
         listed = [
@@ -56,7 +56,7 @@ class AnthropicBatchClient(BatchClient):
         return orjson.dumps({"requests": listed})
 
     async def create(self, uid: str, uploaded: Any) -> str:
-        return self._id_in(await self._post_json("/batches", uploaded, LONG))
+        return self._id_in(await self._post_json(BATCHES, uploaded, LONG))
 
     async def find(self, uid: str, requests: int, since: float, known: Sequence[str]) -> str | None:
         """Look into every batch of this size. While one of them has not ended, its requests are
@@ -64,7 +64,7 @@ class AnthropicBatchClient(BatchClient):
         after: dict[str, str] = {}
         pending = False
         for _ in range(MOST_PAGES):
-            page = await self._get("/batches", limit="100", **after)
+            page = await self._get(BATCHES, limit="100", **after)
             batches = [each for each in page.get("data") or () if isinstance(each, dict)]
             moments = [seconds_in(each.get("created_at")) for each in batches]
             for each, created in zip(batches, moments, strict=True):
@@ -88,12 +88,12 @@ class AnthropicBatchClient(BatchClient):
     async def _is_marked(self, batch: str, uid: str) -> bool:
         """Whether the first result of a batch belongs to the wave with this mark."""
         with suppress(Refused, Rejected):  # its results may be deleted
-            async for line in self._lines(f"/batches/{batch}/results"):
+            async for line in self._lines(f"{BATCHES}/{batch}/results"):
                 return f'"{uid}-'.encode() in line
         return False
 
     async def poll(self, batch: str) -> BatchStatus:
-        found = await self._get(f"/batches/{batch}")
+        found = await self._get(f"{BATCHES}/{batch}")
         state = str(found.get("processing_status"))
         return BatchStatus(
             batch,
@@ -101,7 +101,7 @@ class AnthropicBatchClient(BatchClient):
             count_in(found.get("request_counts"), *COUNTS),
             state,
             # not `results_url`: the key goes only to the address that the user gave
-            files=(f"/batches/{batch}/results",),
+            files=(f"{BATCHES}/{batch}/results",),
         )
 
     def read_line(self, line: Mapping[str, Any]) -> BatchLine | None:

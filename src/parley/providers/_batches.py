@@ -18,6 +18,7 @@ from parley.tables import shorten
 SHORT = 120.0  # seconds for a request with a small answer
 LONG = 3600.0  # seconds to send or fetch a file
 MEGABYTE = 10**6
+BATCHES = "/batches"  # the path of the batches of an account
 MISSING = (404, 405, 501)  # how an endpoint without a batch interface answers
 SKEW = 3600.0  # seconds by which the clocks of this machine and of the provider may differ
 MOST_PAGES = 50  # of the list of batches
@@ -60,7 +61,6 @@ class BatchClient(ABC):
 
     most_requests: ClassVar[int]
     most_bytes: ClassVar[int]
-    list_path: ClassVar[str]  # of the batches of the account
     overhead: ClassVar[int] = 200  # bytes that a request takes in a batch besides its body
 
     def __init__(
@@ -79,7 +79,7 @@ class BatchClient(ABC):
     async def check_interface(self) -> None:
         """Raise `Refused` if the endpoint has no batch interface; other problems show later."""
         try:
-            await self._get(self.list_path, limit="1")
+            await self._get(BATCHES, limit="1")
         except (ParticipantError, Retryable) as fault:
             if fault.status in MISSING:
                 raise Refused(

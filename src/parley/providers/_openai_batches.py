@@ -10,6 +10,7 @@ import aiohttp
 import orjson
 
 from parley.providers._batches import (
+    BATCHES,
     LONG,
     MEGABYTE,
     MOST_PAGES,
@@ -38,7 +39,6 @@ class OpenAIBatchClient(BatchClient):
 
     most_requests: ClassVar[int] = 50_000
     most_bytes: ClassVar[int] = 200 * MEGABYTE
-    list_path: ClassVar[str] = "/batches"
 
     async def upload(self, requests: Sequence[BatchRequest]) -> Any:
         url = f"/v1{self._path}"
@@ -68,12 +68,12 @@ class OpenAIBatchClient(BatchClient):
             "completion_window": "24h",
             "metadata": {MARK: uid},
         }
-        return self._id_in(await self._post_json("/batches", orjson.dumps(wanted)))
+        return self._id_in(await self._post_json(BATCHES, orjson.dumps(wanted)))
 
     async def find(self, uid: str, requests: int, since: float, known: Sequence[str]) -> str | None:
         after: dict[str, str] = {}
         for _ in range(MOST_PAGES):
-            page = await self._get("/batches", limit="100", **after)
+            page = await self._get(BATCHES, limit="100", **after)
             batches = [each for each in page.get("data") or () if isinstance(each, dict)]
             for each in batches:
                 metadata = each.get("metadata")
@@ -88,7 +88,7 @@ class OpenAIBatchClient(BatchClient):
         return None
 
     async def poll(self, batch: str) -> BatchStatus:
-        found = await self._get(f"/batches/{batch}")
+        found = await self._get(f"{BATCHES}/{batch}")
         state = str(found.get("status"))
         files = [found.get(f"{kind}_file_id") for kind in ("output", "error")]
         errors = found.get("errors")

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from itertools import compress
 from typing import Any
 
-from parley.results.score_columns import BlockNames
+from parley.results.score_columns import BlockNames, LazyRows
 from parley.statistics.identical_repeats import ENOUGH
-from parley.store import MatchRow
+from parley.store import MatchRow, RunReader
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,11 @@ class PlayedMatches:
         """The stages and arms that have matches."""
         return [self.rounds[at] for at in sorted(set(self.round))]
 
-    def filter(self, rows: Iterable[MatchRow]) -> Iterator[MatchRow]:
+    def rows(self, reader: RunReader) -> LazyRows[MatchRow]:
+        """These matches, read again each time."""
+        return LazyRows(lambda: self._select_rows(reader.matches()), len(self))
+
+    def _select_rows(self, rows: Iterable[MatchRow]) -> Iterator[MatchRow]:
         """Those of a run's matches, by number, that are among these."""
         wanted = iter(self.number)
         number = next(wanted, None)
@@ -107,8 +111,8 @@ class PlayedMatches:
     def count_blocks(self) -> int:
         return len(set(self.block))
 
-    def has_repeated_item(self, times: int = ENOUGH) -> bool:
-        """Whether an item was played in at least `times` blocks and repeats: only then can models
+    def has_repeated_item(self) -> bool:
+        """Whether an item was played in at least `ENOUGH` blocks and repeats: only then can models
         be found to be deterministic."""
         plays = array("i", bytes(4 * len(self.items)))
         seen = set[int]()
@@ -117,6 +121,6 @@ class PlayedMatches:
             if play not in seen:
                 seen.add(play)
                 plays[item] += 1
-                if plays[item] >= times:
+                if plays[item] >= ENOUGH:
                     return True
         return False

@@ -76,7 +76,7 @@ def list_played(
     marks = groupby(scores.rows(), lambda row: row[0])
     number, given = next(marks, (None, iter(())))
     designs = dict[str, str]()
-    for match, digest in zip(played.filter(reader.matches()), digests, strict=True):
+    for match, digest in zip(played.rows(reader), digests, strict=True):
         found = []
         if number == match.number:
             found = [(s.seat.role, s.alias, s.metric, value) for _, _, s, value in given]

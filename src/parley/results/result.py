@@ -59,7 +59,6 @@ from parley.store import (
     RunRef,
     StoredPart,
     find_run,
-    is_address,
     read_run,
 )
 from parley.tables import Table, break_lines, plural, round_half_up, terminal_width
@@ -235,9 +234,10 @@ class Result:
     @property
     def path(self) -> Path:
         """The file of the run; `UsageError` if it is in a database."""
-        if is_address(self.ref.location):
+        path = self.ref.path
+        if path is None:
             raise UsageError(f"{self.ref.location} is in a database: it has no file")
-        return Path(self.ref.location)
+        return path
 
     @property
     def digest(self) -> str:

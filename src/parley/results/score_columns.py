@@ -19,7 +19,7 @@ NO_VALUE = float("nan")
 AT_A_TIME = 10_000  # rows that are made at a time
 
 
-class Rows(Generic[T]):
+class LazyRows(Generic[T]):
     """Rows of a known number that are made each time they are read."""
 
     def __init__(self, make: Callable[[], Iterator[T]], length: int) -> None:

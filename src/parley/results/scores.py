@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cached_property
 from itertools import groupby
@@ -38,14 +38,10 @@ from parley.store import MatchRow, RunReader, ViolationRow
 from parley.tables import plural
 
 if TYPE_CHECKING:
-    from parley.results.played_matches import PlayedMatches
-    from parley.results.score_columns import Rows, ScoreColumns
+    from parley.results.score_columns import ScoreColumns
     from parley.statistics.anytime import Anytime
-    from parley.statistics.estimates import Observation
-    from parley.store import Score
 
 N = TypeVar("N", bound=Note)
-T = TypeVar("T")
 NAMED = 8  # models that a line names at most
 
 
@@ -66,7 +62,7 @@ class RunScores:
         """`look_up` finds prices that the run did not record; `scores_file` has external scores."""
         # late: `parley ls` imports this module and computes no scores
         from parley.results.played_matches import PlayedMatches
-        from parley.results.score_columns import ScoreColumns
+        from parley.results.score_columns import LazyRows, ScoreColumns
 
         self.reader, self.info, self.method = reader, reader.info, method
         self.prices, self.scores_file = prices_of(reader, look_up), scores_file
@@ -89,27 +85,17 @@ class RunScores:
             scores = scores.select(number in played for number in scores.match)
         # in an `evolve` run: all rounds here, and below the round that the main tables show
         self._every_match = played
-        self.every_match = self._match_rows(played)
-        self.every_score: Rows[Score] = make_rows(scores.scores, len(scores))
+        self.every_match = played.rows(reader)
+        self.every_score = LazyRows(scores.scores, len(scores))
         self.main_stage = choose_main_stage(self.config.evolve, played.stages_and_arms())
         if self.main_stage is not None:
             played = played.in_rounds(self.main_stage.includes)
             scores = scores.select(number in played for number in scores.match)
         self._played, self._scores = played, scores
-        self.matches = self._match_rows(played)
+        self.matches = played.rows(reader)
         self.same, self.identical = self._find_identical_repeats()
         self._counted = scores.with_seats(lambda each: not each.idle)
-        self.observations: Rows[Observation] = make_rows(
-            self._counted.observations, len(self._counted)
-        )
-
-    def _match_rows(self, played: PlayedMatches) -> Rows[MatchRow]:
-        """These matches, read again each time."""
-
-        def read() -> Iterator[MatchRow]:
-            return played.filter(self.reader.matches())
-
-        return make_rows(read, len(played))
+        self.observations = LazyRows(self._counted.observations, len(self._counted))
 
     def _find_identical_repeats(self) -> tuple[dict[str, str], IdenticalRepeats | None]:
         if not self._played.has_repeated_item():
@@ -365,13 +351,6 @@ class RunScores:
     def meetings(self, metric: str) -> Iterable[role_tables.Meeting]:
         """The matches between two seats in one metric; none if matches have other seats."""
         return self._seated.meetings(metric, self.two_seats) if self.two_seats else ()
-
-
-def make_rows(make: Callable[[], Iterator[T]], length: int) -> Rows[T]:
-    """Rows that are made each time they are read."""
-    from parley.results.score_columns import Rows
-
-    return Rows(make, length)
 
 
 def parse_metric(facts: Mapping[str, Any]) -> Metric:

@@ -51,6 +51,11 @@ class RunRef:
     id: str
     location: str  # what a user types to name it again: runs/ID.parley
 
+    @property
+    def path(self) -> Path | None:
+        """The file of the run; None if it is in a database."""
+        return None if is_address(self.location) else Path(self.location)
+
 
 @dataclass(frozen=True)
 class RunInfo:

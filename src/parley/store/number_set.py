@@ -1,4 +1,4 @@
-"""A set of match numbers that takes about a bit for each."""
+"""A set of match numbers that takes a few bits for each."""
 
 from __future__ import annotations
 
