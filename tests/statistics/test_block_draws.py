@@ -22,6 +22,16 @@ def make_pairs(rng: Random, values: int) -> list[list[tuple[float, float]]]:
     ]
 
 
+def make_many_pairs(rng: Random, values: int) -> list[list[tuple[float, float]]]:
+    """So many different blocks that their ranks are not added up by kind of block."""
+    return [[(rng.randrange(values), rng.randrange(values)) for _ in range(2)] for _ in range(60)]
+
+
+def make_equal_blocks(rng: Random, values: int) -> list[list[tuple[float, float]]]:
+    blocks = [[(rng.randrange(values), rng.randrange(values)) for _ in range(3)] for _ in range(3)]
+    return [rng.choice(blocks) for _ in range(60)]
+
+
 def make_units(rng: Random, values: int) -> list[list[tuple[float, ...]]]:
     return [
         [
@@ -38,6 +48,8 @@ def make_units(rng: Random, values: int) -> list[list[tuple[float, ...]]]:
     [
         (make_pairs, product_moment, count_product_moment),
         (make_pairs, rank_correlation, count_rank_correlation),
+        (make_many_pairs, rank_correlation, count_rank_correlation),
+        (make_equal_blocks, rank_correlation, count_rank_correlation),
         *[
             (make_units, partial(alpha_of_units, level=level), partial(count_alpha, level=level))
             for level in ("nominal", "ordinal", "interval")

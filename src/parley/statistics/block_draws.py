@@ -16,7 +16,11 @@ if TYPE_CHECKING:
 
 ENOUGH_SPREAD = 1e-3  # of the squares of a sample: with less, sums by block lose digits
 LARGEST_TABLE = 1_000_000  # numbers
+LARGEST_RANKS = 2_000_000  # ranks of all rows among the rows of each kind of block
 CountedFigure = Callable[["Counts"], float | None]  # None: unknown for this sample
+# from how often each kind of block is drawn: the sum of products of ranks on both sides, and the
+# product of their sums of squares; None if a side is constant
+RankProducts = Callable[["Array"], tuple[float, float] | None]
 
 
 def draw_block_counts(blocks: int, draws: int, seed: int) -> Iterator[Counts]:
@@ -69,33 +73,118 @@ def correlate_rows(weights: Array, rows: Array, reach: Array) -> float:
 
 def count_rank_correlation(groups: Sequence[Sequence[tuple[float, float]]]) -> CountedFigure:
     """The rank correlation, as `rank_correlation` computes it from rows. Rows are sorted once: the
-    ranks in a sample follow from the counts."""
+    ranks in a sample follow from the counts. Blocks with the same rows are counted together."""
     import numpy as np
 
     rows = np.array([row for group in groups for row in group], dtype=float).reshape(-1, 2)
     block = np.repeat(np.arange(len(groups)), [len(group) for group in groups])
-    order = np.argsort(rows[:, 0], kind="stable")
-    block, (left, right) = block[order], rows[order].T
-    starts = np.flatnonzero(np.diff(left, prepend=np.nan) != 0)  # of equal values, on the left
-    distinct, place = np.unique(right, return_inverse=True)
-    place = place.reshape(-1)
+    left = np.unique(rows[:, 0], return_inverse=True)[1]
+    rights, right = np.unique(rows[:, 1], return_inverse=True)
+    pairs, pair = np.unique(left.reshape(-1) * len(rights) + right.reshape(-1), return_inverse=True)
+    kinds, alike, parts = merge_equal_blocks(block, pair.reshape(-1))
+    kind, pair, often = parts[np.argsort(parts[:, 1], kind="stable")].T
+    if kinds * len(kind) <= LARGEST_RANKS and kinds**3 <= max(len(kind), 1000):
+        left, right = np.divmod(pairs[pair], len(rights))
+        compute = multiply_ranks_by_kind(kinds, kind, often, (left, right))
+    else:
+        compute = multiply_ranks(kind, pair, often, np.divmod(pairs, len(rights)))
 
     def figure(counts: Counts) -> float | None:
-        weights = counts.astype(float)[block]
-        total = float(weights.sum())
-        here = np.add.reduceat(weights, starts)
-        there = np.bincount(place, weights, len(distinct))
-        if np.count_nonzero(here) < 2 or np.count_nonzero(there) < 2:
+        found = compute(np.bincount(alike, counts.astype(float), kinds).astype(float))
+        if found is None:
             return None
-        # mid-ranks minus the mean rank
-        first = np.cumsum(here) - (here + total) / 2
-        second = np.cumsum(there) - (there + total) / 2
-        weights *= second[place]
-        product = float(np.add.reduceat(weights, starts) @ first)
-        spread = float(here @ first**2) * float(there @ second**2)
+        product, spread = found
         return limit_correlation(product / spread**0.5)
 
     return figure
+
+
+def multiply_ranks(
+    kind: Counts, pair: Counts, often: Counts, sides: tuple[Counts, Counts]
+) -> RankProducts:
+    """The sums of products of ranks in a sample, from its rows. `sides` are the places of the
+    values of each pair among all values; pairs are sorted by the left side."""
+    import numpy as np
+
+    left, right = sides
+    last = np.flatnonzero(np.diff(left, append=-1))  # of equal values, on the left
+    width = int(right.max()) + 1
+
+    def compute(drawn: Array) -> tuple[float, float] | None:
+        weights = drawn[kind] * often
+        if len(left) < len(weights):
+            weights = np.bincount(pair, weights).astype(float)
+        below = np.cumsum(weights)[last]  # up to each value
+        here = np.diff(below, prepend=0.0)
+        there = np.bincount(right, weights, width)
+        if np.count_nonzero(here) < 2 or np.count_nonzero(there) < 2:
+            return None
+        total = float(below[-1])
+        # mid-ranks minus the mean rank
+        first = below - (here + total) / 2
+        second = np.cumsum(there) - (there + total) / 2
+        # sums rather than `@`: its threads take more CPU time than they save
+        product = float((weights * first[left] * second[right]).sum())
+        return product, float((here * first**2).sum()) * float((there * second**2).sum())
+
+    return compute
+
+
+def multiply_ranks_by_kind(
+    kinds: int, kind: Counts, often: Counts, sides: tuple[Counts, Counts]
+) -> RankProducts:
+    """The same for few kinds of blocks: a rank is a sum over kinds, so that sums of products are
+    computed once for all kinds of a row and of the ranks on both sides."""
+    import numpy as np
+
+    ranks, ends = [], []
+    for side in sides:
+        by_kind = np.empty((kinds, len(side)))
+        for each in range(kinds):
+            here = np.bincount(side, often * (kind == each))
+            by_kind[each] = (np.cumsum(here) - (here + here.sum()) / 2)[side]
+        ranks.append(by_kind)
+        low, high = np.full(kinds, np.iinfo(np.int64).max), np.full(kinds, -1)
+        np.minimum.at(low, kind, side)
+        np.maximum.at(high, kind, side)
+        ends.append((low, high))
+    first, second = ranks
+    tables = np.empty((3, kinds, kinds, kinds))  # products, squares on the left and on the right
+    for each in range(kinds):
+        mine = np.flatnonzero(kind == each)
+        one, two = first[:, mine] * often[mine], second[:, mine]
+        tables[0, each], tables[1, each] = one @ two.T, one @ first[:, mine].T
+        tables[2, each] = (two * often[mine]) @ two.T
+
+    def compute(drawn: Array) -> tuple[float, float] | None:
+        used = drawn > 0
+        if any(low[used].min() == high[used].max() for low, high in ends):
+            return None
+        product, left, right = (tables @ drawn @ drawn @ drawn).tolist()
+        return product, left * right
+
+    return compute
+
+
+def merge_equal_blocks(block: Counts, value: Counts) -> tuple[int, Counts, Counts]:
+    """Blocks with the same values, equally often, are of one kind. Returns the number of kinds, the
+    kind of each block, and which kind has which value how often."""
+    import numpy as np
+
+    width = int(value.max()) + 1
+    cells, often = np.unique(block * width + value, return_counts=True)
+    of, values = np.divmod(cells, width)
+    contents = np.stack([values, often], axis=1)
+    ends = np.flatnonzero(np.diff(of, append=-1)) + 1
+    kinds: dict[bytes, int] = {}
+    parts: list[Counts] = []
+    alike = np.empty(len(ends), dtype=np.int64)
+    for n, (start, end) in enumerate(zip([0, *ends[:-1]], ends, strict=True)):
+        found = contents[start:end]
+        alike[n] = kind = kinds.setdefault(found.tobytes(), len(kinds))
+        if kind == len(parts):
+            parts.append(np.column_stack([np.full(len(found), kind), found]))
+    return len(kinds), alike, np.concatenate(parts)
 
 
 def limit_correlation(r: float) -> float:
