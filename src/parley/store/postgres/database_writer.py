@@ -33,22 +33,16 @@ from parley.store.refusals import (
     refuse_played,
     refuse_second,
 )
-from parley.store.sql.copied_matches import copied_rows
 from parley.store.sql.dialect import ENDED_MATCHES
 from parley.store.sql.digests import digest_end, digest_origin, refuse_changed
+from parley.store.sql.first_rows import first_rows
 from parley.store.sql.journal import BatchJournal, read_open_matches
-from parley.store.sql.rows import (
-    COLUMNS,
-    ONCE,
-    Batch,
-    experience_row,
-)
+from parley.store.sql.rows import COLUMNS, ONCE, Batch
 
 if TYPE_CHECKING:
     from parley.store.postgres.connections import Connection
 
 WAIT, WAITS = 0.1, 100  # seconds between two attempts to get the lock of a killed process
-ITEMS = "id, number, data"
 TYPES = {  # of the columns of tables whose rows may be written again
     "matches": ("int", "text", "text", "int", "bigint", "text", "text", "int", "text"),
     "rounds": ("int", "int", "bytea", "text"),
@@ -211,10 +205,7 @@ def insert_run(connection: Connection, run: NewRun) -> None:
     ).fetchone()
     assert found is not None
     number, escapes = found[0], False
-    items = [(id, n, data.decode()) for n, (id, data) in enumerate(run.items)]
-    brought = [experience_row(n, each) for n, each in enumerate(run.brought, 1)]
-    tables: Iterable[tuple[str, list[tuple[Any, ...]]]] = [("items", items), ("brought", brought)]
-    for table, rows in [*tables, *(pair for match in run.copied for pair in copied_rows(match))]:
+    for table, rows in first_rows(run):
         storable = storable_rows(rows)
         write_rows(connection, number, table, storable.rows)
         escapes = escapes or storable.escapes
@@ -253,7 +244,7 @@ def write_rows(connection: Connection, run: int, table: str, rows: list[list[Any
     """Write rows into a table of the run."""
     if not rows:
         return
-    columns = ITEMS if table == "items" else COLUMNS[table]
+    columns = COLUMNS[table]
     if table in ONCE:  # COPY cannot leave known rows as they are
         arrays = ", ".join(f"%s::{kind}[]" for kind in TYPES[table])
         connection.execute(

@@ -19,8 +19,9 @@ from parley.rules.notes import WrittenNote
 from parley.rules.pool import Content, ContentPart, Message, Seat, text_of
 from parley.rules.referee import Violation
 
-# The columns that the journal writes, by table.
+# The columns that stores write, by table.
 COLUMNS = {
+    "items": "id, number, data",
     "matches": "number, block, item, repeat, seed, seats, idle, stage, arm",
     "calls": (
         "match, round, seat, attempt, saw, content, parts, reasoning, finish, model, tokens_in, "

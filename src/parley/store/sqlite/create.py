@@ -12,9 +12,8 @@ import orjson
 from parley.errors import StoreError
 from parley.store import NewRun
 from parley.store.refusals import refuse_second
-from parley.store.sql.copied_matches import copied_rows
 from parley.store.sql.digests import digest_origin
-from parley.store.sql.rows import experience_row
+from parley.store.sql.first_rows import first_rows
 from parley.store.sqlite.run_writer import insert_rows
 from parley.store.sqlite.schema import migrate
 
@@ -31,10 +30,6 @@ def create_file(path: Path, run: NewRun) -> None:
         try:
             migrate(connection, 0)
             connection.execute("BEGIN")
-            connection.executemany(
-                "INSERT INTO items VALUES (?, ?, ?)",
-                [(id, n, data.decode()) for n, (id, data) in enumerate(run.items)],
-            )
             connection.execute(
                 "INSERT INTO runs (id, created, config, identity, state) "
                 "VALUES (?, ?, ?, ?, 'running')",
@@ -45,14 +40,8 @@ def create_file(path: Path, run: NewRun) -> None:
                     orjson.dumps(run.identity).decode(),
                 ),
             )
-            for match in run.copied:
-                for table, rows in copied_rows(match):
-                    insert_rows(connection, table, rows)
-            insert_rows(
-                connection,
-                "brought",
-                [experience_row(number, each) for number, each in enumerate(run.brought, 1)],
-            )
+            for table, rows in first_rows(run):
+                insert_rows(connection, table, rows)
             connection.execute("UPDATE runs SET origin = ?", (digest_origin(connection),))
             connection.execute("COMMIT")
         finally:

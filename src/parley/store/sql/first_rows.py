@@ -1,17 +1,25 @@
-"""The rows of a match that is copied from another run, to be rejudged."""
+"""The rows that a new run begins with: its items, and what it copies from other runs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
 
-from parley.store import CopiedMatch
+from parley.store import CopiedMatch, NewRun
 from parley.store.sql.digests import with_digests
-from parley.store.sql.rows import call_row, encode_json, match_row
+from parley.store.sql.rows import call_row, encode_json, experience_row, match_row
+
+
+def first_rows(run: NewRun) -> Iterator[tuple[str, list[tuple[Any, ...]]]]:
+    """The rows of a new run, by table."""
+    yield "items", [(id, number, data.decode()) for number, (id, data) in enumerate(run.items)]
+    yield "brought", [experience_row(number, each) for number, each in enumerate(run.brought, 1)]
+    for match in run.copied:
+        yield from copied_rows(match)
 
 
 def copied_rows(match: CopiedMatch) -> Iterator[tuple[str, list[tuple[Any, ...]]]]:
-    """The rows of a copied match, by table."""
+    """The rows of a match that is copied from another run, to be rejudged, by table."""
     number = match.spec.number
     yield "matches", [match_row(match.spec)]
     calls = [call_row(number, call, pinned=1) for call in match.calls]
