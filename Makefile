@@ -9,7 +9,7 @@ demo: .venv/.installed bubblewrap
 	$(BIN)/parley demo
 
 test: .venv/.tested bubblewrap browser
-	$(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not slow"
+	$(BIN)/python -m pytest -q -n 4 --dist loadfile -m "not slow"
 
 test-all: .venv/.heavy bubblewrap browser
 	OMP_NUM_THREADS=1 PARLEY_HEAVY=1 $(BIN)/python -m pytest -q -n 2 --dist loadfile

@@ -187,7 +187,7 @@ class RunOptions(StoredOptions):
     )
     batch: bool = option(
         False,
-        "Call all models through the batch APIs of their providers: at half price, and within "
+        "Send all requests through the batch APIs of providers: at half price, and within "
         "hours instead of seconds.",
         group="run",
     )

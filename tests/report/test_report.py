@@ -473,7 +473,10 @@ def test_each_part_of_a_run_has_its_heading_in_the_order_of_sections(tmp_path):
     text = found.report(tmp_path / "page.html").read_text(encoding="utf-8")
     checked(text)
     headings = re.findall(r'<section class="card" id="s0-(\w+)"><h2>([^<]*)</h2>', text)
-    assert headings[-2:] == [("cost", "Cost"), ("matches", "Matches worth reading")]
+    assert headings[-2:] == [
+        ("resolved_pairs", "Cost of resolved pairs"),
+        ("matches", "Matches worth reading"),
+    ]
     headings.pop()
     headings.remove(("fairness", "Fairness"))  # the audit, before the parts about fairness
     parts = [found.parts[name] for name, _ in headings]

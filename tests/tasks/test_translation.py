@@ -19,7 +19,11 @@ from parley.errors import ReplayError
 from parley.participants._registry import make_participant
 from parley.rules.languages import LANGUAGES, parse_language, parse_language_pair
 from parley.statistics.role_tables import Margin, Margins
-from parley.tasks._common.corpus_analysis import add_corpus_intervals, draw_corpus_scores
+from parley.tasks._common.corpus_analysis import (
+    CountedTexts,
+    add_corpus_intervals,
+    draw_corpus_scores,
+)
 from parley.tasks._common.overlap import (
     compute_overlap,
     corpus_score,
@@ -566,10 +570,12 @@ def test_means_of_corpus_scores_have_intervals_over_items(played):
 def test_means_of_corpus_scores_on_different_items_have_no_interval():
     blocks = [str(n) for n in range(8)]
     counts = compute_overlap("the cat sat", "the cat sat down", "en").counts["bleu"]
-    cells = {
-        ("a", "b"): draw_corpus_scores("bleu", [(block, counts) for block in blocks]),
-        ("a", "c"): draw_corpus_scores("bleu", [(block, counts) for block in blocks[1:]]),
-    }
+    cells = {}
+    for column, counted in (("b", blocks), ("c", blocks[1:])):
+        texts = CountedTexts()
+        for block in counted:
+            texts.add(block, counts)
+        cells["a", column] = draw_corpus_scores("bleu", texts)
     mean = Margin(0.5, 2, 15)
     edges = Margins({"a": mean}, {"b": mean, "c": mean}, mean, mean)
     found = add_corpus_intervals(edges, {pair: [each, each] for pair, each in cells.items()})
