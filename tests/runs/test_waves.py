@@ -213,10 +213,15 @@ def test_a_request_that_never_succeeds_fails_its_match():
 
 def test_results_may_be_disordered_repeated_foreign_or_missing():
     foreign = [{"custom_id": name, "response": None} for name in ("x", "p0-0", "", None, 5)]
-    disturbed = [lambda lines: [*lines[:0:-1], *lines[1:2], *foreign]] * 2
+
+    disturbed = set()  # the first two waves
 
     def mangle(lines):
-        return disturbed.pop()(lines) if disturbed else lines[::-1]
+        uid = lines[0]["custom_id"].partition("-")[0]
+        if len(disturbed) < 2 or uid in disturbed:
+            disturbed.add(uid)
+            return [*lines[:0:-1], *lines[1:2], *foreign]
+        return lines[::-1]
 
     server = BatchServer(answer, mangle=mangle)
     result, playing = play(server, repeats=3)
@@ -224,6 +229,7 @@ def test_results_may_be_disordered_repeated_foreign_or_missing():
     assert not audit_run(playing.ref).breaches
     wrong = "1 result missing, 1 result repeated, 5 lines not of this wave"
     assert playing.said(f"wave 1 of a (completed): {wrong}; 1 request can be retried")
+    assert playing.said("2 of 3 results could be read after 8 tries; Parley sends 1 request again")
     # a reply that is missing may have been billed
     ((replies,),) = playing.rows("SELECT COUNT(*) FROM calls")
     assert replies == 3 * 2 * ROUNDS == server.billed.total() - 2
@@ -237,6 +243,36 @@ def test_a_batch_whose_answer_was_lost_is_found_again(family):
     result, playing = play(server, family=family)
     check_paid_once(server, playing, result)
     assert len(server.batches) == ROUNDS * 2
+
+
+@pytest.mark.parametrize("family", ["openai-compatible", "anthropic"])
+@pytest.mark.parametrize("status", [408, 500, 503, 504, 524])
+def test_a_batch_that_exists_although_its_creation_failed_is_not_paid_for_twice(family, status):
+    reply = answer if family == "openai-compatible" else answer_as_anthropic
+    failed = sent(b"try again later", status, Retry_After="0.01")
+    server = BatchServer(reply, acts={"created": [failed, None, failed]})
+    result, playing = play(server, repeats=2, family=family)
+    check_paid_once(server, playing, result)
+    assert len(server.batches) == ROUNDS * 2
+    assert not server.acts["created"]
+
+
+@pytest.mark.parametrize("listed", [{"data": 5}, {"error": {"message": "busy"}}, b"<html>"])
+def test_a_list_that_cannot_be_read_does_not_mean_that_a_batch_does_not_exist(listed):
+    acts = {"created": [reset], "list": [None, None, sent(listed), sent(listed)]}
+    server = BatchServer(answer, acts=acts)
+    result, playing = play(server, repeats=2)
+    check_paid_once(server, playing, result)
+    assert not server.acts["list"]
+
+
+def test_requests_of_a_batch_that_may_exist_count_as_lost():
+    refused = sent({"error": {"message": "no such key"}}, 401)
+    acts = {"created": [reset, reset], "list": [None, None, *[refused] * 99]}
+    result, playing = play(BatchServer(answer, acts=acts), repeats=2)
+    assert result.data["run"]["state"] == "stopped"
+    assert playing.rows("SELECT DISTINCT state FROM waves") == [("sending",)]
+    assert sum(row["lost"] for row in result.data["cost"]) == 4
 
 
 @pytest.mark.parametrize("family", ["openai-compatible", "anthropic"])
@@ -267,14 +303,73 @@ def test_a_wave_that_cannot_be_sent_costs_nothing():
     assert playing.rows("SELECT DISTINCT state FROM waves") == [("dropped",)]
 
 
-def test_a_file_of_results_that_is_gone_means_asking_again():
-    server = BatchServer(answer, acts={"results": [sent({"error": {"message": "gone"}}, 404)]})
+@pytest.mark.parametrize("family", ["openai-compatible", "anthropic"])
+@pytest.mark.parametrize(
+    "found",
+    [
+        sent({"error": {"message": "no such file"}}, 404),
+        sent({"error": {"message": "overloaded"}}),
+        sent(b"<html>maintenance</html>"),
+        sent(b""),
+        sent(b"not allowed now", 400),
+    ],
+    ids=["404", "error", "HTML", "empty", "400"],
+)
+def test_results_that_cannot_be_fetched_at_first_are_fetched_again(family, found):
+    reply = answer if family == "openai-compatible" else answer_as_anthropic
+    server = BatchServer(reply, acts={"results": [found, found, None, found]})
+    result, playing = play(server, repeats=2, family=family)
+    check_paid_once(server, playing, result)
+    assert playing.said("0 of 2 results could be read")
+    assert len(server.batches) == ROUNDS * 2
+    assert sum(row["lost"] for row in result.data["cost"]) == 0
+
+
+@pytest.mark.parametrize("family", ["openai-compatible", "anthropic"])
+@pytest.mark.parametrize("ending", ["completed", "expired"])
+def test_results_that_are_incomplete_at_first_are_fetched_again(family, ending):
+    reply = answer if family == "openai-compatible" else answer_as_anthropic
+    fetched = Counter()
+
+    def cut_at_first(lines):
+        fetched[lines[0]["custom_id"]] += 1
+        return lines[1:] if fetched[lines[0]["custom_id"]] < 3 else lines
+
+    server = BatchServer(reply, mangle=cut_at_first, ends=[ending, ending])
+    result, playing = play(server, repeats=4, family=family)
+    check_paid_once(server, playing, result)
+    assert sum(row["lost"] for row in result.data["cost"]) == 0
+
+
+def test_a_batch_that_is_completed_before_it_has_a_file_is_polled_again():
+    counts = {"total": 2, "completed": 2, "failed": 0}
+    early = sent({"status": "completed", "request_counts": counts, "output_file_id": None})
+    uncounted = sent({"status": "completed"})
+    server = BatchServer(answer, acts={"poll": [early, uncounted, early, uncounted]})
+    result, playing = play(server, repeats=2)
+    check_paid_once(server, playing, result)
+    assert len(server.batches) == ROUNDS * 2
+
+
+def test_a_key_that_may_not_fetch_results_sends_nothing_again():
+    refused = sent({"error": {"message": "no"}}, 403)
+    server = BatchServer(answer, acts={"results": [refused] * 99})
+    result, playing = play(server, repeats=2)
+    assert result.data["run"]["state"] == "stopped"
+    assert len(server.batches) == 2
+    assert playing.rows("SELECT DISTINCT state FROM waves") == [("sent",)]
+
+
+def test_requests_whose_results_stay_away_are_sent_again_and_the_user_knows():
+    gone = sent({"error": {"message": "gone"}}, 404)
+    server = BatchServer(answer, acts={"results": [gone] * (2 * waves.FETCHES)})
     result, playing = play(server, repeats=2)
     assert result.data["run"]["state"] == "done"
-    assert playing.said("cannot be fetched")
+    assert playing.said("gone")
+    assert playing.said("after 8 tries; Parley sends 2 requests again, and you may be billed twice")
     assert playing.said("2 results missing")
     # what was billed without a reply on record is counted
-    assert sum(row["lost"] for row in result.data["cost"]) == 2
+    assert sum(row["lost"] for row in result.data["cost"]) == 4
 
 
 def test_a_batch_with_too_many_tokens_is_sent_in_smaller_waves(monkeypatch):

@@ -65,7 +65,7 @@ class AnthropicBatchClient(BatchClient):
         pending = False
         for _ in range(MOST_PAGES):
             page = await self._get(BATCHES, limit="100", **after)
-            batches = [each for each in page.get("data") or () if isinstance(each, dict)]
+            batches = self._batches_in(page)
             moments = [seconds_in(each.get("created_at")) for each in batches]
             for each, created in zip(batches, moments, strict=True):
                 size = count_in(each.get("request_counts"), "processing", *COUNTS)
@@ -75,8 +75,10 @@ class AnthropicBatchClient(BatchClient):
                 batch = self._id_in(each)
                 if each.get("processing_status") != "ended":
                     pending = True
-                elif await self._is_marked(batch, uid):
+                elif (first := await self._first_id(batch)).startswith(f"{uid}-"):
                     return batch
+                elif not first and not each.get("archived_at"):
+                    pending = True  # its results should be there
             oldest = moments[-1] if moments else None
             if not page.get("has_more") or (oldest is not None and oldest < since - SKEW):
                 break
@@ -85,12 +87,13 @@ class AnthropicBatchClient(BatchClient):
             raise BatchPending
         return None
 
-    async def _is_marked(self, batch: str, uid: str) -> bool:
-        """Whether the first result of a batch belongs to the wave with this mark."""
-        with suppress(Refused, Rejected):  # its results may be deleted
-            async for line in self._lines(f"{BATCHES}/{batch}/results"):
-                return f'"{uid}-'.encode() in line
-        return False
+    async def _first_id(self, batch: str) -> str:
+        """The id of the first result of a batch; empty if no result can be read."""
+        with suppress(Refused, Rejected):  # there may be no results
+            async for line in self._results_in(f"{BATCHES}/{batch}/results"):
+                if line is not None and line.custom_id:
+                    return line.custom_id
+        return ""
 
     async def poll(self, batch: str) -> BatchStatus:
         found = await self._get(f"{BATCHES}/{batch}")

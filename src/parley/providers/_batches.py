@@ -9,7 +9,7 @@ from contextlib import suppress
 from datetime import datetime
 from typing import Any, ClassVar, NamedTuple
 
-from parley.errors import ParticipantError, Refused
+from parley.errors import ParticipantError, Refused, Rejected
 from parley.providers._endpoint_health import Retryable
 from parley.providers._error_bodies import parse_answer
 from parley.providers._transport import LARGEST, Transport
@@ -112,28 +112,31 @@ class BatchClient(ABC):
     async def results(self, status: BatchStatus) -> AsyncIterator[BatchLine | None]:
         """The results of a batch that has ended, in any order; None for a line that is not one."""
         for file in status.files:
-            async for line in self._lines(file):
-                try:
-                    found = parse_answer(line)
-                except Retryable:
-                    found = None
-                yield self.read_line(found) if isinstance(found, dict) else None
+            async for line in self._results_in(file):
+                yield line
+
+    async def _results_in(self, path: str) -> AsyncIterator[BatchLine | None]:
+        """The results in a file."""
+        async for line in self._lines(path):
+            try:
+                found = parse_answer(line)
+            except Retryable:
+                found = None
+            yield self.read_line(found) if isinstance(found, dict) else None
 
     async def _lines(self, path: str) -> AsyncIterator[bytes]:
-        """The lines of a file."""
-        rest = b""
+        """The lines of a file. One that is larger than an answer may be is cut off."""
+        line = bytearray()
         async with self._transport.stream("GET", self._address(path), LONG) as response:
             async for part in response.content.iter_any():
-                *whole, rest = (rest + part).split(b"\n")
-                for line in whole:
-                    if line.strip():
-                        yield line
-                if len(rest) > LARGEST:
-                    raise ParticipantError(
-                        f"{self.place}: a line of the results is larger than {LARGEST >> 20} MB"
-                    )
-        if rest.strip():
-            yield rest
+                for number, piece in enumerate(part.split(b"\n")):
+                    if number:  # the line before has ended
+                        if line.strip():
+                            yield bytes(line)
+                        line.clear()
+                    line += piece[: LARGEST + 1 - len(line)]
+        if line.strip():
+            yield bytes(line)
 
     def read_answer(self, custom_id: str, status: int, body: Any) -> BatchLine:
         """The result for an answer with this status."""
@@ -145,20 +148,32 @@ class BatchClient(ABC):
         return BatchLine(custom_id, answer)
 
     async def _get(self, path: str, **params: str) -> dict[str, Any]:
-        found = await self._transport.fetch("GET", self._address(path), SHORT, params=params)
-        return self._object(found)
+        return await self._fetch("GET", path, SHORT, params=params)
 
     async def _post_json(self, path: str, body: bytes, seconds: float = SHORT) -> dict[str, Any]:
         headers = {"Content-Type": "application/json"}
-        url = self._address(path)
-        return self._object(
-            await self._transport.fetch("POST", url, seconds, data=body, headers=headers)
-        )
+        return await self._fetch("POST", path, seconds, data=body, headers=headers)
 
-    def _object(self, found: Any) -> dict[str, Any]:
+    async def _fetch(
+        self, method: str, path: str, seconds: float, **options: Any
+    ) -> dict[str, Any]:
+        """The object that the endpoint answers with."""
+        try:
+            found = await self._transport.fetch(method, self._address(path), seconds, **options)
+        except (Refused, Rejected):
+            raise
+        except ParticipantError as large:  # the answer cannot be read
+            raise Retryable(str(large), unsure=True) from None
         if not isinstance(found, dict):
             raise Retryable(f"the answer is not a JSON object: {shorten(found, 80)}", unsure=True)
         return found
+
+    def _batches_in(self, page: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """The batches of a page of the list. Another answer does not mean that there are none."""
+        listed = page.get("data", False)
+        if listed is not None and not isinstance(listed, list):
+            raise Retryable(f"the answer is not a list of batches: {shorten(page, 80)}")
+        return objects_in(listed)
 
     def _id_in(self, found: Mapping[str, Any]) -> str:
         """The id in an answer, which becomes part of an address."""
@@ -170,7 +185,8 @@ class BatchClient(ABC):
 
 def is_plain(name: str) -> bool:
     """Whether a name can stand in an address as it is."""
-    return name.isascii() and all(sign.isalnum() or sign in "-_." for sign in name)
+    signs = name.isascii() and all(sign.isalnum() or sign in "-_." for sign in name)
+    return signs and name not in (".", "..")
 
 
 def split_requests(
@@ -187,16 +203,22 @@ def split_requests(
     return [*parts, (start, len(sizes))] if sizes else []
 
 
+def objects_in(found: Any) -> list[dict[str, Any]]:
+    """The objects in a list of an answer; none if it is not a list."""
+    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+
+
 def count_in(counts: Any, *names: str) -> int:
     """The sum of some counts in an answer; anything but a whole number counts as 0."""
     found = [counts.get(name) for name in names] if isinstance(counts, dict) else []
-    return sum(each for each in found if isinstance(each, int) and not isinstance(each, bool))
+    numbers = [each for each in found if isinstance(each, int) and not isinstance(each, bool)]
+    return sum(each for each in numbers if each > 0)
 
 
 def seconds_in(moment: Any) -> float | None:
     """A point in time in seconds since 1970, from a number or an ISO text; None if it is none."""
-    if isinstance(moment, int | float) and not isinstance(moment, bool):
-        return float(moment)
-    with suppress(ValueError, TypeError):
+    with suppress(ValueError, TypeError, OverflowError):
+        if isinstance(moment, int | float) and not isinstance(moment, bool):
+            return float(moment)
         return datetime.fromisoformat(moment).timestamp()
     return None

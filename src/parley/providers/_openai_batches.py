@@ -21,6 +21,7 @@ from parley.providers._batches import (
     BatchStatus,
     count_in,
     is_plain,
+    objects_in,
     seconds_in,
 )
 from parley.providers._endpoint_health import Retryable
@@ -58,8 +59,7 @@ class OpenAIBatchClient(BatchClient):
         form.add_field(
             "file", b"\n".join(lines), filename="wave.jsonl", content_type="application/jsonl"
         )
-        found = await self._transport.fetch("POST", self._address("/files"), LONG, data=form)
-        return self._id_in(self._object(found))
+        return self._id_in(await self._fetch("POST", "/files", LONG, data=form))
 
     async def create(self, uid: str, uploaded: Any) -> str:
         wanted = {
@@ -74,7 +74,7 @@ class OpenAIBatchClient(BatchClient):
         after: dict[str, str] = {}
         for _ in range(MOST_PAGES):
             page = await self._get(BATCHES, limit="100", **after)
-            batches = [each for each in page.get("data") or () if isinstance(each, dict)]
+            batches = self._batches_in(page)
             for each in batches:
                 metadata = each.get("metadata")
                 if isinstance(metadata, dict) and metadata.get(MARK) == uid:
@@ -92,8 +92,7 @@ class OpenAIBatchClient(BatchClient):
         state = str(found.get("status"))
         files = [found.get(f"{kind}_file_id") for kind in ("output", "error")]
         errors = found.get("errors")
-        listed = errors.get("data") if isinstance(errors, dict) else None
-        faults = [each for each in listed or () if isinstance(each, dict)]
+        faults = objects_in(errors.get("data") if isinstance(errors, dict) else None)
         said = "; ".join(shorten(each.get("message") or each, 200) for each in faults[:3])
         return BatchStatus(
             batch,

@@ -35,7 +35,7 @@ from parley.providers._batches import (
 )
 from parley.providers._endpoint import Endpoint
 from parley.providers._endpoint_health import Retryable, backoff_seconds
-from parley.providers._transport import Deadline
+from parley.providers._transport import LIMITED, Deadline
 from parley.runs.budget import Budget
 from parley.runs.progress import Progress, StopSignal, WaveProgress
 from parley.store import Journal
@@ -47,9 +47,11 @@ QUIET = 20.0  # the same when some matches do something else
 FIRST_POLL, LONGEST_POLL, SLOWER = 5.0, 60.0, 1.5  # seconds between polls, growing by a factor
 TICK = 0.25  # seconds between two checks whether the run stops
 TRIES = 5  # waves that a request may be part of, and tries to send a wave
+FETCHES = 8  # tries to fetch results that should exist; with the pauses, several minutes
 HOLD = 60.0  # seconds to wait if the account has too many tokens in its queue; grows each time
 LONGEST_HOLD = 3600.0
 KEPT = 29 * 86_400  # seconds for which providers keep results
+FINISHED = ("completed", "ended")  # states of batches in which each request has a result
 GRACE = 30.0  # seconds that a wave which is being sent has to get its id when the run stops
 
 
@@ -67,6 +69,7 @@ class OpenRequest:
     call: Call | None = None  # None: nobody has asked for it since the run was resumed
     body: bytes = b""  # empty once it was sent
     sent: bool = False  # its wave is with the provider, and so is the money for it
+    lost: bool = False  # the same may be true, but nobody knows
 
     def deliver(self, answer: Any) -> None:
         if not self.answer.done():
@@ -98,6 +101,7 @@ class SentWave:
     # not set while a batch is being created, until its id is on record
     idle: asyncio.Event = field(default_factory=asyncio.Event)
     unsure: bool = False  # the batch may exist although its id is unknown
+    fetches: int = 0  # how often its results were fetched and not all of them were there
 
     def __post_init__(self) -> None:
         self.idle.set()
@@ -247,7 +251,8 @@ class Waves:
                     said = f"{model.client.place}: {fault} ({tries} waves)"
                     raise ParticipantError(said, kind=fault.kind) from None
             except (Rejected, Refused) as fault:
-                call.refused(str(fault))
+                if not request.lost:
+                    call.refused(str(fault))
                 raise
             finally:
                 self._leave(model, request)
@@ -368,8 +373,13 @@ class Waves:
             if not wave.unsure:
                 await self._journal.set_wave(record.number, "dropped")
             for request in allowed:
+                if request.call is None:
+                    continue
+                if wave.unsure:  # the batch may exist and be billed
+                    request.lost = True
+                    request.call.lost(str(fault))
                 # nothing is billed; other errors are reported where they are raised
-                if request.call is not None and not isinstance(fault, Rejected | Refused):
+                elif not isinstance(fault, Rejected | Refused):
                     request.call.refused(str(fault))
             self._settle_all(wave, fault)
         else:
@@ -413,7 +423,9 @@ class Waves:
             except Retryable as fault:
                 wave.idle.set()
                 tries += not fault.limited
-                reached = fault.kind != "unreachable" and not fault.limited
+                # A proxy may answer with an error after the provider has created the batch. Only
+                # too many requests, or no connection, mean that there is none.
+                reached = fault.kind != "unreachable" and fault.status not in LIMITED
                 wave.unsure, last = uploaded is not None and reached, fault
                 self._progress.notify(f"{wave.name} could not be sent yet: {fault}")
                 await asyncio.sleep(fault.seconds or backoff_seconds(tries))
@@ -518,8 +530,12 @@ class Waves:
         faults: dict[int, Exception],
         found: ResultCount,
     ) -> None:
-        """Read all results: answers are delivered, `faults` gets the errors by number."""
-        seen: set[int] = set()
+        """Read all results: answers are delivered, `faults` gets the errors by number.
+
+        Raises `Retryable` if the provider should have more results than it sent: they are paid for,
+        so they are fetched again before their requests are.
+        """
+        seen, said = set[int](), ""
         try:
             async for line in model.client.results(status):
                 number = number_in(wave, line)
@@ -531,13 +547,27 @@ class Waves:
                     seen.add(number)
                     if number in wave.requests:
                         self._take_line(wave.requests[number], line, number, faults, found)
-        except (Refused, Rejected) as fault:  # the file is gone
-            self._progress.notify(f"the results of {wave.name} cannot be fetched: {fault}")
-        for number in wave.requests.keys() - seen:
+        except (Refused, Rejected) as fault:
+            if fault.kind in ("key", "credit"):
+                raise
+            said = f" ({fault})"  # the file is gone, or not there yet
+        total = wave.record.requests
+        wanted = total if status.state in FINISHED else min(status.done, total)
+        missing = wave.requests.keys() - seen
+        is_short = bool(missing) and len(seen) < wanted
+        if is_short:
+            wave.fetches += 1
+            here = f"{len(seen)} of {plural(wanted, 'result')} could be read{said}"
+            if wave.fetches < FETCHES:
+                raise Retryable(here)
+            self._progress.notify(
+                f"{wave.name}: {here} after {FETCHES} tries; Parley sends "
+                f"{plural(len(missing), 'request')} again, and you may be billed twice"
+            )
+        for number in missing:
             found.missing += 1
-            # a provider that says it has ended the batch may have billed the request
-            unsure = status.state in ("completed", "ended")
-            faults[number] = Retryable(f"{wave.name} has no result for it", unsure=unsure)
+            # what the provider has counted as done may be billed
+            faults[number] = Retryable(f"{wave.name} has no result for it", unsure=is_short)
 
     def _take_line(
         self,
@@ -597,6 +627,7 @@ def usd_of(request: OpenRequest) -> float:
 def number_in(wave: SentWave, line: BatchLine | None) -> int | None:
     """The number of a result in its wave; None if it belongs to another one."""
     uid, _, number = ("", "", "") if line is None else line.custom_id.rpartition("-")
-    if uid != wave.record.uid or not number.isascii() or not number.isdigit():
+    # Python refuses to read thousands of digits
+    if uid != wave.record.uid or not number.isascii() or not number.isdigit() or len(number) > 9:
         return None
     return int(number) if int(number) < wave.record.requests else None
