@@ -173,7 +173,7 @@ class BatchClient(ABC):
         listed = page.get("data", False)
         if listed is not None and not isinstance(listed, list):
             raise Retryable(f"the answer is not a list of batches: {shorten(page, 80)}")
-        return objects_in(listed)
+        return listed_objects(listed)
 
     def _id_in(self, found: Mapping[str, Any]) -> str:
         """The id in an answer, which becomes part of an address."""
@@ -203,7 +203,7 @@ def split_requests(
     return [*parts, (start, len(sizes))] if sizes else []
 
 
-def objects_in(found: Any) -> list[dict[str, Any]]:
+def listed_objects(found: Any) -> list[dict[str, Any]]:
     """The objects in a list of an answer; none if it is not a list."""
     return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
 

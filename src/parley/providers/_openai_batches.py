@@ -21,7 +21,7 @@ from parley.providers._batches import (
     BatchStatus,
     count_in,
     is_plain,
-    objects_in,
+    listed_objects,
     seconds_in,
 )
 from parley.providers._endpoint_health import Retryable
@@ -92,7 +92,7 @@ class OpenAIBatchClient(BatchClient):
         state = str(found.get("status"))
         files = [found.get(f"{kind}_file_id") for kind in ("output", "error")]
         errors = found.get("errors")
-        faults = objects_in(errors.get("data") if isinstance(errors, dict) else None)
+        faults = listed_objects(errors.get("data") if isinstance(errors, dict) else None)
         said = "; ".join(shorten(each.get("message") or each, 200) for each in faults[:3])
         return BatchStatus(
             batch,
