@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from contextlib import closing
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -18,6 +19,7 @@ import pytest
 import parley
 from parley.audit.audit import audit_run
 from parley.errors import StoreError, UsageError
+from parley.rules.pool import Seat
 from parley.store import NewRun, find_run, open_store
 from parley.store.postgres import connections, migrations
 from parley.store.postgres.addresses import parse_address
@@ -30,6 +32,7 @@ from tests.endpoint import endpoint
 from tests.store.test_journal import CONFIG, IDENTITY, call, ended, spec
 
 BOTS = dict.fromkeys(("a", "b", "c"), "bot/random")
+ROOT = Path(__file__).parents[2]
 PASSWORD = "pl/anted#p@ss?w:rd"
 
 
@@ -230,6 +233,112 @@ def test_reading_votes_creates_no_tables_and_changes_nothing(fresh_url):
         pytest.raises(StoreError, match="cannot be written"),
     ):
         votes.invite("run", "bo", b"2")
+
+
+def statements_in_docs():
+    """The SQL blocks of the docs page, in order: a group, a second writer, a reader."""
+    page = (ROOT / "docs/guides/stores.md").read_text(encoding="utf-8")
+    found = re.findall(r"```sql\n(.*?)```", page, re.DOTALL)
+    assert len(found) == 3
+    return [[line for line in block.split(";\n") if line] for block in found]
+
+
+def for_users(statements, database, **names):
+    """Statements with the names of a test: roles belong to the whole server."""
+    text = "\n".join(statements).replace("DATABASE parley", f"DATABASE {database}")
+    for name, new in names.items():
+        text = re.sub(rf"\b{name}\b", new, text)
+    return text.split("\n")
+
+
+def play_and_vote(url):
+    """Write a run and a vote, resume the run and delete it."""
+    store = open_store(url)
+    ref = parley.run("public_goods", models=BOTS, repeats=1, store=url).ref
+    with store.open_verdict_votes(ref) as votes, votes.transaction():
+        votes.record(ref.id, 1, Seat("player"), "Ann", "yes")
+    assert audit_run(ref).breaches == []
+    assert call_command("doctor", "--no-calls", "--json", "--store", url, cwd=os.getcwd(),
+                        code=None).json["store"]["state"] == "ready"  # fmt: skip
+    return store, ref
+
+
+def test_a_group_can_own_the_tables_as_the_docs_say(postgres_server, fresh_url, monkeypatch):
+    database = name_of(fresh_url)
+    group, _, _ = statements_in_docs()
+    names = {"writers": "writers_1", "ann": "ann_1", "ben": "ben_1"}
+    postgres_server.run(
+        "CREATE ROLE ann_1 LOGIN",
+        "CREATE ROLE ben_1 LOGIN",
+        *for_users(group, database, **names),
+        database=database,
+    )
+    ann, ben = (postgres_server.url(database, user) for user in ("ann_1", "ben_1"))
+    _, ref = play_and_vote(ann)
+    store, _ = play_and_vote(ben)
+    store.delete(store.find(ref.id))
+    step = "ALTER TABLE runs ADD COLUMN colour TEXT;"
+    monkeypatch.setattr(migrations, "MIGRATIONS", [*migrations.MIGRATIONS, step])
+    assert len(store.refs()) == 1  # anybody may migrate
+
+
+def test_an_owner_can_let_others_write_and_read_as_the_docs_say(
+    postgres_server, fresh_url, monkeypatch
+):
+    database = name_of(fresh_url)
+    _, writer, reader = statements_in_docs()
+    postgres_server.run(
+        *(f"CREATE ROLE {name}_2 LOGIN" for name in ("ann", "ben", "cy")),
+        f"GRANT CREATE ON DATABASE {database} TO ann_2",
+        database=database,
+    )
+    ann, ben, cy = (postgres_server.url(database, f"{name}_2") for name in ("ann", "ben", "cy"))
+    _, ref = play_and_vote(ann)
+    names = {"ann": "ann_2", "ben": "ben_2", "cy": "cy_2"}
+    with psycopg.connect(ann, autocommit=True) as connection:
+        for statement in (
+            *for_users(writer, database, **names),
+            *for_users(reader, database, **names),
+        ):
+            connection.execute(statement)
+    store, _ = play_and_vote(ben)
+    store.delete(store.find(ref.id))
+    assert len(open_store(cy).refs()) == 1
+    assert (
+        open_store(cy)
+        .check()
+        .state.startswith("ready to read, not to write: this user has no INSERT, UPDATE, DELETE")
+    )
+    step = "ALTER TABLE runs ADD COLUMN colour TEXT; CREATE TABLE birds (name TEXT);"
+    monkeypatch.setattr(migrations, "MIGRATIONS", [*migrations.MIGRATIONS, step])
+    with pytest.raises(StoreError, match=r"must be owner .* ask the owner to run `parley ls`"):
+        store.refs()
+    assert len(open_store(ann).refs()) == 1
+    assert len(store.refs()) == 1
+    with psycopg.connect(ben) as connection:
+        connection.execute("INSERT INTO parley.birds VALUES ('wren')")
+
+
+def test_doctor_reports_a_store_that_cannot_be_used_and_goes_on(
+    postgres_server, fresh_url, tmp_path
+):
+    parley.run("public_goods", models=BOTS, repeats=1, store=fresh_url)
+    database = name_of(fresh_url)
+    postgres_server.run("CREATE ROLE outsider LOGIN")
+    for given, said in (
+        (f"postgresql://me@/d?host={tmp_path}", "store: cannot connect to postgresql://me@/d"),
+        (postgres_server.url(database, "outsider"), "permission denied for schema parley"),
+        ("postgresql:/me:secret@/parley", "store: a store must be a folder or postgresql://"),
+    ):
+        done = call_command("doctor", "--no-calls", "--store", given, cwd=tmp_path, code=1)
+        (line,) = [line for line in done.out.splitlines() if line.startswith("store: ")]
+        assert said in line
+        assert "sandbox: " in done.out
+        assert "secret" not in done.out + done.err
+    database = name_of(postgres_server.new_database())
+    state = open_store(postgres_server.url(database, "outsider")).check().state
+    assert state.startswith("cannot be written: there are no tables yet")
+    assert state.endswith("grant this user CREATE on the database")
 
 
 def test_both_stores_have_the_same_tables_and_columns(fresh_url):

@@ -60,6 +60,7 @@ from parley.errors import ParleyError, TaskError
 from parley.match.claims import SCHEME
 from parley.match.masking import UNSEEN, MatchMask
 from parley.plans import MatchSpec
+from parley.results.part import parts_of_task, qualified_name
 from parley.results.scores import describe_left_out
 from parley.results.transcript import rebuild_views
 from parley.results.types import LeftOut
@@ -259,7 +260,11 @@ class AuditRun:
         for fault in faults:
             self.add_breach("digest", fault.match, fault.detail)
         self.checked["digest"] += sum(self.reader.counts().values())
-        if stored := [part.name for part in self.reader.part_results()]:
+        own = parts_of_task(type(self.prepared.task)) if self.prepared else ()
+        # a result of the installed task is computed from the record wherever it is shown
+        computed = {qualified_name(part, info.identity["task"]) for part in own}
+        kept = [part.name for part in self.reader.part_results()]
+        if stored := [name for name in kept if name not in computed]:
             self.cautions.append(
                 f"no digest covers the stored results of {', '.join(map(shorten, stored))}; to "
                 "have them recomputed, install the task or add --task FILE"
@@ -273,7 +278,7 @@ class AuditRun:
             self.cautions.append(
                 f"digest {info.digest}: compare this digest with the one that the run printed "
                 "at its end (`--digest D`). Without this comparison, the audit cannot notice "
-                "that the whole file was replaced"
+                "that the whole record was replaced"
             )
 
     async def check_matches(self) -> None:

@@ -21,7 +21,7 @@ from parley.tables import Table, plural, shorten, terminal_width
     "--digest",
     metavar="D",
     help="Check the record against the digest that the run printed at its end. Without a "
-    "digest, the audit cannot notice that the whole file was replaced.",
+    "digest, the audit cannot notice that the whole record was replaced.",
 )
 @with_task
 @in_store

@@ -59,7 +59,9 @@ def command(no_calls: bool, store: str | None, as_json: bool, **options: Any) ->
     allowed = read_allowed(options).with_keys_at(models_file.keys_at_trusted_hosts())
     facts = examine_machine(store, allowed, calls=not no_calls)
     code = int(
-        any(map(is_faulty, facts["endpoints"])) or any(row["error"] for row in facts["models"])
+        facts["store"]["path"] is None
+        or any(map(is_faulty, facts["endpoints"]))
+        or any(row["error"] for row in facts["models"])
     )
     if as_json:
         click.echo(orjson.dumps(facts, option=orjson.OPT_INDENT_2).decode())
@@ -72,9 +74,12 @@ def command(no_calls: bool, store: str | None, as_json: bool, **options: Any) ->
         "packages: "
         + ", ".join(f"{name} {found or 'missing'}" for name, found in facts["packages"].items())
     )
+    place = facts["store"]
+    kind = place["filesystem"] or "file system unknown"
     click.echo(
-        f"store: {facts['store']['path']} "
-        f"({facts['store']['filesystem'] or 'file system unknown'}): {facts['store']['state']}"
+        f"store: {place['path']} ({kind}): {place['state']}"
+        if place["path"] is not None
+        else f"store: {place['state']}"
     )
     for line in missing_extras():
         click.echo(f"extra {line}")
@@ -121,7 +126,6 @@ def format_outcome(row: dict[str, Any]) -> str:
 def examine_machine(store: str | None, allowed: Allowed, calls: bool = True) -> dict[str, Any]:
     """Everything that `parley doctor` checks, as JSON data."""
     reachable, named = event_loop.run_sync(check_endpoints(calls, allowed))
-    place = open_store(store).check()
     return {
         "parley": __version__,
         "python": platform.python_version(),
@@ -129,15 +133,21 @@ def examine_machine(store: str | None, allowed: Allowed, calls: bool = True) -> 
         "sqlite": find_sqlite_version(),
         "packages": {name: installed_version(name) for name in PACKAGES},
         "extras": {extra.name: not extra.missing for extra in EXTRAS},
-        "store": {
-            "path": place.location,
-            "filesystem": place.filesystem,
-            "state": place.state,
-        },
+        "store": check_store(store),
         **check_sandbox(),
         "endpoints": reachable,
         "models": named,
     }
+
+
+def check_store(given: str | None) -> dict[str, str | None]:
+    """Where runs are stored, and whether they can be read and written there. The path is None if
+    the store cannot be used."""
+    try:
+        place = open_store(given).check()
+    except ParleyError as wrong:
+        return {"path": None, "filesystem": None, "state": str(wrong)}
+    return {"path": place.location, "filesystem": place.filesystem, "state": place.state}
 
 
 def check_sandbox() -> dict[str, str]:

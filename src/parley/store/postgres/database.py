@@ -175,10 +175,14 @@ class PostgresStore:
             return votes.votes(run)
 
     def check(self) -> StoreFacts:
+        from parley.store.postgres.rights import describe_rights  # late: one command
+
         with self._reading() as connection:
-            state = "ready" if connection else "ready (no tables yet: the first run creates them)"
+            has_tables = connection is not None
         with connect(self.address) as connection:
             number = connection.info.server_version
+            with unreadable_explained(self.address, self.address.public):
+                state = describe_rights(connection, self.address, has_tables)
             (is_read_only,) = connection.execute("SHOW transaction_read_only").fetchone() or ("",)
         if is_read_only == "on":
             state = "cannot be written: the database is read-only"
