@@ -5,11 +5,10 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from itertools import compress
+from dataclasses import dataclass, replace
 from typing import Any
 
-from parley.results.score_columns import BlockNames, LazyRows
+from parley.results.score_columns import BlockNames, LazyRows, select_values
 from parley.statistics.identical_repeats import ENOUGH
 from parley.store import MatchRow, RunReader
 
@@ -68,16 +67,13 @@ class PlayedMatches:
     def select(self, kept: Iterable[Any]) -> PlayedMatches:
         """The matches for which `kept` is true."""
         chosen = bytes(map(bool, kept))
-        return PlayedMatches(
-            self.blocks,
-            self.open_blocks,
-            self.rounds,
-            self.items,
-            array("q", compress(self.number, chosen)),
-            array("i", compress(self.block, chosen)),
-            array("q", compress(self.repeat, chosen)),
-            array("i", compress(self.round, chosen)),
-            array("i", compress(self.item, chosen)),
+        return replace(
+            self,
+            number=select_values(self.number, chosen),
+            block=select_values(self.block, chosen),
+            repeat=select_values(self.repeat, chosen),
+            round=select_values(self.round, chosen),
+            item=select_values(self.item, chosen),
         )
 
     def in_whole_blocks(self) -> PlayedMatches:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import compress, groupby
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -15,6 +15,7 @@ from parley.statistics.role_tables import Meeting, Place
 from parley.store import Score
 
 T = TypeVar("T")
+Number = TypeVar("Number", int, float)
 NO_VALUE = float("nan")
 AT_A_TIME = 10_000  # rows that are made at a time
 
@@ -30,6 +31,11 @@ class LazyRows(Generic[T]):
 
     def __len__(self) -> int:
         return self._length
+
+
+def select_values(column: array[Number], chosen: bytes) -> array[Number]:
+    """The values of a column for which `chosen` is not 0."""
+    return array(column.typecode, compress(column, chosen))
 
 
 class BlockNames:
@@ -93,13 +99,12 @@ class ScoreColumns:
     def select(self, kept: Iterable[Any]) -> ScoreColumns:
         """The scores for which `kept` is true."""
         chosen = bytes(map(bool, kept))
-        return ScoreColumns(
-            self.blocks,
-            self.seats,
-            array("q", compress(self.match, chosen)),
-            array("i", compress(self.block, chosen)),
-            array("i", compress(self.seat, chosen)),
-            array("d", compress(self.value, chosen)),
+        return replace(
+            self,
+            match=select_values(self.match, chosen),
+            block=select_values(self.block, chosen),
+            seat=select_values(self.seat, chosen),
+            value=select_values(self.value, chosen),
         )
 
     def with_seats(self, wanted: Callable[[ScoredSeat], bool]) -> ScoreColumns:

@@ -7,12 +7,12 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import compress, groupby
+from itertools import groupby
 from statistics import fmean
 from typing import Any, NamedTuple
 
 from parley.results.part import Part, Rows, Style
-from parley.results.score_columns import NO_VALUE, BlockNames
+from parley.results.score_columns import NO_VALUE, BlockNames, select_values
 from parley.results.scores import RunScores
 from parley.results.types import Dot, Figure, Scatter, as_json
 from parley.rules.notes import Vote, Votes
@@ -190,8 +190,7 @@ class VoteColumns:
         if all(kept):
             return
         for name in ("_match", "_note", "_block", "_judge", "_seat", "_score", "_mark"):
-            column = getattr(self, name)
-            setattr(self, name, array(column.typecode, compress(column, kept)))
+            setattr(self, name, select_values(getattr(self, name), kept))
 
     def __iter__(self) -> Iterator[JudgeVote]:
         judges, seats, blocks = list(self.judges), list(self.seats), self.blocks.names
