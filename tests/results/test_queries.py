@@ -25,7 +25,7 @@ RUNS = {
 }
 
 
-def count_statements(monkeypatch, run, task) -> int:
+def list_statements(monkeypatch, run, task) -> list[str]:
     """The statements of a whole result, with all parts, tables and figures."""
     found = []
     connect = run_file.connect_to_read
@@ -42,7 +42,7 @@ def count_statements(monkeypatch, run, task) -> int:
         for part in result.parts:
             result.tables(part)
             result.figures(part)
-    return len(found)
+    return found
 
 
 @pytest.mark.parametrize("task", RUNS)
@@ -54,5 +54,8 @@ def test_statements_do_not_grow_with_matches(task, tmp_path, monkeypatch) -> Non
         run = parley.run(
             task, models, store=tmp_path, repeats=repeats, seed=1, name=f"{repeats}", **options
         )
-        counts.append(count_statements(monkeypatch, run, task))
+        found = list_statements(monkeypatch, run, task)
+        counts.append(len(found))
+        usage = [each for each in found if "TOTAL(c.tokens_out)" in each]
+        assert len(usage) == len(set(usage)) == 1  # all calls are read once for it
     assert counts[0] == counts[1]

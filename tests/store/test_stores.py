@@ -351,6 +351,7 @@ def test_everything_that_is_written_is_read_and_digested(store):
         assert reader.usage_of_matches([2, 4])[4] == []
         assert reader.served_models() == [("a", None), ("a", "m")]
         assert reader.names_served() == {"a": ["m"]}
+        assert sum(row.calls for row in reader.usage_by_model()) == 3  # read once, and kept
         assert reader.unsupported_options() == []
         assert reader.count_replies() == 3
         assert reader.spent_at_most() == (7, 0.25)

@@ -193,14 +193,17 @@ def make_plain_decoder(kind: Any) -> Decode:
 def make_union_decoder(kinds: tuple[Any, ...]) -> Decode:
     """Converts a value to the first of several types that fits."""
     may_be_none = NoneType in kinds
+    decoders: list[Decode] = []  # made late: a type may contain itself
 
     def decode_union(value: Any, where: str) -> Any:
         if value is None and may_be_none:
             return None
+        if not decoders:
+            decoders.extend(map(make_decoder, kinds))
         faults = []
-        for kind in kinds:
+        for decode_value in decoders:
             try:
-                return make_decoder(kind)(value, where)
+                return decode_value(value, where)
             except ValueError as wrong:
                 faults.append(str(wrong))
         raise ValueError(faults[0])
@@ -226,17 +229,22 @@ def make_dataclass_decoder(kind: type) -> Decode:
         for each in fields(kind)
         if each.default is MISSING and each.default_factory is MISSING
     ]
+    decoders: dict[str, Decode] = {}  # made late: a type may contain itself
 
     def decode_dataclass(value: Any, where: str) -> Any:
-        if not isinstance(value, Mapping):
+        if not isinstance(value, dict | Mapping):  # dict first: it is faster
             raise ValueError(f"{where}: expected an object ({kind.__name__}), found {value!r:.80}")
-        if missing := [name for name in needed if name not in value]:
-            raise ValueError(f"{where}: missing {', '.join(missing)}")
+        for name in needed:
+            if name not in value:
+                missing = [name for name in needed if name not in value]
+                raise ValueError(f"{where}: missing {', '.join(missing)}")
+        if not decoders:
+            decoders.update((name, make_decoder(each)) for name, each in types.items())
         return kind(
             **{
-                name: make_decoder(types[name])(each, f"{where}.{name}")
+                name: decoders[name](each, f"{where}.{name}")
                 for name, each in value.items()
-                if name in types
+                if name in decoders
             }
         )
 
@@ -244,10 +252,14 @@ def make_dataclass_decoder(kind: type) -> Decode:
 
 
 def make_mapping_decoder(key_kind: Any, kind: Any) -> Decode:
+    decoders: list[Decode] = []  # of keys and of values, made late: a type may contain itself
+
     def decode_mapping(value: Any, where: str) -> Any:
-        if not isinstance(value, Mapping):
+        if not isinstance(value, dict | Mapping):
             raise ValueError(f"{where}: expected a mapping, found {value!r:.80}")
-        decode_key, decode_value = make_decoder(key_kind), make_decoder(kind)
+        if not decoders:
+            decoders.extend((make_decoder(key_kind), make_decoder(kind)))
+        decode_key, decode_value = decoders
         return {
             decode_key(key, where): decode_value(each, f"{where}.{key}")
             for key, each in value.items()
@@ -257,10 +269,16 @@ def make_mapping_decoder(key_kind: Any, kind: Any) -> Decode:
 
 
 def make_sequence_decoder(kind: Any, found: type[list[Any]] | type[tuple[Any, ...]]) -> Decode:
+    decoders: list[Decode] = []  # of the elements, made late: a type may contain itself
+
     def decode_sequence(value: Any, where: str) -> Any:
         if not isinstance(value, list | tuple):
             raise ValueError(f"{where}: expected a list, found {value!r:.80}")
-        decode_value = make_decoder(kind)
+        if kind in PLAIN and set(map(type, value)) <= {kind}:  # long lists of numbers
+            return found(value)
+        if not decoders:
+            decoders.append(make_decoder(kind))
+        (decode_value,) = decoders
         return found(decode_value(each, f"{where}[{n}]") for n, each in enumerate(value))
 
     return decode_sequence

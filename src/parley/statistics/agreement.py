@@ -69,6 +69,7 @@ def block_bootstrap_interval(
     alpha: float = ALPHA,
     seed: int = 0,
     counted: CountedFigure | None = None,
+    value: float | None = None,
 ) -> Interval:
     """A bootstrap percentile interval: whole blocks are drawn with replacement. The same blocks and
     seed give the same interval.
@@ -78,12 +79,16 @@ def block_bootstrap_interval(
     unknown if there are many such draws, and always below five blocks. If all draws are equal, all
     blocks must be equal, and the interval for equal bounded scores is used.
 
-    `counted` computes the same figure from how often each block is drawn, which is faster.
+    `counted` computes the same figure from how often each block is drawn, which is faster. `value`
+    is the figure of all blocks, if it is known.
     """
     from parley.statistics.block_draws import draw_block_counts  # late: few starts need it
 
-    n, value = len(blocks), figure(blocks)
-    if value is None or n < FEWEST:
+    n = len(blocks)
+    if n < FEWEST:
+        return UNKNOWN
+    value = figure(blocks) if value is None else value
+    if value is None:
         return UNKNOWN
     rng = Random(seed)
     draws = (
@@ -117,11 +122,10 @@ def estimate_over_blocks(
     def pooled(drawn: Sequence[Sequence[A]]) -> float | None:
         return figure(list(chain.from_iterable(drawn)))
 
+    value, by_counts = pooled(groups), counted(groups) if counted and groups else None
     return BlockEstimate(
-        pooled(groups),
-        block_bootstrap_interval(
-            groups, pooled, bounds, counted=counted(groups) if counted and groups else None
-        ),
+        value,
+        block_bootstrap_interval(groups, pooled, bounds, counted=by_counts, value=value),
         sum(map(len, groups)),
         len(groups),
         dropped,

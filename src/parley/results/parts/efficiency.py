@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from parley.results.part import Part, Style
@@ -39,8 +39,17 @@ def compute_efficiency(run: RunScores) -> tuple[EfficiencyRow, ...]:
     leading = {role: run.ranking_metric(role) for role in run.roles}
     rows = [row for row in run.results if row.metric == leading[row.role]]
     usd: dict[Owner, float | None] = {(row["alias"], row["role"]): row["usd"] for row in run.cost}
-    called = run.reader.called_matches()
-    return tuple(join_costs(rows, usd, called, run.reader.median_latencies()))
+    latencies = run.reader.median_latencies()
+    if not is_any_known([(row.alias, row.role) for row in rows], usd, latencies):
+        return ()
+    return tuple(join_costs(rows, usd, run.reader.called_matches(), latencies))
+
+
+def is_any_known(
+    owners: Iterable[Owner], usd: Mapping[Owner, float | None], latencies: Container[Owner]
+) -> bool:
+    """Whether a cost is known and not 0, or a latency is known. Runs of bots have neither."""
+    return any(usd.get(owner) or owner in latencies for owner in owners)
 
 
 def join_costs(
@@ -52,7 +61,7 @@ def join_costs(
     """Scores with their costs; an unknown cost stays unknown. Nothing if all costs are 0 or unknown
     and there is no latency, as in runs of bots."""
     owners = [(row.alias, row.role) for row in rows]
-    if not any(usd.get(owner) or owner in latencies for owner in owners):
+    if not is_any_known(owners, usd, latencies):
         return
     for row, owner in zip(rows, owners, strict=True):
         paid, matches, waited = usd.get(owner), called.get(owner, 0), latencies.get(owner)

@@ -131,6 +131,7 @@ RECENT = (WHOLE, TEXT, TEXT, WHOLE, NUMBER_OR_NULL, NUMBER, NUMBER_OR_NULL)
 EFFECT = (WHOLE, WHOLE, (bytes,), TEXT)
 REPLY = (WHOLE, TEXT, TEXT, TEXT)
 SAID = (WHOLE, WHOLE, TEXT, WHOLE, TEXT, TEXT)
+NOBODY: frozenset[Seat] = frozenset()
 LATEST = 253_402_300_799  # seconds from 1970 to the end of the year 9999
 ANY_VALUE = (-math.inf, math.inf)
 
@@ -188,6 +189,8 @@ class RecordReader(ABC):
         self._seatings: dict[str, dict[Seat, str]] = {}
         self._idle: dict[str, frozenset[Seat]] = {}
         self._ranges: dict[str, tuple[float, float]] = {}
+        self._match_types: set[tuple[type, ...]] = set()  # of rows that were checked
+        self._usage_of_all: tuple[UsageRow, ...] | None = None
 
     def _set_info(self, row: Any, notes_without_kinds: bool = False) -> None:
         """Set the facts of the run from its row."""
@@ -473,9 +476,12 @@ class RecordReader(ABC):
 
     def _match_from(self, row: Any) -> MatchRow:
         number, block, item, repeat, seed, seats, idle, *rest = row
-        what = f"match {number}"
-        self._check(row, MATCH.values(), what)
-        cast, fill = self._seating(seats, what), self._idle_seats(idle, what)
+        types = tuple(map(type, row))
+        if types not in self._match_types:
+            self._check(row, MATCH.values(), f"match {number}")
+            self._match_types.add(types)
+        cast = self._seatings.get(seats) or self._seating(seats, f"match {number}")
+        fill = self._idle_seats(idle, f"match {number}") if idle else NOBODY
         match = MatchRow(number, block, item, repeat, seed, cast, fill, *rest)
         if match.stage or match.arm:
             self._check_stage(match)
@@ -931,7 +937,11 @@ class RecordReader(ABC):
         )
 
     def usage_by_model(self, price_steps: Sequence[int] = ()) -> list[UsageRow]:
-        return [self._usage_from(row) for row in self._usage("", price_steps)]
+        if price_steps:
+            return [self._usage_from(row) for row in self._usage("", price_steps)]
+        if self._usage_of_all is None:  # several parts ask for it, and it reads all calls
+            self._usage_of_all = tuple(map(self._usage_from, self._usage("", ())))
+        return list(self._usage_of_all)
 
     def usage_by_stage(self, price_steps: Sequence[int] = ()) -> list[StageUsage]:
         found = []
@@ -985,16 +995,18 @@ class RecordReader(ABC):
         return found
 
     def served_models(self, copied: bool = False) -> list[tuple[str, str | None]]:
-        rows = self._rows(
-            "SELECT DISTINCT s.value, c.model FROM calls c JOIN matches m ON c.match = m.number "
-            f"JOIN {self.dialect.seats} ON s.key = c.seat "
-            f"{'' if copied else 'WHERE c.pinned IS NULL'} ORDER BY 1, 2 NULLS FIRST"
-        )
-        found = []
-        for alias, model in rows:
-            self._check((alias, model), (TEXT, TEXT_OR_NULL), "the name of a served model")
-            found.append((self._known_alias(alias), model))
-        return found
+        found: set[tuple[str, str | None]] = {
+            (row.alias, row.model) for row in self.usage_by_model()
+        }
+        if copied:
+            for alias, model in self._rows(
+                "SELECT DISTINCT s.value, c.model FROM calls c "
+                "JOIN matches m ON c.match = m.number "
+                f"JOIN {self.dialect.seats} ON s.key = c.seat WHERE c.pinned IS NOT NULL"
+            ):
+                self._check((alias, model), (TEXT, TEXT_OR_NULL), "the name of a served model")
+                found.add((self._known_alias(alias), model))
+        return sorted(found, key=lambda each: (each[0], each[1] is not None, each[1] or ""))
 
     def unsupported_options(self) -> list[dict[str, Any]]:
         rows = self._rows(
