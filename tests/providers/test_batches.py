@@ -60,7 +60,7 @@ def test_only_the_status_says_that_an_endpoint_has_no_batch_interface(status, re
         try:
             await client.check_interface()
         except Refused as fault:
-            return f"gives HTTP {status})" in str(fault)
+            return f"/batches answers HTTP {status})" in str(fault)
         return False
 
     server = BatchServer(acts={"list": [sent(b"upstream says HTTP 404", status)]})

@@ -79,6 +79,13 @@ def test_matches_wait_for_waves_together():
     assert check_concurrency(prepare(True, concurrency=7), None) == 7
 
 
+def test_batch_without_a_model_has_no_effect():
+    bots = {name: {"model": f"bot/{name}"} for name in ("altruist", "random")}
+    experiment = Experiment("public_goods", models=bots, given=from_keywords(batch=True))
+    assert any(each.startswith("--batch has no effect") for each in experiment.prepare().cautions)
+    assert not any("--batch" in caution for caution in prepare(True).cautions)
+
+
 def test_batch_applies_to_models_that_have_a_batch_interface():
     models = {"a": GPT, "b": {**GPT, "batch_api": "false"}, "bot": {"model": "bot/random"}}
     assert {name: uses_batch_api(each) for name, each in with_batch_api(models).items()} == {
@@ -88,7 +95,7 @@ def test_batch_applies_to_models_that_have_a_batch_interface():
     }
     own = {"a": {**GPT, "rpm": 5, "batch_api": True}, "bot": {"model": "bot/altruist"}}
     assert any(
-        caution.startswith("a.rpm has no effect, because a is called through the batch interface")
+        caution.startswith("a.rpm has no effect, because a is called through the batch API of")
         for caution in Experiment("public_goods", models=own).prepare().cautions
     )
 
@@ -186,3 +193,13 @@ def test_a_log_says_once_that_the_run_waits_for_a_wave(monkeypatch):
     with pytest.raises(asyncio.CancelledError):
         asyncio.run(show_lines(progress, say))
     assert ["180 of 200 done" in line for line in said] == [True, False]
+
+
+def test_an_interrupted_run_waits_for_calls_that_are_in_no_wave():
+    progress = Progress()
+    assert not progress.waits_only_for_waves
+    progress.waves[1] = WaveProgress(1, "a", 0, 6, 0.0)
+    progress.waiting |= {"a": {1: 0.0}, "b": {}}
+    assert progress.waits_only_for_waves
+    progress.waiting["b"][2] = 0.0
+    assert not progress.waits_only_for_waves

@@ -409,18 +409,34 @@ def test_an_endpoint_without_a_batch_interface_is_refused_before_anything_is_wri
         async with Server(sent({"error": "not here"}, 404)) as server:
             await Playing(server).run()
 
-    with pytest.raises(UsageError, match=r"a: .* has no batch interface"):
+    with pytest.raises(UsageError, match=r"a: the endpoint has no batch API \(.*/batches answers"):
         asyncio.run(played())
     assert not list((tmp_path / "runs").glob("*.parley*"))
     models = {"a": {"model": "ollama/m", "batch_api": True}, "b": "bot/altruist"}
-    with pytest.raises(UsageError, match="has no batch interface that Parley can use"):
+    with pytest.raises(UsageError, match=r"a \(ollama/m\) has no .*: remove a.batch_api=true"):
         parley.run("public_goods", models)
-    with pytest.raises(UsageError, match=r"--batch needs .* but a \(ollama/m\) has none"):
+    with pytest.raises(UsageError, match=r"but a \(ollama/m\) has none .*: set -M a.batch_api=f"):
         parley.run("public_goods", {"a": "ollama/m", "b": "bot/altruist"}, batch=True)
 
 
+def test_a_server_that_cannot_be_reached_is_refused_before_anything_is_written(tmp_path):
+    model = {"model": "openai-compatible/m", "base_url": "http://127.0.0.1:1/v1"}
+    said = r"a: http://127\.0\.0\.1:1/v1/batches: cannot connect: .*set -M a.base_url=URL"
+    with pytest.raises(UsageError, match=said):
+        parley.run("public_goods", {"a": model, "b": "bot/altruist"}, batch=True)
+    assert not list((tmp_path / "runs").glob("*.parley*"))
+
+
+def test_errors_of_batches_name_the_address_of_batches():
+    server = BatchServer(answer, acts={"upload": [sent({"error": "who are you"}, 401)] * 2})
+    result, playing = play(server, repeats=1)
+    assert result.data["run"]["state"] == "stopped"
+    assert any("/v1/batches: HTTP 401" in event.text for event in playing.events)
+    assert not any("/chat/completions" in event.text for event in playing.events)
+
+
 def test_a_participant_without_an_endpoint_has_no_batch_interface():
-    with pytest.raises(UsageError, match="a has no batch interface that Parley can use"):
+    with pytest.raises(UsageError, match="a has no batch API that Parley can use: set -M a"):
         endpoint_of("a", object())
 
 

@@ -83,10 +83,10 @@ async def play_attended(play: Play, quiet: bool) -> RunOutcome:
                 task.cancel()
             return
         stop_signal.stop("interrupted")
-        say(
-            "stopping: waiting for the calls in flight, so that their replies are kept; press "
-            "Ctrl-C again (or send TERM) to stop at once"
-        )
+        what = "waiting for the calls in flight, so that their replies are kept"
+        if progress.waits_only_for_waves:
+            what = "Parley does not wait for the replies of waves that it has sent"
+        say(f"stopping: {what}; press Ctrl-C again (or send TERM) to stop at once")
 
     for signum in (signal.SIGINT, signal.SIGTERM):
         with suppress(NotImplementedError):  # Windows: KeyboardInterrupt stops the run

@@ -32,12 +32,25 @@ def with_batch_api(models: Mapping[str, dict[str, Any]]) -> dict[str, dict[str, 
             continue
         if getattr(providers.provider_class(family), "batch_client", None) is None:
             raise UsageError(
-                f"--batch needs a batch interface for every model, but {alias} "
-                f"({options['model']}) has none that Parley can use: remove --batch, and set "
-                "-M ALIAS.batch_api=true for the models that have one"
+                f"--batch needs a batch API for every model, but {alias} ({options['model']}) has "
+                f"none that Parley can use: set -M {alias}.batch_api=false to call it without "
+                "batches, or remove --batch"
             )
         found[alias] = {**options, "batch_api": True}
     return found
+
+
+def refuse_missing_batch_api(models: Mapping[str, Mapping[str, Any]]) -> None:
+    """Raise an error for a model with `batch_api=true` whose provider has no batch interface."""
+    for alias, options in models.items():
+        family = str(options["model"]).partition("/")[0]
+        if not uses_batch_api(options) or not providers.is_provider(family):
+            continue
+        if getattr(providers.provider_class(family), "batch_client", None) is None:
+            raise UsageError(
+                f"{alias} ({options['model']}) has no batch API that Parley can use: remove "
+                f"{alias}.batch_api=true, so that it is called without batches"
+            )
 
 
 def concurrency_of(config: Config) -> int:
@@ -52,8 +65,8 @@ def concurrency_of(config: Config) -> int:
 def batch_cautions(models: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """Warnings about options that have no effect on batches."""
     return [
-        f"{alias}.{name} has no effect, because {alias} is called through the batch interface of "
-        "its provider"
+        f"{alias}.{name} has no effect, because {alias} is called through the batch API of its "
+        "provider"
         for alias, options in models.items()
         if uses_batch_api(options)
         for name in LIMITS

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from parley.config import models_file
-from parley.config.batch_api import with_batch_api
+from parley.config.batch_api import refuse_missing_batch_api, uses_batch_api, with_batch_api
 from parley.config.identity import refuse_secrets
 from parley.config.prepare import Prepared, prepare_new
 from parley.config.task_catalogue import task_class
@@ -192,6 +192,7 @@ class Experiment:
         models = {alias: models_file.with_defaults(self.models[alias]) for alias in seated}
         if options.batch:
             models = with_batch_api(models)
+        refuse_missing_batch_api(models)
         return Config(
             task=self.task,
             params=made.params,
@@ -278,9 +279,16 @@ class Experiment:
             raise UsageError(
                 f"the configuration contains a value that cannot be stored in a run: {wrong}"
             ) from None
-        return prepare_new(
+        prepared = prepare_new(
             config, task=made, items=items, functions=self.functions, need_keys=need_keys
         )
+        if check_options(self.given).batch and not any(
+            map(uses_batch_api, config.live_models.values())
+        ):
+            prepared.cautions.append(
+                "--batch has no effect, because no model of this run is called through a batch API"
+            )
+        return prepared
 
 
 def with_temperature_zero(model: models_file.Entry) -> models_file.Entry:

@@ -69,23 +69,26 @@ class BatchClient(ABC):
         address: Callable[[str], str],
         path: str,
         check_answer: Callable[[Any], Any],
+        place: str,
     ) -> None:
         """`address` completes a path; `path` is that of ordinary calls. `check_answer` raises an
-        error for an answer without a reply."""
+        error for an answer without a reply. Errors name the endpoint as `place`."""
         self._transport, self._address, self._path = transport, address, path
         self._check_answer = check_answer
-        self.place = transport.address  # how errors name the endpoint
+        self.place = place
 
     async def check_interface(self) -> None:
-        """Raise `Refused` if the endpoint has no batch interface; other problems show later."""
+        """Raise `Refused` if the endpoint has no batch interface, or cannot be reached; other
+        problems show later."""
         try:
             await self._get(BATCHES, limit="1")
         except (ParticipantError, Retryable) as fault:
             if fault.status in MISSING:
                 raise Refused(
-                    f"{self.place} has no batch interface (its list of batches gives HTTP "
-                    f"{fault.status}): remove --batch, or set `batch_api=false` for this model"
+                    f"the endpoint has no batch API ({self.place} answers HTTP {fault.status})"
                 ) from None
+            if fault.kind == "unreachable":
+                raise Refused(f"{self.place}: {fault}", kind=fault.kind) from None
 
     @abstractmethod
     async def upload(self, requests: Sequence[BatchRequest]) -> Any:
@@ -126,8 +129,8 @@ class BatchClient(ABC):
 
     async def _lines(self, path: str) -> AsyncIterator[bytes]:
         """The lines of a file. One that is larger than an answer may be is cut off."""
-        line = bytearray()
-        async with self._transport.stream("GET", self._address(path), LONG) as response:
+        line, url = bytearray(), self._address(path)
+        async with self._transport.stream("GET", url, LONG, self.place) as response:
             async for part in response.content.iter_any():
                 for number, piece in enumerate(part.split(b"\n")):
                     if number:  # the line before has ended
@@ -159,7 +162,8 @@ class BatchClient(ABC):
     ) -> dict[str, Any]:
         """The object that the endpoint answers with."""
         try:
-            found = await self._transport.fetch(method, self._address(path), seconds, **options)
+            url = self._address(path)
+            found = await self._transport.fetch(method, url, seconds, self.place, **options)
         except (Refused, Rejected):
             raise
         except ParticipantError as large:  # the answer cannot be read

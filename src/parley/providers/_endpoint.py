@@ -15,7 +15,7 @@ import orjson
 from parley.errors import Filtered, ParticipantError, Rejected
 from parley.match.protocol import Call, Reply, Request
 from parley.providers import _capabilities as capabilities
-from parley.providers._batches import BatchClient
+from parley.providers._batches import BATCHES, BatchClient
 from parley.providers._capabilities import FORMS, MEASURED, NOTHING, Capabilities
 from parley.providers._env_file import find_setting
 from parley.providers._schemas import make_portable, make_strict
@@ -146,8 +146,8 @@ class Endpoint(ABC):
         self._known = capabilities.find_capabilities(url, self.name)
         if self.batch_api and self.batch_client is None:
             raise ValueError(
-                f"{self._address} has no batch interface that Parley can use: remove --batch, or "
-                "set `batch_api=false` for this model"
+                "this provider has no batch API that Parley can use: remove `batch_api=true`, so "
+                "that the model is called without batches"
             )
 
     def route(self, base: str) -> tuple[str, str]:
@@ -163,7 +163,8 @@ class Endpoint(ABC):
         def address(more: str) -> str:
             return complete_address(base, f"base_url of {self.name}", root + more)
 
-        return self.batch_client(self._transport, address, path, self.reply)
+        place = printable_address(base, root + BATCHES)
+        return self.batch_client(self._transport, address, path, self.reply, place)
 
     def batch_root(self, path: str) -> str:
         """The path that those of the batch interface begin with."""

@@ -262,13 +262,12 @@ class Transport:
             return fault if sent else Retryable("cannot connect: timeout", kind="unreachable")
         return Retryable(self._describe_error(fault) or type(fault).__name__, unsure=sent)
 
-    def _error_in(self, response: Response, answer: bytes) -> Exception:
+    def _error_in(self, response: Response, answer: bytes, place: str = "") -> Exception:
         """The exception for an answer with the status of an error."""
         said = answer[:LOOKED_AT].decode("utf-8", "replace").strip()
         location = response.headers.get("Location", "")
-        return self._error_for(
-            response.status, said, find_wait(response.headers, said), location=location
-        )
+        wait = find_wait(response.headers, said)
+        return self._error_for(response.status, said, wait, location=location, place=place)
 
     def _answer_in(self, found: Any, headers: Mapping[str, str]) -> Any:
         """An answer without secrets; raises the error in it, because some endpoints send errors
@@ -285,16 +284,18 @@ class Transport:
             raise self._error_for(status, orjson.dumps(body).decode()[:LOOKED_AT])
         return self._answer_in(body, {})
 
-    async def fetch(self, method: str, url: str, seconds: float, **options: Any) -> Any:
-        """Send one request to another address of the endpoint, without retries: the parsed
-        answer."""
-        async with self.stream(method, url, seconds, **options) as response:
+    async def fetch(
+        self, method: str, url: str, seconds: float, place: str = "", **options: Any
+    ) -> Any:
+        """Send one request to another address of the endpoint, which errors name as `place`,
+        without retries: the parsed answer."""
+        async with self.stream(method, url, seconds, place, **options) as response:
             answer = await self._read_body(response)
         return mask_in_json(parse_answer(answer))
 
     @asynccontextmanager
     async def stream(
-        self, method: str, url: str, seconds: float, **options: Any
+        self, method: str, url: str, seconds: float, place: str = "", **options: Any
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         """The same, for an answer that may be large."""
         await self._ensure_open()
@@ -311,7 +312,7 @@ class Transport:
                 **options,
             ) as response:
                 if not 200 <= response.status < 300:
-                    raise self._error_in(response, await self._read_body(response))
+                    raise self._error_in(response, await self._read_body(response), place)
                 yield response
         except (aiohttp.ClientError, OSError, TimeoutError) as fault:
             explained = self._explain_failure(fault, sent=True)
@@ -368,11 +369,17 @@ class Transport:
             )
 
     def _error_for(
-        self, status: int, said: str, wait: float = 0, location: str = "", whole: str = ""
+        self,
+        status: int,
+        said: str,
+        wait: float = 0,
+        location: str = "",
+        whole: str = "",
+        place: str = "",
     ) -> Exception:
         """The exception for an error: try again, or give up with advice. `whole` is the whole error
-        if `said` is only its message."""
-        whole = whole or said
+        if `said` is only its message; `place` names another address than that of calls."""
+        whole, place = whole or said, place or self.address
         fault = (f"HTTP {status}" if status else "the endpoint returned an error") + (
             f": {redact(said)[:500]}" if said else ""
         )
@@ -385,7 +392,7 @@ class Transport:
                 status=status,
             )
         if self._filtered(status, whole):
-            return Filtered(f"{self.address}: {fault}", status=status)
+            return Filtered(f"{place}: {fault}", status=status)
         kind: FaultKind
         if location:
             kind, advice = (
@@ -395,10 +402,10 @@ class Transport:
         elif status in FINAL:
             kind, advice = FINAL[status]
         else:  # it may be a fault of this one request, such as its length
-            return Rejected(f"{self.address}: {fault}", answer=fault, status=status)
+            return Rejected(f"{place}: {fault}", answer=fault, status=status)
         bare = kind == "address" and urlsplit(self.url).path in BARE
         hint = "did you leave out /v1 at the end of base_url?" if bare else ""
-        return Refused(f"{self.address}: {fault} ({advice})", kind=kind, hint=hint, status=status)
+        return Refused(f"{place}: {fault} ({advice})", kind=kind, hint=hint, status=status)
 
     def _drop(self) -> aiohttp.TCPConnector | None:
         """Drop the session, which may belong to a loop that has ended; returns its connections if

@@ -59,19 +59,22 @@ class Report:
         for result in self.runs:
             if result.ref not in alone and result not in self.others:
                 continue  # a comparison of several runs has it
-            if len(self.runs) > 1:
+            level = 1 if len(self.runs) == 1 else 2
+            if level == 2:
                 parts.append(clean(format_heading(name_run(result), form)))
             if result.ref in alone:
-                parts += self._sections(alone[result.ref], form, width)
+                parts += self._sections(alone[result.ref], form, width, level)
             else:
                 parts.append(clean(result.render(form, width=width)))
         return "\n\n".join(parts)
 
-    def _sections(self, found: ComparisonResult, form: str, width: int | None) -> Iterator[str]:
-        """The sections of a comparison as text."""
+    def _sections(
+        self, found: ComparisonResult, form: str, width: int | None, level: int = 1
+    ) -> Iterator[str]:
+        """The sections of a comparison as text, with headings of this level."""
         clean = make_secret_filter()
         for section in found.sections:
-            yield clean(format_heading(section.title, form))
+            yield clean(format_heading(section.title, form, level))
             if section.words:
                 yield clean(section.words)
             for table in section.tables:
@@ -109,9 +112,13 @@ class Report:
         return clean(self.others[0].render("csv"))
 
 
-def format_heading(title: str, form: str) -> str:
-    """A heading in a form of tables."""
-    return {"markdown": f"## {title}", "latex": f"% {title}"}.get(form, f"══ {title} ══")
+def format_heading(title: str, form: str, level: int = 1) -> str:
+    """A heading in a form of tables. One of level 2 belongs to the heading above it."""
+    marks = "#" * (level + 1)
+    line = "══" if level == 1 else "──"
+    return {"markdown": f"{marks} {title}", "latex": f"% {title}"}.get(
+        form, f"{line} {title} {line}"
+    )
 
 
 def build_report(

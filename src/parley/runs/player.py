@@ -211,14 +211,15 @@ def endpoint_of(alias: str, who: Participant) -> Endpoint:
     provider = getattr(who, "provider", None)
     if not isinstance(provider, Endpoint):
         raise UsageError(
-            f"{alias} has no batch interface that Parley can use: set `batch_api=false` for this "
-            "model"
+            f"{alias} has no batch API that Parley can use: set -M {alias}.batch_api=false to call "
+            "it without batches"
         )
     return provider
 
 
 async def check_batch_interfaces(prepared: Prepared) -> None:
-    """Raise an error for a model whose endpoint has no batch interface, if it needs one."""
+    """Raise an error for a model whose endpoint has no batch interface, if it needs one, or cannot
+    be reached."""
     if not any(map(uses_batch_api, prepared.config.live_models.values())):
         return
     for alias, who, _ in prepared.participants():
@@ -226,7 +227,10 @@ async def check_batch_interfaces(prepared: Prepared) -> None:
             if uses_batch_api(prepared.config.models[alias]):
                 await endpoint_of(alias, who).open_batches().check_interface()
         except Refused as fault:
-            raise UsageError(f"{alias}: {fault}") from None
+            advice = f": set -M {alias}.batch_api=false to call it without batches"
+            if fault.kind == "unreachable":
+                advice = f"; if the address is wrong, set -M {alias}.base_url=URL"
+            raise UsageError(f"{alias}: {fault}{advice}") from None
         finally:
             await who.close()
 

@@ -130,6 +130,14 @@ class Progress:
             self.failure = fault
             self.on_failure(fault)
 
+    @property
+    def waits_only_for_waves(self) -> bool:
+        """Whether every call in progress belongs to a model with a wave at its provider."""
+        batched = {wave.alias for wave in self.waves.values()}
+        return bool(batched) and all(
+            alias in batched for alias, since in self.waiting.items() if since
+        )
+
     def slowest(self) -> tuple[str, float] | None:
         """The alias with the oldest call in progress, and the age of that call in seconds."""
         began = [(min(since.values()), alias) for alias, since in self.waiting.items() if since]

@@ -166,7 +166,7 @@ PARTS = (
         compute_efficiency,
         tables=efficiency_tables,
         figures=efficiency_figures,
-        absent="no model of this run has a known latency, or a known cost above 0",
+        absent="no model of this run has a score beside a known latency or a known cost above 0",
         section="cost",
     ),
 )
