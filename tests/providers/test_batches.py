@@ -87,9 +87,46 @@ def test_an_id_that_is_no_plain_name_is_not_used_in_an_address():
         with pytest.raises(Retryable, match="no valid id"):
             await send(client, "p1")
 
-    evil = sent({"id": "../files/secret"})
-    ask("anthropic", work, BatchServer(acts={"created": [evil]}))
-    ask("openai-compatible", work, BatchServer(acts={"upload": [evil]}))
+    for name in ("../files/secret", "..", "."):
+        evil = sent({"id": name})
+        ask("anthropic", work, BatchServer(acts={"created": [evil]}))
+        ask("openai-compatible", work, BatchServer(acts={"upload": [evil]}))
+
+
+@pytest.mark.parametrize("faults", [5, "x", {"a": 1}, [5, None]])
+def test_odd_errors_of_a_batch_are_left_out(faults):
+    async def work(client):
+        return await client.poll("b")
+
+    failed = sent(
+        {"status": "failed", "errors": {"data": faults}, "request_counts": {"failed": -5}}
+    )
+    status = ask("openai-compatible", work, BatchServer(acts={"poll": [failed]}))
+    assert (status.ended, status.fault) == (True, "the provider gave no reason")
+    assert status.done == 0
+
+
+@pytest.mark.parametrize("family", ["openai-compatible", "anthropic"])
+def test_odd_moments_in_a_list_are_left_out(family):
+    async def work(client):
+        return await client.find("mine", 1, time.time(), ())
+
+    moments = ["0001-01-01T00:00:00", 1e308, "9" * 5000, None, [1]]
+    odd = sent({"data": [{"id": "b", "created_at": each} for each in moments], "has_more": False})
+    assert ask(family, work, BatchServer(acts={"list": [odd]})) is None
+
+
+def test_a_batch_of_anthropic_whose_results_cannot_be_read_yet_may_be_the_wanted_one():
+    async def work(client):
+        mine = await send(client, "mine")
+        for _ in range(3):
+            with pytest.raises(BatchPending):
+                await client.find("mine", 1, time.time(), ())
+        return mine, await client.find("mine", 1, time.time(), ())
+
+    results = [sent(b"gone", 404), sent(b""), sent(b"<html>")]
+    mine, found = ask("anthropic", work, BatchServer(polls=0, acts={"results": results}))
+    assert found == mine
 
 
 @pytest.mark.parametrize(

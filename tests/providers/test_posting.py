@@ -5,8 +5,9 @@ from base64 import b64encode
 from contextlib import asynccontextmanager
 
 import pytest
+from aiohttp.client_proto import ResponseHandler
 
-from parley.errors import ParticipantError
+from parley.errors import ParticipantError, Refused
 from parley.match.protocol import UNLIMITED
 from parley.providers._endpoint_health import Retryable
 from parley.providers._posting import encode_headers
@@ -167,5 +168,99 @@ def test_cookies_lead_later_requests_to_the_same_server(monkeypatch):
 
 @pytest.mark.parametrize("value", ["a\r\nX: b", "a\nX: b", "a\0"])
 def test_a_header_cannot_contain_another(value):
-    with pytest.raises(ValueError, match="line break"):
-        encode_headers({"Key": value})
+    with pytest.raises(ValueError, match="the header 'Key' contains a line break"):
+        encode_headers({"Version": "7", "Key": value})
+
+
+def fault_of(**options):
+    """The error of a request to an address that is valid."""
+
+    async def work():
+        transport = Transport("http://models.example/v1", **options)
+        with pytest.raises(Refused) as posted:
+            await transport.post(b"{}", UNLIMITED)
+        with pytest.raises(Refused) as fetched:
+            await transport.fetch("GET", "http://models.example/v1/batches", 10)
+        await transport.close()
+        assert str(posted.value) == str(fetched.value)
+        return str(posted.value)
+
+    return asyncio.run(work())
+
+
+def test_an_error_names_a_header_that_is_not_valid_without_its_value(monkeypatch):
+    for proxy in ("", "http://127.0.0.1:9"):
+        monkeypatch.setenv("http_proxy", proxy)
+        said = fault_of(headers={"Version": "se\ncret"})
+        assert "the header 'Version' contains a line break" in said
+        assert "cret" not in said
+
+
+@pytest.mark.parametrize(
+    "proxy", ["me:secret@host", "http://me:secret@", "http://me:secret@h:99999", "socks5://secret"]
+)
+def test_an_error_names_the_setting_of_a_proxy_that_is_not_valid(monkeypatch, proxy):
+    monkeypatch.setenv("http_proxy", proxy)
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    said = fault_of()
+    assert "the environment variable http_proxy must be the address of an HTTP proxy" in said
+    assert "secret" not in said
+
+
+def test_a_late_second_answer_is_not_taken_for_that_of_the_next_request():
+    late = ANSWER.replace(b"42", b"13")
+
+    async def work():
+        first, ended = asyncio.Event(), asyncio.Event()
+        connections = []
+
+        async def talk(reader, writer):
+            connections.append(0)
+            try:
+                while True:
+                    await reader.readuntil(b"\r\n\r\n{}")
+                    connections[-1] += 1
+                    writer.write(ANSWER)
+                    if len(connections) == 1:
+                        await first.wait()
+                        writer.write(late)
+                        await writer.drain()
+            except (asyncio.IncompleteReadError, ConnectionError):
+                ended.set()
+            finally:
+                writer.close()
+
+        async with await asyncio.start_server(talk, "127.0.0.1", 0) as server:
+            address = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+            transport = Transport(f"{address}/v1")
+            found = [await transport.post(b"{}", UNLIMITED)]
+            ((idle, _),) = next(iter(transport._session.connector._conns.values()))
+            first.set()
+            for _ in range(10_000):  # until the second answer has arrived
+                if idle.should_close:
+                    break
+                await asyncio.sleep(0.001)
+            found += [await transport.post(b"{}", UNLIMITED) for _ in range(2)]
+            await ended.wait()
+            await transport.close()
+        return found, connections
+
+    found, connections = asyncio.run(work())
+    assert found == [{"answer": 42}] * 3
+    assert connections == [1, 2]
+
+
+def test_an_endpoint_that_speaks_first_gets_no_request(monkeypatch):
+    monkeypatch.setattr("parley.providers._transport.TRIES", 1)
+    monkeypatch.setattr(ResponseHandler, "should_close", True)
+
+    async def work():
+        async with served(ANSWER) as (address, heard):
+            transport = Transport(f"{address}/v1")
+            with pytest.raises(ParticipantError, match="sends data before a request"):
+                await transport.post(b"{}", UNLIMITED)
+            await transport.close()
+            return heard
+
+    assert not any(asyncio.run(work()))

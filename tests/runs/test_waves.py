@@ -16,7 +16,7 @@ import pytest
 import parley
 from parley.audit.audit import audit_run
 from parley.config.experiment import Experiment
-from parley.errors import UsageError
+from parley.errors import StoreError, UsageError
 from parley.options import from_keywords
 from parley.providers._batches import split_requests
 from parley.providers._openai_batches import OpenAIBatchClient
@@ -339,6 +339,58 @@ def test_results_that_are_incomplete_at_first_are_fetched_again(family, ending):
     result, playing = play(server, repeats=4, family=family)
     check_paid_once(server, playing, result)
     assert sum(row["lost"] for row in result.data["cost"]) == 0
+
+
+def test_a_line_that_is_too_large_costs_only_its_own_request(monkeypatch):
+    monkeypatch.setattr("parley.providers._batches.LARGEST", 5_000)
+    large = set()
+
+    def enlarge(lines):
+        line = lines[0]
+        uid = line["custom_id"].partition("-")[0]
+        if not large or uid in large:
+            large.add(uid)
+            return [*lines[1:], {**line, "padding": "x" * 20_000}]
+        return lines
+
+    server = BatchServer(answer, mangle=enlarge)
+    result, playing = play(server)
+    assert result.data["run"]["state"] == "done", playing.notices
+    assert playing.said("1 result missing, 1 line not of this wave; 1 request can be retried")
+    ((replies,),) = playing.rows("SELECT COUNT(*) FROM calls")
+    assert server.billed.total() == replies + 1
+    assert sum(row["lost"] for row in result.data["cost"]) == 1
+
+
+def test_ids_with_thousands_of_digits_belong_to_no_request():
+    def add(lines):
+        uid = lines[0]["custom_id"].partition("-")[0]
+        return [{**lines[0], "custom_id": f"{uid}-{'9' * 5000}"}, *lines]
+
+    server = BatchServer(answer, mangle=add)
+    result, playing = play(server, repeats=2)
+    check_paid_once(server, playing, result)
+    assert playing.said("1 line not of this wave")
+
+
+def test_an_unexpected_error_fails_only_the_requests_of_its_wave():
+    async def broken(fault):
+        raise fault
+
+    async def fail_one_of_two(fault):
+        run = waves.Waves(None, Progress(), StopSignal())
+        future = asyncio.get_running_loop().create_future
+        both = [waves.OpenRequest(None, name, future()) for name in (b"1", b"2")]
+        run._open = {each.key: each for each in both}
+        run._start(broken(fault), both[:1])
+        await asyncio.gather(*run._tasks)
+        return [str(each.answer.exception()) if each.answer.done() else "" for each in both]
+
+    said = asyncio.run(fail_one_of_two(TypeError("a bug")))
+    assert "unexpected TypeError: a bug" in said[0]
+    assert not said[1]
+    # an error of the store concerns all
+    assert asyncio.run(fail_one_of_two(StoreError("disk full"))) == ["disk full"] * 2
 
 
 def test_a_batch_that_is_completed_before_it_has_a_file_is_polled_again():

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from parley.errors import ParticipantError, Refused, Rejected
 from parley.providers._endpoint_health import Retryable
-from parley.providers._error_bodies import parse_answer
+from parley.providers._error_bodies import objects_in_list, parse_answer
 from parley.providers._transport import LARGEST, Transport
 from parley.tables import shorten
 
@@ -177,7 +177,7 @@ class BatchClient(ABC):
         listed = page.get("data", False)
         if listed is not None and not isinstance(listed, list):
             raise Retryable(f"the answer is not a list of batches: {shorten(page, 80)}")
-        return listed_objects(listed)
+        return objects_in_list(listed)
 
     def _id_in(self, found: Mapping[str, Any]) -> str:
         """The id in an answer, which becomes part of an address."""
@@ -205,11 +205,6 @@ def split_requests(
             start, size = at, 0
         size += each
     return [*parts, (start, len(sizes))] if sizes else []
-
-
-def listed_objects(found: Any) -> list[dict[str, Any]]:
-    """The objects in a list of an answer; none if it is not a list."""
-    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
 
 
 def count_in(counts: Any, *names: str) -> int:

@@ -59,3 +59,12 @@ def find_proxy(url: str) -> str | None:
     longer than a call."""
     parts = urlsplit(url)
     return None if proxy_bypass(parts.hostname or "") else getproxies().get(parts.scheme)
+
+
+def is_proxy_address(proxy: str) -> bool:
+    """Whether requests can be sent through a proxy at this address."""
+    try:
+        parts = urlsplit(proxy)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False

@@ -363,11 +363,6 @@ def object_in(answer: Any, name: str) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def objects_in_list(found: Any) -> list[dict[str, Any]]:
-    """The objects of a list; everything else is left out."""
-    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
-
-
 def join_text_parts(content: Any) -> str:
     """The text of a message, also if it comes in parts; everything else is left out."""
     if isinstance(content, str):

@@ -84,3 +84,8 @@ def parse_answer(answer: bytes) -> Any:
                 f"the response is not JSON: {said[:80]!r}" if answer else "the response is empty"
             )
             raise Retryable(fault, unsure=True) from None
+
+
+def objects_in_list(found: Any) -> list[dict[str, Any]]:
+    """The objects of a list; everything else is left out."""
+    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []

@@ -21,11 +21,10 @@ from parley.providers._batches import (
     BatchStatus,
     count_in,
     is_plain,
-    listed_objects,
     seconds_in,
 )
 from parley.providers._endpoint_health import Retryable
-from parley.providers._error_bodies import read_error
+from parley.providers._error_bodies import objects_in_list, read_error
 from parley.tables import shorten
 
 MARK = "parley_wave"  # the key of the metadata
@@ -92,7 +91,7 @@ class OpenAIBatchClient(BatchClient):
         state = str(found.get("status"))
         files = [found.get(f"{kind}_file_id") for kind in ("output", "error")]
         errors = found.get("errors")
-        faults = listed_objects(errors.get("data") if isinstance(errors, dict) else None)
+        faults = objects_in_list(errors.get("data") if isinstance(errors, dict) else None)
         said = "; ".join(shorten(each.get("message") or each, 200) for each in faults[:3])
         return BatchStatus(
             batch,

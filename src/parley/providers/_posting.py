@@ -20,6 +20,11 @@ from aiohttp.http import HttpProcessingError
 from yarl import URL
 
 CONNECT = 15.0  # seconds to reach the endpoint
+STALE = 20  # connections that are not fit for use, one after the other
+
+
+class InvalidHeader(ValueError):
+    """A header that would break the request. The message does not contain its value."""
 
 
 class PostTarget:
@@ -36,6 +41,7 @@ class PostTarget:
     ) -> None:
         """`timeout`: seconds without data after which a request fails."""
         assert session.connector is not None
+        encode_headers(headers)  # raises an error if one of them is not valid
         self.url, self.timeout, self.cookies = url, timeout, session.cookie_jar
         self._connector = session.connector
         self._limits = aiohttp.ClientTimeout(sock_connect=CONNECT)
@@ -49,9 +55,19 @@ class PostTarget:
         self._has_cookies = False
         self._head = b"" if proxy else self._encode_head()
 
-    def connect(self) -> Any:
-        """Take a free connection, or open one."""
-        return self._connector.connect(self._request, [], self._limits)
+    async def connect(self) -> Any:
+        """Take a free connection, or open one. A connection on which something has arrived since
+        its last answer is closed: this would be taken for the answer to the next request."""
+        for _ in range(STALE):
+            connection = await self._connector.connect(self._request, [], self._limits)
+            protocol, transport = connection.protocol, connection.transport
+            is_open = transport is not None and not transport.is_closing()
+            if is_open and protocol is not None and not protocol.should_close:
+                return connection
+            connection.close()
+        raise aiohttp.ClientConnectionResetError(
+            "the endpoint closes its connections or sends data before a request"
+        )
 
     def encode(self, body: bytes, headers: Mapping[str, str] | None) -> bytes:
         """A request as it is sent; `headers` are its own, besides those of every request."""
@@ -117,8 +133,6 @@ class PostedRequest:
         connection = self._connection = await target.connect()
         try:
             protocol, transport = connection.protocol, connection.transport
-            if transport is None or transport.is_closing():
-                raise aiohttp.ClientConnectionResetError("the connection was closed")
             protocol.set_response_params(read_until_eof=True, read_timeout=target.timeout)
             self.sent = True
             transport.write(target.encode(self._body, self._headers))
@@ -167,5 +181,8 @@ def encode_headers(headers: Mapping[str, str]) -> bytes:
     begin another header."""
     text = "".join([f"{name}: {value}\r\n" for name, value in headers.items()])
     if text.count("\r") != len(headers) or text.count("\n") != len(headers) or "\0" in text:
-        raise ValueError("a header of the request contains a line break or a NUL character")
+        wrong = next(
+            name for name, value in headers.items() if set("\r\n\0") & set(f"{name}{value}")
+        )
+        raise InvalidHeader(f"the header {wrong!r} contains a line break or a NUL character")
     return text.encode()

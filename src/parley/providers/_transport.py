@@ -7,7 +7,7 @@ import asyncio
 import re
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from hashlib import blake2b
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit
@@ -22,6 +22,7 @@ from parley.match.protocol import Call
 from parley.providers._connections import (
     describe_connection_error,
     find_proxy,
+    is_proxy_address,
     release_connector,
     shared_connector,
 )
@@ -39,7 +40,7 @@ from parley.providers._error_bodies import (
     parse_answer,
     read_error,
 )
-from parley.providers._posting import CONNECT, PostedRequest, PostTarget
+from parley.providers._posting import CONNECT, InvalidHeader, PostedRequest, PostTarget
 from parley.providers._secrets import keep_secret, mask_in_json, redact
 from parley.tables import shorten
 
@@ -120,7 +121,8 @@ class Transport:
         self._health: EndpointHealth | None = None
         self._session: aiohttp.ClientSession | None = None
         self._loop: asyncio.AbstractEventLoop | None = None  # to which the session belongs
-        self._target: PostTarget | None = None  # None: the address is not valid
+        self._target: PostTarget | None = None  # None: no request can be sent
+        self._invalid = ""  # why
 
     async def post(self, body: bytes, call: Call, deadline: Deadline | None = None) -> Any:
         """The endpoint's answer, within the deadline, which begins with the first request.
@@ -233,7 +235,7 @@ class Transport:
         self, body: bytes, headers: Mapping[str, str] | None, seconds: float
     ) -> Any:
         if self._target is None:
-            raise Refused(f"{self.address} is not a valid address", kind="address")
+            raise Refused(self._invalid, kind="address")
         request = PostedRequest(self._target, body, headers)
         try:
             # A redirect would carry the prompt elsewhere, or turn into another method: it is
@@ -300,6 +302,8 @@ class Transport:
         """The same, for an answer that may be large."""
         await self._ensure_open()
         assert self._session is not None
+        if self._target is None:
+            raise Refused(self._invalid, kind="address")
         limits = aiohttp.ClientTimeout(total=seconds, sock_connect=CONNECT)
         headers = {**self._headers, **options.pop("headers", {})}
         try:
@@ -334,10 +338,22 @@ class Transport:
         self._session = aiohttp.ClientSession(
             connector=shared_connector(), connector_owner=False, proxy=proxy
         )
-        with suppress(ValueError):  # an invalid address raises an error with the first request
-            self._target = PostTarget(
-                URL(self.url), self._headers, self._session, proxy, self.timeout
+        self._target = None
+        if proxy and not is_proxy_address(proxy):
+            name = f"{urlsplit(self.url).scheme}_proxy"
+            self._invalid = (
+                f"the environment variable {name} must be the address of an HTTP proxy, such as "
+                f"http://localhost:3128: correct or unset it"
             )
+        else:
+            try:
+                self._target = PostTarget(
+                    URL(self.url), self._headers, self._session, proxy, self.timeout
+                )
+            except InvalidHeader as wrong:
+                self._invalid = f"{self.address}: {wrong}"
+            except ValueError:
+                self._invalid = f"{self.address} is not a valid address"
         self._health = health_of_endpoint(self._endpoint, self.address, self._scope)
 
     async def _read_body(self, response: Response) -> bytes:

@@ -21,9 +21,9 @@ from parley.providers._endpoint import (
     join_text_parts,
     no_reply_error,
     object_in,
-    objects_in_list,
     path_without_query,
 )
+from parley.providers._error_bodies import objects_in_list
 from parley.providers._replies import (
     check_provider_state,
     check_token_count,

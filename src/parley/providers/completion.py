@@ -9,7 +9,8 @@ import orjson
 
 from parley.match.protocol import Reply, Request
 from parley.providers._capabilities import NOTHING
-from parley.providers._endpoint import no_reply_error, object_in, objects_in_list, unescape_typed
+from parley.providers._endpoint import no_reply_error, object_in, unescape_typed
+from parley.providers._error_bodies import objects_in_list
 from parley.providers._replies import check_logprobs, parse_finish
 from parley.providers.openai import FINISH, OpenAICompatible, choice_in, model_in, usage_in
 from parley.rules.pool import text_of

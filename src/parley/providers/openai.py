@@ -20,8 +20,8 @@ from parley.providers._endpoint import (
     join_text_parts,
     no_reply_error,
     object_in,
-    objects_in_list,
 )
+from parley.providers._error_bodies import objects_in_list
 from parley.providers._openai_batches import OpenAIBatchClient
 from parley.providers._replies import (
     check_logprobs,

@@ -22,6 +22,7 @@ from parley.errors import (
     ParticipantError,
     Refused,
     Rejected,
+    StoreError,
     describe_exception,
 )
 from parley.match.protocol import Call, CallPlace
@@ -194,7 +195,8 @@ class Waves:
                 for each in requests
             }
             self._open.update({each.key: each for each in opened.values()})  # the last wave wins
-            self._start(self._take_up(model, SentWave(record, opened, record.batch or "")))
+            wave = SentWave(record, opened, record.batch or "")
+            self._start(self._take_up(model, wave), list(opened.values()))
 
     async def _take_up(self, model: BatchedModel, wave: SentWave) -> None:
         """Follow one wave of an earlier session, if it was sent at all."""
@@ -327,22 +329,30 @@ class Waves:
         sizes = [len(each.body) + client.overhead for each in waiting]
         most = min(model.most or client.most_requests, client.most_requests)
         for start, end in split_requests(sizes, most, client.most_bytes):
-            self._start(self._send_wave(model, waiting[start:end]))
+            requests = waiting[start:end]
+            self._start(self._send_wave(model, requests), requests)
 
-    def _start(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(self._guard(work))
+    def _start(self, work: Coroutine[Any, Any, None], requests: Sequence[OpenRequest]) -> None:
+        task = asyncio.create_task(self._guard(work, requests))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _guard(self, work: Coroutine[Any, Any, None]) -> None:
-        """Stop the run if the work on a wave fails unexpectedly: nobody may wait forever."""
+    async def _guard(
+        self, work: Coroutine[Any, Any, None], requests: Sequence[OpenRequest]
+    ) -> None:
+        """Fail the requests of a wave if the work on it fails unexpectedly: nobody may wait
+        forever. An error of the store concerns all waves."""
         try:
             await work
         except Exception as fault:
             if not isinstance(fault, ParleyError):
                 unexpected, fault = fault, ParleyError(f"unexpected {describe_exception(fault)}")
                 fault.__cause__ = unexpected
-            for request in list(self._open.values()):
+            if isinstance(fault, StoreError):
+                requests = list(self._open.values())
+            if all(request.answer.done() for request in requests):
+                self._progress.notify(f"the work on a wave failed: {fault}")
+            for request in requests:
                 request.fail(fault)
 
     async def _send_wave(self, model: BatchedModel, requests: Sequence[OpenRequest]) -> None:
