@@ -95,6 +95,7 @@ def test_the_public_form_of_an_address_has_no_secrets(given, public, secrets):
         "postgresql://h:sec/d",
         "postgresql://u:12?sec@h/d",
         "postgresql://h/d?secret=1",
+        "postgresql://u:sec@[::1/d",
     ],
 )
 def test_an_address_that_cannot_be_read_is_refused_without_repeating_it(given):

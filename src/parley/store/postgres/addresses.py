@@ -38,16 +38,20 @@ class StoreAddress(NamedTuple):
 
 def parse_address(text: str) -> StoreAddress:
     """Read an address. Errors never repeat it, because it may contain a password."""
-    parts = urlsplit(text)
+    unreadable = UsageError(
+        f"the address of the store cannot be read: expected {FORM}; write special characters "
+        "in a password as %XX, for example # as %23, or put the password into PGPASSFILE"
+    )
+    try:
+        parts = urlsplit(text)
+    except ValueError:  # such as an IPv6 address without its closing bracket
+        raise unreadable from None
     login, has_login, hosts = parts.netloc.rpartition("@")
     user, _, password = login.partition(":")
     # an unescaped character in a password ends the part of the address that it stands in
     is_cut = "@" in parts.path or "@" in parts.fragment
     if is_cut or not all(HOST.fullmatch(host) for host in hosts.split(",")):
-        raise UsageError(
-            f"the address of the store cannot be read: expected {FORM}; write special characters "
-            "in a password as %XX, for example # as %23, or put the password into PGPASSFILE"
-        )
+        raise unreadable
     pairs = [part.partition("=") for part in parts.query.split("&") if part]
     parameters = [(unquote(name), unquote(value)) for name, _, value in pairs]
     secrets = {name: value for name, value in parameters if name in SECRET}
