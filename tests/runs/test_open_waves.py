@@ -52,6 +52,8 @@ def test_the_cost_of_waves_at_a_provider_is_not_zero(interrupted):
     assert f"of a (4 requests) is {billed} replies" in shown
     assert f"of b (4 requests) is {billed} replies" in shown
     assert print_command("show", run, "--part", "cost").output.count("≥ 0.00") == 3
+    absent = print_command("show", run, "--part", "efficiency").output
+    assert "no model of this run has a score beside a known latency" in absent
     result = Result(interrupted.ref)
     assert [row["usd"] for row in result.data["cost"]] == [None, None]
     waves_on_record = result.data["run"]["open_waves"]

@@ -154,6 +154,23 @@ def test_a_silent_run_with_a_person_waits_for_the_person(visit, folder, pretend_
     assert "If the run is no longer being played" not in text
 
 
+def test_a_run_that_waits_for_a_batch_names_it(visit, folder, pretend_to_run):
+    id = pretend_to_run(folder)
+    with sqlite3.connect(folder / f"{id}.parley") as connection:
+        (config,) = connection.execute("SELECT config FROM runs").fetchone()
+        alias = next(iter(json.loads(config)["models"]))
+        connection.execute("UPDATE calls SET at = 1.0")
+        connection.execute(
+            "INSERT INTO waves (number, uid, alias, state, batch, requests, began) "
+            "VALUES (1, 'u', ?, 'sent', 'b', 3, 1.0)",
+            (alias,),
+        )
+    connection.close()
+    text = visit(folder).get(f"/run/{id}").text
+    assert f"waiting for wave 1 of {alias} (3 requests) for " in text
+    assert "If the run is no longer being played" not in text
+
+
 def test_a_run_whose_process_was_killed_is_not_shown_as_running(visit, folder, pretend_to_run):
     from parley.store.owner import Owner, process_id
 

@@ -14,7 +14,8 @@ from parley.results.match_list import ListedSeat, by_share, list_scored_seats
 from parley.results.scores import group_attempts, parse_metric
 from parley.rules.task import Metric
 from parley.store import ENDED, EndpointRecord, MatchRow, RecentCall, RunInfo, RunReader
-from parley.tables import format_duration
+from parley.store.wave_records import Wave
+from parley.tables import format_duration, plural
 
 RECENT = 200  # calls that pace and latency are taken from
 LATEST = 8  # matches
@@ -37,6 +38,7 @@ class LiveProgress:
     left: str  # the time left; empty if unknown
     spent: str  # against the budget; empty without one
     silence: str  # how long no reply has come, if that is long
+    waves: str  # the oldest batch that the run waits for
     has_person: bool  # a person plays, whose answers take longer than those of models
 
     @property
@@ -126,10 +128,25 @@ def describe_live(
         left="" if grows or not runs else describe_left(info.planned - done, calls, now),
         spent=spent,
         silence=f"no reply for {format_duration(silent)}" if runs and silent > SILENT else "",
+        waves=describe_sent_waves(reader.waves(), now) if runs else "",
         has_person=any(
             str(options.get("model", "")).startswith("human/")
             for options in config.live_models.values()
         ),
+    )
+
+
+def describe_sent_waves(waves: Sequence[Wave], now: float) -> str:
+    """The oldest wave that a provider has, and how many more there are; empty without one. The
+    record of a run does not contain how many of its requests are done."""
+    sent = [wave for wave in waves if wave.state == "sent"]
+    if not sent:
+        return ""
+    first = sent[0]
+    more = f" and {plural(len(sent) - 1, 'more wave')}" if len(sent) > 1 else ""
+    return (
+        f"waiting for wave {first.number} of {first.alias} "
+        f"({plural(first.requests, 'request')}) for {format_duration(now - first.began)}{more}"
     )
 
 
