@@ -29,8 +29,8 @@ ROOMS = set(ORDER) - TOP - {"analysis of tasks"}
 # of a task's folder; every other file of it is analysis
 RULE_SIDE = {"rule", "bots", "scoring"}
 PURE = {
-    "__future__", "ast", "bisect", "collections", "dataclasses", "decimal", "difflib", "enum",
-    "fractions", "functools", "hashlib", "inspect", "itertools", "json", "math", "operator",
+    "__future__", "array", "ast", "bisect", "collections", "dataclasses", "decimal", "difflib",
+    "enum", "fractions", "functools", "hashlib", "inspect", "itertools", "json", "math", "operator",
     "random", "re",
     "statistics", "string", "sys", "textwrap", "types", "typing", "unicodedata", "warnings",
 }  # fmt: skip

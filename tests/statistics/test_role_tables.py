@@ -1,6 +1,8 @@
 """Role tables against every mean that DynaEval prints, and position effects by construction and by
 simulation."""
 
+import tracemalloc
+from collections.abc import Iterator
 from random import Random
 from statistics import fmean
 from typing import NamedTuple
@@ -378,3 +380,22 @@ def test_position_intervals_cover_with_few_blocks(models, blocks):
 def test_position_intervals_cover_over_many_runs():
     assert 0.935 <= covered(3000, 12, Random(2)) <= 0.96
     assert 0.94 <= covered(1500, 40, Random(3)) <= 0.96
+
+
+def test_position_effects_keep_no_rows() -> None:
+    """Scores are added up by block, so that more matches of the same blocks take no memory."""
+
+    def seats(matches: int) -> Iterator[SeatScore]:
+        for n in range(matches):
+            for position, alias in ((1, "a"), (2, "b")) if n % 2 else ((1, "b"), (2, "a")):
+                yield SeatScore(str(n % 8), n, "player", position, alias, "m", float(n % 7))
+
+    def peak(matches: int) -> int:
+        tracemalloc.start()
+        assert len(position_effects(seats(matches), {"m": (0, 6)})) == 2
+        found = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return found
+
+    peak(80)
+    assert peak(4000) < peak(400) + 20_000

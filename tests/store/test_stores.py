@@ -325,6 +325,8 @@ def test_everything_that_is_written_is_read_and_digested(store):
         assert reader.match(5) is None
         assert [row.number for row in reader.matches()] == [1, 2, 3, 4]
         assert [score.value for score in reader.scores()] == [0.5, None, 0.5]
+        assert list(reader.scores(metrics=["other"])) == []
+        assert list(reader.scores(metrics=["other", "points"])) == list(reader.scores())
         assert reader.scores_of(2) == {SEAT: {"points": None}}
         assert set(reader.scores_by_match()) == {1, 2, 3}
         assert [row.detail for row in reader.violations()] == [STRANGE] * 3

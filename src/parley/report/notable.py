@@ -122,7 +122,8 @@ def choose_notable(result: Result, reader: RunReader) -> tuple[dict[int, str], i
     total: dict[int, float] = {}  # by match, how far its scores lie from the means
     farthest: tuple[float, int, str] | None = None
     worst: dict[str, tuple[float, int, str]] = {}  # by role, of the model with the best mean
-    for score in reader.scores():
+    leading = sorted({row.metric for row in usual.values()})
+    for score in reader.scores(metrics=leading) if leading else ():
         row = usual.get((score.seat.role, score.alias))
         if row is None or score.metric != row.metric or score.idle:
             continue

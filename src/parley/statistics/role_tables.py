@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from array import array
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain, islice, repeat
 from statistics import fmean
 from typing import Any, NamedTuple
 
-from parley.statistics.estimates import ALL_DIFFER, Observation, Same, block_means, merge_blocks
+from parley.statistics.estimates import ALL_DIFFER, Same, merge_blocks
 from parley.statistics.intervals import (
     ALPHA,
     UNKNOWN,
@@ -280,16 +282,16 @@ def position_effects(
 ) -> list[Effect]:
     """The effect of every position (early, late) in every role that has several, with a block t
     interval."""
-    groups: dict[tuple[str, str], list[SeatScore]] = {}
+    groups: dict[tuple[str, str], PositionSums] = {}
     for row in rows:
-        groups.setdefault((row.metric, row.role), []).append(row)
+        groups.setdefault((row.metric, row.role), PositionSums()).add(row)
     found = []
     for (metric, role), seats in sorted(groups.items()):
-        positions = sorted({row.position for row in seats})
+        positions = sorted(seats.positions)
         low, high = bounds[metric]
         most = 2 * (high - low) * (1 - 1 / len(positions))  # no contrast can be larger
-        paid = degrees_of_freedom_spent(seats, positions)
-        for position, by_block in position_contrasts(seats, positions).items():
+        paid = seats.degrees_of_freedom_spent()
+        for position, by_block in seats.contrasts().items():
             mean = fmean(by_block.values()) if by_block else None
             values, weights = merge_blocks(by_block, same)
             found.append(
@@ -305,15 +307,85 @@ def position_effects(
     return found
 
 
-def degrees_of_freedom_spent(seats: Sequence[SeatScore], positions: Sequence[int]) -> float:
-    """The degrees of freedom used by the models' mean scores; 0 if every model has every
-    position in every block."""
-    sat: dict[tuple[str, str], set[int]] = {}
-    for row in seats:
-        if row.value is not None:
-            sat.setdefault((row.block, row.alias), set()).add(row.position)
-    balanced = all(len(places) == len(positions) for places in sat.values())
-    return 0.0 if balanced else (len({alias for _, alias in sat}) - 1) / max(1, len(positions) - 1)
+class PositionSums:
+    """The scores of one role in one metric, added up by model, position and block. A run may have
+    millions of scores, so sums are columns with a place for every block."""
+
+    def __init__(self) -> None:
+        self.positions: set[int] = set()
+        self._blocks: dict[str, int] = {}
+        self._cells: dict[str, dict[int, tuple[array[float], array[int]]]] = {}
+
+    def add(self, row: SeatScore) -> None:
+        self.positions.add(row.position)
+        if row.value is None:
+            return
+        at = self._blocks.setdefault(row.block, len(self._blocks))
+        cells = self._cells.setdefault(row.alias, {})
+        if row.position not in cells:
+            cells[row.position] = array("d"), array("q")
+        sums, counts = cells[row.position]
+        if at >= len(sums):
+            new = bytes(8 * (at + 1 - len(sums)))
+            sums.frombytes(new)
+            counts.frombytes(new)
+        sums[at] += row.value
+        counts[at] += 1
+
+    def _means(self, alias: str, position: int) -> Iterator[float | None]:
+        """The mean of each block; None if the model did not have the position there."""
+        sums, counts = self._cells[alias].get(position, ((), ()))
+        found = (
+            total / count if count else None for total, count in zip(sums, counts, strict=True)
+        )
+        return islice(chain(found, repeat(None)), len(self._blocks))
+
+    def degrees_of_freedom_spent(self) -> float:
+        """The degrees of freedom used by the models' mean scores; 0 if every model has every
+        position in every block."""
+        places = len(self.positions)
+        for alias in self._cells:
+            for means in zip(*(self._means(alias, each) for each in self.positions), strict=True):
+                if 0 < places - means.count(None) < places:
+                    return (len(self._cells) - 1) / max(1, places - 1)
+        return 0.0
+
+    def contrasts(self) -> dict[int, dict[str, float]]:
+        """For each position and block: the score there relative to the models' mean scores, minus
+        the same over all positions.
+
+        A model's mean score weighs its positions equally, and the effect of the block cancels, so a
+        balanced design gives the effects exactly. A model that has not had every position cannot
+        be compared and is left out.
+        """
+        positions = sorted(self.positions)
+        if len(positions) < 2:
+            return {}
+        usual = {
+            alias: fmean(
+                fmean(mean for mean in self._means(alias, place) if mean is not None)
+                for place in positions
+            )
+            for alias, cells in self._cells.items()
+            if len(cells) == len(positions)
+        }
+        columns = [[self._means(alias, place) for alias in usual] for place in positions]
+        found: dict[int, dict[str, float]] = {place: {} for place in positions}
+        for block in self._blocks:
+            above = [
+                [
+                    mean - level
+                    for mean, level in zip(map(next, by_alias), usual.values(), strict=True)
+                    if mean is not None
+                ]
+                for by_alias in columns
+            ]
+            if all(above):
+                means = list(map(fmean, above))
+                centre = fmean(means)
+                for place, mean in zip(positions, means, strict=True):
+                    found[place][block] = mean - centre
+        return found
 
 
 def contrast_interval(
@@ -330,38 +402,3 @@ def contrast_interval(
     error = blocks.error * math.sqrt((len(values) - 1) / freedom)
     half = t_quantile(1 - alpha / 2, freedom) * error
     return Interval(max(-most, blocks.mean - half), min(most, blocks.mean + half), "block t")
-
-
-def position_contrasts(
-    seats: Sequence[SeatScore], positions: Sequence[int]
-) -> dict[int, dict[str, float]]:
-    """For each position and block: the score there relative to the models' mean scores, minus the
-    same over all positions.
-
-    A model's mean score weighs its positions equally, and the effect of the block cancels, so a
-    balanced design gives the effects exactly. A model that has not had every position cannot be
-    compared and is left out.
-    """
-    if len(positions) < 2:
-        return {}
-    table = block_means(
-        Observation(row.block, row.match, row.alias, str(row.position), row.metric, row.value)
-        for row in seats
-    )
-    sat: dict[str, dict[int, dict[str, float]]] = {}
-    for (_, position, alias), by_block in table.items():
-        sat.setdefault(alias, {})[int(position)] = by_block
-    above: dict[str, dict[int, list[float]]] = {}
-    for by_position in sat.values():
-        if len(by_position) == len(positions):
-            usual = fmean(fmean(by_block.values()) for by_block in by_position.values())
-            for place, by_block in by_position.items():
-                for block, mean in by_block.items():
-                    above.setdefault(block, {}).setdefault(place, []).append(mean - usual)
-    found: dict[int, dict[str, float]] = {place: {} for place in positions}
-    for block, by_place in above.items():
-        if len(by_place) == len(positions):
-            centre = fmean(map(fmean, by_place.values()))
-            for place, values in by_place.items():
-                found[place][block] = fmean(values) - centre
-    return found

@@ -371,9 +371,9 @@ class RunReader(Protocol):
         """One page of the matches that pass some filters, in an order. The work for a page is
         bounded: a page may end before it is full, and the next one goes on."""
 
-    def scores(self, judge: str = "") -> Iterator[Score]:
+    def scores(self, judge: str = "", metrics: Collection[str] = ()) -> Iterator[Score]:
         """Every score of every match that has ended, by match, seat and metric. `judge`: those
-        copied from that run."""
+        copied from that run. `metrics`: only scores in these metrics."""
 
     def scores_of(self, number: int) -> dict[Seat, dict[str, float | None]]:
         """The scores of one match, by seat and metric, also if it has not ended."""

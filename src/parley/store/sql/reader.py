@@ -496,8 +496,8 @@ class RecordReader(ABC):
                 "the run has no such round"
             )
 
-    def scores(self, judge: str = "") -> Iterator[Score]:
-        for score in self._scores(judge):
+    def scores(self, judge: str = "", metrics: Collection[str] = ()) -> Iterator[Score]:
+        for score in self._scores(judge, metrics=metrics):
             value = score[5]
             if value is not None:
                 low, high = self._ranges.get(score[4], ANY_VALUE)
@@ -509,15 +509,21 @@ class RecordReader(ABC):
             yield score
 
     def _scores(
-        self, judge: str = "", between: tuple[int, int] = (SMALLEST, LARGEST)
+        self,
+        judge: str = "",
+        between: tuple[int, int] = (SMALLEST, LARGEST),
+        metrics: Collection[str] = (),
     ) -> Iterator[Score]:
+        marks = ", ".join("?" * len(metrics))
+        chosen = f"AND {self.dialect.not_indexed}metric IN ({marks}) " if metrics else ""
         rows = self._rows(
             "SELECT match, block, seat, seats, idle, metric, value FROM scores "
             "JOIN matches ON match = matches.number "
-            f"WHERE judge = ? AND match BETWEEN ? AND ? AND {ENDED_MATCHES} "
+            f"WHERE judge = ? AND match BETWEEN ? AND ? AND {ENDED_MATCHES} {chosen}"
             "ORDER BY match, seat, metric",
             judge,
             *between,
+            *metrics,
         )
         known: dict[tuple[Any, ...], tuple[Seat, str, bool]] = {}  # many scores share a seat
         for *row, value in rows:
