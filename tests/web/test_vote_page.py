@@ -246,9 +246,10 @@ def test_a_guessed_link_is_like_any_wrong_address_and_takes_the_same_work(voting
         return right(one, other)
 
     monkeypatch.setattr(hmac, "compare_digest", counting)
+    near = link[:-1] + ("a" if link[-1] != "a" else "b")
     work = {}
     for name, path in {
-        "right": link, "ended": ended, "near": link[:-1] + "_", "far": "/vote/x"
+        "right": link, "ended": ended, "near": near, "far": "/vote/x"
     }.items():  # fmt: skip
         compared.clear()
         answer = voting.client.get(path)
