@@ -275,8 +275,8 @@ def refuse_unequal(round: Figures) -> None:
 
 
 def play(chosen: dict[str, Case], rounds: int, against: Path | None) -> list[Figures]:
-    """All cases, so many times; the stacks of a case stay together, each round beginning with
-    another one."""
+    """Measure all cases `rounds` times; the stacks of a case stay together, and each round begins
+    with another one."""
     played: list[Figures] = []
     groups: dict[str, list[str]] = {}
     for name, case in chosen.items():

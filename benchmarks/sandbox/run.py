@@ -36,7 +36,7 @@ def cpu() -> float:
 
 
 async def judged(sandbox: Sandbox, count: int, jobs: int) -> int:
-    """Judge programs, so many at a time; how many verdicts were wrong."""
+    """Judge `count` programs, `jobs` at a time. Returns how many verdicts were wrong."""
     numbers = iter(range(count))
 
     async def work() -> int:

@@ -16,7 +16,7 @@ ParleyError
 │   └── Rejected          this request was rejected; others may succeed
 │       └── Filtered      the endpoint's content filter rejected this request
 ├── SandboxError          code could not run in isolation
-├── StoreError            a run's file cannot be read or written
+├── StoreError            a run, or its store, cannot be read or written
 │   └── ReplayError       the record was made with another rule, prompt, configuration or seed
 │       └── ShellDiffers  the commands of a match had another result in a fresh shell
 └── Halted                the run is stopping and makes no new calls
@@ -128,7 +128,7 @@ class SandboxError(ParleyError):
 
 
 class StoreError(ParleyError):
-    """A run's file cannot be read or written."""
+    """A run, or its store, cannot be read or written."""
 
 
 class ReplayError(StoreError):

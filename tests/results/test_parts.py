@@ -58,7 +58,7 @@ def test_a_game_in_one_file_brings_a_part_a_table_and_a_figure(tmp_path):
 def test_what_a_part_computed_is_shown_where_its_task_is_not_installed(hunt):
     shown = command("show", "hunt", "--part", "trust", cwd=hunt).out
     assert "stag_share" in shown
-    assert "stored in the run's file by the task `stag_hunt`" in shown
+    assert "stored with the run by the task `stag_hunt`" in shown
     assert "no digest covers them" in shown
     rows = command("show", "hunt", "--part", "trust", "--format", "csv", cwd=hunt).out
     assert rows.startswith("alias,round,stag_count")

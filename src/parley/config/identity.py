@@ -147,7 +147,7 @@ def refuse_changes(old: Mapping[str, Any], new: Mapping[str, Any], run: str) -> 
     if changed:
         raise ReplayError(
             f"{run} was started with another {', '.join(changed)}: undo the change, or start a "
-            "new run. The matches already played stay in the run's file"
+            "new run. The matches already played stay on record"
         )
 
 

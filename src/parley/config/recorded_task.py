@@ -89,7 +89,7 @@ def task_to_resume(
         raise UsageError(
             f"{reference} has changed since this run started. If only its bots or analyses have "
             f"changed and you trust the file, add --task {reference}. If the task's rule has "
-            "changed, start a new run; the matches already played stay in the run's file"
+            "changed, start a new run; the matches already played stay on record"
         )
     return task_class(task_file or reference)
 

@@ -194,13 +194,13 @@ def make_dataclass(kind: type, values: Mapping[str, Any], where: str) -> Any:
 
 
 def find_unstorable(item: Any) -> str | None:
-    """Describe a field that a run's file cannot store unchanged; None if there is none."""
+    """Describe a field that a store cannot keep unchanged; None if there is none."""
     for name, value in asdict(item).items():
         try:
             json.dumps(value)
         except (TypeError, ValueError) as wrong:
             return (
-                f"{name} cannot be stored in a run's file ({wrong}): use text, numbers, lists, "
+                f"{name} cannot be stored with a run ({wrong}): use text, numbers, lists, "
                 "mappings or dataclasses"
             )
     return find_lone_surrogate(item)

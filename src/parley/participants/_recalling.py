@@ -70,8 +70,8 @@ def make_recollection(
         found = [experiences[each.match, each.seat] for each in recalled.shown]
     except KeyError as missing:
         raise ReplayError(
-            f"match {recalled.match} was shown experience {missing}, which is missing from the "
-            "record: the run's file is damaged"
+            f"match {recalled.match} was shown experience {missing}, which is not on "
+            "record: the record is damaged"
         ) from None
     if insights and not recalled.shuffle:
         lines = "\n".join(f"- {' '.join(each.lesson.split())}" for each in found)

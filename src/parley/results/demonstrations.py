@@ -31,8 +31,8 @@ def read_demonstrations(
             if -shown.match > len(brought):
                 raise StoreError(
                     f"match {recalled.match} was shown experience {-shown.match:,} from another "
-                    f"run, but this run's file records only {len(brought):,} such experiences: "
-                    "the file is damaged"
+                    f"run, but only {len(brought):,} such experiences are on record: the "
+                    "record is damaged"
                 )
             other = brought[-shown.match - 1]
             yield shown, None, other.lesson if lessons else format_turns(other.turns)

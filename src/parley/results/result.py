@@ -701,9 +701,9 @@ def stored_tables(stored: StoredPart) -> list[Table]:
     """The stored result of a part, as plain tables."""
     task, _, name = stored.name.rpartition(".")
     note = (
-        f"part `{name}` was stored in the run's file by the task `{task}` (Parley "
+        f"part `{name}` was stored with the run by the task `{task}` (Parley "
         f"{stored.version}). These numbers were not recomputed, and no digest covers them, so "
-        "trust them only as far as you trust the file"
+        "trust them only as far as you trust whoever wrote the record"
     )
     tables = []
     for rows in stored_rows(stored):

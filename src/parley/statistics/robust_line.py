@@ -21,7 +21,7 @@ from parley.statistics.line_fit import LEVEL
 
 Array = NDArray[np.float64]
 DRAWS = 4999
-SHARE = 3  # groups have at most one in so many models
+SHARE = 3  # a group has at most this fraction of the models: one in SHARE
 
 
 class Outliers(NamedTuple):
