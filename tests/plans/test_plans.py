@@ -5,12 +5,13 @@ import csv
 import json
 import sqlite3
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
+from types import SimpleNamespace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import parley
@@ -20,16 +21,19 @@ from parley.config.experiment import Experiment
 from parley.config.prepare import prepare_resume
 from parley.errors import TaskError
 from parley.options import from_keywords
+from parley.plans import Done, PlanCursor, ScoreTable
 from parley.plans.choice import choose_plan
 from parley.plans.race import RaceRule
 from parley.plans.stop_targets import StopTarget, leading_metrics
 from parley.results.result import Result
+from parley.results.signature import make_signature
 from parley.runs import player
 from parley.runs.progress import Progress, StopSignal
 from parley.statistics.anytime import Scale, compute_anytime
 from parley.statistics.estimates import Observation, block_means, rank_intervals
 from parley.statistics.stopping_rules import WatchedCell, forecast_blocks
 from parley.store import open_store, read_run
+from parley.store.config import Config
 from parley.tasks.public_goods import PublicGoods
 from tests import games
 from tests.cli.test_cli import parley as command_line
@@ -63,10 +67,10 @@ def marks(spec, skill, noise=1.0):
     }
 
 
-def race(models=MODELS, stop=None, max_blocks=None, seed=0, task=None, items=()):
-    stop = stop or StopTarget(half_width=0.5)
+def race(models=MODELS, stop=None, max_blocks=None, seed=0, task=None, items=(), width=None):
+    stop, task = stop or StopTarget(half_width=0.5), task or Meeting()
     return choose_plan(
-        "race", task or Meeting(), models, {}, items, 1, seed, stop=stop, max_blocks=max_blocks
+        "race", task, models, {}, items, 1, seed, stop=stop, max_blocks=max_blocks, width=width
     )
 
 
@@ -259,10 +263,85 @@ def test_a_batch_has_all_its_matches_while_some_of_them_have_ended():
     assert list(replay_plan(plan, done)[0].values()) == first
 
 
-def stable(stop, items=(), models=MODELS[:3], max_blocks=None, repeats=1, task=None, name="cycles"):
-    return choose_plan(
-        name, task or Meeting(), models, {}, items, repeats, 0, stop=stop, max_blocks=max_blocks
-    )
+def play_out_of_order(plan, skill, rng):
+    """A plan played by many workers: matches end in any order, and the planner looks at any time.
+    Its batches and how it ended."""
+    scores, open_matches, batches, waiting = {}, [], [], False
+    cursor = PlanCursor(plan, ScoreTable(scores))
+    while True:
+        while open_matches and (waiting or rng.random() < 0.9):
+            spec = open_matches.pop(rng.randrange(len(open_matches)))
+            scores[spec.number] = marks(spec, skill)
+            waiting = False
+        batch = cursor.next_batch()
+        if isinstance(batch, Done):
+            assert not open_matches
+            return batches, batch
+        waiting = batch is None
+        if batch:
+            batches.append(batch)
+            open_matches += batch
+
+
+@pytest.mark.parametrize("kind", ["race", "stable"])
+@given(seed=st.integers(0, 99), width=st.integers(1, 300), most=st.integers(10, 60))
+@settings(max_examples=15)
+def test_with_a_width_matches_do_not_depend_on_the_order_in_which_they_end(kind, seed, width, most):
+    def make():
+        if kind == "race":
+            return race(seed=seed, max_blocks=most, width=width)
+        return stable(StopTarget(half_width=0.6), max_blocks=most, width=width)
+
+    batches, end = play_out_of_order(make(), SKILL, Random(seed))
+    assert play_out_of_order(make(), SKILL, Random(seed + 1)) == (batches, end)
+    specs, _, alone = ended(make(), SKILL)  # in one process, batch after batch
+    assert list(specs.values()) == [spec for batch in batches for spec in batch]
+    assert alone == end
+    assert all(len(batch) >= width for batch in batches[:-1])
+    assert [spec.number for spec in specs.values()] == list(range(1, len(specs) + 1))
+
+
+def test_a_batch_of_a_width_is_drawn_while_the_batch_before_it_is_played():
+    plan, scores = race(width=30), {}
+    cursor = PlanCursor(plan, ScoreTable(scores))
+    first, second = cursor.next_batch(), cursor.next_batch()
+    assert cursor.next_batch() is None
+    scores |= {spec.number: marks(spec, SKILL) for spec in [*first[1:], *second]}
+    assert cursor.next_batch() is None
+    scores[1] = marks(first[0], SKILL)
+    for spec in second:
+        del scores[spec.number]
+    assert len(cursor.next_batch()) >= 30
+    assert cursor.next_batch() is None
+
+
+def test_a_width_shows_in_the_signature_and_a_wrong_one_is_refused():
+    config = Experiment("public_goods", given=from_keywords(plan="race"))
+    for alias, model in RIDERS.items():
+        config.add_model(model, alias)
+    prepared = config.prepare()
+    info = SimpleNamespace(config=prepared.config, identity=prepared.identity)
+    assert "|width:" not in make_signature(info, 64)
+    info.config = replace(prepared.config, width=128)
+    assert "|width:128|" in make_signature(info, 64)
+    assert Config.decoded(info.config.encoded()).width == 128
+    for wrong in (0, -1):
+        with pytest.raises(UsageError, match="width must be a whole number, 1 or more"):
+            replace(prepared.config, width=wrong)
+
+
+def stable(
+    stop,
+    items=(),
+    models=MODELS[:3],
+    max_blocks=None,
+    repeats=1,
+    task=None,
+    name="cycles",
+    width=None,
+):
+    limits = {"max_blocks": max_blocks, "width": width}
+    return choose_plan(name, task or Meeting(), models, {}, items, repeats, 0, stop=stop, **limits)
 
 
 def test_until_stable_ends_when_every_half_width_is_small():

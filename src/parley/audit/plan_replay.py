@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
 
-from parley.plans import Done, MatchSpec, Plan
+from parley.plans import Done, MatchSpec, Plan, PlanCursor
 from parley.store import MatchRow, RunReader
 from parley.store.finished_matches import FinishedOnRecord
 
@@ -39,13 +39,9 @@ class PlanReplay:
             spec = next(planned, None)
 
     def _planned(self) -> Iterator[MatchSpec]:
-        for batch in self._plan.batches(self._finished):
+        cursor = PlanCursor(self._plan, self._finished)
+        while (batch := cursor.next_batch()) is not None:
             if isinstance(batch, Done):
                 self.end = batch
                 return
-            is_finished = True
-            for spec in batch:
-                is_finished = is_finished and spec.number in self._finished
-                yield spec
-            if not is_finished:
-                return
+            yield from batch

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -41,7 +42,9 @@ class Done:
 class FinishedMatches(Protocol):
     """The matches of a run that have ended, for a plan that has to know their scores."""
 
-    def __contains__(self, number: object) -> bool: ...
+    def have_ended(self, first: int, last: int) -> bool:
+        """Whether all matches numbered `first` to `last` have ended."""
+        ...
 
     def scores_between(self, first: int, last: int) -> Mapping[int, Marks]:
         """The scores of the matches numbered `first` to `last` that have ended."""
@@ -50,6 +53,11 @@ class FinishedMatches(Protocol):
 
 class Plan(Protocol):
     """Hands out the matches of a run in batches."""
+
+    @property
+    def ahead(self) -> int:
+        """How many batches may still be played when the next one is asked for."""
+        ...
 
     @property
     def first_match(self) -> MatchSpec:
@@ -68,9 +76,30 @@ class Plan(Protocol):
 
     def batches(self, finished: FinishedMatches) -> Iterator[Sequence[MatchSpec] | Done]:
         """The matches of a run, batch after batch, from the first match on; at the end `Done`.
-        Numbers ascend, and the caller asks for a batch once all matches before it have ended. A
-        large batch makes its matches when they are asked for."""
+        Numbers ascend without gaps. The caller asks for a batch once all batches but the last
+        `ahead` have ended; a batch may be empty, if there is only something to wait for. A large
+        batch makes its matches when they are asked for."""
         ...
+
+
+class PlanCursor:
+    """Asks a plan for its batches, each as soon as the plan can make it."""
+
+    def __init__(self, plan: Plan, finished: FinishedMatches) -> None:
+        self._ahead, self._finished, self._batches = plan.ahead, finished, plan.batches(finished)
+        self._open: deque[tuple[int, int]] = deque()  # first and last number of a batch
+
+    def next_batch(self) -> Sequence[MatchSpec] | Done | None:
+        """The next batch, or how the plan ends; None if earlier matches have to end first."""
+        while len(self._open) > self._ahead:
+            if not self._finished.have_ended(*self._open[0]):
+                return None
+            self._open.popleft()
+        batch = next(self._batches)
+        if not isinstance(batch, Done):
+            empty = (1, 0)
+            self._open.append((batch[0].number, batch[-1].number) if batch else empty)
+        return batch
 
 
 @dataclass(frozen=True)
@@ -79,8 +108,8 @@ class ScoreTable:
 
     scores: Mapping[int, Marks]
 
-    def __contains__(self, number: object) -> bool:
-        return number in self.scores
+    def have_ended(self, first: int, last: int) -> bool:
+        return all(number in self.scores for number in range(first, last + 1))
 
     def scores_between(self, first: int, last: int) -> Mapping[int, Marks]:
         known = range(first, last + 1)

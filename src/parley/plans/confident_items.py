@@ -15,6 +15,8 @@ from parley.tables import plural
 class ScreeningPlan:
     """Asks for as many items as are still missing, and never for more."""
 
+    ahead = 0
+
     def __init__(
         self,
         series: BlockMaker,

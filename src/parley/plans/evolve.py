@@ -34,6 +34,8 @@ class StageSection(NamedTuple):
 class EvolvePlan:
     """Plays stage after stage, all arms of a stage together."""
 
+    ahead = 0
+
     def __init__(
         self,
         series: BlockMaker,

@@ -13,6 +13,7 @@ from parley.rules.task import Task
 class FixedPlan:
     """Plays a given list of matches, whatever their results."""
 
+    ahead = 0
     status_line = ""
 
     def __init__(self, specs: Sequence[MatchSpec]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from random import Random
 from typing import Protocol
@@ -58,6 +59,10 @@ class SequentialPlan:
     Items come in an order drawn from the seed, each of them as one block with all its repeats;
     where there are none, every block is one repeat. A batch depends only on the scores of the
     batches before it, so a resumed run gets the same batches again.
+
+    With a `width`, a batch has at least that many matches and does not depend on the batch just
+    before it. So two batches can be played at a time, and the matches are the same however many
+    workers play them.
     """
 
     def __init__(
@@ -68,7 +73,9 @@ class SequentialPlan:
         repeats: int,
         seed: int,
         most: int | None,
+        width: int | None = None,
     ) -> None:
+        self._least, self.ahead = (BUSY, 0) if width is None else (width, 1)
         self._series, self._make_rule, self._repeats = series, rule, repeats if items else 1
         self._items = Random(f"{seed}|items").sample(list(items), len(items))
         bound = (len(items) if items else MOST_BLOCKS) if most is None else most
@@ -89,16 +96,27 @@ class SequentialPlan:
 
     def batches(self, finished: FinishedMatches) -> Iterator[Sequence[MatchSpec] | Done]:
         self._rule = self._make_rule()
+        open_batches: deque[list[list[MatchSpec]]] = deque()  # their scores are not known yet
         played = matches = 0
+        stopping: Done | None = None
         while True:
-            batch = self._make_batch(played, matches)
+            batch = [] if stopping is not None else self._make_batch(played, matches)
             specs = [spec for block in batch for spec in block]
             yield specs
-            for block, scores in read_blocks(batch, finished):
-                self._rule.add_block(scores_by_model(block, scores, self._rule.metrics))
+            open_batches.append(batch)
             played, matches = played + len(batch), matches + len(specs)
-            if done := self._rule.verdict() or self._exhausted(played):
-                yield done
+            if len(open_batches) <= self.ahead:
+                continue
+            for block, scores in read_blocks(open_batches.popleft(), finished):
+                self._rule.add_block(scores_by_model(block, scores, self._rule.metrics))
+            verdict = self._rule.verdict()
+            stopping = verdict or stopping
+            if any(open_batches):
+                continue  # what has begun is played to its end, and counts
+            if stopping is None:
+                stopping = self._exhausted(played)
+            if stopping is not None:
+                yield stopping
                 return
 
     def _exhausted(self, played: int) -> Done | None:
@@ -118,7 +136,7 @@ class SequentialPlan:
         endpoints busy."""
         batch: list[list[MatchSpec]] = []
         drawn, wanted = 0, played // GROWTH
-        while played + len(batch) < self._end and (drawn < BUSY or len(batch) < wanted):
+        while played + len(batch) < self._end and (drawn < self._least or len(batch) < wanted):
             block = self._make_block(played + len(batch), matches + drawn)
             batch.append(block)
             drawn += len(block)

@@ -26,6 +26,9 @@ class FinishedOnRecord:
     def __contains__(self, number: object) -> bool:
         return number in self._numbers
 
+    def have_ended(self, first: int, last: int) -> bool:
+        return all(number in self._numbers for number in range(first, last + 1))
+
     def add(self, number: int) -> None:
         """Add a match that has ended and is on record."""
         self._numbers.add(number)
