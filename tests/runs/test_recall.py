@@ -419,3 +419,26 @@ def test_kieval_evolves_unchanged(tmp_path):
     assert recalled
     assert {row.seat for row in recalled} == {"candidate"}  # instruments recall nothing
     assert audit_run(result.ref).breaches == []
+
+
+def test_a_stage_that_was_resumed_remembers_the_matches_that_ended_late(tmp_path):
+    asked, broken = [], True
+
+    def student(view):
+        asked.append(view)
+        # the second match of stage 1 cannot be played at first, the others can
+        if broken and len(asked) == 6 + 2:
+            raise ValueError("not now")
+        return "ABCD"[len(view.text) % 4]
+
+    def play(store):
+        asked.clear()
+        settings = {"rounds": 2, "keep": "all"}
+        return evolve(store, {"m": student}, count=6, evolve=settings, concurrency=1)
+
+    with pytest.raises(parley.ParleyError, match="not now"):
+        play(tmp_path / "resumed")
+    broken = False
+    resumed = parley.resume("last", functions={"m": student}, store=tmp_path / "resumed")
+    straight = play(tmp_path / "straight")
+    assert rows(resumed)[1:] == rows(straight)[1:]

@@ -29,6 +29,7 @@ from parley.store import RunReader
 from parley.store.feedback_notes import FeedbackOnRecord, read_feedback
 
 TURN_TOKENS = 8  # of a turn besides its words
+LAST_NUMBER = 2**31 - 1  # of a match
 FOREIGN = "\0"  # ends the name of an item that this run does not have
 Place = tuple[str, int, str, str]  # item, series, seat, alias
 
@@ -115,9 +116,10 @@ class ExperienceBuilder:
         asked in an earlier stage."""
         return self.own_cue(spec.block) or self._questions.get(seat_place(spec, seat), "")
 
-    def load(self, reader: RunReader) -> None:
-        """Read the matches that have ended since the last call."""
-        scores = reader.scores_by_match(self._last_read + 1)
+    def load(self, reader: RunReader, last: int = LAST_NUMBER) -> None:
+        """Read the matches up to number `last` that no earlier call has read. All of them must have
+        ended, if matches are read again later."""
+        scores = reader.scores_by_match(self._last_read + 1, last)
         if not self._last_read:
             for number, each in enumerate(reader.read_brought(), 1):
                 self._add(replace(each, match=-number, item=self._own_name(each)), each.arm)
@@ -127,7 +129,7 @@ class ExperienceBuilder:
         waiting, self._awaiting = self._awaiting, []
         for one in waiting:  # people may have voted since
             self._remember(*one)
-        for match in reader.recorded_matches(self._last_read):
+        for match in reader.recorded_matches(self._last_read, last):
             self._last_read = match.number
             if match.number in scores:
                 self._load_match(match, self._specs[match.number], scores[match.number])

@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from parley.config.prepare import Prepared, limit_of
 from parley.match.protocol import Participant
@@ -33,6 +33,7 @@ from parley.runs.stand_ins import USUAL, StandIn, estimate_text_tokens
 from parley.store import Journal, VerdictVotes, read_run, read_verdict_votes
 from parley.tables import plural
 
+RecalledByPlace: TypeAlias = dict[tuple[int, str], Recalled]  # by match and seat
 TOKEN_MARGIN = 1.3  # tokens are estimated from characters, so some room is left
 REPLY_TOKENS = 512  # kept free for a reply without a limit
 
@@ -64,24 +65,44 @@ class Recaller:
         self._builder = ExperienceBuilder(prepared, self._settings.arms)
         self._rehearsal: Rehearsal | None = None  # counts the task's own examples
         self._numbers = ItemNumbers()
-        self._recalled: dict[tuple[int, str], Recalled] = {}
+        self._stage = 0
+        self._recalled: RecalledByPlace = {}  # for matches of this stage
+        self._loading = asyncio.Lock()
 
     async def begin_stage(self, batch: Sequence[MatchSpec]) -> None:
         """Find and record what to show every seat of a stage; a resumed stage keeps its record."""
-        self._recalled.clear()
+        self._recalled = await self.record_stage(batch)
+
+    async def record_stage(self, batch: Sequence[MatchSpec]) -> RecalledByPlace:
+        """Find and record what to show every seat of a stage, unless it is on record."""
         if not batch:
-            return
+            return {}
         if self._rehearsal is None:
             self._rehearsal = await rehearse_match(self._prepared, batch[0])
         if batch[0].stage == 0:
-            return
-        kept = await asyncio.to_thread(self._read_record, {spec.number for spec in batch})
-        self._recalled.update(kept)
-        if kept:  # what a stage recalls is recorded all at once
-            return
-        if rows := await asyncio.to_thread(self._search_stage, batch):
+            return {}
+        async with self._loading:
+            kept = await asyncio.to_thread(
+                self._read_record, {spec.number for spec in batch}, batch[0].number
+            )
+            if kept:  # what a stage recalls is recorded all at once
+                return kept
+            rows = await asyncio.to_thread(self._search_stage, batch)
+        if rows:
             await self._journal.add_recalled(rows)
-            self._recalled.update({(row.match, row.seat): row for row in rows})
+        return {(row.match, row.seat): row for row in rows}
+
+    async def recall_matches(self, specs: Sequence[MatchSpec], first: int) -> None:
+        """Read what to show the seats of claimed matches. All are of one stage, which begins with
+        the match of number `first`."""
+        stage = specs[0].stage
+        if stage != self._stage:  # all matches of the stage before have ended
+            self._stage, self._recalled = stage, {}
+        if stage:
+            async with self._loading:
+                self._recalled |= await asyncio.to_thread(
+                    self._read_record, {spec.number for spec in specs}, first
+                )
 
     async def collect_votes(self, batch: Sequence[MatchSpec]) -> str:
         """Ask people about the stage before this one, and record what they said once every match
@@ -90,7 +111,7 @@ class Recaller:
         if not arms:
             return ""
         stage = batch[0].stage - 1
-        places, votes = await asyncio.to_thread(self._read_votes, stage, arms)
+        places, votes = await asyncio.to_thread(self._read_votes, stage, arms, batch[0].number)
         if not places:
             return ""
         await self._journal.ask_people(places)
@@ -101,11 +122,12 @@ class Recaller:
         return ""
 
     def _read_votes(
-        self, stage: int, arms: set[str]
+        self, stage: int, arms: set[str], first: int
     ) -> tuple[list[tuple[int, Seat]], VerdictVotes]:
-        """The seats of a stage without a verdict on record, and the votes of people so far."""
+        """The seats of a stage without a verdict on record, and the votes of people so far. The
+        next stage begins with the match of number `first`."""
         with read_run(self._journal.ref) as reader:
-            self._builder.load(reader)
+            self._builder.load(reader, first - 1)
             places = self._builder.places_to_judge(stage, arms)
             return places, read_verdict_votes(reader) if places else {}
 
@@ -124,11 +146,13 @@ class Recaller:
                         f"alone. To show the same number, add --evolve k={own}"
                     )
 
-    def _read_record(self, wanted: set[int]) -> dict[tuple[int, str], Recalled]:
-        """Read the finished matches, and what is on record for the matches of this stage."""
+    def _read_record(self, wanted: set[int], first: int) -> RecalledByPlace:
+        """Read the matches before a stage, which begins with the match of number `first`, and what
+        is on record for some of its matches."""
         with read_run(self._journal.ref) as reader:
-            self._builder.load(reader)
-            rows = [each for each in reader.read_recalled() if each.match in wanted]
+            self._builder.load(reader, first - 1)
+            found = reader.read_recalled(min(wanted), max(wanted))
+            rows = [each for each in found if each.match in wanted]
         return {(each.match, each.seat): each for each in rows}
 
     def wrap(self, spec: MatchSpec, seat: Seat, participant: Participant) -> Participant:

@@ -429,8 +429,11 @@ class RunReader(Protocol):
         """The messages and replies of every finished match with a number above `after`, up to
         `last`."""
 
-    def read_recalled(self, number: int | None = None) -> Iterator[Recalled]:
-        """The experiences that seats were shown, in one match or in all, by match."""
+    def read_recalled(
+        self, number: int | None = None, last: int | None = None
+    ) -> Iterator[Recalled]:
+        """The experiences that seats were shown, by match: in one match, in those numbered `number`
+        to `last`, or in all."""
 
     def people_verdicts(self, number: int | None = None) -> list[PeopleVerdict]:
         """The seats that people were asked about, in one match or in all, with their votes."""

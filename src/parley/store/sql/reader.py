@@ -799,12 +799,14 @@ class RecordReader(ABC):
                 said[round, seat, attempt] = RecordedReply(text, finish)
             yield RecordedMatch(number, messages, said, frozenset(not_taken.get(number, ())))
 
-    def read_recalled(self, number: int | None = None) -> Iterator[Recalled]:
+    def read_recalled(
+        self, number: int | None = None, last: int | None = None
+    ) -> Iterator[Recalled]:
         rows = self._rows(
             "SELECT match, seat, version, shown FROM recalled "
-            + ("" if number is None else "WHERE match = ? ")
+            + ("" if number is None else "WHERE match BETWEEN ? AND ? ")
             + "ORDER BY match, seat",
-            *(() if number is None else (number,)),
+            *(() if number is None else (number, number if last is None else last)),
         )
         for row in rows:
             what = f"the experiences shown in match {row[0]}"
