@@ -251,12 +251,12 @@ async def play_run(
     in a browser need a `desk`."""
     participants: list[LimitedParticipant] = []
     heartbeat: asyncio.Task[None] | None = None
-    player: Player | None = None
+    player: PlanPlayer | None = None
     if progress is not None:
         progress.location = journal.ref.location
     try:
         with read_run(journal.ref) as reader:
-            player = Player(
+            player = PlanPlayer(
                 prepared,
                 journal,
                 progress or Progress(),
@@ -320,7 +320,7 @@ async def play_run(
 
 
 class Player:
-    """Plays one run."""
+    """Plays matches of a run."""
 
     def __init__(
         self,
@@ -332,7 +332,9 @@ class Player:
         sandbox: Sandbox | None,
         retrievers: Mapping[str, Retriever],
         desk: Desk | None = None,
+        earlier: RunReader | None = None,
     ) -> None:
+        """`earlier`: the record of earlier sessions, which this one continues."""
         self.desk = desk
         self.prepared, self.journal, self.progress, self.stop_signal = (
             prepared,
@@ -340,11 +342,10 @@ class Player:
             progress,
             stop_signal,
         )
-        self.finished = FinishedOnRecord(reader, lambda: read_run(journal.ref))
         self.mends = "mends" in reader.info.identity
         self.rounds_numbers = reader.info.identity.get("rounds_numbers", False)
         self.budget = make_budget(prepared, journal, stop_signal, reader)
-        self.recorder = SpendingRecorder(reader, journal, self.budget, progress)
+        self.recorder = SpendingRecorder(earlier, journal, self.budget, progress)
         notices = list[str]()
         self.participants: dict[str, LimitedParticipant] = {}
         made: dict[str, Participant] = {}
@@ -369,12 +370,11 @@ class Player:
         self.faults: dict[str, ParticipantError] = {}  # by message
         self.failed: Counter[str] = Counter()  # how many matches each of them has stopped
         self.fatal: ParleyError | None = None
-        progress.begin(len(self.finished))
         progress.on_failure = self.stop_for_callback
         if progress.failure is not None:  # in a screening, or while the run was opened
             self.stop_for_callback(progress.failure)
         progress.emit("started")
-        self.repeats = RepeatNotice(reader, progress)
+        self.repeats = RepeatNotice(earlier, progress)
         notices += [*prepared.cautions, journal.notice]
         if sandbox is not None and prepared.config.sandbox == "none":
             notices.append(
@@ -410,11 +410,8 @@ class Player:
         code = [fault for fault in self.faults.values() if raised_by_code(fault)]
         return self.fatal or next(iter([*code, *self.faults.values()]), None)
 
-    async def play_plan(
-        self, concurrency: int
-    ) -> tuple[Literal["done", "stopped", "failed"], str | None, str]:
-        plan, finished, planned = self.prepared.plan, self.finished, 0
-        scheduler = Scheduler(
+    def make_scheduler(self, concurrency: int) -> Scheduler:
+        return Scheduler(
             concurrency,
             self.play_if_running,
             lambda alias: self.participants[alias].waiting_for_endpoint > 0,
@@ -422,59 +419,6 @@ class Player:
             self.progress,
             give_up_slots=not self.prepared.attended,
         )
-        batches = plan.batches(finished)
-        while True:
-            try:
-                batch = next(batches)
-            except TaskError as fault:
-                self.fatal = fault
-                return "failed", None, str(fault)
-            self.progress.status_line = plan.status_line
-            if isinstance(batch, Done):
-                return (
-                    ("stopped" if batch.status == "budget" else "done"),
-                    batch.status,
-                    batch.reason,
-                )
-            planned += len(batch)
-            if all(spec.number in finished for spec in batch):
-                continue  # everything was played before this process began
-            self.progress.planned = plan.matches if isinstance(plan, EvolvePlan) else planned
-            if self.progress.estimates_calls and self.progress.calls_per_match is None:
-                self.progress.calls_per_match = await estimate_calls(self.prepared, batch, finished)
-            try:
-                if self.recaller is not None and (
-                    missing := await self.recaller.collect_votes(batch)
-                ):
-                    return "stopped", WAITING, missing
-                await self.journal.add_matches(
-                    spec for spec in batch if spec.number not in finished
-                )
-                if self.recaller is not None:
-                    await self.recaller.begin_stage(batch)
-                    for caution in self.recaller.cautions():
-                        self.progress.notify(caution)
-                await scheduler.play_all(spec for spec in batch if spec.number not in finished)
-            except ParleyError as fault:  # of the store, or of a retriever
-                self.stop_for(fault)
-            if self.fatal is not None:
-                lost = isinstance(self.fatal, StoreError | SandboxError) and not isinstance(
-                    self.fatal, ReplayError
-                )
-                return (
-                    ("stopped" if lost else "failed"),
-                    ("interrupted" if lost else None),
-                    str(self.fatal),
-                )
-            if self.stop_signal.reason:
-                failed = (
-                    self.budget.failure_note
-                    if self.budget is not None and self.stop_signal.status == "budget"
-                    else ""
-                )
-                return "stopped", self.stop_signal.status, self.stop_signal.reason + failed
-            if self.faults:
-                return "stopped", "interrupted", format_reasons(self.failed)
 
     async def play_if_running(self, spec: MatchSpec, slot: MatchSlot) -> bool:
         """Play one match unless the run is stopping. Returns whether more may begin."""
@@ -494,20 +438,27 @@ class Player:
                 outcome = await self._play(spec, slot)
                 await self.journal.finish(spec.number, outcome)
             except ParticipantError as fault:
-                # After three failures in a row the participant raises Refused as well: the first
-                # error stays.
-                self.keep_fault(fault)
-                self.progress.failed += 1
-                await self.journal.fail(spec.number, str(fault))
-                self.progress.emit("match_failed", spec.number, str(fault))
+                await self.fail_match(spec, fault)
                 return
         except Exception as fault:
             if not (isinstance(fault, Halted) and self.stop_signal.reason):
                 self.stop_for(fault)
             return
-        self.finished.add(spec.number)
+        self.count_ended(spec)
+
+    def count_ended(self, spec: MatchSpec) -> None:
+        """Count a match that has ended and is on record."""
         self.progress.done += 1
         self.progress.emit("match_done", spec.number)
+
+    async def fail_match(self, spec: MatchSpec, fault: ParticipantError) -> None:
+        """Leave a match unfinished, because a participant cannot answer."""
+        # After three failures in a row the participant raises Refused as well: the first error
+        # stays.
+        self.keep_fault(fault)
+        self.progress.failed += 1
+        await self.journal.fail(spec.number, str(fault))
+        self.progress.emit("match_failed", spec.number, str(fault))
 
     async def _play(self, spec: MatchSpec, slot: MatchSlot) -> Outcome:
         record = self.journal.claim(spec.number)
@@ -599,6 +550,93 @@ class Player:
                 await self.recorder.save(self.participants)
             except ParleyError as fault:
                 self.stop_for(fault)
+
+
+class PlanPlayer(Player):
+    """Plays a whole run: the matches of its plan, batch after batch."""
+
+    def __init__(
+        self,
+        prepared: Prepared,
+        journal: Journal,
+        progress: Progress,
+        stop_signal: StopSignal,
+        reader: RunReader,
+        sandbox: Sandbox | None,
+        retrievers: Mapping[str, Retriever],
+        desk: Desk | None = None,
+    ) -> None:
+        self.finished = FinishedOnRecord(reader, lambda: read_run(journal.ref))
+        progress.begin(len(self.finished))
+        super().__init__(
+            prepared, journal, progress, stop_signal, reader, sandbox, retrievers, desk, reader
+        )
+
+    def count_ended(self, spec: MatchSpec) -> None:
+        self.finished.add(spec.number)
+        super().count_ended(spec)
+
+    async def play_plan(
+        self, concurrency: int
+    ) -> tuple[Literal["done", "stopped", "failed"], str | None, str]:
+        """Ask the plan for matches and play them; the state in which the run ends, the status and
+        the reason."""
+        plan, finished, planned = self.prepared.plan, self.finished, 0
+        scheduler = self.make_scheduler(concurrency)
+        batches = plan.batches(finished)
+        while True:
+            try:
+                batch = next(batches)
+            except TaskError as fault:
+                self.fatal = fault
+                return "failed", None, str(fault)
+            self.progress.status_line = plan.status_line
+            if isinstance(batch, Done):
+                return (
+                    ("stopped" if batch.status == "budget" else "done"),
+                    batch.status,
+                    batch.reason,
+                )
+            planned += len(batch)
+            if all(spec.number in finished for spec in batch):
+                continue  # everything was played before this process began
+            self.progress.planned = plan.matches if isinstance(plan, EvolvePlan) else planned
+            if self.progress.estimates_calls and self.progress.calls_per_match is None:
+                self.progress.calls_per_match = await estimate_calls(self.prepared, batch, finished)
+            try:
+                if self.recaller is not None and (
+                    missing := await self.recaller.collect_votes(batch)
+                ):
+                    return "stopped", WAITING, missing
+                await self.journal.add_matches(
+                    spec for spec in batch if spec.number not in finished
+                )
+                if self.recaller is not None:
+                    await self.recaller.begin_stage(batch)
+                    for caution in self.recaller.cautions():
+                        self.progress.notify(caution)
+                await scheduler.play_all(spec for spec in batch if spec.number not in finished)
+            except ParleyError as fault:  # of the store, or of a retriever
+                self.stop_for(fault)
+            if self.fatal is not None:
+                if concerns_machine(self.fatal):
+                    return "stopped", "interrupted", str(self.fatal)
+                return "failed", None, str(self.fatal)
+            if self.stop_signal.reason:
+                failed = (
+                    self.budget.failure_note
+                    if self.budget is not None and self.stop_signal.status == "budget"
+                    else ""
+                )
+                return "stopped", self.stop_signal.status, self.stop_signal.reason + failed
+            if self.faults:
+                return "stopped", "interrupted", format_reasons(self.failed)
+
+
+def concerns_machine(fault: ParleyError) -> bool:
+    """Whether an error comes from this machine or its store, and not from the run itself: then the
+    run can go on elsewhere, or later."""
+    return isinstance(fault, StoreError | SandboxError) and not isinstance(fault, ReplayError)
 
 
 def sampling_salt(config: Config, spec: MatchSpec) -> str:

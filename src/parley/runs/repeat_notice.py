@@ -25,8 +25,12 @@ class RepeatNotice:
     """Notifies the user once, while a run is played, that contestants and judges give the same
     replies to the same prompts. Matches that were played before count."""
 
-    def __init__(self, reader: RunReader, progress: Progress) -> None:
+    def __init__(self, reader: RunReader | None, progress: Progress) -> None:
         self._progress, self._tracker, self._notified = progress, RepeatTracker(), False
+        if reader is not None:
+            self._add_earlier(reader)
+
+    def _add_earlier(self, reader: RunReader) -> None:
         for match in reader.matches():
             if not self.is_watching:
                 break

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from itertools import islice
 
 from parley.match.protocol import Call
@@ -52,10 +52,10 @@ class MatchSlot(Call):
 
 
 class MatchQueue:
-    """Matches that have not begun. They are taken from their source when they are needed."""
+    """Matches that have not begun. They are taken from their sources when they are needed."""
 
-    def __init__(self, specs: Iterable[MatchSpec]) -> None:
-        self._source = iter(specs)
+    def __init__(self) -> None:
+        self._sources: deque[Iterator[MatchSpec]] = deque()
         self._taken: deque[MatchSpec] = deque()
 
     def __bool__(self) -> bool:
@@ -63,8 +63,15 @@ class MatchQueue:
 
     def look_ahead(self, most: int) -> int:
         """How many matches there are, counted up to `most`."""
-        self._taken.extend(islice(self._source, max(0, most - len(self._taken))))
-        return min(most, len(self._taken))
+        while self._sources and (missing := most - len(self._taken)) > 0:
+            self._taken.extend(islice(self._sources[0], missing))
+            if len(self._taken) < most:
+                self._sources.popleft()
+        return max(0, min(most, len(self._taken)))
+
+    def extend(self, specs: Iterable[MatchSpec]) -> None:
+        """Add matches after all others."""
+        self._sources.append(iter(specs))
 
     def popleft(self) -> MatchSpec:
         """Take the next match."""
@@ -77,7 +84,7 @@ class MatchQueue:
 
     def clear(self) -> None:
         """Drop all matches."""
-        self._source = iter(())
+        self._sources.clear()
         self._taken.clear()
 
 
@@ -105,34 +112,66 @@ class Scheduler:
             is_down,
             give_up_slots,
         )
-        self._queue = MatchQueue(())
+        self._queue = MatchQueue()
         self._postponed: deque[MatchSpec] = deque()  # matches that would only wait
-        self._workers: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
         self._playing = self._on_hold = 0  # matches, and those of them that wait for an endpoint
+        self._changed = asyncio.Event()  # a match has ended, or waits for an endpoint
+        self._idle = asyncio.Event()
+        self._idle.set()
 
     async def play_all(self, specs: Iterable[MatchSpec]) -> None:
         """Play all these matches."""
-        self._queue = MatchQueue(specs)
-        self._over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        for _ in range(self._queue.look_ahead(self._size)):
-            self._start_worker()
+        self.add(specs)
         try:
-            if self._workers:
-                await self._over
+            await self.wait_until_idle()
         finally:
-            for task in self._workers:
-                task.cancel()
-            await asyncio.gather(*self._workers, return_exceptions=True)
+            await self.cancel()
 
-    def _start_worker(self) -> None:
+    def add(self, specs: Iterable[MatchSpec]) -> None:
+        """Begin to play these matches, as far as there are free slots; the others wait."""
+        self._queue.extend(specs)
+        busy = len(self._tasks) - self._on_hold * self._give_up_slots
+        for _ in range(self._queue.look_ahead(self._size - busy)):
+            self._start_task()
+
+    @property
+    def free(self) -> int:
+        """How many slots have neither a match nor one that waits for them."""
+        taken = self._playing - self._on_hold * self._give_up_slots
+        return max(
+            0, self._size - taken - self._queue.look_ahead(self._size) - len(self._postponed)
+        )
+
+    @property
+    def is_idle(self) -> bool:
+        return self._idle.is_set()
+
+    async def wait_until_idle(self) -> None:
+        """Wait until all matches have ended."""
+        await self._idle.wait()
+
+    async def wait_for_change(self) -> None:
+        """Wait until a match has ended or has begun to wait for an endpoint."""
+        self._changed.clear()
+        await self._changed.wait()
+
+    async def cancel(self) -> None:
+        """Stop all matches at once."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _start_task(self) -> None:
+        self._idle.clear()
         task = asyncio.create_task(self._work())
-        self._workers.add(task)
-        task.add_done_callback(self._remove_worker)
+        self._tasks.add(task)
+        task.add_done_callback(self._remove_task)
 
-    def _remove_worker(self, task: asyncio.Task[None]) -> None:
-        self._workers.discard(task)
-        if not self._workers and not self._over.done():
-            self._over.set_result(None)
+    def _remove_task(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not self._tasks:
+            self._idle.set()
 
     async def _work(self) -> None:
         while (spec := self._next()) is not None:
@@ -144,12 +183,14 @@ class Scheduler:
                     self._postponed.clear()
             finally:
                 self._playing -= 1
+                self._changed.set()
 
     def _count_waiting(self, more: int) -> None:
         """Count a match that starts or stops waiting for an endpoint; another may use its slot."""
         self._on_hold += more
+        self._changed.set()
         if more > 0 and self._give_up_slots and (self._queue or self._postponed):
-            self._start_worker()
+            self._start_task()
 
     def _next(self) -> MatchSpec | None:
         """The match to play next. None if there is none or all slots are taken."""

@@ -17,13 +17,20 @@ class SpendingRecorder:
     """Saves the spending of a run while it is played, added to that of earlier sessions."""
 
     def __init__(
-        self, reader: RunReader, journal: Journal, budget: Budget | None, progress: Progress
+        self,
+        earlier: RunReader | None,
+        journal: Journal,
+        budget: Budget | None,
+        progress: Progress,
     ) -> None:
+        """`earlier`: the record of earlier sessions; None for a worker, which only counts what it
+        does itself."""
         self._journal, self._budget, self._progress = journal, budget, progress
-        self._before, self._recorded = reader.spent_at_most()[0], reader.count_replies()
-        self._noted = False
-        self._lost = self._kept = reader.unanswered()
-        self._health = reader.endpoint_health()  # of earlier sessions
+        self._before = 0 if earlier is None else earlier.spent_at_most()[0]
+        self._recorded = 0 if earlier is None else earlier.count_replies()
+        self._noted = earlier is None  # else only if more was sent than is recorded
+        self._lost = self._kept = {} if earlier is None else earlier.unanswered()
+        self._health = {} if earlier is None else earlier.endpoint_health()
         self._saved_health = self._health
 
     async def save(self, participants: Mapping[str, LimitedParticipant]) -> None:
