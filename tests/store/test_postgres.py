@@ -19,7 +19,7 @@ import pytest
 import parley
 from parley.audit.audit import audit_run
 from parley.errors import StoreError, UsageError
-from parley.rules.pool import Seat
+from parley.rules.pool import Message, Seat
 from parley.store import NewRun, find_run, open_store
 from parley.store.postgres import connections, migrations
 from parley.store.postgres.addresses import parse_address
@@ -29,7 +29,7 @@ from parley.store.sql.rows import COLUMNS, ONCE
 from parley.store.sqlite import schema
 from tests.cli.test_cli import parley as call_command
 from tests.endpoint import endpoint
-from tests.store.test_journal import CONFIG, IDENTITY, call, ended, spec
+from tests.store.test_journal import CONFIG, IDENTITY, SEAT, call, ended, spec
 
 BOTS = dict.fromkeys(("a", "b", "c"), "bot/random")
 ROOT = Path(__file__).parents[2]
@@ -644,6 +644,36 @@ def test_many_runs_share_a_database(fresh_url):
     with store.read(find_run("two", fresh_url)) as reader:
         assert reader.count_replies() == 5
         assert list(reader.find_changes()) == []
+
+
+def test_a_run_that_the_statistics_of_the_server_do_not_know_is_read_as_quickly(fresh_url):
+    """A server that expects no rows of a run reads all of them again for each of its matches."""
+    store, matches, rounds = open_store(fresh_url), 200, 3
+
+    async def play(name):
+        journal = await store.create(NewRun(name, CONFIG, IDENTITY))
+        await journal.add_matches(spec(number) for number in range(1, matches + 1))
+        for number in range(1, matches + 1):
+            record = journal.claim(number)
+            for first in range(rounds):
+                record.circulate([Message(1, "tell", None, (SEAT,), "hello")], first)
+        await journal.heartbeat()
+        await journal.close()
+
+    asyncio.run(play("one"))
+    query = "SELECT t.match, t.digest FROM matches m JOIN rounds t ON t.match = m.number"
+    with psycopg.connect(fresh_url, autocommit=True) as connection:
+        connection.execute("ANALYZE")
+        asyncio.run(play("two"))
+        ((number,),) = connection.execute("SELECT run FROM parley.runs WHERE id = 'two'").fetchall()
+        explain = f"EXPLAIN (ANALYZE, FORMAT JSON) {connections.for_run(query, number)}"
+        (((plan,),),) = connection.execute(explain).fetchall()
+    steps = [plan["Plan"]]
+    for step in steps:
+        steps += step.get("Plans", ())
+    assert steps[0]["Actual Rows"] == matches * rounds
+    read = max(step["Actual Rows"] * step["Actual Loops"] for step in steps)
+    assert read <= 2 * matches * rounds, plan
 
 
 def test_an_experiment_file_cannot_choose_a_database(tmp_path):

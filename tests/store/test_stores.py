@@ -173,6 +173,29 @@ def test_a_call_is_recorded_once_and_a_journal_that_failed_takes_nothing_more(st
         assert reader.calls(1) == [call()]
 
 
+def test_values_that_only_sqlite_takes_as_they_are_are_stored_by_both(store):
+    """Their batch is written once, together with its other rows."""
+    latency = [0.5, float("nan"), True, 0.25]
+    texts = ["NaN", "a\tNaN", "zero \x00", "plain"]
+
+    async def play(journal):
+        await journal.add_matches([spec()])
+        record = journal.claim(1)
+        await asyncio.gather(
+            *(
+                record.append(call(round, content=text, latency=seconds))
+                for round, (text, seconds) in enumerate(zip(texts, latency, strict=True), 1)
+            )
+        )
+        await journal.finish(1, replace(ended(), scores={SEAT: {"points": True}}))
+
+    with store.read(write(store, play)) as reader:
+        replies = [found.reply for found in reader.calls(1)]
+        assert [reply.content for reply in replies] == texts
+        assert [reply.latency for reply in replies] == [0.5, None, 1, 0.25]
+        assert [score.value for score in reader.scores()] == [1]
+
+
 def test_an_unfinished_match_comes_back_with_what_is_on_record(store):
     async def main():
         journal = await begin(store)

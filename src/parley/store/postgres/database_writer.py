@@ -11,7 +11,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
-from psycopg.errors import Error, UniqueViolation
+from psycopg.copy import LibpqWriter
+from psycopg.errors import DataError, Error, UniqueViolation
 
 from parley.errors import StoreError
 from parley.store import NewRun, RunRef
@@ -62,10 +63,8 @@ END = (
 )
 # One process after the other changes a run: the row is locked until the end of the transaction.
 # So the ids of calls become visible in their order.
-FENCE = (
-    "UPDATE runs SET changes = changes + 1, changed = %s, escapes = escapes OR %s "
-    "WHERE run = %s AND token = %s"
-)
+FENCE = "UPDATE runs SET changes = changes + 1, changed = %s WHERE run = %s AND token = %s"
+ESCAPES = "UPDATE runs SET escapes = TRUE WHERE run = %s AND NOT escapes"
 
 
 class PostgresWriter:
@@ -110,38 +109,28 @@ class PostgresWriter:
     def write(self, batch: Batch) -> None:
         """Write a batch in one transaction; nothing is written if the run is no longer ours."""
         try:
-            with self.connection.transaction():
-                self._write(batch)
+            try:
+                self._commit(batch, careful=False)
+            except (DataError, UniqueViolation):
+                self._commit(batch, careful=True)
         except UniqueViolation as wrong:
             raise StoreError(f"this is already on record: {wrong.diag.message_detail}") from None
         except Error as wrong:
             raise StoreError(explain_unwritable(self._address, wrong)) from None
 
-    def _write(self, batch: Batch) -> None:
-        connection, run = self.connection, self.run
-        rows = {table: storable_rows(each) for table, each in batch.inserts.items()}
-        ends = storable_rows(batch.ends)
-        changes = storable_rows(values for _, values in batch.changes)
-        escapes = any(each.escapes for each in (*rows.values(), ends, changes))
-        fence = connection.execute(FENCE, (time.time(), escapes, run, self.token))
-        if not fence.rowcount:
-            raise StoreError(TAKEN_OVER)
-        if batch.claims:
-            connection.execute(CLAIM, (time.time(), run, batch.claims))
-        for table, each in rows.items():
-            write_rows(connection, run, table, each.rows)
-        if ends.rows:
-            columns = [list(column) for column in zip(*ends.rows, strict=True)]
-            if connection.execute(END.encode(), (*columns, run)).rowcount != len(ends.rows):
-                raise StoreError(ALREADY_ENDED)
-        for (statement, _), values in zip(batch.changes, changes.rows, strict=True):
-            connection.execute(for_row_of(statement, run).encode(), values)
-        if batch.parts is not None:
-            connection.execute("DELETE FROM part_results WHERE run = %s", (run,))
-            write_rows(connection, run, "part_results", storable_rows(batch.parts).rows)
-        if batch.seals:
-            digest = digest_end(self.queries())
-            connection.execute("UPDATE runs SET digest = %s WHERE run = %s", (digest, run))
+    def _commit(self, batch: Batch, careful: bool) -> None:
+        with self.connection.transaction():
+            fence = self.connection.execute(FENCE, (time.time(), self.run, self.token))
+            if not fence.rowcount:
+                raise StoreError(TAKEN_OVER)
+            if batch.claims:
+                self.connection.execute(CLAIM, (time.time(), self.run, batch.claims))
+            apply_batch(self.connection, self.run, batch, END, careful)
+            if batch.seals:
+                digest = digest_end(self.queries())
+                self.connection.execute(
+                    "UPDATE runs SET digest = %s WHERE run = %s", (digest, self.run)
+                )
 
     def close(self) -> None:
         """Release the run."""
@@ -206,13 +195,40 @@ def insert_run(connection: Connection, run: NewRun) -> None:
     assert found is not None
     number, escapes = found[0], False
     for table, rows in first_rows(run):
-        storable = storable_rows(rows)
-        write_rows(connection, number, table, storable.rows)
-        escapes = escapes or storable.escapes
+        escapes |= write_rows(connection, number, table, rows, careful=True)
     origin = digest_origin(RunQueries(connection, number, escapes))
     connection.execute(
         "UPDATE runs SET origin = %s, escapes = %s WHERE run = %s", (origin, escapes, number)
     )
+
+
+def apply_batch(connection: Connection, run: int, batch: Batch, end: str, careful: bool) -> None:
+    """Write the rows of a batch, the ends of matches and the other changes, in a transaction that
+    has begun.
+
+    First try it without `careful`, which is much cheaper. It raises `DataError` if a value cannot
+    be stored as it is, and `UniqueViolation` if a row is on record already. Then write the batch
+    again with `careful`, in a new transaction.
+    """
+    escapes = False
+    for table, rows in batch.inserts.items():
+        escapes |= write_rows(connection, run, table, rows, careful)
+    if batch.ends:
+        ends = storable_rows(batch.ends)
+        escapes |= ends.escapes
+        columns = [list(column) for column in zip(*ends.rows, strict=True)]
+        if connection.execute(end.encode(), (*columns, run)).rowcount != len(ends.rows):
+            raise StoreError(ALREADY_ENDED)
+    if batch.changes:
+        changes = storable_rows(values for _, values in batch.changes)
+        escapes |= changes.escapes
+        for (statement, _), values in zip(batch.changes, changes.rows, strict=True):
+            connection.execute(for_row_of(statement, run).encode(), values)
+    if batch.parts is not None:
+        connection.execute("DELETE FROM part_results WHERE run = %s", (run,))
+        escapes |= write_rows(connection, run, "part_results", batch.parts, careful=True)
+    if escapes:
+        connection.execute(ESCAPES, (run,))
 
 
 class StorableRows(NamedTuple):
@@ -240,25 +256,46 @@ def storable_rows(rows: Iterable[Sequence[Any]]) -> StorableRows:
     return StorableRows(found, escapes)
 
 
-def write_rows(connection: Connection, run: int, table: str, rows: list[list[Any]]) -> None:
-    """Write rows into a table of the run."""
+class CheckedWriter(LibpqWriter):
+    """Refuses rows that `storable_rows` would change. It searches many rows at once, in the form
+    that COPY sends. psycopg refuses the character 0, and the server a truth value as a number."""
+
+    def write(self, data: Any) -> None:
+        if b"\x01" in data or b"\tNaN" in data:
+            raise DataError("a value cannot be stored as it is")
+        super().write(data)
+
+
+def write_rows(
+    connection: Connection,
+    run: int,
+    table: str,
+    rows: Sequence[Sequence[Any]],
+    careful: bool,
+) -> bool:
+    """Write rows into a table of the run. With `careful`, values are turned into those that
+    PostgreSQL takes, and rows that are known are left as they are if the table is one of `ONCE`.
+    Returns whether texts were escaped."""
     if not rows:
-        return
-    columns = COLUMNS[table]
-    if table in ONCE:  # COPY cannot leave known rows as they are
+        return False
+    columns, escapes = COLUMNS[table], False
+    if careful:
+        rows, escapes = storable_rows(rows)
+    if careful and table in ONCE:  # COPY cannot leave known rows as they are
         arrays = ", ".join(f"%s::{kind}[]" for kind in TYPES[table])
         connection.execute(
             f"INSERT INTO {table} (run, {columns}) SELECT %s, new.* FROM unnest({arrays}) AS new "
             "ON CONFLICT DO NOTHING".encode(),
             (run, *(list(column) for column in zip(*rows, strict=True))),
         )
-        return
-    with (
-        connection.cursor() as cursor,
-        cursor.copy(f"COPY {table} (run, {columns}) FROM STDIN".encode()) as copy,
-    ):
-        for row in rows:
-            copy.write_row((run, *row))
+        return escapes
+    with connection.cursor() as cursor:
+        writer = LibpqWriter(cursor) if careful else CheckedWriter(cursor)
+        copying = f"COPY {table} (run, {columns}) FROM STDIN".encode()
+        with cursor.copy(copying, writer=writer) as copy:
+            for row in rows:
+                copy.write_row((run, *row))
+    return escapes
 
 
 @cache
