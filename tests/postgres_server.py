@@ -8,6 +8,7 @@ import signal
 import subprocess
 import tempfile
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from importlib.util import find_spec
 from itertools import count
@@ -23,7 +24,8 @@ DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG
 class PostgresServer:
     """One server; `start` and `crash` may alternate."""
 
-    def __init__(self) -> None:
+    def __init__(self, settings: Sequence[str] = SETTINGS) -> None:
+        self.settings = settings
         self.folder = Path(tempfile.mkdtemp(prefix="parley-pg-", dir="/tmp"))
         self.folder.chmod(0o755)
         self.user = None
@@ -69,7 +71,7 @@ class PostgresServer:
             self._process = subprocess.Popen(
                 [
                     *(self.bin / "postgres", "-D", self.folder / "data", "-k", self.folder),
-                    *(word for setting in SETTINGS for word in ("-c", setting)),
+                    *(word for setting in self.settings for word in ("-c", setting)),
                 ],
                 user=self.user,
                 cwd="/",

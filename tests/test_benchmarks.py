@@ -1,5 +1,8 @@
-"""The figures that benchmarks compute rather than measure: lower bounds on matches, and prices."""
+"""The figures that benchmarks compute rather than measure: lower bounds on matches, and prices.
+Those that measure work."""
 
+import asyncio
+import subprocess
 import sys
 from pathlib import Path
 
@@ -19,11 +22,13 @@ from benchmarks.cost.lower_bound import (
     pair_information,
     residual_variances,
 )
+from benchmarks.scale import appends
 
 from parley.runs.simulated_models import SimulatedModels
 from parley.runs.simulation import SimulatedRun, simulate_ranking
 
 DELTA = 0.05
+SCALE = Path(__file__).resolve().parents[1] / "benchmarks" / "scale" / "run.py"
 
 
 @pytest.mark.parametrize("gap", [0.3, 1.0, 4.0])
@@ -130,3 +135,19 @@ def test_hours_are_those_of_the_busiest_model_and_at_least_one_match_for_each_ba
     )
     assert found.usd_batch == found.usd / 2
     assert found.hours_batch == 2 * 2 * cost.WAVE_HOURS
+
+
+def test_acknowledgements_of_both_stores_are_counted(place, monkeypatch):
+    monkeypatch.setattr(appends, "WARM_UP", 0.05)
+    found = asyncio.run(appends.append_replies(place, callers=5, seconds=0.1))
+    assert found["acks_s"] > 0
+    assert found["commits_s"] <= found["acks_s"]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_the_benchmark_of_scale_works():
+    command = [sys.executable, SCALE, "--quick"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=500)
+    assert done.returncode == 0, done.stderr
+    assert "durable acknowledgements a second, PostgreSQL / SQLite" in done.stdout

@@ -192,11 +192,12 @@ class Server:
 
 
 @contextmanager
-def served() -> Iterator[Server]:
+def served(said: str = SAID) -> Iterator[Server]:
+    """An endpoint whose replies are these words."""
     BUILD.mkdir(exist_ok=True)
     program = BUILD / "server"
     subprocess.run(
-        ["cc", "-O2", "-Wall", f"-DSAID={json.dumps(SAID)}", "-o", program, HERE / "server.c"],
+        ["cc", "-O2", "-Wall", f"-DSAID={json.dumps(said)}", "-o", program, HERE / "server.c"],
         check=True,
     )
     with subprocess.Popen([program], stdout=subprocess.PIPE, text=True) as process:

@@ -1,11 +1,12 @@
-/* A chat-completions endpoint that answers every request with the same words after a fixed time.
+/* A chat-completions endpoint that answers every request with the same words after a fixed time. If the words have a #,
+ * it stands for a digit that depends on the request.
  *
  * One thread, one epoll, HTTP/1.1 with keep-alive, bodies with Content-Length only, one request a connection at a time.
  * It takes a free port and prints it. Linux only.
  *
  *   POST anything            the reply, after the latency
  *   GET  /begin/MS           sets the latency and zeroes the counts
- *   GET  /counts             {"requests": …, "bytes": …, "most_waiting": …}, bytes being those of the bodies
+ *   GET  /counts             {"requests": …, "bytes": …, "waiting": …, "most_waiting": …}, bytes being those of the bodies
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -27,17 +28,19 @@ struct client {
     int fd;
     int waiting; /* for its reply: it stands in the queue */
     int gone;    /* closed while it stood there */
+    char digit;  /* of its reply */
     long long due;
     struct client *next;
     char *text;
     size_t used, size;
 };
 
-static const char reply[] =
+static char reply[] =
     "{\"id\":\"chatcmpl-0\",\"object\":\"chat.completion\",\"created\":1,\"model\":\"fixed\",\"choices\":[{\"index\":0,"
     "\"finish_reason\":\"stop\",\"logprobs\":null,\"message\":{\"role\":\"assistant\",\"content\":\"" SAID "\"}}],"
     "\"usage\":{\"prompt_tokens\":120,\"completion_tokens\":48,\"total_tokens\":168}}";
 
+static char *digit_of_reply; /* the place of # */
 static int poll_fd;
 static long long latency, requests, bytes, waiting, most_waiting; /* latency in microseconds */
 static struct client *queue_head, *queue_tail;                    /* all wait equally long, so first in is first out */
@@ -66,22 +69,36 @@ static void answer(struct client *client, const char *body, size_t length) {
     if (send(client->fd, text, size, MSG_NOSIGNAL) != size) shutdown(client->fd, SHUT_RDWR);
 }
 
+static void answer_request(struct client *client) {
+    if (digit_of_reply) *digit_of_reply = client->digit;
+    answer(client, reply, sizeof reply - 1);
+}
+
+/* The last digit of a hash (FNV-1a). */
+static char digit_of(const char *text, size_t length) {
+    unsigned long long hash = 14695981039346656037ULL;
+    for (size_t i = 0; i < length; i++) hash = (hash ^ (unsigned char)text[i]) * 1099511628211ULL;
+    return '0' + (hash >> 20) % 10;
+}
+
 static void command(struct client *client, const char *path) {
-    char body[128] = "{}";
+    char body[160] = "{}";
     if (!strncmp(path, "/begin/", 7)) {
         latency = atoll(path + 7) * 1000;
         requests = bytes = most_waiting = 0;
     } else {
-        snprintf(body, sizeof body, "{\"requests\":%lld,\"bytes\":%lld,\"most_waiting\":%lld}", requests, bytes, most_waiting);
+        snprintf(body, sizeof body, "{\"requests\":%lld,\"bytes\":%lld,\"waiting\":%lld,\"most_waiting\":%lld}", requests, bytes, waiting,
+                 most_waiting);
     }
     answer(client, body, strlen(body));
 }
 
-static void take(struct client *client, size_t length) {
+static void take(struct client *client, const char *body, size_t length) {
     requests++;
     bytes += length;
+    if (digit_of_reply) client->digit = digit_of(body, length);
     if (!latency) {
-        answer(client, reply, sizeof reply - 1);
+        answer_request(client);
         return;
     }
     client->waiting = 1;
@@ -105,7 +122,7 @@ static void read_requests(struct client *client) {
         size_t whole = end + 4 - client->text + length;
         *end = '\r';
         if (client->used < whole) return;
-        if (!strncmp(client->text, "POST", 4)) take(client, length);
+        if (!strncmp(client->text, "POST", 4)) take(client, end + 4, length);
         else command(client, client->text + 4);
         memmove(client->text, client->text + whole, client->used - whole);
         client->used -= whole;
@@ -150,7 +167,7 @@ static int serve_due(void) {
             free(client->text);
             free(client);
         } else {
-            answer(client, reply, sizeof reply - 1);
+            answer_request(client);
         }
     }
     return -1;
@@ -158,6 +175,7 @@ static int serve_due(void) {
 
 int main(void) {
     prctl(PR_SET_PDEATHSIG, SIGTERM);
+    digit_of_reply = strchr(reply, '#');
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t size = sizeof address;
     int listener = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
