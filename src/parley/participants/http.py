@@ -43,7 +43,7 @@ class Http:
     reports_requests: bool = True
 
     def __init__(self, transport: Transport) -> None:
-        self._transport = transport
+        self._transport, self.url = transport, transport.url
 
     async def reply(self, view: View, call: Call) -> Reply:
         with ErrorsAsParticipant(f"{self._transport.address}: the call", halts=True):

@@ -154,6 +154,11 @@ class Endpoint(ABC):
         """The address as written, and the path to append to it."""
         return base, self.path
 
+    @property
+    def url(self) -> str:
+        """Where requests go."""
+        return self._transport.url
+
     def open_batches(self) -> BatchClient:
         """The client of the endpoint's batch interface."""
         assert self.batch_client is not None

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import math
+import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,13 +17,16 @@ from parley.rules.pool import View
 from parley.runs.progress import StopSignal
 from parley.runs.request_estimates import RequestEstimator
 from parley.store import Journal
+from parley.store.shared_limits import CALLS, SLACK, USD, GrantRequest, Grants, Holding
 from parley.tables import plural, shorten
 
-SLACK = 1e-9  # USD, for sums of many small numbers
 FEW = 4  # at a limit, failed calls are mentioned if at least one in FEW failed
 AHEAD_SHARE = 0.02  # the largest share of the budget that is saved as spent ahead
 # calls that are saved as spent ahead, so that a killed process has not spent more than was saved
 AHEAD = 16
+MOST_AHEAD = 4096  # calls that a fast worker asks for at a time
+OFTEN = 0.5  # seconds between two requests for more, below which a worker asks for more at a time
+FIRST_POLL, LONGEST_POLL = 0.1, 1.0  # seconds until a worker that was refused asks again
 
 
 @dataclass(eq=False)
@@ -59,16 +65,23 @@ class Reservation:
 
 @dataclass
 class Budget:
-    """Lets calls through as long as they cannot exceed a limit, whatever they cost; then stops the
-    run."""
+    """Lets calls through as long as they cannot exceed what was granted, whatever they cost; then
+    stops the run.
 
-    most_usd: float | None
+    A process that plays a run alone is granted the limits of the run, and saves what it may spend
+    a little ahead. A worker asks the store for parts of them: what it was granted is on record.
+    """
+
+    most_usd: float | None  # the limits of the whole run
     most_calls: int | None
     prices: Prices
     stop_signal: StopSignal
     journal: Journal
-    calls: int = 0  # made in this session and before
-    usd: float = 0.0  # spent in this session and before
+    calls: int = 0  # made in this session and before; by this worker, if there are several
+    usd: float = 0.0  # spent, likewise
+    grants: Grants | None = None  # of a worker
+    before_calls: int = 0  # made before there were workers, and what they cost
+    before_usd: float = 0.0
     reserved: float = 0.0  # USD, for calls in progress
     blocked: int = 0  # calls that wait for money, or behind one that does
     estimators: dict[str, RequestEstimator] = field(default_factory=dict)
@@ -79,8 +92,39 @@ class Budget:
     _waiting: set[asyncio.Future[None]] = field(default_factory=set)  # those first calls
     _faults: int = 0  # requests that failed, and how the last of them did
     _fault: str = ""
-    _saved: tuple[int, float] = (0, 0.0)
+    _saved: tuple[float, float] = (0, 0.0)
     _saving: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _granted_calls: float = field(init=False)
+    _granted_usd: float = field(init=False)
+    # of a worker: what all others have made and spent, as last known
+    _others_calls: int = 0
+    _others_usd: float = 0.0
+    _asking: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _asked: float = 0.0  # when it asked for more, and for how many calls ahead
+    _ahead: int = AHEAD
+    _stuck: float = 0.0  # USD, reserved for calls that wait before they send a request again
+    _refused: tuple[float, float] | None = None  # calls and USD that were refused last
+    _may_grow: bool = False  # whether others may give back what was refused
+    _poll: asyncio.TimerHandle | None = None  # asks again
+    _pause: float = FIRST_POLL
+
+    def __post_init__(self) -> None:
+        if self.grants is None:
+            self._granted_calls = math.inf if self.most_calls is None else self.most_calls
+            self._granted_usd = self.most_usd or 0.0
+        else:
+            self._granted_calls = self._granted_usd = 0.0
+            self._saved = math.inf, math.inf  # grants are on record
+
+    @property
+    def total_calls(self) -> int:
+        """The calls of the whole run, as far as known."""
+        return self.calls + self._others_calls
+
+    @property
+    def total_usd(self) -> float:
+        """The cost of the whole run, as far as known."""
+        return self.usd + self._others_usd
 
     def add_model(self, alias: str, participant: Any, options: dict[str, Any]) -> str:
         """Add a model, and return a notice if its replies have no limit."""
@@ -104,6 +148,8 @@ class Budget:
         )
         try:
             if price is None or price.free:
+                while self.calls >= self._granted_calls:
+                    await self._wait_for_more(call, None)
                 self._reserve_now(call)
             else:
                 # a wave of a single request would take as long as one of all of them
@@ -137,21 +183,107 @@ class Budget:
                 found.mark,
                 price.most(found.into, found.out),
             )
-            if self.usd + self.reserved + call.usd <= (self.most_usd or 0.0) + SLACK:
+            if self._has_money(call.usd) and self.calls < self._granted_calls:
                 return self._reserve_now(call)
-            self.stop_signal.check()
-            if not self._in_flight:
-                raise self._too_expensive(call)
-            changed = asyncio.get_running_loop().create_future()
-            self._waiting.add(changed)
-            try:
-                await changed
-            finally:
-                self._waiting.discard(changed)
+            await self._wait_for_more(call, call.usd)
+
+    def _has_money(self, usd: float) -> bool:
+        """Whether so much was granted besides what is spent and reserved."""
+        return self.usd + self.reserved + usd <= self._granted_usd + SLACK
+
+    async def _wait_for_more(self, call: Reservation, usd: float | None) -> None:
+        """Wait until more is granted or a call has ended; stop the run if neither helps. `usd`:
+        what the call needs besides what is reserved; None if it needs no money."""
+        self.stop_signal.check()
+        if self.grants is not None and await self._ask(self.grants, call, usd):
+            return
+        is_short = usd is not None and not self._has_money(usd)
+        # calls in progress may cost less than what is reserved for them
+        if not (self._may_grow or (is_short and usd and self._in_flight)):
+            raise self._too_expensive(call) if is_short else self._too_many_calls()
+        changed = asyncio.get_running_loop().create_future()
+        self._waiting.add(changed)
+        if self.grants is not None and self._poll is None:
+            self._poll = asyncio.get_running_loop().call_later(self._pause, self._poll_again)
+        try:
+            await changed
+        finally:
+            self._waiting.discard(changed)
+
+    async def _ask(self, grants: Grants, call: Reservation, usd: float | None) -> bool:
+        """Ask the store for more. Returns whether there is enough for a call."""
+        async with self._asking:
+            if self.calls < self._granted_calls and (usd is None or self._has_money(usd)):
+                return True  # another call has asked meanwhile
+            used = self.usd + self.reserved
+            needed = self.calls + 1, used + usd if usd is not None else 0.0
+            if (last := self._refused) and needed[0] >= last[0] and needed[1] >= last[1]:
+                return False
+            now = time.monotonic()
+            self._ahead = (
+                min(MOST_AHEAD, 2 * self._ahead)
+                if now - self._asked < OFTEN
+                else max(AHEAD, self._ahead // 2)
+            )
+            self._asked = now
+            requests = {
+                CALLS: GrantRequest(
+                    limit=self.most_calls,
+                    before=self.before_calls,
+                    spent=self.calls,
+                    stuck=0.0,
+                    used=self.calls,
+                    needed=needed[0],
+                    most=needed[0] + self._ahead,
+                )
+            }
+            if self.most_usd is not None:
+                ahead = min(self._ahead * call.usd, self.most_usd * AHEAD_SHARE)
+                requests[USD] = GrantRequest(
+                    limit=self.most_usd,
+                    before=self.before_usd,
+                    spent=self.usd,
+                    stuck=self._stuck,
+                    used=used,
+                    needed=needed[1],
+                    most=needed[1] + ahead if usd is not None else 0.0,
+                )
+            # no other call may use meanwhile what is given back if the store refuses
+            self._granted_calls, self._granted_usd = self.calls, used
+            answer = await grants.ask(requests)
+            self._set_granted(answer.amounts)
+            self._others_calls = round(answer.others[CALLS])
+            self._others_usd = answer.others.get(USD, 0.0)
+            self._may_grow = answer.may_grow
+            if answer.is_enough:
+                self._pause = FIRST_POLL
+                self._wake()
+            else:
+                self._refused = needed
+            return answer.is_enough
+
+    def _set_granted(self, amounts: Mapping[str, float]) -> None:
+        self._granted_calls, self._granted_usd = amounts[CALLS], amounts.get(USD, 0.0)
+
+    def _poll_again(self) -> None:
+        self._poll, self._pause = None, min(LONGEST_POLL, self._pause * 1.5)
+        self._wake()
+
+    async def give_back(self, all: bool = False) -> None:
+        """Let the store know what is spent, and give back what is not used: all of it, or what
+        other workers wait for."""
+        if self.grants is None:
+            return
+        async with self._asking:
+            used = self.usd + self.reserved
+            self._granted_calls, self._granted_usd = self.calls, used
+            holdings = {CALLS: Holding(self.calls, self.calls)}
+            if self.most_usd is not None:
+                holdings[USD] = Holding(self.usd, used)
+            self._set_granted(await self.grants.give_back(holdings, all))
 
     def _reserve_now(self, call: Reservation) -> None:
         self.stop_signal.check()
-        self._refuse_more_calls()
         # participants that report requests are counted when they send them
         self.calls += not call.reports_requests
         self.reserved += call.usd
@@ -167,7 +299,7 @@ class Budget:
         return None if self.most_usd is None else self.prices.of(alias, served)
 
     def _too_expensive(self, call: Reservation) -> Halted:
-        spent = f"{format_usd(self.usd)} of {format_usd(self.most_usd or 0)} USD spent"
+        spent = f"{format_usd(self.total_usd)} of {format_usd(self.most_usd or 0)} USD spent"
         return self._stop_at_limit(
             f"{spent}; the next call to {call.alias} may cost up to {format_usd(call.usd)} USD",
             "--budget-usd",
@@ -179,13 +311,11 @@ class Budget:
         self._wake()
         return halted
 
-    def _refuse_more_calls(self) -> None:
-        if self.most_calls is not None and self.calls >= self.most_calls:
-            raise self._stop_at_limit(
-                f"the limit of --max-calls is reached ({plural(self.calls, 'call')} made)",
-                "--max-calls",
-                1,
-            )
+    def _too_many_calls(self) -> Halted:
+        made = plural(self.total_calls, "call")
+        return self._stop_at_limit(
+            f"the limit of --max-calls is reached ({made} made)", "--max-calls", 1
+        )
 
     def record_failure(self, call: Reservation, fault: str) -> None:
         """Count a request that failed."""
@@ -204,9 +334,17 @@ class Budget:
 
     async def before_request(self, call: Reservation) -> None:
         """Count a request of a call, and save that before it is sent."""
-        self._refuse_more_calls()
-        if call.sent and call.usd and self.usd + self.reserved > (self.most_usd or 0.0) + SLACK:
-            raise self._too_expensive(call)
+        # what is reserved was granted for the first request
+        usd = 0.0 if call.sent and call.usd else None
+        if self.calls >= self._granted_calls or (usd is not None and not self._has_money(usd)):
+            self._stuck += call.usd
+            try:
+                while self.calls >= self._granted_calls or (
+                    usd is not None and not self._has_money(usd)
+                ):
+                    await self._wait_for_more(call, usd)
+            finally:
+                self._stuck -= call.usd
         self.calls += 1
         await self._save_ahead(call.usd)
 
@@ -247,6 +385,7 @@ class Budget:
     def _wake(self) -> None:
         """Let the first call in each queue check again whether it fits: a cheap call of one
         model may overtake an expensive one of another."""
+        self._refused = None
         for changed in self._waiting:
             if not changed.done():
                 changed.set_result(None)
@@ -275,4 +414,8 @@ class Budget:
 
     async def save_totals(self) -> None:
         """Save the exact totals at the end."""
-        await self.journal.set_spending(self.calls, None if self.most_usd is None else self.usd)
+        if self.grants is not None:
+            await self.give_back(all=True)
+        else:
+            usd = None if self.most_usd is None else self.usd
+            await self.journal.set_spending(self.calls, usd)

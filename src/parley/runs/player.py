@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -80,6 +81,7 @@ from parley.store import (
 )
 from parley.store.config import Config
 from parley.store.finished_matches import FinishedOnRecord
+from parley.store.shared_limits import Grants
 from parley.tables import plural
 
 if TYPE_CHECKING:
@@ -170,9 +172,14 @@ async def resume_run(
 
 
 def make_budget(
-    prepared: Prepared, journal: Journal, stop_signal: StopSignal, reader: RunReader
+    prepared: Prepared,
+    journal: Journal,
+    stop_signal: StopSignal,
+    reader: RunReader,
+    grants: Grants | None = None,
 ) -> Budget | None:
-    """The budget of a run if it has limits; what was spent before counts."""
+    """The budget of a run if it has limits; what was spent before counts. With `grants`, the part
+    of it that a worker gets."""
     config = prepared.config
     if config.budget_usd is None and config.max_calls is None:
         return None
@@ -184,15 +191,12 @@ def make_budget(
             (usd or 0.0) - sum(opened.values()),
             total_cost(cost_rows(reader, prepared.prices)).at_least or 0.0,
         )
-    return Budget(
-        config.budget_usd,
-        config.max_calls,
-        prepared.prices,
-        stop_signal,
-        journal,
-        calls,
-        usd or 0.0,
+    budget = partial(
+        Budget, config.budget_usd, config.max_calls, prepared.prices, stop_signal, journal
     )
+    if grants is None:
+        return budget(calls, usd or 0.0)
+    return budget(grants=grants, before_calls=calls, before_usd=usd or 0.0)
 
 
 def check_concurrency(prepared: Prepared, concurrency: int | None) -> int:
@@ -333,8 +337,10 @@ class Player:
         retrievers: Mapping[str, Retriever],
         desk: Desk | None = None,
         earlier: RunReader | None = None,
+        grants: Grants | None = None,
     ) -> None:
-        """`earlier`: the record of earlier sessions, which this one continues."""
+        """`earlier`: the record of earlier sessions, which this one continues. `grants`: of a
+        worker, which shares the limits of the run with others."""
         self.desk = desk
         self.prepared, self.journal, self.progress, self.stop_signal = (
             prepared,
@@ -344,7 +350,7 @@ class Player:
         )
         self.mends = "mends" in reader.info.identity
         self.rounds_numbers = reader.info.identity.get("rounds_numbers", False)
-        self.budget = make_budget(prepared, journal, stop_signal, reader)
+        self.budget = make_budget(prepared, journal, stop_signal, reader, grants)
         self.recorder = SpendingRecorder(earlier, journal, self.budget, progress)
         notices = list[str]()
         self.participants: dict[str, LimitedParticipant] = {}
@@ -353,7 +359,9 @@ class Player:
             made[alias] = who
             if desk is not None:
                 desk.seat(alias, who)
-            self.participants[alias] = LimitedParticipant(alias, who, limits, progress, self.budget)
+            self.participants[alias] = LimitedParticipant(
+                alias, who, limits, progress, self.budget, grants
+            )
             if self.budget is not None and (
                 notice := self.budget.add_model(alias, who, prepared.config.models[alias])
             ):

@@ -7,13 +7,17 @@ from __future__ import annotations
 
 import asyncio
 import time
+from contextlib import AbstractAsyncContextManager, nullcontext
 
 from parley.match.protocol import Call, Reply
 from parley.participants._registry import ModelLimits
 from parley.providers._endpoint_health import sleep_unless_stopped
 from parley.rules.pool import View, text_of
+from parley.runs.shared_rates import SharedBucket, SharedSlots
+from parley.store.shared_limits import Grants
 
 MINUTE = 60.0
+NO_LIMIT = nullcontext()
 
 
 class Bucket:
@@ -37,17 +41,39 @@ class Bucket:
         block a model for ever."""
         self.level -= min(amount, self.rate * MINUTE)
 
+    correct = take  # an amount may be more, or less, than was estimated
+
 
 class RateLimiter:
     """Keeps all requests to one model within its limits."""
 
-    def __init__(self, limits: ModelLimits) -> None:
-        self.slots = asyncio.Semaphore(limits.concurrency) if limits.concurrency else None
-        self._requests = Bucket(limits.rpm) if limits.rpm else None
-        self._tokens = Bucket(limits.tpm) if limits.tpm else None
+    def __init__(self, limits: ModelLimits, alias: str = "", grants: Grants | None = None) -> None:
+        """`grants`: of a worker that shares the limits with others, under the model's alias."""
+        self._slots: asyncio.Semaphore | None = None
+        self._requests: Bucket | SharedBucket | None = None
+        self._tokens: Bucket | SharedBucket | None = None
+        self._shared_slots: SharedSlots | None = None
+        if grants is None:
+            self._slots = asyncio.Semaphore(limits.concurrency) if limits.concurrency else None
+            self._requests = Bucket(limits.rpm) if limits.rpm else None
+            self._tokens = Bucket(limits.tpm) if limits.tpm else None
+        else:
+            if limits.concurrency:
+                self._shared_slots = SharedSlots(limits.concurrency, f"slots {alias}", grants)
+            if limits.rpm:
+                self._requests = SharedBucket(limits.rpm, f"rpm {alias}", grants)
+            if limits.tpm:
+                self._tokens = SharedBucket(limits.tpm, f"tpm {alias}", grants)
         self._reply = 0.0  # tokens of a reply, estimated from earlier ones
         # the first caller waits for time to pass, the others wait for the first
         self._queue = asyncio.Lock()
+        self._waiting = 0  # callers, the first one included
+
+    def slot(self, call: Call) -> AbstractAsyncContextManager[object]:
+        """One of the calls that may be in progress at a time: to be held during the call."""
+        if self._shared_slots is not None:
+            return self._shared_slots.slot(call)
+        return self._slots or NO_LIMIT
 
     def estimate_tokens(self, view: View) -> float:
         """Estimate the tokens of a request and its reply before it is sent."""
@@ -67,11 +93,18 @@ class RateLimiter:
             for bucket, amount in ((self._requests, 1.0), (self._tokens, tokens))
             if bucket
         ]
-        async with self._queue:
-            while (wait := max(bucket.seconds_until(amount) for bucket, amount in wanted)) > 0:
-                await sleep_unless_stopped(wait, call)
-            for bucket, amount in wanted:
-                bucket.take(amount)
+        self._waiting += 1
+        try:
+            async with self._queue:
+                for bucket, amount in wanted:
+                    if isinstance(bucket, SharedBucket):
+                        await bucket.reserve(amount, self._waiting)
+                while (wait := max(bucket.seconds_until(amount) for bucket, amount in wanted)) > 0:
+                    await sleep_unless_stopped(wait, call)
+                for bucket, amount in wanted:
+                    bucket.take(amount)
+        finally:
+            self._waiting -= 1
 
     def correct(self, estimate: float, reply: Reply | str) -> None:
         """Replace an estimate by the tokens that the endpoint counted."""
@@ -80,4 +113,8 @@ class RateLimiter:
         into, out = reply.usage.tokens_in, reply.usage.tokens_out
         if into is not None and out is not None:
             self._reply = max(self._reply * 0.9, float(out))
-            self._tokens.take(into + out - estimate)
+            self._tokens.correct(into + out - estimate)
+
+    async def close(self) -> None:
+        if self._shared_slots is not None:
+            await self._shared_slots.close()

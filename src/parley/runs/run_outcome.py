@@ -93,8 +93,8 @@ def find_minimum_to_resume(limit: str, needed: float, budget: Budget | None) -> 
     if budget is None or not needed:
         return ""
     if limit == "--max-calls":
-        return str(budget.calls + math.ceil(needed))
-    return round_up(budget.usd + needed) if limit == "--budget-usd" else ""
+        return str(budget.total_calls + math.ceil(needed))
+    return round_up(budget.total_usd + needed) if limit == "--budget-usd" else ""
 
 
 def round_up(usd: float) -> str:

@@ -5,15 +5,17 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Coroutine
-from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
+from parley.config.trust import host_of, is_loopback
 from parley.errors import ParticipantError, Refused, Rejected
 from parley.match.protocol import Call, CallPlace, Participant, Reply
 from parley.participants._registry import ModelLimits
+from parley.providers._traits import traits_of
 from parley.rules.pool import View
 from parley.runs.progress import Progress
 from parley.runs.rate_limits import RateLimiter
+from parley.store.shared_limits import Grants
 
 if TYPE_CHECKING:
     from parley.runs.budget import Budget, Reservation
@@ -100,10 +102,13 @@ class LimitedParticipant:
         limits: ModelLimits,
         progress: Progress,
         budget: Budget | None = None,
+        grants: Grants | None = None,
     ) -> None:
+        """`grants`: of a worker; it shares the limits unless the model is on its own machine."""
         self.alias, self.participant, self.sees_item = alias, participant, participant.sees_item
         self._progress, self._budget = progress, budget
-        self.rate, self.sent, self.waiting_for_endpoint = RateLimiter(limits), 0, 0
+        self.rate = RateLimiter(limits, alias, None if is_on_this_machine(participant) else grants)
+        self.sent = self.waiting_for_endpoint = 0
         # requests without a reply that may have been billed, by role
         self.lost: Counter[str] = Counter()
         self.refused = 0  # requests that the endpoint rejected
@@ -120,7 +125,7 @@ class LimitedParticipant:
 
     async def _reply_limited(self, view: View, call: Call) -> Reply | str:
         """Call within the limits of the model and of the run."""
-        async with self.rate.slots or nullcontext():
+        async with self.rate.slot(call):
             call.check_running()  # the run may have stopped while this call waited for a slot
             tokens = self.rate.estimate_tokens(view)
             if not self._reports_requests:
@@ -184,4 +189,15 @@ class LimitedParticipant:
         return fault.with_message(message)
 
     async def close(self) -> None:
+        await self.rate.close()
         await self.participant.close()
+
+
+def is_on_this_machine(participant: Participant) -> bool:
+    """Whether a participant answers on the machine that calls it, so that each worker has one of
+    its own: in this process, or at a loopback address."""
+    who = getattr(participant, "provider", None) or participant
+    if traits_of(type(who)).unbilled:
+        return True
+    address = getattr(who, "url", None) or getattr(who, "base_url", None)
+    return is_loopback(host_of(address)) if address else who is participant

@@ -35,11 +35,14 @@ class SpendingRecorder:
 
     async def save(self, participants: Mapping[str, LimitedParticipant]) -> None:
         """Save the counts so far, so that little is lost if the process is killed. With a budget,
-        the budget itself saves calls before they are sent."""
+        the budget itself saves calls before they are sent, and a worker gives back what others
+        wait for."""
         await self._save_unanswered(participants)
         await self._save_health(participants)
         if self._budget is None:
             await self._save_sent_calls(participants)
+        else:
+            await self._budget.give_back()
 
     def add_discarded(self, alias: str, role: str, replies: int) -> None:
         """Count replies that were paid but are no longer on record, because their match starts
@@ -95,7 +98,6 @@ class SpendingRecorder:
             with read_run(self._journal.ref) as reader:
                 used = prepared.prices.used(reader.served_models())
                 if self._budget is not None and self._budget.most_usd is not None:
-                    self._progress.notify(
-                        describe_uncounted(reader, prepared.prices, self._budget.usd)
-                    )
+                    spent = reader.spent_at_most()[1] or 0.0
+                    self._progress.notify(describe_uncounted(reader, prepared.prices, spent))
             await self._journal.set_prices(used)
