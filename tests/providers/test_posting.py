@@ -235,10 +235,10 @@ def test_a_late_second_answer_is_not_taken_for_that_of_the_next_request():
             address = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
             transport = Transport(f"{address}/v1")
             found = [await transport.post(b"{}", UNLIMITED)]
-            ((idle, _),) = next(iter(transport._session.connector._conns.values()))
+            (idle,) = transport._target.idle._connections
             first.set()
             for _ in range(10_000):  # until the second answer has arrived
-                if idle.should_close:
+                if not idle.is_fit:
                     break
                 await asyncio.sleep(0.001)
             found += [await transport.post(b"{}", UNLIMITED) for _ in range(2)]

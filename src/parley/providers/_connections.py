@@ -10,10 +10,9 @@ from urllib.request import getproxies, proxy_bypass
 from weakref import WeakKeyDictionary
 
 import aiohttp
+from aiohttp.client_reqrep import ConnectionKey
 
-# Seconds that an idle connection is kept. Most servers close theirs after 5: if that crosses a
-# request, it is unknown whether the request is billed.
-KEEPALIVE = 4.0
+from parley.providers._post_connection import KEEPALIVE, IdleConnections
 
 
 class SharedConnector:
@@ -22,24 +21,36 @@ class SharedConnector:
     def __init__(self) -> None:
         self.connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEPALIVE)
         self.users = 0
+        self._idle: dict[ConnectionKey, IdleConnections] = {}
+
+    def idle_connections(self, request: aiohttp.ClientRequest) -> IdleConnections:
+        """The idle connections that lead where a request goes."""
+        new = IdleConnections(asyncio.get_running_loop())
+        return self._idle.setdefault(request.connection_key, new)
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self.connector.close()  # first: the loop that the connections belong to may be closed
+        for idle in self._idle.values():
+            idle.close()
 
 
 SHARED: WeakKeyDictionary[asyncio.AbstractEventLoop, SharedConnector] = WeakKeyDictionary()
 
 
-def shared_connector() -> aiohttp.TCPConnector:
+def shared_connector() -> SharedConnector:
     """One pool for all models of a loop: several of them often share an address."""
     loop = asyncio.get_running_loop()
     shared = SHARED.get(loop) or SHARED.setdefault(loop, SharedConnector())
     shared.users += 1
-    return shared.connector
+    return shared
 
 
-def release_connector(loop: asyncio.AbstractEventLoop) -> aiohttp.TCPConnector | None:
+def release_connector(loop: asyncio.AbstractEventLoop) -> SharedConnector | None:
     """Release one use; the last user gets the connections, to close them."""
     shared = SHARED[loop]
     shared.users -= 1
-    return None if shared.users else SHARED.pop(loop).connector
+    return None if shared.users else SHARED.pop(loop)
 
 
 def describe_connection_error(wrong: aiohttp.ClientConnectorError) -> str:

@@ -2,22 +2,25 @@
 
 The session prepares every request anew: its address, headers, cookies, timers, and a task that
 writes the body. This takes twice as long as sending the request and reading its answer. Here all
-requests of a model share one prepared request, and the rest is aiohttp's: it connects, by TLS or
-through a proxy if need be, keeps connections alive, and parses answers.
+requests of a model share one prepared request. aiohttp connects, by TLS or through a proxy if need
+be, and reads the answers that are not plain.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from http.cookies import CookieError, SimpleCookie
-from types import TracebackType
-from typing import Any, Self
+from typing import Any, TypeAlias
 
 import aiohttp
+from aiohttp.abc import AbstractCookieJar
 from aiohttp.http import HttpProcessingError
 from yarl import URL
+
+from parley.providers._connections import SharedConnector
+from parley.providers._post_connection import PostConnection, WholeAnswer
 
 CONNECT = 15.0  # seconds to reach the endpoint
 STALE = 20  # connections that are not fit for use, one after the other
@@ -35,25 +38,28 @@ class PostTarget:
         self,
         url: URL,
         headers: Mapping[str, str],
-        session: aiohttp.ClientSession,
+        shared: SharedConnector,
+        cookies: AbstractCookieJar,
         proxy: str | None,
         timeout: float | None,
     ) -> None:
         """`timeout`: seconds without data after which a request fails."""
-        assert session.connector is not None
         encode_headers(headers)  # raises an error if one of them is not valid
-        self.url, self.timeout, self.cookies = url, timeout, session.cookie_jar
-        self._connector = session.connector
+        self.url, self.timeout, self.cookies = url, timeout, cookies
+        self._connector = shared.connector
+        self.loop = asyncio.get_running_loop()
         self._limits = aiohttp.ClientTimeout(sock_connect=CONNECT)
         self._request = aiohttp.ClientRequest(
             "POST",
             url,
             headers={**headers, "Content-Type": "application/json"},
-            loop=asyncio.get_running_loop(),
+            loop=self.loop,
             proxy=URL(proxy) if proxy else None,
         )
         self._has_cookies = False
         self._head = b"" if proxy else self._encode_head()
+        # None: aiohttp reads all answers, since it knows proxies and such timeouts
+        self.idle = None if proxy or timeout else shared.idle_connections(self._request)
 
     async def connect(self) -> Any:
         """Take a free connection, or open one. A connection on which something has arrived since
@@ -102,22 +108,11 @@ class PostTarget:
 
 
 class PostedRequest:
-    """A request on its way, and the head of its answer once it is entered.
+    """A request on its way."""
 
-    Use it as a context: it closes or keeps the connection when it is left.
-    """
+    __slots__ = ("_body", "_headers", "_target", "content", "headers", "sent", "status")
 
-    __slots__ = (
-        "_body",
-        "_connection",
-        "_headers",
-        "_target",
-        "content",
-        "headers",
-        "sent",
-        "status",
-    )
-
+    # of an answer that aiohttp reads
     status: int
     headers: Mapping[str, str]
     content: aiohttp.StreamReader
@@ -128,42 +123,58 @@ class PostedRequest:
         self._target, self._body, self._headers = target, body, headers
         self.sent = False  # before that, nothing can be billed
 
-    async def __aenter__(self) -> Self:
+    async def answer(self, seconds: float, read_body: ReadBody) -> WholeAnswer:
+        """Send the request and wait for its whole answer, at most so many seconds. `read_body`
+        reads the body of an answer that comes in pieces."""
         target = self._target
-        connection = self._connection = await target.connect()
+        if target.idle is None:
+            async with asyncio.timeout(seconds):
+                return await self._stream_answer(await target.connect(), read_body)
+        if (connection := target.idle.take()) is None:
+            began = target.loop.time()
+            async with asyncio.timeout(seconds):
+                connection = PostConnection(await target.connect(), target.loop)
+            seconds -= target.loop.time() - began
+        began = target.loop.time()
         try:
-            protocol, transport = connection.protocol, connection.transport
-            protocol.set_response_params(read_until_eof=True, read_timeout=target.timeout)
             self.sent = True
-            transport.write(target.encode(self._body, self._headers))
-            if target.timeout:
-                await protocol._drain_helper()  # a long request is sent piece by piece
-                protocol.start_timeout()
+            found = await connection.exchange(target.encode(self._body, self._headers), seconds)
+        except BaseException:
+            connection.close()
+            raise
+        if found is not None:
+            target.idle.keep(connection)
+            return found
+        async with asyncio.timeout(began + seconds - target.loop.time()):
+            return await self._stream_answer(connection.connection, read_body)
+
+    async def _stream_answer(self, connection: Any, read_body: ReadBody) -> WholeAnswer:
+        """The answer, read by aiohttp; the request is sent if it was not yet."""
+        target, protocol = self._target, connection.protocol
+        try:
+            if not self.sent:
+                protocol.set_response_params(read_until_eof=True, read_timeout=target.timeout)
+                self.sent = True
+                connection.transport.write(target.encode(self._body, self._headers))
+                if target.timeout:
+                    await protocol._drain_helper()  # a long request is sent piece by piece
+                    protocol.start_timeout()
             while True:
                 message, self.content = await protocol.read()
                 if not 100 <= message.code < 200 or message.code == 101:
                     break  # others only announce the answer
+            self.status, self.headers = message.code, message.headers
+            if "Set-Cookie" in message.headers:
+                target.keep_cookies(message.headers)
+            answer = WholeAnswer(self.status, self.headers, await read_body(self))
         except HttpProcessingError as broken:
             connection.close()
             raise target.describe_broken_answer(broken) from broken
         except BaseException:
             connection.close()
             raise
-        self.status, self.headers = message.code, message.headers
-        if "Set-Cookie" in message.headers:
-            target.keep_cookies(message.headers)
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        wrong: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if wrong is None:
-            self._connection.release()  # aiohttp closes it if the answer was not read to its end
-        else:
-            self._connection.close()
+        connection.release()  # aiohttp closes it if the answer was not read to its end
+        return answer
 
     @property
     def content_length(self) -> int | None:
@@ -174,6 +185,9 @@ class PostedRequest:
     async def read(self) -> bytes:
         """The whole body of the answer."""
         return await self.content.read()
+
+
+ReadBody: TypeAlias = Callable[[PostedRequest], Awaitable[bytes]]
 
 
 def encode_headers(headers: Mapping[str, str]) -> bytes:

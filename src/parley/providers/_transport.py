@@ -20,6 +20,7 @@ from yarl import URL
 from parley.errors import FaultKind, Filtered, ParticipantError, Refused, Rejected
 from parley.match.protocol import Call
 from parley.providers._connections import (
+    SharedConnector,
     describe_connection_error,
     find_proxy,
     is_proxy_address,
@@ -40,11 +41,11 @@ from parley.providers._error_bodies import (
     parse_answer,
     read_error,
 )
+from parley.providers._post_connection import LARGEST, WholeAnswer
 from parley.providers._posting import CONNECT, InvalidHeader, PostedRequest, PostTarget
 from parley.providers._secrets import keep_secret, mask_in_json, redact
 from parley.tables import shorten
 
-LARGEST = 16 * 2**20  # bytes of one answer
 TRIES = 5
 LIMITED = {429, 529}  # too many requests
 # a proxy gave up waiting: the model may have answered, and the call may be billed
@@ -62,7 +63,7 @@ FINAL: dict[int, tuple[FaultKind, str]] = {
 }
 # paths of addresses that lack the version
 BARE = ("/chat/completions", "/completions", "/responses", "/messages")
-Response: TypeAlias = PostedRequest | aiohttp.ClientResponse
+StreamedResponse: TypeAlias = PostedRequest | aiohttp.ClientResponse
 
 
 class Deadline:
@@ -240,13 +241,12 @@ class Transport:
         try:
             # A redirect would carry the prompt elsewhere, or turn into another method: it is
             # reported, not followed.
-            async with asyncio.timeout(seconds), request as response:
-                answer = await self._read_body(response)
+            answer = await request.answer(seconds, self._read_body)
         except (aiohttp.ClientError, OSError, TimeoutError) as fault:
             raise self._explain_failure(fault, request.sent) from None
-        if not 200 <= response.status < 300:
-            raise self._error_in(response, answer)
-        return self._answer_in(parse_answer(answer), response.headers)
+        if not 200 <= answer.status < 300:
+            raise self._error_in(answer, answer.body)
+        return self._answer_in(parse_answer(answer.body), answer.headers)
 
     def _explain_failure(self, fault: Exception, sent: bool) -> Exception:
         """The error for a request without an answer; a timeout stays one if the request was
@@ -264,7 +264,9 @@ class Transport:
             return fault if sent else Retryable("cannot connect: timeout", kind="unreachable")
         return Retryable(self._describe_error(fault) or type(fault).__name__, unsure=sent)
 
-    def _error_in(self, response: Response, answer: bytes, place: str = "") -> Exception:
+    def _error_in(
+        self, response: WholeAnswer | aiohttp.ClientResponse, answer: bytes, place: str = ""
+    ) -> Exception:
         """The exception for an answer with the status of an error."""
         said = answer[:LOOKED_AT].decode("utf-8", "replace").strip()
         location = response.headers.get("Location", "")
@@ -334,9 +336,10 @@ class Transport:
 
     def _open(self) -> None:
         self._loop, proxy = asyncio.get_running_loop(), find_proxy(self.url)
+        shared = shared_connector()
         # The session has no headers of its own: it would send them to a proxy, and the key is one.
         self._session = aiohttp.ClientSession(
-            connector=shared_connector(), connector_owner=False, proxy=proxy
+            connector=shared.connector, connector_owner=False, proxy=proxy
         )
         self._target = None
         if proxy and not is_proxy_address(proxy):
@@ -347,8 +350,9 @@ class Transport:
             )
         else:
             try:
+                cookies = self._session.cookie_jar
                 self._target = PostTarget(
-                    URL(self.url), self._headers, self._session, proxy, self.timeout
+                    URL(self.url), self._headers, shared, cookies, proxy, self.timeout
                 )
             except InvalidHeader as wrong:
                 self._invalid = f"{self.address}: {wrong}"
@@ -356,7 +360,7 @@ class Transport:
                 self._invalid = f"{self.address} is not a valid address"
         self._health = health_of_endpoint(self._endpoint, self.address, self._scope)
 
-    async def _read_body(self, response: Response) -> bytes:
+    async def _read_body(self, response: StreamedResponse) -> bytes:
         """The body of an answer, if it is not too large; a compressed one may be larger than its
         header says."""
         length = response.content_length
@@ -423,17 +427,15 @@ class Transport:
         hint = "did you leave out /v1 at the end of base_url?" if bare else ""
         return Refused(f"{place}: {fault} ({advice})", kind=kind, hint=hint, status=status)
 
-    def _drop(self) -> aiohttp.TCPConnector | None:
+    def _drop(self) -> SharedConnector | None:
         """Drop the session, which may belong to a loop that has ended; returns its connections if
         they must be closed here."""
         if self._session is None or self._loop is None:
             return None
         self._session.detach()
-        self._session, connector = None, release_connector(self._loop)
+        self._session, shared = None, release_connector(self._loop)
         return (
-            connector
-            if self._loop.is_closed() or self._loop is asyncio.get_running_loop()
-            else None
+            shared if self._loop.is_closed() or self._loop is asyncio.get_running_loop() else None
         )
 
     async def close(self) -> None:
