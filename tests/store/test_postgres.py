@@ -4,10 +4,12 @@ import asyncio
 import json
 import os
 import re
+import shutil
 import signal
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from contextlib import closing
@@ -33,6 +35,7 @@ from tests.store.test_journal import CONFIG, IDENTITY, SEAT, call, ended, spec
 
 BOTS = dict.fromkeys(("a", "b", "c"), "bot/random")
 ROOT = Path(__file__).parents[2]
+THREE_BOTS = [word for name in BOTS for word in ("-m", f"{name}=bot/random")]
 PASSWORD = "pl/anted#p@ss?w:rd"
 
 
@@ -388,6 +391,54 @@ def test_a_server_that_is_too_old_is_refused(fresh_url, monkeypatch):
         open_store(fresh_url).refs()
 
 
+@pytest.mark.parametrize(
+    ("session", "is_refused"),
+    [("SELECT 7", True), ("SELECT pg_backend_pid() + 1000000", False)],
+    ids=["shared", "own"],
+)
+def test_a_pooler_that_shares_sessions_is_refused(fresh_url, monkeypatch, session, is_refused):
+    """A pooler gives sessions other numbers than the server."""
+    monkeypatch.setattr(connections, "SESSION", session)
+    monkeypatch.setattr(connections, "_OWN_SESSIONS", set())
+    if is_refused:
+        with pytest.raises(StoreError, match=r"shares sessions .* pool_mode = session"):
+            open_store(fresh_url).refs()
+    else:
+        assert open_store(fresh_url).refs() == []
+
+
+@pytest.mark.skipif(shutil.which("pgbouncer") is None, reason="PgBouncer is not installed")
+def test_pgbouncer_works_if_it_gives_sessions_of_their_own(postgres_server, fresh_url):
+    folder = Path(tempfile.mkdtemp(dir=postgres_server.folder))
+    url = f"postgresql://parley@/{name_of(fresh_url)}?host={folder}&port=6432"
+    said = {}
+    for mode in ("transaction", "statement", "session"):
+        (folder / "ini").write_text(
+            f"[databases]\n* = host={postgres_server.folder} user=parley\n[pgbouncer]\n"
+            f"listen_addr =\nunix_socket_dir = {folder}\nauth_type = any\npool_mode = {mode}\n"
+        )
+        if postgres_server.user:
+            for path in (folder, folder / "ini"):
+                shutil.chown(path, postgres_server.user)
+        with subprocess.Popen(
+            ["pgbouncer", "-q", folder / "ini"], user=postgres_server.user, cwd="/"
+        ) as pooler:
+            try:
+                deadline = time.monotonic() + 60
+                while not (folder / ".s.PGSQL.6432").exists() and time.monotonic() < deadline:
+                    time.sleep(0.02)
+                said[mode] = invoke("run", "public_goods", *THREE_BOTS, "--store", url)
+            finally:
+                pooler.kill()
+                pooler.wait()
+                (folder / ".s.PGSQL.6432").unlink(missing_ok=True)
+    for mode in ("transaction", "statement"):
+        assert said[mode][0] == 1
+        (line,) = said[mode][1].splitlines()
+        assert re.search("shares sessions .* give the address of the server itself", line)
+    assert said["session"][0] == 0, said["session"][1]
+
+
 def test_a_database_of_somebody_else_or_of_a_newer_parley_is_refused(postgres_server, fresh_url):
     database = name_of(fresh_url)
     postgres_server.run("CREATE SCHEMA parley", database=database)
@@ -442,8 +493,7 @@ def test_passwords_reach_no_store_message_or_log(postgres_server, fresh_url):
     database = name_of(fresh_url)
     written = "pl%2Fanted%23p%40ss%3Fw%3Ard"
     url = f"postgresql://parley:{written}@/{database}?host={postgres_server.folder}"
-    models = [word for name in BOTS for word in ("-m", f"{name}=bot/random")]
-    run = ("run", "public_goods", *models, "--repeats", "2")
+    run = ("run", "public_goods", *THREE_BOTS, "--repeats", "2")
     commands = (
         run,
         ("ls",),

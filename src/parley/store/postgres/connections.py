@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 OLDEST = 140000  # the oldest server, as PostgreSQL numbers its versions
 PATIENCE = 10  # seconds to connect
+LOOKS = 5  # at two sessions, to see whether they are the same
 REMEDY = "restore the database from a backup"
 SCHEMA = "parley"
 TABLES = (
@@ -58,6 +59,9 @@ KEEPALIVE = "tcp_keepalives_idle = 30", "tcp_keepalives_interval = 10", "tcp_kee
 # PostgreSQL cannot store the character 0 in a text.
 ESCAPES = (("\x01", "\x01\x02"), ("\x00", "\x01\x03"))
 READ_AT_ONCE = 2000  # rows that are fetched together
+SESSION = "SELECT pg_backend_pid()"
+# addresses of poolers that give each connection a session of its own
+_OWN_SESSIONS: set[str] = set()
 RIGHTS_ON_TABLES = (
     f"ask the owner of the schema `{SCHEMA}` to grant this user USAGE on the schema, and on its "
     'tables SELECT to read runs or ALL to write them: see the docs page "Where runs are stored"'
@@ -66,8 +70,34 @@ RIGHTS_ON_TABLES = (
 
 def connect(address: StoreAddress) -> Connection:
     """Connect to the database; every statement is a transaction unless one has begun."""
+    connection = open_session(address)
     try:
-        connection = psycopg.connect(
+        version = connection.info.server_version
+        if version < OLDEST:
+            raise StoreError(
+                f"{address.public} is a PostgreSQL server of version {version // 10000}, but "
+                f"Parley needs version {OLDEST // 10000} or newer: update the server"
+            )
+        # one message, because each costs a round trip
+        settings = (f"search_path = {SCHEMA}", "cursor_tuple_fraction = 1", *KEEPALIVE)
+        said = connection.execute("".join(f"SET {each}; " for each in settings) + SESSION)
+        while said.nextset():
+            pass
+        if said.fetchone() != (connection.info.backend_pid,):
+            refuse_shared_sessions(connection, address)
+    except OperationalError as wrong:
+        connection.close()
+        raise StoreError(explain_no_connection(address, wrong)) from None
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def open_session(address: StoreAddress) -> Connection:
+    """A session with the settings of the server."""
+    try:
+        return psycopg.connect(
             make_conninfo(address.public, **address.secrets),
             autocommit=True,
             connect_timeout=PATIENCE,
@@ -80,19 +110,23 @@ def connect(address: StoreAddress) -> Connection:
         ) from None
     except OperationalError as wrong:
         raise StoreError(explain_no_connection(address, wrong)) from None
-    try:
-        version = connection.info.server_version
-        if version < OLDEST:
-            raise StoreError(
-                f"{address.public} is a PostgreSQL server of version {version // 10000}, but "
-                f"Parley needs version {OLDEST // 10000} or newer: update the server"
-            )
-        for setting in (f"search_path = {SCHEMA}", "cursor_tuple_fraction = 1", *KEEPALIVE):
-            connection.execute(f"SET {setting}")
-    except BaseException:
-        connection.close()
-        raise
-    return connection
+
+
+def refuse_shared_sessions(connection: Connection, address: StoreAddress) -> None:
+    """Refuse a pooler (such as PgBouncer) that gives a session of the server to one client after
+    the other. Locks and settings of a session would then be those of other clients."""
+    if address.public in _OWN_SESSIONS:
+        return
+    with open_session(address) as other:
+        # in turn: a session that is free after one query can answer the next one
+        seen = [each.execute(SESSION).fetchone() for each in (connection, other) * LOOKS]
+    if len(set(seen)) != 2 or seen[0::2] != [seen[0]] * LOOKS:
+        raise StoreError(
+            f"{address.public} is a connection pooler that shares sessions between clients "
+            "(PgBouncer calls it pool_mode = transaction), but Parley needs sessions of its own: "
+            "give the address of the server itself, or set pool_mode = session for this database"
+        )
+    _OWN_SESSIONS.add(address.public)
 
 
 def explain_no_connection(address: StoreAddress, wrong: Exception) -> str:
