@@ -4,8 +4,9 @@ from random import Random
 
 import pytest
 
-from parley.results.score_columns import BlockNames, ScoreColumns
+from parley.results.score_columns import ScoreColumns
 from parley.rules.pool import Seat
+from parley.statistics.block_means import BlockNames
 from parley.statistics.estimates import Observation, tally_cells
 from parley.store import Score
 

@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parley.results.score_columns import BlockNames, ScoreColumns
+from parley.results.score_columns import ScoreColumns
 from parley.rules.pool import Seat
+from parley.statistics.block_means import BlockNames
 from parley.statistics.intervals import compute_interval
 from parley.statistics.role_tables import (
     Margin,

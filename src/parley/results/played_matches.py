@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from parley.results.score_columns import BlockNames, LazyRows, select_values
+from parley.results.score_columns import LazyRows, select_values
+from parley.statistics.block_means import BlockNames
 from parley.statistics.identical_repeats import ENOUGH
 from parley.store import MatchRow, RunReader
 

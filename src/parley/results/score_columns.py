@@ -10,6 +10,7 @@ from itertools import compress, groupby
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from parley.rules.pool import Seat
+from parley.statistics.block_means import BlockNames, BlockSums
 from parley.statistics.estimates import CellTally, Key, Observation
 from parley.statistics.role_tables import Meeting, Place
 from parley.store import Score
@@ -36,25 +37,6 @@ class LazyRows(Generic[T]):
 def select_values(column: array[Number], chosen: bytes) -> array[Number]:
     """The values of a column for which `chosen` is not 0."""
     return array(column.typecode, compress(column, chosen))
-
-
-class BlockNames:
-    """Blocks by number, in the order in which they are first met."""
-
-    def __init__(self) -> None:
-        self.names: list[str] = []
-        self._numbers: dict[str, int] = {}
-
-    def number(self, name: str) -> int:
-        found = self._numbers.get(name)
-        if found is None:
-            found = self._numbers[name] = len(self.names)
-            self.names.append(name)
-        return found
-
-    def find(self, name: str) -> int | None:
-        """The number of a block; None if the run does not have it."""
-        return self._numbers.get(name)
 
 
 class ScoredSeat(NamedTuple):
@@ -169,14 +151,14 @@ class ScoreColumns:
             numbers.setdefault((metric, seat.role, alias), len(numbers))
             for seat, alias, metric, _ in self.seats
         ]
-        tallies = [CellSums(len(self.blocks.names)) for _ in numbers]
+        tallies = [CellSums(self.blocks) for _ in numbers]
         for start in range(0, len(self), AT_A_TIME):
             part = slice(start, start + AT_A_TIME)
             columns = (self.match[part], self.block[part], self.seat[part], self.value[part])
             for match, block, seat, value in zip(*columns, strict=True):
                 tallies[cells[seat]].add(match, block, value)
         return {
-            key: tally.finish(self.blocks.names)
+            key: tally.finish()
             for key, tally in zip(numbers, tallies, strict=True)
             if tally.matches
         }
@@ -186,8 +168,8 @@ class CellSums:
     """Adds up the scores of one cell, by match. If a model has several seats in a match, the mean
     of their scores counts."""
 
-    def __init__(self, blocks: int) -> None:
-        self._sums, self._counts = array("d", bytes(8 * blocks)), array("q", bytes(8 * blocks))
+    def __init__(self, blocks: BlockNames) -> None:
+        self._sums = BlockSums(blocks)
         self._match: int | None = None
         self._block, self._total, self._seats = 0, 0.0, 0
         self.matches = self.missing = 0
@@ -203,18 +185,12 @@ class CellSums:
         else:
             self.missing += 1
 
-    def finish(self, names: Sequence[str]) -> CellTally:
+    def finish(self) -> CellTally:
         """The means by block."""
         self._add_match()
-        means = {
-            name: total / count
-            for name, total, count in zip(names, self._sums, self._counts, strict=True)
-            if count
-        }
-        return CellTally(means, self.matches, self.missing)
+        return CellTally(self._sums.means(), self.matches, self.missing)
 
     def _add_match(self) -> None:
         if self._seats:
-            self._sums[self._block] += self._total / self._seats
-            self._counts[self._block] += 1
+            self._sums.add(self._block, self._total / self._seats)
             self._total, self._seats = 0.0, 0

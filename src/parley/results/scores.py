@@ -32,6 +32,7 @@ from parley.rules.notes import Note
 from parley.rules.pool import Seat
 from parley.rules.task import Metric
 from parley.statistics import estimates, role_tables
+from parley.statistics.block_means import BlockNames, BlockSums
 from parley.statistics.intervals import ALPHA, compute_interval
 from parley.statistics.role_tables import SeatScore
 from parley.store import MatchRow, RunReader, ViolationRow
@@ -152,13 +153,15 @@ class RunScores:
 
     def share(self, cases: Iterable[tuple[str, bool]]) -> Share:
         """The share of cases among (block, case), with an interval over blocks."""
-        blocks: dict[str, list[bool]] = {}
+        names, count = BlockNames(), 0
+        sums = BlockSums(names)
         for block, case in cases:
-            blocks.setdefault(block, []).append(case)
-        means = {block: fmean(found) for block, found in blocks.items()}
+            sums.add(names.number(block), case)
+            count += case
+        means = sums.means()
         values, weights = estimates.merge_blocks(means, self.same)
         low, high, _ = compute_interval(values, (0.0, 1.0), weights=weights)
-        return Share(sum(map(sum, blocks.values())), fmean(means.values()), low, high, len(values))
+        return Share(count, fmean(means.values()), low, high, len(values))
 
     def ranking_metric(self, role: str, measured: bool = False) -> str | None:
         """The metric that a role is ranked by: the first one that is measured for this role alone,

@@ -3,13 +3,16 @@
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
+from operator import sub
 from statistics import fmean
 from typing import NamedTuple
 
+from parley.statistics.block_means import share_blocks
 from parley.statistics.intervals import (
     ALPHA,
     Interval,
@@ -108,11 +111,11 @@ def block_means(observations: Iterable[Observation]) -> dict[Key, dict[str, floa
     }
 
 
-def merge_blocks(means: Mapping[str, float], same: Same) -> tuple[list[float], list[int]]:
+def merge_blocks(means: Mapping[str, float], same: Same) -> tuple[Sequence[float], list[int]]:
     """The means of distinct blocks, and the number of identical blocks behind each; no weights
     if all blocks differ."""
     if not same:
-        return list(means.values()), []
+        return array("d", means.values()), []
     groups: dict[str, list[float]] = {}
     for block, mean in means.items():
         groups.setdefault(same[block], []).append(mean)
@@ -202,17 +205,11 @@ def compare_two_models(
     same: Same = ALL_DIFFER,
 ) -> PairedDifference | None:
     """Compare two models on the blocks that both played; None if there are none."""
-    ours, theirs = table[metric, role, a], table[metric, role, b]
-    shared = [block for block in ours if block in theirs]
-    if not shared:
+    ours, theirs = share_blocks(table[metric, role, a], table[metric, role, b])
+    if not ours:
         return None
-    (mine, weights), (others, _) = (
-        merge_blocks({block: one[block] for block in shared}, same)
-        if same
-        else ([one[block] for block in shared], [])
-        for one in (ours, theirs)
-    )
-    gaps = [one - other for one, other in zip(mine, others, strict=True)]
+    (mine, weights), (others, _) = merge_blocks(ours, same), merge_blocks(theirs, same)
+    gaps = array("d", map(sub, mine, others))
     width = bounds[1] - bounds[0]
     both_ways = (-width, width)
     found, p = (
@@ -263,8 +260,8 @@ def compare_exactly(table: Table, same: Same = ALL_DIFFER) -> list[PairedDiffere
     for metric, role in sorted({(metric, role) for metric, role, _ in table}):
         aliases = sorted(alias for m, r, alias in table if (m, r) == (metric, role))
         for a, b in combinations(aliases, 2):
-            ours, theirs = table[metric, role, a], table[metric, role, b]
-            gaps = {block: ours[block] - theirs[block] for block in ours if block in theirs}
+            ours, theirs = share_blocks(table[metric, role, a], table[metric, role, b])
+            gaps = dict(zip(ours, map(sub, ours.values(), theirs.values()), strict=True))
             if gaps:
                 mean, different = fmean(gaps.values()), len(merge_blocks(gaps, same)[0])
                 found.append(

@@ -7,10 +7,10 @@ import math
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice, repeat
 from statistics import fmean
 from typing import Any, NamedTuple
 
+from parley.statistics.block_means import BlockMeans, BlockNames, BlockSums
 from parley.statistics.estimates import ALL_DIFFER, Same, merge_blocks
 from parley.statistics.intervals import (
     ALPHA,
@@ -308,49 +308,40 @@ def position_effects(
 
 
 class PositionSums:
-    """The scores of one role in one metric, added up by model, position and block. A run may have
-    millions of scores, so sums are columns with a place for every block."""
+    """The scores of one role in one metric, added up by model, position and block."""
 
     def __init__(self) -> None:
         self.positions: set[int] = set()
-        self._blocks: dict[str, int] = {}
-        self._cells: dict[str, dict[int, tuple[array[float], array[int]]]] = {}
+        self._blocks = BlockNames()
+        self._cells: dict[str, dict[int, BlockSums]] = {}
 
     def add(self, row: SeatScore) -> None:
         self.positions.add(row.position)
         if row.value is None:
             return
-        at = self._blocks.setdefault(row.block, len(self._blocks))
         cells = self._cells.setdefault(row.alias, {})
         if row.position not in cells:
-            cells[row.position] = array("d"), array("q")
-        sums, counts = cells[row.position]
-        if at >= len(sums):
-            new = bytes(8 * (at + 1 - len(sums)))
-            sums.frombytes(new)
-            counts.frombytes(new)
-        sums[at] += row.value
-        counts[at] += 1
+            cells[row.position] = BlockSums(self._blocks)
+        cells[row.position].add(self._blocks.number(row.block), row.value)
 
-    def _means(self, alias: str, position: int) -> Iterator[float | None]:
-        """The mean of each block; None if the model did not have the position there."""
-        sums, counts = self._cells[alias].get(position, ((), ()))
-        found = (
-            total / count if count else None for total, count in zip(sums, counts, strict=True)
-        )
-        return islice(chain(found, repeat(None)), len(self._blocks))
+    def _means(self) -> dict[str, dict[int, BlockMeans]]:
+        """By model and position, the mean of each block."""
+        return {
+            alias: {place: cells[place].means() for place in sorted(cells)}
+            for alias, cells in self._cells.items()
+        }
 
     def degrees_of_freedom_spent(self) -> float:
         """The degrees of freedom used by the models' mean scores; 0 if every model has every
         position in every block."""
         places = len(self.positions)
-        for alias in self._cells:
-            for means in zip(*(self._means(alias, each) for each in self.positions), strict=True):
-                if 0 < places - means.count(None) < places:
-                    return (len(self._cells) - 1) / max(1, places - 1)
+        for cells in self._means().values():
+            first, *others = [means.block for means in cells.values()]
+            if len(cells) < places or any(other != first for other in others):
+                return (len(self._cells) - 1) / max(1, places - 1)
         return 0.0
 
-    def contrasts(self) -> dict[int, dict[str, float]]:
+    def contrasts(self) -> dict[int, BlockMeans]:
         """For each position and block: the score there relative to the models' mean scores, minus
         the same over all positions.
 
@@ -361,31 +352,47 @@ class PositionSums:
         positions = sorted(self.positions)
         if len(positions) < 2:
             return {}
-        usual = {
-            alias: fmean(
-                fmean(mean for mean in self._means(alias, place) if mean is not None)
-                for place in positions
-            )
-            for alias, cells in self._cells.items()
-            if len(cells) == len(positions)
+        means = {
+            alias: cells for alias, cells in self._means().items() if len(cells) == len(positions)
         }
-        columns = [[self._means(alias, place) for alias in usual] for place in positions]
-        found: dict[int, dict[str, float]] = {place: {} for place in positions}
-        for block in self._blocks:
+        usual = [fmean(fmean(each.value) for each in cells.values()) for cells in means.values()]
+        columns = [
+            [fill_blocks(cells[place], len(self._blocks.names)) for cells in means.values()]
+            for place in positions
+        ]
+        known = array("i")
+        found = [array("d") for _ in positions]
+        for block in range(len(self._blocks.names)):
             above = [
                 [
                     mean - level
-                    for mean, level in zip(map(next, by_alias), usual.values(), strict=True)
+                    for mean, level in zip(map(next, by_alias), usual, strict=True)
                     if mean is not None
                 ]
                 for by_alias in columns
             ]
             if all(above):
-                means = list(map(fmean, above))
-                centre = fmean(means)
-                for place, mean in zip(positions, means, strict=True):
-                    found[place][block] = mean - centre
-        return found
+                averages = list(map(fmean, above))
+                centre = fmean(averages)
+                known.append(block)
+                for column, average in zip(found, averages, strict=True):
+                    column.append(average - centre)
+        return {
+            place: BlockMeans(self._blocks, known, column)
+            for place, column in zip(positions, found, strict=True)
+        }
+
+
+def fill_blocks(means: BlockMeans, blocks: int) -> Iterator[float | None]:
+    """The mean of each block; None if it has none."""
+    rest = iter(zip(means.block, means.value, strict=True))
+    number, value = next(rest, (blocks, 0.0))
+    for block in range(blocks):
+        if block < number:
+            yield None
+        else:
+            yield value
+            number, value = next(rest, (blocks, 0.0))
 
 
 def contrast_interval(

@@ -12,13 +12,14 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 from parley.results.part import Part, Rows, Style
-from parley.results.score_columns import NO_VALUE, BlockNames, select_values
+from parley.results.score_columns import NO_VALUE, select_values
 from parley.results.scores import RunScores
 from parley.results.types import Dot, Figure, Scatter, as_json
 from parley.rules.notes import Vote, Votes
 from parley.rules.pool import Seat
 from parley.statistics import estimates
 from parley.statistics.agreement import BlockEstimate, krippendorff_alpha
+from parley.statistics.block_means import BlockNames
 from parley.statistics.correlation import (
     Correlation,
     blocked_correlation,

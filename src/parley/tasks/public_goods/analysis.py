@@ -3,15 +3,17 @@ paid in each round."""
 
 from __future__ import annotations
 
-from collections import defaultdict
+from array import array
+from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from statistics import fmean, median, quantiles
 
 from parley.results.part import Part, Rows, Style
 from parley.results.scores import RunScores
 from parley.results.types import Box, Boxes, Figure, Lines, Series
 from parley.statistics import estimates
+from parley.statistics.block_means import BlockNames, BlockSums
 from parley.statistics.intervals import compute_interval
 from parley.tables import Table, format_estimate, format_number, pivot, plural
 
@@ -56,13 +58,16 @@ class PaymentRow:
 
 def compute_payoffs(run: RunScores) -> tuple[PayoffSpread, ...]:
     """By model, in the order of the configuration."""
-    given: dict[str, list[float | None]] = defaultdict(list)
+    given: dict[str, array[float]] = defaultdict(lambda: array("d"))
+    matches = Counter[str]()
     for row in run.observations:
-        given[row.alias].append(row.value)
+        matches[row.alias] += 1
+        if row.value is not None:
+            given[row.alias].append(row.value)
     return tuple(
-        spread_of(alias, [value for value in given[alias] if value is not None], len(given[alias]))
+        spread_of(alias, given[alias], matches[alias])
         for alias in run.config.contestants
-        if any(value is not None for value in given[alias])
+        if given[alias]
     )
 
 
@@ -91,19 +96,20 @@ def compute_payments(run: RunScores) -> tuple[PaymentRow, ...]:
         for each in run.reader.violations()
         if each.outcome == "default"
     }
-    seats = {
-        match.number: (match.block, [(seat.key, a) for seat, a in run.contestants_of(match)])
-        for match in run.matches
-    }
-    paid: dict[tuple[str, int], Payments] = defaultdict(Payments)
+    blocks = BlockNames()
+    paid: dict[tuple[str, int], Payments] = defaultdict(lambda: Payments(BlockSums(blocks)))
+    matches = iter(run.matches)  # by number, as notes are
+    match = next(matches, None)
     for note in run.reader.notes():
+        while match is not None and match.number < note.match:
+            match = next(matches, None)
         invested = note.facts.get("invested")
-        if note.match not in seats or invested is None:
+        if match is None or match.number != note.match or invested is None:
             continue
-        block, listed = seats[note.match]
-        for seat, alias in listed:
-            known = not unread or (note.match, note.round, seat) not in unread
-            paid[alias, note.round].add(block, invested[seat] if known else None)
+        block = blocks.number(match.block)
+        for seat, alias in run.contestants_of(match):
+            known = not unread or (note.match, note.round, seat.key) not in unread
+            paid[alias, note.round].add(block, invested[seat.key] if known else None)
     order, most = list(run.config.contestants), float(run.config.params["endowment"])
     rows = sorted(paid, key=lambda key: (order.index(key[0]), key[1]))
     return tuple(paid[key].summarise(*key, most, run) for key in rows)
@@ -111,27 +117,22 @@ def compute_payments(run: RunScores) -> tuple[PaymentRow, ...]:
 
 @dataclass
 class Payments:
-    """What a model paid in one round: sums and counts by block."""
+    """What a model paid in one round, added up by block."""
 
-    blocks: dict[str, list[float]] = field(default_factory=dict)  # sum and count
+    sums: BlockSums
     matches: int = 0
     missing: int = 0
 
-    def add(self, block: str, amount: float | None) -> None:
+    def add(self, block: int, amount: float | None) -> None:
         self.matches += 1
         if amount is None:
             self.missing += 1
-            return
-        found = self.blocks.get(block)
-        if found is None:
-            self.blocks[block] = [amount, 1]
         else:
-            found[0] += amount
-            found[1] += 1
+            self.sums.add(block, amount)
 
     def summarise(self, alias: str, number: int, most: float, run: RunScores) -> PaymentRow:
         """The mean over blocks, with its interval."""
-        means = {block: total / count for block, (total, count) in self.blocks.items()}
+        means = self.sums.means()
         values, weights = estimates.merge_blocks(means, run.same)
         low, high, _ = compute_interval(values, (0.0, most), method=run.method, weights=weights)
         mean = fmean(means.values()) if means else None
