@@ -11,17 +11,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parley.results.score_columns import ScoreColumns
+from parley.results.score_columns import PairedSeats, ScoreColumns
 from parley.rules.pool import Seat
 from parley.statistics.block_means import BlockNames
-from parley.statistics.intervals import compute_interval
+from parley.statistics.estimates import merge_blocks
+from parley.statistics.intervals import UNKNOWN, compute_interval
 from parley.statistics.role_tables import (
     Margin,
+    Meeting,
     MeetingCell,
     SeatScore,
     average_margins,
     find_two_seats,
-    make_role_tables,
+    make_role_table,
     position_effects,
 )
 from parley.store import Score
@@ -42,8 +44,8 @@ def collect_meetings(rows, seats):
         for row in sorted(rows, key=lambda row: row.match)
     ]
     columns = ScoreColumns.read(scores, blocks)
-    metrics = dict.fromkeys(row.metric for row in rows)
-    return [met for metric in metrics for met in columns.meetings(metric, seats)]
+    pairs = PairedSeats(columns, seats)
+    return {metric: pairs.meetings(metric) for metric in dict.fromkeys(row.metric for row in rows)}
 
 
 class Printed(NamedTuple):
@@ -228,9 +230,8 @@ def test_a_table_from_matches():
     ]  # fmt: skip
     seats = find_two_seats(places_of(rows), ["players"])
     assert seats == (("players", 1), ("players", 2))
-    table = make_role_tables(collect_meetings(rows, seats), ["b", "a", "silent"], {"win": (0, 1)})[
-        "win"
-    ]
+    met = collect_meetings(rows, seats)["win"]
+    table = make_role_table(met, ["b", "a", "silent"], (0, 1))
     assert table.aliases == ("b", "a", "silent", "c")
     assert len(table.cells) == 16
     sure = compute_interval([0.5, 1], (0, 1)), compute_interval([0.5, 0], (0, 1))
@@ -252,10 +253,84 @@ def test_roles_stand_in_the_tasks_order_and_a_metric_may_belong_to_one_of_them()
     ]
     seats = find_two_seats(places_of(rows), ["translator", "proofreader"])
     assert seats == (("translator", 0), ("proofreader", 0))
-    tables = make_role_tables(collect_meetings(rows, seats), [], {"score": (1, 10), "bleu": (0, 1)})
+    met = collect_meetings(rows, seats)
+    tables = {
+        name: make_role_table(met[name], [], bounds)
+        for name, bounds in {"score": (1, 10), "bleu": (0, 1)}.items()
+    }
     assert tables["score"].cells["a", "b"] == MeetingCell(7, 9, 1, 1)
     assert tables["bleu"].cells["a", "b"] == MeetingCell(0.3, None, 1, 1, (0, 1))
     assert tables["bleu"].margins.columns["b"] == Margin(None, 0, 0)
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("same", [{}, {str(n): str(n - n % 3) for n in range(9)}])
+def test_tables_of_columns_equal_those_of_meetings(seed, same) -> None:
+    """Cells and margins as they are defined, computed match by match."""
+    rng, rows = Random(seed), []
+    for match in range(1, 80 if seed % 2 else 12):
+        pair = rng.sample("abc", 2) if seed % 3 else rng.choices("ab", k=2)
+        block = str(match % 9 if seed < 4 else rng.randrange(9))
+        for position, alias in enumerate(pair, 1):
+            value = None if rng.random() < 0.1 else rng.random()
+            rows.append(SeatScore(block, match, "player", position, alias, "m", value))
+    met = collect_meetings(rows, (("player", 1), ("player", 2)))["m"]
+    table = make_role_table(met, ["a"], (0, 1), same)
+    assert [(each.match, each.first, each.first_value) for each in met] == [
+        (row.match, row.alias, row.value) for row in rows if row.position == 1
+    ]
+    by_pair: dict[tuple[str, str], list[Meeting]] = {}
+    for each in met:
+        by_pair.setdefault((each.first, each.second), []).append(each)
+    sides = [
+        {pair: block_means(found, place) for pair, found in by_pair.items()}
+        for place in ("first_value", "second_value")
+    ]
+    for pair, cell in table.cells.items():
+        played = [
+            each
+            for each in by_pair.get(pair, [])
+            if each.first_value is not None or each.second_value is not None
+        ]
+        if not played:
+            assert cell is None
+            continue
+        assert cell.matches == len(played)
+        assert cell.blocks == len({same.get(each.block, each.block) for each in played})
+        assert cell.idle == (
+            sum(each.first_value is None for each in played),
+            sum(each.second_value is None for each in played),
+        )
+        ends = (cell.first, cell.first_interval), (cell.second, cell.second_interval)
+        for side, (mean, interval) in zip(sides, ends, strict=True):
+            assert mean == (pytest.approx(fmean(side[pair].values())) if side[pair] else None)
+            values, weights = merge_blocks(side[pair], same)
+            assert interval[:2] == close_to(compute_interval(values, (0, 1), weights=weights))
+    for place, margins in ((0, table.margins.rows), (1, table.margins.columns)):
+        for alias, margin in margins.items():
+            blocks: dict[str, list[float]] = {}
+            for pair, means in sides[place].items():
+                if pair[place] == alias:
+                    for block, mean in means.items():
+                        blocks.setdefault(block, []).append(mean)
+            if any(len(found) < margin.cells for found in blocks.values()):
+                assert margin.interval == UNKNOWN
+                continue
+            merged = merge_blocks({block: fmean(found) for block, found in blocks.items()}, same)
+            wanted = compute_interval(merged[0], (0, 1), weights=merged[1])
+            assert margin.interval[:2] == close_to(wanted)
+
+
+def block_means(found, place):
+    blocks: dict[str, list[float]] = {}
+    for each in found:
+        if getattr(each, place) is not None:
+            blocks.setdefault(each.block, []).append(getattr(each, place))
+    return {block: fmean(values) for block, values in blocks.items()}
+
+
+def close_to(interval):
+    return pytest.approx(interval[:2], rel=1e-12) if interval[0] is not None else interval[:2]
 
 
 def test_a_table_needs_two_seats():

@@ -6,13 +6,13 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import compress, groupby
+from itertools import compress
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from parley.rules.pool import Seat
 from parley.statistics.block_means import BlockNames, BlockSums
 from parley.statistics.estimates import CellTally, Key, Observation
-from parley.statistics.role_tables import Meeting, Place
+from parley.statistics.role_tables import MeetingColumns, Place
 from parley.store import Score
 
 T = TypeVar("T")
@@ -122,28 +122,6 @@ class ScoreColumns:
         for match, block, (seat, alias, metric, _), value in self.rows():
             yield Observation(block, match, alias, seat.role, metric, value)
 
-    def meetings(self, metric: str, places: tuple[Place, Place]) -> Iterator[Meeting]:
-        """The matches in which both places have scores, and at least one of them in this metric.
-        The score of an idle seat is None."""
-        for number, rows in groupby(self.rows(), lambda row: row[0]):
-            aliases: list[str | None] = [None, None]
-            values: list[float | None] = [None, None]
-            name, given = "", False
-            for _, block, (seat, alias, measured, idle), value in rows:
-                side = places.index(seat)
-                aliases[side], name = alias, block
-                if measured == metric:
-                    values[side], given = None if idle else value, True
-            first, second = aliases
-            if given and first is not None and second is not None:
-                yield Meeting(name, number, metric, first, second, *values)
-
-    def matches_with(self, places: tuple[Place, Place]) -> Iterator[int]:
-        """The numbers of matches that have scores in both places."""
-        for number, rows in groupby(self.rows(), lambda row: row[0]):
-            if len({seat.seat for _, _, seat, _ in rows if seat.seat in places}) == 2:
-                yield number
-
     def tally_cells(self) -> dict[Key, CellTally]:
         """The block means and counts of every model in every role and metric."""
         numbers: dict[Key, int] = {}
@@ -162,6 +140,64 @@ class ScoreColumns:
             for key, tally in zip(numbers, tallies, strict=True)
             if tally.matches
         }
+
+
+class PairedSeats:
+    """The matches in which two places have scores, and who sat there."""
+
+    def __init__(self, scores: ScoreColumns, places: tuple[Place, Place]) -> None:
+        """All scores must be of these places."""
+        import numpy as np
+
+        self._scores = scores
+        aliases: dict[str, int] = {}
+        alias = [aliases.setdefault(each.alias, len(aliases)) for each in scores.seats]
+        self._aliases = list(aliases)
+        self._side = np.array([find_place(places, each.seat) for each in scores.seats], dtype=int)
+        match, seat = np.asarray(scores.match), np.asarray(scores.seat)
+        starts = np.flatnonzero(np.diff(match, prepend=-1))
+        # of each score: the place of its match
+        self._row = np.cumsum(np.diff(match, prepend=-1) != 0, dtype=np.int32) - 1
+        self._match, self._block = match[starts], np.asarray(scores.block)[starts].astype(int)
+        self._who = np.full((2, len(starts)), -1)
+        self._who[self._side[seat], self._row] = np.array(alias, dtype=int)[seat]
+        self._complete = (self._who >= 0).all(axis=0)
+
+    def matches(self) -> frozenset[int]:
+        """The numbers of these matches."""
+        return frozenset(self._match[self._complete].tolist())
+
+    def meetings(self, metric: str) -> MeetingColumns:
+        """The matches in which at least one place has a score in this metric. An idle seat has no
+        score."""
+        import numpy as np
+
+        seats = self._scores.seats
+        measured = np.array([each.metric == metric for each in seats], dtype=bool)
+        idle = np.array([each.idle for each in seats], dtype=bool)
+        seat = np.asarray(self._scores.seat)
+        chosen = np.flatnonzero(measured[seat])
+        seat, row = seat[chosen], self._row[chosen]
+        value = np.where(idle[seat], NO_VALUE, np.asarray(self._scores.value)[chosen])
+        values = np.full(self._who.shape, NO_VALUE)
+        values[self._side[seat], row] = value
+        kept = np.zeros(len(self._match), dtype=bool)
+        kept[row] = True
+        kept &= self._complete
+        return MeetingColumns(
+            metric,
+            self._scores.blocks.names,
+            self._aliases,
+            self._match[kept],
+            self._block[kept],
+            *self._who[:, kept],
+            *values[:, kept],
+        )
+
+
+def find_place(places: tuple[Place, Place], seat: Seat) -> int:
+    """Which of two places a seat is."""
+    return places.index((seat.role, seat.number))
 
 
 class CellSums:

@@ -39,7 +39,7 @@ from parley.store import MatchRow, RunReader, ViolationRow
 from parley.tables import plural
 
 if TYPE_CHECKING:
-    from parley.results.score_columns import ScoreColumns
+    from parley.results.score_columns import PairedSeats, ScoreColumns
     from parley.statistics.anytime import Anytime
 
 N = TypeVar("N", bound=Note)
@@ -347,13 +347,27 @@ class RunScores:
         places = {(each.seat.role, each.seat.number) for each in used}
         return role_tables.find_two_seats(places, self.roles)
 
+    @cached_property
+    def _pairs(self) -> PairedSeats | None:
+        from parley.results.score_columns import PairedSeats
+
+        return PairedSeats(self._seated, self.two_seats) if self.two_seats else None
+
     def matches_of_two(self) -> frozenset[int]:
         """The numbers of matches in which both of two seats have scores."""
-        return frozenset(self._seated.matches_with(self.two_seats) if self.two_seats else ())
+        return self._pairs.matches() if self._pairs else frozenset()
 
     def meetings(self, metric: str) -> Iterable[role_tables.Meeting]:
         """The matches between two seats in one metric; none if matches have other seats."""
-        return self._seated.meetings(metric, self.two_seats) if self.two_seats else ()
+        return self._pairs.meetings(metric) if self._pairs else ()
+
+    def role_table(self, metric: str) -> role_tables.MeetingTable | None:
+        """The scores of every pair of models in one metric; None if no two models met."""
+        met = self._pairs.meetings(metric) if self._pairs else None
+        if met is None or not len(met.match):
+            return None
+        listed = [*self.config.players, *self.config.excluded]
+        return role_tables.make_role_table(met, listed, self.bounds[metric], self.same)
 
 
 def parse_metric(facts: Mapping[str, Any]) -> Metric:

@@ -7,8 +7,9 @@ import math
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from statistics import fmean
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from parley.statistics.block_means import BlockMeans, BlockNames, BlockSums
 from parley.statistics.estimates import ALL_DIFFER, Same, merge_blocks
@@ -22,6 +23,14 @@ from parley.statistics.intervals import (
 )
 from parley.statistics.student_t import t_quantile
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Numbers = NDArray[np.int64]
+    Values = NDArray[np.float64]
+
+AT_A_TIME = 10_000  # meetings that are made at a time
 Place = tuple[str, int]  # role and position
 Pair = tuple[str, str]  # who sat first, who second
 
@@ -49,6 +58,42 @@ class Meeting(NamedTuple):
     second: str
     first_value: float | None
     second_value: float | None
+
+
+@dataclass(frozen=True)
+class MeetingColumns:
+    """All matches of two in one metric. A run may have a million, so they are columns. A seat
+    without a score is NaN."""
+
+    metric: str
+    blocks: Sequence[str]
+    aliases: Sequence[str]
+    match: Numbers
+    block: Numbers  # the place in `blocks`
+    first: Numbers  # the place in `aliases`
+    second: Numbers
+    first_value: Values
+    second_value: Values
+
+    def __iter__(self) -> Iterator[Meeting]:
+        names, aliases = self.blocks, self.aliases
+        for start in range(0, len(self.match), AT_A_TIME):
+            part = slice(start, start + AT_A_TIME)
+            columns = (self.match, self.block, self.first, self.second)
+            values = (self.first_value, self.second_value)
+            for match, block, one, other, first, second in zip(
+                *(column[part].tolist() for column in columns),
+                *(replace_nan(column[part].tolist()) for column in values),
+                strict=True,
+            ):
+                yield Meeting(
+                    names[block], match, self.metric, aliases[one], aliases[other], first, second
+                )
+
+
+def replace_nan(values: Iterable[float]) -> Iterator[float | None]:
+    """The same values, with None for NaN."""
+    return (None if value != value else value for value in values)
 
 
 class MeetingCell(NamedTuple):
@@ -156,96 +201,125 @@ def find_two_seats(places: Iterable[Place], roles: Sequence[str]) -> tuple[Place
     return first, second
 
 
-def make_role_tables(
-    met: Iterable[Meeting],
+def make_role_table(
+    met: MeetingColumns,
     aliases: Sequence[str],
-    bounds: Mapping[str, tuple[float, float]],
-    same: Same = ALL_DIFFER,
-) -> dict[str, MeetingTable]:
-    """A table for every metric. Models in `aliases` that did not play keep an empty row and
-    column. For intervals, identical blocks are one observation."""
-    by_metric: dict[str, dict[Pair, list[Meeting]]] = {}
-    for meeting in met:
-        by_metric.setdefault(meeting.metric, {}).setdefault(
-            (meeting.first, meeting.second), []
-        ).append(meeting)
-    tables = {}
-    for metric, pairs in by_metric.items():
-        listed = tuple(
-            dict.fromkeys([*aliases, *sorted({alias for pair in pairs for alias in pair})])
-        )
-        here = bounds[metric]
-        cells = {
-            (one, other): make_cell(pairs.get((one, other), []), here, same)
-            for one in listed
-            for other in listed
-        }
-        edges = add_margin_intervals(pairs, average_margins(cells, listed), here, same)
-        tables[metric] = MeetingTable(metric, listed, cells, edges)
-    return tables
-
-
-def add_margin_intervals(
-    pairs: Mapping[Pair, Sequence[Meeting]],
-    edges: Margins,
     bounds: tuple[float, float],
     same: Same = ALL_DIFFER,
-) -> Margins:
-    """Margins with their intervals over blocks."""
-    firsts = {pair: means_by_block((m.block, m.first_value) for m in pairs[pair]) for pair in pairs}
-    seconds = {
-        pair: means_by_block((m.block, m.second_value) for m in pairs[pair]) for pair in pairs
-    }
-
-    def known(
-        side: Mapping[Pair, Mapping[str, float]], place: int, margin: Margin, alias: str = ""
-    ) -> Margin:
-        blocks: dict[str, list[float]] = {}
-        for pair, means in side.items():
-            if alias in ("", pair[place]):
-                for block, mean in means.items():
-                    blocks.setdefault(block, []).append(mean)
-        if any(len(found) < margin.cells for found in blocks.values()):
-            return margin
-        values, weights = merge_blocks({block: fmean(blocks[block]) for block in blocks}, same)
-        return margin._replace(interval=compute_interval(values, bounds, weights=weights))
-
-    rows = {alias: known(firsts, 0, margin, alias) for alias, margin in edges.rows.items()}
-    columns = {alias: known(seconds, 1, margin, alias) for alias, margin in edges.columns.items()}
-    return Margins(rows, columns, known(firsts, 0, edges.first), known(seconds, 1, edges.second))
-
-
-def means_by_block(rows: Iterable[tuple[str, float | None]]) -> dict[str, float]:
-    """The mean of the known values of each block."""
-    blocks: dict[str, list[float]] = {}
-    for block, value in rows:
-        if value is not None:
-            blocks.setdefault(block, []).append(value)
-    return {block: fmean(values) for block, values in blocks.items()}
-
-
-def make_cell(
-    met: Iterable[Meeting], bounds: tuple[float, float], same: Same = ALL_DIFFER
-) -> MeetingCell | None:
-    """The cell of a pair; None if no match gave either seat a score."""
-    scored = [each for each in met if each.first_value is not None or each.second_value is not None]
-    if not scored:
-        return None
-    sides: tuple[dict[str, list[float]], dict[str, list[float]]] = {}, {}
-    for each in scored:
-        for side, value in zip(sides, (each.first_value, each.second_value), strict=True):
-            if value is not None:
-                side.setdefault(each.block, []).append(value)
-    means = [{block: fmean(values) for block, values in side.items()} for side in sides]
-    first, second = (fmean(by_block.values()) if by_block else None for by_block in means)
-    idle = (
-        sum(each.first_value is None for each in scored),
-        sum(each.second_value is None for each in scored),
+) -> MeetingTable:
+    """The table of one metric. Models in `aliases` that did not play keep an empty row and
+    column. For intervals, identical blocks are one observation."""
+    played = PlayedPairs(met, same)
+    listed = tuple(
+        dict.fromkeys([*aliases, *sorted({each for one in played.pairs for each in one})])
     )
-    merged = [merge_blocks(by_block, same) for by_block in means]
-    found = [compute_interval(values, bounds, weights=weights) for values, weights in merged]
-    blocks = len({same.get(each.block, each.block) for each in scored})
-    return MeetingCell(first, second, len(scored), blocks, idle, found[0], found[1])
+    cells = {
+        (one, other): played.make_cell((one, other), bounds) for one in listed for other in listed
+    }
+    edges = played.add_margin_intervals(average_margins(cells, listed), bounds)
+    return MeetingTable(met.metric, listed, cells, edges)
+
+
+class PlayedPairs:
+    """The meetings in one metric by pair of models, with the mean of each block on both sides."""
+
+    def __init__(self, met: MeetingColumns, same: Same) -> None:
+        import numpy as np
+
+        self._same, self._names = same, met.blocks
+        codes, pair = np.unique(met.first * len(met.aliases) + met.second, return_inverse=True)
+        ends = (divmod(code, len(met.aliases)) for code in codes.tolist())
+        # the number of each pair
+        self.pairs: dict[Pair, int] = {
+            (met.aliases[one], met.aliases[other]): n for n, (one, other) in enumerate(ends)
+        }
+        values = (met.first_value, met.second_value)
+        missing = tuple(map(np.isnan, values))
+        scored = ~(missing[0] & missing[1])
+        count = partial(np.bincount, minlength=len(codes))
+        self._matches = count(pair[scored]).tolist()
+        self._idle = [count(pair[scored & each]).tolist() for each in missing]
+        block, width = met.block, max(1, len(met.blocks))
+        if same:
+            merged = BlockNames()
+            first = [merged.number(same.get(name, name)) for name in met.blocks]
+            block = np.array(first, dtype=np.int64)[block]
+        places = np.unique(pair[scored] * width + block[scored])
+        self._blocks = count(places // width).tolist()
+        self._means = [
+            average_by_block(pair[~gone], met.block[~gone], value[~gone], width)
+            for gone, value in zip(missing, values, strict=True)
+        ]
+
+    def make_cell(self, pair: Pair, bounds: tuple[float, float]) -> MeetingCell | None:
+        """The cell of a pair; None if no match gave either seat a score."""
+        number = self.pairs.get(pair)
+        if number is None or not self._matches[number]:
+            return None
+        found, intervals = list[float | None](), list[Interval]()
+        for means in self._means:
+            block, value = means.of_pair(number)
+            found.append(fmean(value.tolist()) if len(value) else None)
+            intervals.append(self._interval(block, value, bounds))
+        return MeetingCell(
+            found[0],
+            found[1],
+            self._matches[number],
+            self._blocks[number],
+            (self._idle[0][number], self._idle[1][number]),
+            intervals[0],
+            intervals[1],
+        )
+
+    def add_margin_intervals(self, edges: Margins, bounds: tuple[float, float]) -> Margins:
+        """Margins with their intervals over blocks."""
+
+        def known(place: int, margin: Margin, alias: str = "") -> Margin:
+            import numpy as np
+
+            means = self._means[place]
+            wanted = [alias in ("", pair[place]) for pair in self.pairs]
+            chosen = np.array(wanted, dtype=bool)[means.pair]
+            block, value = means.block[chosen], means.value[chosen]
+            cells, sums = np.bincount(block), np.bincount(block, value)
+            blocks = np.flatnonzero(cells)
+            if (cells[blocks] < margin.cells).any():
+                return margin
+            found = self._interval(blocks, sums[blocks] / cells[blocks], bounds)
+            return margin._replace(interval=found)
+
+        rows = {alias: known(0, margin, alias) for alias, margin in edges.rows.items()}
+        columns = {alias: known(1, margin, alias) for alias, margin in edges.columns.items()}
+        return Margins(rows, columns, known(0, edges.first), known(1, edges.second))
+
+    def _interval(self, block: Numbers, value: Values, bounds: tuple[float, float]) -> Interval:
+        if not self._same:
+            return compute_interval(value.tolist(), bounds)
+        names = map(self._names.__getitem__, block.tolist())
+        values, weights = merge_blocks(dict(zip(names, value.tolist(), strict=True)), self._same)
+        return compute_interval(values, bounds, weights=weights)
+
+
+class PairMeans(NamedTuple):
+    """The means of blocks by pair, sorted by pair and block."""
+
+    pair: Numbers
+    block: Numbers
+    value: Values
+
+    def of_pair(self, number: int) -> tuple[Numbers, Values]:
+        """The blocks of one pair and their means."""
+        start, end = self.pair.searchsorted([number, number + 1])
+        return self.block[start:end], self.value[start:end]
+
+
+def average_by_block(pair: Numbers, block: Numbers, value: Values, width: int) -> PairMeans:
+    """The mean of each block of each pair; `width` is more than any number of a block."""
+    import numpy as np
+
+    places, row = np.unique(pair * width + block, return_inverse=True)
+    found = np.bincount(row, value, len(places)) / np.bincount(row, minlength=len(places))
+    return PairMeans(*np.divmod(places, width), found)
 
 
 def average_margins(cells: Mapping[Pair, MeetingCell | None], aliases: Iterable[str]) -> Margins:

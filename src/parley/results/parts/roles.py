@@ -108,11 +108,8 @@ def compute_role_tables(run: RunScores) -> tuple[RoleTableResult, ...]:
     """A table for every metric, if matches have two seats."""
     if run.two_seats is None:
         return ()
-    listed = [*run.config.players, *run.config.excluded]
-    found: dict[str, role_tables.MeetingTable] = {}
-    for metric in run.metrics:
-        met = run.meetings(metric)
-        found |= role_tables.make_role_tables(met, listed, run.bounds, run.same)
+    tables = {metric: run.role_table(metric) for metric in run.metrics}
+    found = {metric: table for metric, table in tables.items() if table is not None}
     first, second = (seat_name(*seat) for seat in run.two_seats)
     return tuple(
         RoleTableResult(
