@@ -389,6 +389,17 @@ def test_everything_that_is_written_is_read_and_digested(store):
         assert list(reader.find_changes()) == []
 
 
+def test_the_reason_of_a_match_may_be_any_text(store):
+    async def play(journal):
+        await journal.add_matches([spec()])
+        journal.claim(1)
+        await journal.finish(1, Outcome("aborted", STRANGE, {SEAT: {"points": 1.0}}, 1, [], []))
+
+    with store.read(write(store, play)) as reader:
+        assert reader.match(1).reason == STRANGE
+        assert list(reader.find_changes()) == []
+
+
 def test_the_time_of_devices_is_added_up(store):
     setup = DeviceSetup("NVIDIA H200", "gpu", "engine", batch=4)
 

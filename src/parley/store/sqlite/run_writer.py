@@ -154,6 +154,9 @@ def write_batch(connection: sqlite3.Connection, batch: Batch, token: str) -> Non
         batch.ends
     ):
         raise StoreError(ALREADY_ENDED)
+    for number, _, reason, *_ in batch.ends:
+        if reason and "\x00" in reason:  # a text from JSON ends there
+            connection.execute("UPDATE matches SET reason = ? WHERE number = ?", (reason, number))
     for statement, values in batch.changes:
         connection.execute(for_file(statement), values)
     if batch.parts is not None:
