@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from parley.errors import StoreError
 from parley.store.postgres.addresses import StoreAddress
 from parley.store.postgres.connections import SCHEMA, unreadable_explained, unwritable_explained
-from parley.store.sql.dialect import LARGEST, ORDER_KEYS, Dialect
+from parley.store.sql.dialect import LARGEST, LARGEST_SUM, ORDER_KEYS, Dialect
 
 if TYPE_CHECKING:
     from parley.store.postgres.connections import Connection
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 LOCK = 0x50524C59  # the first key of Parley's advisory locks
 
 
-def cap_sum(total: str) -> str:
+def cap_sum(total: str, most: int = LARGEST) -> str:
     """A sum as SQL that fits into an integer."""
-    return f"LEAST({total}, {LARGEST})::bigint"
+    return f"LEAST({total}, {most})::bigint"
 
 
 DIALECT = Dialect(
@@ -32,6 +32,7 @@ DIALECT = Dialect(
     use_index=lambda name: "",
     not_indexed="",
 )
+TOKENS = "COALESCE(SUM(c.tokens_in), 0) + COALESCE(SUM(c.tokens_out), 0)"
 # As in SQLite: what the record of a match `m` adds up to, for lists of matches.
 VOTES = "n.facts::json -> 'votes'"
 DERIVED = {
@@ -57,7 +58,7 @@ DERIVED = {
     ),
     "tokens": (
         "(SELECT CASE WHEN COUNT(COALESCE(c.tokens_in, c.tokens_out)) > 0 THEN "
-        f"{cap_sum('COALESCE(SUM(c.tokens_in), 0) + COALESCE(SUM(c.tokens_out), 0)')} END "
+        f"{cap_sum(TOKENS, LARGEST_SUM)} END "
         "FROM calls c WHERE c.run = m.run AND c.match = m.number AND c.pinned IS NULL)"
     ),
 }

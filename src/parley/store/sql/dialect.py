@@ -8,6 +8,9 @@ from typing import NamedTuple
 from parley.store import ENDED
 
 SMALLEST, LARGEST = -(2**63), 2**63 - 1  # integers in a database
+# Sums that are stored are the same in every store, also if endpoints report absurdly large counts:
+# SQLite adds them up as floats, which are exact up to this number.
+LARGEST_SUM = 2**53
 AT_ONCE = 256  # matches whose record is read at a time
 ENDED_MATCHES = f"state IN ({', '.join(map(repr, ENDED))})"
 ORDER_KEYS = {  # by the order of a list of matches: what has an index in both databases

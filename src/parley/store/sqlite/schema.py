@@ -7,7 +7,7 @@ from contextlib import closing
 from functools import cache
 
 from parley.errors import StoreError
-from parley.store.sql.dialect import ORDER_KEYS
+from parley.store.sql.dialect import LARGEST_SUM, ORDER_KEYS
 
 SQLITE_VERSION = sqlite3.sqlite_version  # of the library
 APPLICATION = 0x50524C59  # "PRLY" in the file's header
@@ -39,7 +39,7 @@ DERIVED = {
     # input and output tokens of all calls; NULL if no call was counted
     "tokens": (
         "(SELECT CASE WHEN COUNT(COALESCE(c.tokens_in, c.tokens_out)) THEN "
-        "CAST(TOTAL(c.tokens_in) + TOTAL(c.tokens_out) AS INTEGER) END "
+        f"MIN(CAST(TOTAL(c.tokens_in) + TOTAL(c.tokens_out) AS INTEGER), {LARGEST_SUM}) END "
         "FROM calls c WHERE c.match = m.number AND c.pinned IS NULL)"
     ),
 }
@@ -207,10 +207,6 @@ MIGRATIONS = [
     """,
 ]
 VERSION = len(MIGRATIONS)
-NOTES_WITH_KINDS = 1 + next(
-    step for step, sql in enumerate(MIGRATIONS) if "ALTER TABLE notes ADD COLUMN kind" in sql
-)
-
 LISTED = 1 + next(step for step, sql in enumerate(MIGRATIONS) if "matches_listed" in sql)
 ORDERED = 1 + next(step for step, sql in enumerate(MIGRATIONS) if "matches_by_tokens" in sql)
 HEALTH = 1 + next(step for step, sql in enumerate(MIGRATIONS) if "COLUMN health" in sql)
