@@ -20,6 +20,8 @@ COMMANDS = {
     "resume": "Resume a run that stopped.",
     "ls": "List the runs in the store.",
     "rm": "Delete runs.",
+    "export": "Write a run into a file, to move it to another store.",
+    "import": "Add runs from files to the store.",
     "show": "Print the results of a run, a list of its matches, or the transcript of one match.",
     "report": "Compare runs in tables or on an HTML page.",
     "view": "Show runs, results and transcripts in a browser.",
@@ -60,7 +62,8 @@ class Lazy(click.Group):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in COMMANDS:
             return None
-        command: click.Command = import_module(f"parley.cli.{name}").command
+        module = "import_run" if name == "import" else name  # `import` is a word of Python
+        command: click.Command = import_module(f"parley.cli.{module}").command
         if TRACEBACK not in command.params:
             command.params.append(TRACEBACK)
         return command

@@ -7,6 +7,7 @@ import sys
 import click
 
 from parley.cli.progress_line import say
+from parley.cli.run_line import describe_run
 from parley.cli.shared_options import in_store
 from parley.cli.shell_completion import complete_runs
 from parley.errors import StoreError, UsageError
@@ -62,19 +63,4 @@ def refuse_open_waves(ref: RunRef) -> None:
         f"{run} is not deleted, because a provider still has {shown}{more}, which you pay for: "
         f"collect the replies with `parley resume {run}`, or cancel the batch at the provider (see "
         'the docs page "Batch prices") and delete the run with --force'
-    )
-
-
-def describe_run(ref: RunRef) -> str:
-    """A run in one line."""
-    try:
-        with read_run(ref) as reader:
-            info, done = reader.info, sum(match.has_ended for match in reader.matches())
-    except StoreError as wrong:
-        return str(wrong)
-    name = f" {info.config.name!r}" if info.config.name else ""
-    models = ", ".join(info.config.contestants)
-    return (
-        f"{info.id}{name}: {info.identity['task']}, {models}; {info.state}, "
-        f"{plural(done, 'match', 'matches')} played"
     )

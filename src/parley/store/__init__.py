@@ -507,9 +507,10 @@ class RunReader(Protocol):
     def part_results(self) -> list[StoredPart]:
         """The stored results of analyses."""
 
-    def find_changes(self) -> Iterator[DigestFault]:
+    def find_changes(self, report: Callable[[int], None] = ...) -> Iterator[DigestFault]:
         """Where the record does not match its digests, which are all recomputed. A run that began
-        without digests has none anywhere."""
+        without digests has none anywhere. `report` is called now and then with the number of
+        matches checked."""
 
 
 class RunWatch(Protocol):
@@ -839,6 +840,17 @@ class Store(Protocol):
 
     def delete(self, ref: RunRef) -> None:
         """Delete a run; `UsageError` if it is running, `StoreError` if it cannot be deleted."""
+
+    def export_run(
+        self, ref: RunRef, path: Path, replace: bool, tell: Callable[[str], None]
+    ) -> None:
+        """Write a run, as it is now, and the votes on its conversations into a new run file,
+        completely or not at all. The copy of a run that is being played is an interrupted run.
+        `replace`: an existing file may be replaced. `tell` is called with the progress."""
+
+    def import_run(self, path: Path, tell: Callable[[str], None]) -> RunRef:
+        """Add the run in a run file to this store, with the votes that the file carries,
+        completely or not at all. Refuses a run that the store has, and a changed record."""
 
     def open_votes(self, refs: Sequence[RunRef] = (), read_only: bool = False) -> VoteStore:
         """The votes on these runs of this store, or on all its runs."""

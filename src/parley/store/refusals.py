@@ -26,3 +26,11 @@ def refuse_second(place: str) -> NoReturn:
 def refuse_running(id: str) -> NoReturn:
     """Refuse to delete a run that is being played."""
     raise UsageError(f"{id} is still running: stop it first (Ctrl-C in its terminal)")
+
+
+def refuse_imported(id: str, store: str) -> NoReturn:
+    """Refuse to import a run that the store has already."""
+    raise UsageError(
+        f"{store} already has the run {id}: delete it first (`parley rm {id}`), or import into "
+        "another store"
+    )

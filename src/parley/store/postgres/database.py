@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -152,6 +153,19 @@ class PostgresStore:
                     connection.execute(f"DELETE FROM {table} WHERE run = %s".encode(), (run,))
         finally:
             connection.close()
+
+    def export_run(
+        self, ref: RunRef, path: Path, replace: bool, tell: Callable[[str], None]
+    ) -> None:
+        from parley.store.postgres.run_transfer import export_from_database  # late: one command
+
+        with self.read(ref) as reader:
+            export_from_database(reader, path, replace, tell)
+
+    def import_run(self, path: Path, tell: Callable[[str], None]) -> RunRef:
+        from parley.store.postgres.run_transfer import import_into_database  # late: one command
+
+        return self._ref(import_into_database(self.address, path, tell))
 
     def open_votes(self, refs: Sequence[RunRef] = (), read_only: bool = False) -> PostgresVotes:
         from parley.store.postgres.database_votes import PostgresVotes  # late: few commands

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -10,10 +10,17 @@ from parley.errors import StoreError
 from parley.store import DigestFault, RunRef
 from parley.store.owner import Owner
 from parley.store.postgres.addresses import StoreAddress
-from parley.store.postgres.connections import REMEDY, RunQueries, connect, unreadable_explained
+from parley.store.postgres.connections import (
+    REMEDY,
+    RunQueries,
+    connect,
+    unreadable_explained,
+    with_marks,
+)
 from parley.store.postgres.migrations import DERIVED, DIALECT, LOCK, SAME_SUMS, migrate_store
 from parley.store.sql.digests import find_changes
 from parley.store.sql.reader import RUN, RecordReader
+from parley.store.sql.verdict_votes import VOTE_ROWS, VoteRow, read_vote_rows
 
 if TYPE_CHECKING:
     from parley.store.postgres.connections import Connection
@@ -85,6 +92,14 @@ class PostgresReader(RecordReader):
         with unreadable_explained(self._address, self.ref.location):
             yield from self._queries.execute(query, values)
 
-    def find_changes(self) -> Iterator[DigestFault]:
+    def vote_rows(self) -> list[VoteRow]:
+        """All votes of people on single conversations of the run."""
+        with unreadable_explained(self._address, self.ref.location):
+            rows = self._connection.execute(with_marks(VOTE_ROWS).encode(), (self.info.id,))
+            return read_vote_rows(rows, self.ref.location)
+
+    def find_changes(
+        self, report: Callable[[int], None] = lambda checked: None
+    ) -> Iterator[DigestFault]:
         with unreadable_explained(self._address, self.ref.location, TypeError):
-            yield from find_changes(self._queries, SAME_SUMS)
+            yield from find_changes(self._queries, SAME_SUMS, report=report)

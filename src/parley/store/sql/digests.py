@@ -13,7 +13,7 @@ Python writes them, and bytes in hexadecimal, or by their own SHA-256 if they ar
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from itertools import groupby
 from operator import itemgetter
@@ -203,12 +203,15 @@ def with_digests(rows: Iterable[Sequence[Any]]) -> list[tuple[Any, ...]]:
 
 
 def find_changes(
-    connection: RunConnection, same_sums: str, has_devices: bool = True
+    connection: RunConnection,
+    same_sums: str,
+    has_devices: bool = True,
+    report: Callable[[int], None] = lambda checked: None,
 ) -> Iterator[DigestFault]:
     """Where the stored digests do not match the record. A run that began without digests must have
     none anywhere. `same_sums`: a query that finds the matches in a range of numbers whose sums for
     lists are right; empty if the run has no such sums. `has_devices`: whether the times of devices
-    can be on record."""
+    can be on record. `report` is called now and then with the number of matches checked."""
     origin, kept, state = connection.execute("SELECT origin, digest, state FROM runs").fetchone()
     if origin is None:
         places = find_digests(connection)
@@ -231,7 +234,7 @@ def find_changes(
             yield DigestFault(
                 number, f"the record contains {table} of this match, but not the match itself"
             )
-    yield from find_changed_matches(connection, same_sums, has_devices)
+    yield from find_changed_matches(connection, same_sums, has_devices, report)
     if kept is None and state != "running":
         yield DigestFault(None, "the run has stopped, but its digest is missing")
     if kept is not None and kept != digest_run(connection, has_devices):
@@ -257,23 +260,28 @@ def refuse_changed(connection: RunConnection, place: str, same_sums: str, remedy
     """Refuse to continue a run whose record was changed: it would get a new digest when it stops,
     and some changes would never be detected."""
     faults = list(find_changes(connection, same_sums))
+    refuse_faults(faults, place, "the run cannot continue", f"{remedy}, or start a new run")
+
+
+def refuse_faults(faults: Sequence[DigestFault], place: str, outcome: str, remedy: str) -> None:
+    """Raise an error if there is a fault."""
     if not faults:
         return
     first = faults[0]
     where = "" if first.match is None else f"match {first.match}: "
     more = f" ({plural(len(faults) - 1, 'more difference')})" if len(faults) > 1 else ""
     raise StoreError(
-        f"{place} was changed after it was recorded, so the run cannot continue: {where}"
-        f"{first.detail}{more}. `parley audit` shows all differences; {remedy}, or "
-        "start a new run"
+        f"{place} was changed after it was recorded, so {outcome}: {where}"
+        f"{first.detail}{more}. `parley audit` shows all differences; {remedy}"
     )
 
 
 def find_changed_matches(
-    connection: RunConnection, same_sums: str, has_devices: bool
+    connection: RunConnection, same_sums: str, has_devices: bool, report: Callable[[int], None]
 ) -> Iterator[DigestFault]:
     """What was changed in single matches. Records are read in pages."""
     first, queries = SMALLEST, {**RECORD, "calls": TIMED_CALLS} if has_devices else RECORD
+    checked = 0
     while page := connection.execute(PAGE, (first, AT_ONCE)).fetchall():
         span = page[0][0], page[-1][0]
         record: dict[str, dict[int, list[Sequence[Any]]]] = {}
@@ -289,6 +297,8 @@ def find_changed_matches(
             has_right_sums = right is None or number in right
             for detail in find_changes_in(match, own, has_right_sums):
                 yield DigestFault(number, detail)
+        checked += len(page)
+        report(checked)
         if span[1] == LARGEST:
             return
         first = span[1] + 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from math import isfinite
 from operator import itemgetter
@@ -131,6 +131,7 @@ RECENT = (WHOLE, TEXT, TEXT, WHOLE, NUMBER_OR_NULL, NUMBER, NUMBER_OR_NULL)
 EFFECT = (WHOLE, WHOLE, (bytes,), TEXT)
 REPLY = (WHOLE, TEXT, TEXT, TEXT)
 SAID = (WHOLE, WHOLE, TEXT, WHOLE, TEXT, TEXT)
+NOTE_WITH_KIND = "SELECT 1 FROM notes WHERE kind IS NOT NULL LIMIT 1"
 NOBODY: frozenset[Seat] = frozenset()
 LATEST = 253_402_300_799  # seconds from 1970 to the end of the year 9999
 ANY_VALUE = (-math.inf, math.inf)
@@ -192,15 +193,15 @@ class RecordReader(ABC):
         self._match_types: set[tuple[type, ...]] = set()  # of rows that were checked
         self._usage_of_all: tuple[UsageRow, ...] | None = None
 
-    def _set_info(self, row: Any, notes_without_kinds: bool = False) -> None:
+    def _set_info(self, row: Any) -> None:
         """Set the facts of the run from its row."""
-        self.info = self._read_info(row, notes_without_kinds)
+        self.info = self._read_info(row)
         self._ranges = {
             metric["name"]: (metric["low"], metric["high"])
             for metric in self.info.identity["metrics"]
         }
 
-    def _read_info(self, row: Any, notes_without_kinds: bool) -> RunInfo:
+    def _read_info(self, row: Any) -> RunInfo:
         if row is None:
             raise StoreError(f"{self.ref.location} contains no run: it may be incomplete")
         self._check(row, RUN.values(), "the run")
@@ -236,7 +237,8 @@ class RecordReader(ABC):
             status,
             reason,
             planned,
-            notes_without_kinds=notes_without_kinds,
+            # kinds of notes are older than digests
+            notes_without_kinds=origin is None and not self._row(NOTE_WITH_KIND),
             keeps_digests=origin is not None,
             digest=digest or "",
         )
@@ -261,10 +263,18 @@ class RecordReader(ABC):
         """Run a query on the tables of this run; values are marked by `?`."""
 
     @abstractmethod
-    def find_changes(self) -> Iterator[DigestFault]: ...
+    def find_changes(
+        self, report: Callable[[int], None] = lambda checked: None
+    ) -> Iterator[DigestFault]: ...
 
     def _row(self, query: str, *values: Any) -> Any:
         return next(self._rows(query, *values), None)
+
+    def moved_rows(self, table: str) -> Iterator[Any]:
+        """The rows of a table as they move to another store."""
+        from parley.store.sql.moved_rows import select_moved  # late: two commands
+
+        return self._rows(select_moved(table))
 
     def _damaged(self, what: str) -> NoReturn:
         raise StoreError(f"{self.ref.location} is damaged: {what}; {self.remedy}")

@@ -4,13 +4,37 @@ from __future__ import annotations
 
 import hmac
 import time
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
+from parley.errors import StoreError
 from parley.memory.feedback import VERDICT_CHOICES, VerdictChoice
 from parley.rules.pool import Seat
 from parley.store import VerdictInvitation, VerdictVotes
+from parley.store.sql.digests import RunConnection
 from parley.store.sql.vote_tables import VoteTables
 
 TYPES = (int, str, str, str, str, float)
+# the vote of a person on a seat
+STANDING = "WHERE run = ? AND match = ? AND seat = ? AND folded = ? AND replaced IS NULL"
+
+
+class VoteRow(NamedTuple):
+    """A vote as it moves to another store."""
+
+    match: int
+    seat: str
+    annotator: str
+    folded: str
+    choice: str
+    at: float
+    replaced: float | None
+
+
+VOTE_ROWS = (
+    "SELECT match, seat, annotator, folded, choice, at, replaced FROM verdict_votes WHERE run = ? "
+    "ORDER BY id"
+)
 
 
 class VerdictVoteTables(VoteTables):
@@ -42,16 +66,24 @@ class VerdictVoteTables(VoteTables):
             found.setdefault((match, seat), {})[names.setdefault(folded, name)] = choice
         return found
 
+    def vote_rows(self, run: str) -> list[VoteRow]:
+        """All votes on a run, also those that were replaced, in the order in which they were
+        recorded."""
+        if not self._has_table("verdict_votes"):
+            return []
+        return read_vote_rows(self._rows(VOTE_ROWS, run), self.location)
+
+    def add_rows(self, run: str, rows: Sequence[VoteRow]) -> None:
+        """Add votes from another store."""
+        with self.transaction() as to:
+            add_vote_rows(to, run, rows)
+
     def record(
         self, run: str, match: int, seat: Seat, annotator: str, choice: VerdictChoice
     ) -> None:
         now, place = time.time(), (run, match, seat.key, annotator.casefold())
         with self.transaction() as to:
-            to.execute(
-                "UPDATE verdict_votes SET replaced = ? WHERE run = ? AND match = ? AND seat = ? "
-                "AND folded = ? AND replaced IS NULL",
-                (now, *place),
-            )
+            to.execute(f"UPDATE verdict_votes SET replaced = ? {STANDING}", (now, *place))
             to.execute(
                 "INSERT INTO verdict_votes (run, match, seat, folded, annotator, choice, at) "
                 "VALUES (?, ?, ?, ?, ?, ?, ?)",
@@ -95,3 +127,39 @@ class VerdictVoteTables(VoteTables):
             if hmac.compare_digest(bytes(each), digest):
                 found = VerdictInvitation(run, annotator, ended is not None)
         return found
+
+
+def read_vote_rows(rows: Iterable[Sequence[Any]], place: object) -> list[VoteRow]:
+    """Votes from rows, checked; `place`: where they are from."""
+    found = [VoteRow(*row) for row in rows]
+    for vote in found:
+        if (
+            not all(map(isinstance, vote, (*TYPES, float | None)))
+            or vote.choice not in VERDICT_CHOICES
+        ):
+            raise StoreError(
+                f"{place} is damaged: the vote {vote.choice!r:.40} on {vote.seat!r:.40} in match "
+                f"{vote.match!r:.40} is not valid"
+            )
+    return found
+
+
+def add_vote_rows(to: RunConnection, run: str, rows: Sequence[VoteRow]) -> None:
+    """Add votes to those on a run. Votes that are known are not added again; of two votes of a
+    person on a seat, the later one stands."""
+    known = {vote[:6] for vote in to.execute(VOTE_ROWS, (run,)).fetchall()}
+    for vote in rows:
+        if vote[:6] in known:
+            continue
+        replaced, place = vote.replaced, (run, vote.match, vote.seat, vote.folded)
+        standing = to.execute(f"SELECT at FROM verdict_votes {STANDING}", place).fetchone()
+        if replaced is None and standing is not None:
+            if standing[0] > vote.at:
+                (replaced,) = standing
+            else:
+                to.execute(f"UPDATE verdict_votes SET replaced = ? {STANDING}", (vote.at, *place))
+        to.execute(
+            "INSERT INTO verdict_votes (run, match, seat, annotator, folded, choice, at, replaced) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            (run, *vote[:6], replaced),
+        )

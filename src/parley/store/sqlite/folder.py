@@ -156,6 +156,19 @@ class FolderStore:
         except OSError as wrong:
             raise StoreError(f"{path} cannot be deleted: {wrong.strerror}") from None
 
+    def export_run(
+        self, ref: RunRef, path: Path, replace: bool, tell: Callable[[str], None]
+    ) -> None:
+        from parley.store.sqlite.run_copy import export_run_file  # late: one command
+
+        export_run_file(Path(ref.location), path, replace, votes_path(ref), tell)
+
+    def import_run(self, path: Path, tell: Callable[[str], None]) -> RunRef:
+        from parley.store.sqlite.run_copy import import_run_file  # late: one command
+
+        votes_file = self.folder.absolute() / VOTES_FILE
+        return ref_of(import_run_file(path, self.folder, votes_file, tell))
+
     def open_votes(self, refs: Sequence[RunRef] = (), read_only: bool = False) -> SqliteVotes:
         """The votes on these runs, in a file in the same folder; without runs, those in the folder
         of this store."""

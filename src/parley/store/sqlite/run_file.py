@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from parley.errors import StoreError
@@ -19,7 +19,6 @@ from parley.store.sqlite.schema import (
     DEVICES,
     HEALTH,
     LISTED,
-    NOTES_WITH_KINDS,
     ORDERED,
     WAVES,
     copy_migrated,
@@ -29,6 +28,9 @@ from parley.store.sqlite.schema import (
     sum_as_sql,
     version_of,
 )
+
+if TYPE_CHECKING:
+    from parley.store.sql.verdict_votes import VoteRow
 
 # what SQLite says of a damaged file; its message may itself be no text
 UNREADABLE = (sqlite3.Error, UnicodeDecodeError)
@@ -53,15 +55,17 @@ class SqliteReader(RecordReader):
     dialect = DIALECT
     remedy = REMEDY
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, named: Path | None = None) -> None:
+        """`named`: the file that messages name, if the one at `path` is a copy of it."""
+        opened, path = path, named or path
         self.path = path
         try:
-            self._connection = connect_to_read(path)
+            self._connection = connect_to_read(opened)
         except (OSError, *UNREADABLE) as wrong:
             raise StoreError(f"{path} cannot be read as a run: {wrong}") from None
         # A query on a genuine run takes a few steps for each byte of the file; a file could be
         # crafted to make it take days.
-        self._steps, self._most_steps = 0, STEPS + STEPS_PER_BYTE * path.stat().st_size
+        self._steps, self._most_steps = 0, STEPS + STEPS_PER_BYTE * opened.stat().st_size
         try:
             version = version_of(self._connection, str(path))
             is_listed, has_health = version >= LISTED, version >= HEALTH
@@ -90,10 +94,7 @@ class SqliteReader(RecordReader):
                 has_devices=self._has_devices,
                 has_waves=has_waves,
             )
-            self._set_info(
-                self._row(f"SELECT {', '.join(RUN)} FROM runs"),
-                notes_without_kinds=version < NOTES_WITH_KINDS,
-            )
+            self._set_info(self._row(f"SELECT {', '.join(RUN)} FROM runs"))
         except UNREADABLE as wrong:
             self._connection.close()
             raise StoreError(f"{path} cannot be read as a run: {wrong}") from None
@@ -125,7 +126,9 @@ class SqliteReader(RecordReader):
             fault = endless if self._steps > self._most_steps else wrong
             raise StoreError(f"{self.path} cannot be read: {fault}") from None
 
-    def find_changes(self) -> Iterator[DigestFault]:
+    def find_changes(
+        self, report: Callable[[int], None] = lambda checked: None
+    ) -> Iterator[DigestFault]:
         from parley.store.sql.digests import find_changes  # late: few commands need it
 
         self._connection.set_progress_handler(None, 0)  # many small queries
@@ -134,10 +137,17 @@ class SqliteReader(RecordReader):
             if sound != "ok":
                 yield DigestFault(None, f"SQLite finds the file corrupt: {sound}")
             yield from find_changes(
-                self._connection, same_sums_of(self._connection), self._has_devices
+                self._connection, same_sums_of(self._connection), self._has_devices, report
             )
         except (TypeError, *UNREADABLE) as wrong:
             raise StoreError(f"{self.path} cannot be read: {wrong}") from None
+
+    def carried_votes(self) -> list[VoteRow]:
+        """The votes of people that the file contains while the run moves to another store."""
+        from parley.store.sql.verdict_votes import VOTE_ROWS, read_vote_rows
+
+        has_votes = self._row("SELECT 1 FROM sqlite_schema WHERE name = 'verdict_votes'")
+        return read_vote_rows(self._rows(VOTE_ROWS, self.info.id), self.path) if has_votes else []
 
 
 def ref_of(path: Path) -> RunRef:

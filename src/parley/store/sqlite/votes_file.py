@@ -19,6 +19,10 @@ from parley.store.sqlite.run_writer import set_durability
 
 APPLICATION = 0x50524C56  # "PRLV" in the file's header
 PATIENCE = 30.0  # seconds to wait while others write
+VERDICT_VOTES = """CREATE TABLE verdict_votes (
+        id INTEGER PRIMARY KEY, run TEXT NOT NULL, match INTEGER NOT NULL, seat TEXT NOT NULL,
+        annotator TEXT NOT NULL, folded TEXT NOT NULL, choice TEXT NOT NULL, at REAL NOT NULL,
+        replaced REAL)"""
 # the tables, and the steps that bring an older file up to date
 MIGRATIONS = [
     # Pairs of conversations, and votes on which of the two is better.
@@ -42,10 +46,8 @@ MIGRATIONS = [
         PRIMARY KEY (study, pair, annotator)) WITHOUT ROWID;
     """,  # noqa: E501
     # Votes on whether one conversation is a success, for runs that wait for them.
-    """
-    CREATE TABLE verdict_votes (
-        id INTEGER PRIMARY KEY, run TEXT NOT NULL, match INTEGER NOT NULL, seat TEXT NOT NULL, annotator TEXT NOT NULL,
-        folded TEXT NOT NULL, choice TEXT NOT NULL, at REAL NOT NULL, replaced REAL);
+    f"""
+    {VERDICT_VOTES};
     CREATE UNIQUE INDEX verdict_votes_once ON verdict_votes (run, match, seat, folded) WHERE replaced IS NULL;
     """,  # noqa: E501
     # Secrets that are no longer valid, so that the people who have them can be told; and the pairs
