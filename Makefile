@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-all check docs schemas clean bubblewrap browser
+.PHONY: demo test test-all check docs schemas clean bubblewrap browser slurm
 
 demo: .venv/.installed bubblewrap
 	$(BIN)/parley demo
@@ -11,7 +11,7 @@ demo: .venv/.installed bubblewrap
 test: .venv/.tested bubblewrap browser
 	$(BIN)/python -m pytest -q -n 4 --dist loadfile -m "not slow"
 
-test-all: .venv/.heavy bubblewrap browser
+test-all: .venv/.heavy bubblewrap browser slurm
 	OMP_NUM_THREADS=1 PARLEY_HEAVY=1 $(BIN)/python -m pytest -q -n 2 --dist loadfile
 
 check: .venv/.checked docs
@@ -40,7 +40,7 @@ schemas: .venv/.tested
 
 # The heavy extras, in the versions they were tested with; torch as a build for the CPU.
 .venv/.heavy: .venv/.tested
-	$(PIP) torch==2.13.0 transformers==5.22.2 inspect-ai==0.3.285 pyarrow==26.0.1
+	$(PIP) torch==2.13.0 transformers==5.22.2 inspect-ai==0.3.285 pyarrow==26.0.1 'ray[default]==2.60.0'
 	touch $@
 
 .venv/.checked: .venv/.installed
@@ -54,6 +54,16 @@ bubblewrap:
 		apt-get install -y -qq bubblewrap >/dev/null 2>&1 || { apt-get update -qq && apt-get install -y -qq bubblewrap; } >/dev/null; \
 	fi; \
 	command -v bwrap >/dev/null || echo "bubblewrap is missing: sudo apt-get install bubblewrap (or your system's package of that name)"
+
+# What the tests of workers on a cluster need: Slurm's programs, which the tests start themselves.
+SLURM := slurmctld slurmd slurm-client munge
+slurm: export PATH := $(PATH):/usr/sbin:/sbin
+slurm:
+	@command -v slurmctld >/dev/null && command -v munged >/dev/null && exit 0; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		apt-get install -y -qq $(SLURM) >/dev/null 2>&1 || { apt-get update -qq && apt-get install -y -qq $(SLURM); } >/dev/null; \
+	fi; \
+	command -v slurmctld >/dev/null || { echo "Slurm is missing, and the tests of workers need it: sudo apt-get install $(SLURM)"; exit 1; }
 
 # What the tests of pages need: Debian's Chromium, and axe-core, which checks pages for accessibility.
 AXE := .venv/axe/package/axe.min.js

@@ -34,6 +34,7 @@ EXTRAS = (
     Extra("frames", "result.to_pandas() and to_polars()", ("pandas", "polars")),
     Extra("png", "parley report --figure NAME -o FILE.png", ("resvg_py",)),
     Extra("postgres", "runs in a PostgreSQL database (--store postgresql://…)", ("psycopg",)),
+    Extra("ray", "workers on a Ray cluster (--workers ray:N)", ("ray",)),
     Extra("web", "parley view, and people who vote or play in a browser", WEB),
 )
 

@@ -1,0 +1,30 @@
+"""Launchers start `parley worker` processes on other machines, and start them again after a machine
+failed. They never decide whether a run is over: the store says so."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True)
+class LauncherState:
+    """What a launcher knows about its workers. Those that ended without an error are not in it."""
+
+    up: int
+    waiting: int  # for a free place, or for another one after a machine failed
+    failed: tuple[str, ...] = ()  # for each worker that ended with an error: its last lines
+
+
+class Launcher(Protocol):
+    """Places workers and ends them."""
+
+    def start(self, workers: int, words: Sequence[str], secrets: Mapping[str, str]) -> None:
+        """Start `parley worker` with these words. Secrets are environment variables of the workers;
+        no list of processes, job script or record of a cluster may show them."""
+
+    def poll(self) -> LauncherState: ...
+
+    def stop(self) -> None:
+        """End the workers that are left, and delete what was written for them."""

@@ -1,0 +1,174 @@
+"""Workers as a job array of Slurm. Slurm starts a task again after its node failed; a task puts
+itself back into the queue before its time limit (slurm_task.py)."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from parley.errors import UsageError
+from parley.runs.launchers import LauncherState
+from parley.runs.launchers.slurm_task import code_file, log_file
+from parley.runs.launchers.worker_folder import (
+    ENVIRONMENT,
+    create_worker_folder,
+    read_last_lines,
+)
+
+OPTIONS = "PARLEY_SLURM_OPTIONS"
+PAUSE = 5.0  # seconds between two questions to the controller
+TIMEOUT = 60.0
+RUNNING = {"RUNNING", "COMPLETING", "STOPPED", "SUSPENDED"}
+GONE = re.compile("invalid job id|already completing or completed", re.IGNORECASE)
+# Lines of the script, so that variables like SBATCH_SIGNAL can replace them.
+SCRIPT = """\
+#!/bin/bash
+#SBATCH --job-name=parley
+#SBATCH --requeue
+#SBATCH --signal=B:USR1@120
+exec {command}
+"""
+
+
+class SlurmLauncher:
+    """Submits one job array, and asks the controller about it."""
+
+    def __init__(self) -> None:
+        if shutil.which("sbatch") is None:
+            raise UsageError(
+                "workers on Slurm need the command sbatch, which is not installed on this machine: "
+                "run the command on a login node of the cluster"
+            )
+        self._folder = Path()
+        self._job = ""
+        self._workers = 0
+        self._states: dict[int, str] = {}
+        self._asked = 0.0
+
+    def start(self, workers: int, words: Sequence[str], secrets: Mapping[str, str]) -> None:
+        folder = self._folder = create_worker_folder(secrets)
+        task = "parley.runs.launchers.slurm_task"
+        command = shlex.join([sys.executable, "-m", task, str(folder), *words])
+        script = folder / "job.sh"
+        script.write_text(SCRIPT.format(command=command), encoding="utf-8")
+        log = log_file(folder, "%a")
+        try:
+            options = shlex.split(os.environ.get(OPTIONS, ""))
+            said = ask_slurm(
+                *("sbatch", "--parsable", f"--array=1-{workers}", "--open-mode=append"),
+                *(f"--output={log}", f"--error={log}", *options, str(script)),
+                environment=environment_without(secrets),
+            )
+        except ValueError as wrong:  # a quotation mark without its partner
+            self._remove_folder()
+            raise UsageError(f"{OPTIONS} cannot be read: {wrong}") from None
+        except SlurmError as wrong:
+            self._remove_folder()
+            raise UsageError(
+                f"Slurm did not accept the job: {wrong}; choose a partition, an account or a time "
+                f"limit with SBATCH_PARTITION, SBATCH_ACCOUNT and SBATCH_TIMELIMIT, and other "
+                f"options of sbatch with {OPTIONS}"
+            ) from None
+        self._job = said.strip().partition(";")[0]
+        self._workers = workers
+        self._states = dict.fromkeys(range(1, workers + 1), "PENDING")
+
+    def poll(self) -> LauncherState:
+        self._ask_controller()
+        states = [state for state in self._states.values() if state]
+        up = sum(state in RUNNING for state in states)
+        failed = tuple(
+            self._describe_failure(task, code)
+            for task, state in self._states.items()
+            if not state and (code := self._read_code(task))
+        )
+        return LauncherState(up, len(states) - up, failed)
+
+    def stop(self) -> None:
+        if not self._job:
+            return
+        try:
+            ask_slurm("scancel", self._job)
+        except SlurmError as wrong:
+            if not GONE.search(str(wrong)):
+                raise UsageError(
+                    f"job {self._job} was not cancelled: {wrong}; run: scancel {self._job}"
+                ) from None
+        failed = any(self._read_code(task) for task in range(1, self._workers + 1))
+        self._job = ""
+        if failed:  # the output of the workers says why
+            (self._folder / ENVIRONMENT).unlink(missing_ok=True)
+        else:
+            self._remove_folder()
+
+    def _ask_controller(self) -> None:
+        if not self._job or time.monotonic() - self._asked < PAUSE:
+            return
+        try:
+            said = ask_slurm(
+                *("squeue", "--noheader", "--array", f"--jobs={self._job}", "--format=%K %T")
+            )
+        except SlurmError as wrong:
+            if not GONE.search(str(wrong)):
+                return  # the controller is away: what it said last still counts
+            said = ""  # it forgets jobs that ended a while ago
+        self._asked = time.monotonic()
+        states = dict(line.split() for line in said.splitlines() if line.strip())
+        for task in self._states:
+            self._states[task] = states.get(str(task), "")
+
+    def _read_code(self, task: int) -> int:
+        try:
+            return int(code_file(self._folder, str(task)).read_text())
+        except (OSError, ValueError):
+            return 0
+
+    def _describe_failure(self, task: int, code: int) -> str:
+        lines = read_last_lines(log_file(self._folder, str(task)))
+        return f"task {self._job}_{task} of Slurm ended with code {code}\n{lines}".strip()
+
+    def _remove_folder(self) -> None:
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+
+class SlurmError(Exception):
+    """A command of Slurm failed; the message is what it said."""
+
+
+def ask_slurm(*command: str, environment: Mapping[str, str] | None = None) -> str:
+    """Run a command of Slurm; what it printed."""
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=TIMEOUT, check=False, env=environment
+        )
+    except subprocess.TimeoutExpired:
+        raise SlurmError(f"{command[0]} did not answer within {TIMEOUT:.0f} s") from None
+    except OSError as wrong:
+        raise SlurmError(f"{command[0]}: {wrong.strerror}") from None
+    if done.returncode:
+        raise SlurmError(
+            " ".join((done.stderr or done.stdout).split()) or f"code {done.returncode}"
+        )
+    return done.stdout
+
+
+def environment_without(secrets: Mapping[str, str]) -> dict[str, str]:
+    """The environment of this process for `sbatch`, which stores it on the controller's disk.
+
+    The address in PARLEY_STORE may contain a password; the workers get the address as a word.
+    """
+    hidden = {value for value in secrets.values() if len(value) >= 6}
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if name not in secrets
+        and name not in ("PARLEY_STORE", "SBATCH_WAIT")
+        and not any(secret in value for secret in hidden)
+    }
