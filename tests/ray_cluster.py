@@ -84,13 +84,12 @@ class RayCluster:
     def parent_of(self, pid: int) -> int:
         return self._ask("parent_of", pid)
 
-    def kill_node(self, number: int) -> None:
-        """Kill everything that runs on a node, at once, as a power failure does."""
-        self._ask("kill_node", number)
+    def kill_node_of(self, pid: int) -> None:
+        """Kill everything on the node that a process runs on, at once, as a power failure does."""
+        self._ask("kill_node_of", pid)
 
-    def nodes(self) -> list[str]:
-        """The ids of the nodes that are alive, without the head."""
-        return self._ask("nodes")
+    def add_node(self) -> None:
+        self._ask("add_node")
 
     def close(self) -> None:
         self._process.stdin.close()
@@ -114,8 +113,8 @@ class InsideNamespace:
         self._cluster = Cluster(
             initialize_head=True, head_node_args={**head, "temp_dir": str(folder / "t")}
         )
-        self._nodes = [self._cluster.add_node(num_cpus=2) for _ in range(2)]
-        self._cluster.wait_for_nodes()
+        for _ in range(2):
+            self.add_node()
         self._children = {}
         self.address = self._cluster.address
 
@@ -143,17 +142,20 @@ class InsideNamespace:
     def parent_of(self, pid):
         return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
 
-    def kill_node(self, number):
-        """Processes that the workers of a node started are killed before it, all together."""
-        raylet = self._nodes[number].all_processes["raylet"][0].process.pid
-        for pid in find_descendants(raylet):
-            os.kill(pid, signal.SIGSTOP)
-        for pid in find_descendants(raylet):
-            os.kill(pid, signal.SIGKILL)
-        self._cluster.remove_node(self._nodes[number], allow_graceful=False)
+    def kill_node_of(self, pid):
+        for node in self._cluster.worker_nodes:
+            raylet = node.all_processes["raylet"][0].process.pid
+            if pid in find_descendants(raylet):
+                for each in find_descendants(raylet):
+                    os.kill(each, signal.SIGSTOP)
+                for each in find_descendants(raylet):
+                    os.kill(each, signal.SIGKILL)
+                return self._cluster.remove_node(node, allow_graceful=False)
+        raise AssertionError(f"{pid} runs on no node")
 
-    def nodes(self):
-        return [node.node_id for node in self._cluster.worker_nodes]
+    def add_node(self):
+        self._cluster.add_node(num_cpus=2)
+        self._cluster.wait_for_nodes()
 
     def close(self):
         for child in self._children.values():

@@ -68,6 +68,11 @@ def read_workers(stand_in, pattern="*.up"):
     return [json.loads(path.read_text()) for path in sorted(stand_in.glob(pattern))]
 
 
+def find_newest(stand_in):
+    newest = max(stand_in.glob("*.up"), key=lambda path: path.stat().st_mtime_ns)
+    return json.loads(newest.read_text())["pid"]
+
+
 def wait_until(condition, patience=PATIENCE):
     deadline = time.monotonic() + patience
     while not (found := condition()):
@@ -131,6 +136,8 @@ def test_slurm_starts_workers_and_shows_no_secret(on_slurm, stand_in, monkeypatc
             assert each["told"] == {**SECRETS, "PARLEY_SETTING": "kept"}
             assert each["cwd"] == str(tmp_path)
         assert {each["node"] for each in workers} == {"n1", "n2"}
+        os.kill(workers[0]["pid"], signal.SIGKILL)
+        wait_until(lambda: len(read_workers(stand_in)) == 5)
         assert launcher.poll() == slurm.LauncherState(up=4, waiting=0)
         (file,) = files_with_secrets(tmp_path / "folder of workers")
         assert file.name == "environment"
@@ -336,17 +343,21 @@ def test_ray_waits_for_free_resources_and_says_so(on_ray, stand_in):
 
 @pytest.mark.slow
 def test_ray_starts_workers_again_after_a_kill(on_ray, stand_in):
-    """First of the process that Ray started, then of a node. A worker ends with its actor."""
+    """First of a worker, then of the process that Ray started, and of a node. A worker ends with
+    its actor."""
     on_ray.start(2, ["run"], secrets_for(stand_in))
     workers = wait_until(lambda: len(found := read_workers(stand_in)) == 2 and found)
+    on_ray.cluster.signal(workers[1]["pid"], signal.SIGKILL)
+    wait_until(lambda: len(read_workers(stand_in)) == 3)
     killed = workers[0]["pid"]
     on_ray.cluster.signal(on_ray.cluster.parent_of(killed), signal.SIGKILL)
     wait_until(lambda: (stand_in / f"{killed}.drained").exists())
-    wait_until(lambda: len(read_workers(stand_in)) == 3)
-    wait_until(lambda: on_ray.poll() == ray.LauncherState(up=2, waiting=0))
-    on_ray.cluster.kill_node(1)
     wait_until(lambda: len(read_workers(stand_in)) == 4)
     wait_until(lambda: on_ray.poll() == ray.LauncherState(up=2, waiting=0))
+    on_ray.cluster.kill_node_of(find_newest(stand_in))
+    wait_until(lambda: len(read_workers(stand_in)) >= 5)
+    wait_until(lambda: on_ray.poll() == ray.LauncherState(up=2, waiting=0))
+    on_ray.cluster.add_node()
 
 
 @pytest.mark.parametrize("text", ["2", "{", '{"num_cpu": 2}', '{"runtime_env": {}}'])

@@ -25,6 +25,7 @@ RESOURCES = {"accelerator_type", "label_selector", "memory", "num_cpus", "num_gp
 ANSWER = 2.0  # seconds: a call to an actor may never return, even if Ray has restarted the actor
 FORGET = 30.0  # then ask an actor again
 DRAIN = 20.0
+MOST_RESTARTS = 10  # of a worker that was killed by a signal
 # Python in front of the worker, which ends with its actor. `prctl(1, 15)` is PR_SET_PDEATHSIG with
 # SIGTERM.
 DIE_WITH_PARENT = (
@@ -149,12 +150,10 @@ def define_actor() -> Any:
     node without Parley then says that it has none."""
     import ray
 
-    start = DIE_WITH_PARENT
+    start, most_restarts = DIE_WITH_PARENT, MOST_RESTARTS
 
     class ParleyWorker:
         def __init__(self, words: list[str], file: str, secrets: list[str], folder: str) -> None:
-            import os
-            import subprocess
             import sys
             import tempfile
 
@@ -171,11 +170,19 @@ def define_actor() -> Any:
                         f"this node cannot read {file}: set PARLEY_WORKER_FOLDER to a folder that "
                         f"all nodes share, or set {', '.join(lacking)} where you run `ray start`\n"
                     )
+            self._command = [sys.executable, "-c", start, "-m", "parley", "worker", *words]
+            self._folder = folder if os.path.isdir(folder) else None
+            self._variables, self._restarts = variables, 0
             self._output = tempfile.TemporaryFile()  # noqa: SIM115
+            self._start()
+
+        def _start(self) -> None:
+            import subprocess
+
             self._process = subprocess.Popen(
-                [sys.executable, "-c", start, "-m", "parley", "worker", *words],
-                cwd=folder if os.path.isdir(folder) else None,
-                env=variables,
+                self._command,
+                cwd=self._folder,
+                env=self._variables,
                 stdin=subprocess.DEVNULL,
                 stdout=self._output,
                 stderr=self._output,
@@ -184,6 +191,10 @@ def define_actor() -> Any:
         def report(self) -> tuple[int | None, str]:
             """The exit code of the worker, None if it is running; and its last lines."""
             code = self._process.poll()
+            if code is not None and code < 0 and self._restarts < most_restarts:
+                self._restarts += 1
+                self._start()
+                code = None
             if not code:
                 return code, ""
             self._output.seek(max(0, os.fstat(self._output.fileno()).st_size - 8192))

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from parley.errors import UsageError
+from parley.providers._secrets import SECRET
 from parley.runs.launchers import LauncherState
 from parley.runs.launchers.slurm_task import code_file, log_file
 from parley.runs.launchers.worker_folder import (
@@ -53,7 +54,8 @@ class SlurmLauncher:
         self._asked = 0.0
 
     def start(self, workers: int, words: Sequence[str], secrets: Mapping[str, str]) -> None:
-        folder = self._folder = create_worker_folder(secrets)
+        hidden = {**find_secrets(), **secrets}
+        folder = self._folder = create_worker_folder(hidden)
         task = "parley.runs.launchers.slurm_task"
         command = shlex.join([sys.executable, "-m", task, str(folder), *words])
         script = folder / "job.sh"
@@ -64,7 +66,7 @@ class SlurmLauncher:
             said = ask_slurm(
                 *("sbatch", "--parsable", f"--array=1-{workers}", "--open-mode=append"),
                 *(f"--output={log}", f"--error={log}", *options, str(script)),
-                environment=environment_without(secrets),
+                environment=environment_without(hidden),
             )
         except ValueError as wrong:  # a quotation mark without its partner
             self._remove_folder()
@@ -157,6 +159,11 @@ def ask_slurm(*command: str, environment: Mapping[str, str] | None = None) -> st
             " ".join((done.stderr or done.stdout).split()) or f"code {done.returncode}"
         )
     return done.stdout
+
+
+def find_secrets() -> dict[str, str]:
+    """The variables of this process that look like secrets by their names."""
+    return {name: value for name, value in os.environ.items() if SECRET.search(name)}
 
 
 def environment_without(secrets: Mapping[str, str]) -> dict[str, str]:

@@ -13,6 +13,8 @@ from pathlib import Path
 
 from parley.runs.launchers.worker_folder import ENVIRONMENT, read_variables
 
+MOST_RESTARTS = 10  # of a worker that was killed by a signal
+
 
 def log_file(folder: Path, task: str) -> Path:
     return folder / f"worker-{task}.log"
@@ -23,29 +25,46 @@ def code_file(folder: Path, task: str) -> Path:
     return folder / f"worker-{task}.code"
 
 
+class SlurmTask:
+    """Runs a worker until it ends, and passes signals on to it."""
+
+    def __init__(self, folder: Path, words: list[str]) -> None:
+        self._command = [sys.executable, "-m", "parley", "worker", *words]
+        self._environment = {**os.environ, **read_variables(folder / ENVIRONMENT)}
+        self._worker = self._start_worker()
+        self._is_at_limit = self._is_leaving = False
+
+    def _start_worker(self) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(self._command, env=self._environment, stdin=subprocess.DEVNULL)
+
+    def run(self) -> int | None:
+        """The exit code of the worker; None if it left because of the time limit."""
+        for signum in (signal.SIGUSR1, signal.SIGTERM, signal.SIGINT):
+            signal.signal(signum, self._pass_on)
+        restarts = 0
+        while (code := self._worker.wait()) < 0 and not self._is_leaving:
+            if restarts == MOST_RESTARTS:
+                break
+            restarts += 1
+            self._worker = self._start_worker()
+        if self._is_at_limit:
+            return None
+        return code if code >= 0 else 128 - code
+
+    def _pass_on(self, signum: int, _: object) -> None:
+        self._is_leaving = True
+        self._is_at_limit |= signum == signal.SIGUSR1  # sent by Slurm because of --signal
+        self._worker.send_signal(signal.SIGINT)
+
+
 def serve_task(folder: Path, words: list[str]) -> int:
-    """Run a worker until it ends; its exit code."""
+    """Run a worker, and leave its exit code in the folder."""
     array, task = os.environ["SLURM_ARRAY_JOB_ID"], os.environ["SLURM_ARRAY_TASK_ID"]
     code_file(folder, task).unlink(missing_ok=True)  # of this task before it was queued again
-    at_limit: list[int] = []
-    worker = subprocess.Popen(
-        [sys.executable, "-m", "parley", "worker", *words],
-        env={**os.environ, **read_variables(folder / ENVIRONMENT)},
-        stdin=subprocess.DEVNULL,
-    )
-
-    def pass_on(signum: int, _: object) -> None:
-        if signum == signal.SIGUSR1:  # sent by Slurm because of --signal
-            at_limit.append(signum)
-        worker.send_signal(signal.SIGINT)
-
-    for signum in (signal.SIGUSR1, signal.SIGTERM, signal.SIGINT):
-        signal.signal(signum, pass_on)
-    code = worker.wait()
-    if at_limit:
+    code = SlurmTask(folder, words).run()
+    if code is None:
         requeue(f"{array}_{task}")
         return 0
-    code = code if code >= 0 else 128 - code
     with suppress(OSError):  # the launcher has removed the folder: nobody reads it
         code_file(folder, task).write_text(str(code))
     return code
