@@ -20,6 +20,7 @@ from parley.runs.launchers import LauncherState
 from parley.runs.launchers.worker_folder import ENVIRONMENT, VARIABLE, create_worker_folder
 
 OPTIONS = "PARLEY_RAY_OPTIONS"
+NOT_PASSED_ON = ("PARLEY_STORE", VARIABLE, OPTIONS)
 # Options of an actor that say what a worker needs.
 RESOURCES = {"accelerator_type", "label_selector", "memory", "num_cpus", "num_gpus", "resources"}
 ANSWER = 2.0  # seconds: a call to an actor may never return, even if Ray has restarted the actor
@@ -49,10 +50,11 @@ class RayLauncher:
 
     def start(self, workers: int, words: Sequence[str], secrets: Mapping[str, str]) -> None:
         connect_to_cluster()
+        # nodes have an environment of their own; `PG…` are the variables of PostgreSQL's library
         settings = {
             name: value
             for name, value in os.environ.items()
-            if name.startswith("PARLEY_") and name not in ("PARLEY_STORE", VARIABLE, OPTIONS)
+            if name.startswith(("PARLEY_", "PG")) and name not in NOT_PASSED_ON
         }
         self._folder = create_worker_folder({**settings, **secrets})
         actor = define_actor().options(**self._resources)
