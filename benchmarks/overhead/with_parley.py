@@ -14,6 +14,7 @@ from workload import OPTIONS, SAID, arguments, measure
 
 import parley.participants.python
 import parley.providers.openai_compatible
+import parley.store.sqlite.create
 import parley.store.sqlite.folder
 from parley import View
 from parley.config.prepare import prepare_new

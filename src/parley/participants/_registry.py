@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -44,6 +45,7 @@ class ModelName(NamedTuple):
     model: str
 
 
+@cache
 def participant_kinds() -> list[str]:
     """The kinds of participants that are not models of a provider."""
     return sorted(

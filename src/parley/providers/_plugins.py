@@ -4,8 +4,10 @@ they are loaded."""
 from __future__ import annotations
 
 import inspect
+import sys
 from dataclasses import fields, is_dataclass
-from importlib.metadata import EntryPoint, entry_points
+from functools import lru_cache
+from importlib.metadata import EntryPoint, EntryPoints, entry_points
 from typing import Any
 
 from parley.errors import ProviderBroken
@@ -15,20 +17,27 @@ GROUP = "parley.providers"
 PAGE = 'see the docs page "Write a provider"'
 
 
+@lru_cache(maxsize=1)
+def plugins_in(folders: tuple[str, ...]) -> EntryPoints:
+    """The providers of other packages. Looking for them takes long, because the metadata of all
+    packages is read; others are found only in other folders."""
+    return entry_points(group=GROUP)
+
+
 def plugin_names() -> set[str]:
     """The names of all providers of other packages."""
-    return {entry.name for entry in entry_points(group=GROUP)}
+    return {entry.name for entry in plugins_in(tuple(sys.path))}
 
 
 def is_plugin(family: str) -> bool:
     """Whether another package has such a provider."""
-    return bool(entry_points(group=GROUP, name=family))
+    return family in plugin_names()
 
 
 def load_plugin(family: str, taken: bool) -> Any:
     """Load and check the class of another package; `taken`: Parley has its own provider of that
     name."""
-    entries = list(entry_points(group=GROUP, name=family))
+    entries = [entry for entry in plugins_in(tuple(sys.path)) if entry.name == family]
     packages = ", ".join(sorted({package_of(entry) for entry in entries}))
     if taken:
         raise plugin_error(
