@@ -20,8 +20,8 @@ from parley.match.claims import (
     WORD_OUTSIDE,
     claim_table,
     names_of_scheme,
+    search_shortest_words,
     shortest_words,
-    shortest_words_pattern,
 )
 from parley.match.evidence import RULES, find_evidence
 from parley.match.folding import fold_for_search
@@ -685,13 +685,55 @@ def test_a_claim_is_reported_if_it_stands_in_some_quotation(parts):
             assert found._is_reported(start, place) == looks_reported(start, place)
 
 
+PIECES = [
+    *[
+        "ti",
+        "tan",
+        "er",
+        "nie",
+        "so",
+        "nar",
+        "st",
+        "ral",
+        "tu",
+        "lu",
+        "lar",
+        "hua",
+        "wei",
+        "gp",
+        "t",
+        "cla",
+        "ude",
+        "met",
+        "a",
+        "op",
+        "en",
+        "ai",
+        "o1",
+        "-",
+        ".",
+        "yi",
+    ],
+    *(" ", "\n", "e", "s", "open ai", "gémini", "我", "智谱", "ja", "mistr", "allen ", "institute"),
+]
+
+
 @pytest.mark.parametrize("scheme", [1, 2, SCHEME])
 def test_the_quick_search_finds_what_any_of_its_words_is_in(scheme):
     names = frozenset({"bluebird-7b", "a.b(c"})
     for ascii_only in (True, False):
         words = shortest_words(names, scheme, ascii_only)
-        pattern = shortest_words_pattern(names, scheme, ascii_only)
+        search = search_shortest_words(names, scheme, ascii_only)
         for word in words:
-            assert pattern.search(f"so {word}x")
+            assert search.has_word(f"so {word}x")
             cut = f"{word[:-1]} {word[1:]}"
-            assert bool(pattern.search(cut)) == any(each in cut for each in words)
+            assert search.has_word(cut) == any(each in cut for each in words)
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=12))
+def test_the_quick_search_finds_the_words_in_any_text(pieces):
+    text = "".join(pieces)
+    for names in (frozenset(), frozenset({"titan-a", "stun"})):
+        words = shortest_words(names, SCHEME, text.isascii())
+        search = search_shortest_words(names, SCHEME, text.isascii())
+        assert search.has_word(text) == any(word in text for word in words)

@@ -949,7 +949,8 @@ def names_of_scheme(scheme: int) -> tuple[list[str], list[str], list[str], list[
     return MODELS_4, SHARED_4, MAKERS_4, list(ALIASES_4)
 
 
-LETTERS = " etaoinshrdlcumwfgypbvkjxqz"  # the most frequent first
+LETTERS = " etaoinshrdluwfcmgypbvkjxqz"  # roughly the most frequent first
+FREQUENT = " etaoinshrdluwf"
 COMMON_PARTS = ("stral", "xtral", "chat", ".ai", "-mini", "hugging", "yi-")  # of several names
 
 
@@ -969,19 +970,38 @@ def shortest_words(names: frozenset[str], scheme: int, ascii_only: bool) -> tupl
     )
 
 
+class WordSearch(NamedTuple):
+    """Finds out whether a text has one of some words."""
+
+    plain: tuple[str, ...]  # words of frequent letters alone
+    pattern: re.Pattern[str]  # all other words
+
+    def has_word(self, text: str) -> bool:
+        """Whether a text in small letters has one of the words."""
+        for word in self.plain:
+            if word in text:
+                return True
+        return self.pattern.search(text) is not None
+
+
 @lru_cache(maxsize=512)
-def shortest_words_pattern(names: frozenset[str], scheme: int, ascii_only: bool) -> re.Pattern[str]:
-    """Finds any of the shortest words. It looks for the rarest letter of each word first, and then
-    at what stands on both sides of it: most places of a text are passed over at once."""
+def search_shortest_words(names: frozenset[str], scheme: int, ascii_only: bool) -> WordSearch:
+    """A search for the shortest words. The pattern looks for the rarest letter of each word first,
+    and then at what stands on both sides of it: most places of a text are passed over at once."""
     by_letter: dict[str, list[str]] = {}
+    plain: list[str] = []
     for word in shortest_words(names, scheme, ascii_only):
         at = max(range(len(word)), key=lambda place: rarity_of(word[place]))
-        rest = f"{re.escape(word[at + 1 :])}(?<={re.escape(word)})"
-        by_letter.setdefault(word[at], []).append(rest)
+        if word[at] in FREQUENT:
+            plain.append(word)
+        else:
+            rest = f"{re.escape(word[at + 1 :])}(?<={re.escape(word)})"
+            by_letter.setdefault(word[at], []).append(rest)
     letters = sorted(by_letter, key=rarity_of)
-    return re.compile(
-        "|".join(f"{re.escape(letter)}(?:{'|'.join(by_letter[letter])})" for letter in letters)
+    pattern = "|".join(
+        f"{re.escape(letter)}(?:{'|'.join(by_letter[letter])})" for letter in letters
     )
+    return WordSearch(tuple(plain), re.compile(pattern))
 
 
 def rarity_of(letter: str) -> int:

@@ -115,11 +115,24 @@ def fold_for_search(text: str, words: frozenset[str]) -> Folded:
         folded.substitute(ENCODED, decode_character)
     if not folded.text.isascii():
         fold_characters(folded, words)
-    if any(mark in folded.text for mark in "<*`~_+]"):
+    if has_markup(folded.text):
         folded.substitute(MARKUP, lambda found: replace_markup(found, words))
     if TWO_SINGLE.search(folded.text):  # far quicker than the whole pattern, and rarely found
         folded.substitute(SPACED, lambda run: close_letters(run[0], words))
     return folded
+
+
+def has_markup(text: str) -> bool:
+    """Whether a text has a sign with which markup begins or ends."""
+    return (
+        "<" in text
+        or "*" in text
+        or "`" in text
+        or "~" in text
+        or "_" in text
+        or "+" in text
+        or "]" in text
+    )
 
 
 def decode_character(found: re.Match[str]) -> str:

@@ -41,8 +41,8 @@ from parley.match.claims import (
     kind_of_name,
     name_pattern,
     satellites_of,
+    search_shortest_words,
     searched_words,
-    shortest_words_pattern,
 )
 from parley.match.context import Words, score_name, split_for_context
 from parley.match.evidence import find_evidence
@@ -119,7 +119,7 @@ class NamesInText:
         folded = Folded(text) if scheme == 1 else fold_for_search(text, closed_words(names, scheme))
         lowered = lower_text(folded.text)
         # Almost no text holds a name, so this check has to be fast.
-        if shortest_words_pattern(names, scheme, lowered.isascii()).search(lowered):
+        if search_shortest_words(names, scheme, lowered.isascii()).has_word(lowered):
             words = searched_words(names, scheme)
             present = frozenset(word for word in words if word in lowered)
             if present:
@@ -547,7 +547,7 @@ class MatchMask:
     def find_claims(self, text: str, scheme: int | None = None) -> NamesInText:
         """What a reply says of its speaker."""
         scheme = self.masking.scheme if scheme is None else scheme
-        if (text, scheme) in self._disclosing:
+        if self._disclosing and (text, scheme) in self._disclosing:
             return self._disclosing[text, scheme]
         found = NamesInText(text, self.masking.names, scheme)
         if found.hidden and scheme > 1 and self.names_of_task:
