@@ -372,6 +372,8 @@ def join_text_parts(content: Any) -> str:
     """The text of a message, also if it comes in parts; everything else is left out."""
     if isinstance(content, str):
         return content
+    if content is None:
+        return ""
     parts = content if isinstance(content, list) else [content]
     texts = (part.get("text") if isinstance(part, dict) else part for part in parts)
     return "".join(text for text in texts if isinstance(text, str))

@@ -72,6 +72,7 @@ class PostConnection(asyncio.Protocol):
     """A connection that carries one request at a time."""
 
     __slots__ = (
+        "_ends",
         "_handler",
         "_has_expired",
         "_head",
@@ -79,6 +80,8 @@ class PostConnection(asyncio.Protocol):
         "_loop",
         "_missing",
         "_parts",
+        "_timer",
+        "_timer_ends",
         "_transport",
         "_waiter",
         "connection",
@@ -96,6 +99,8 @@ class PostConnection(asyncio.Protocol):
         self._parts: list[bytes] = []  # of an answer that is not complete
         self._missing = 0  # bytes of its body
         self._is_fit, self._has_expired = True, False
+        self._ends = self._timer_ends = 0.0  # of the present request, and of the timer
+        self._timer: asyncio.TimerHandle | None = None
         self._transport.set_protocol(self)
 
     @property
@@ -108,23 +113,40 @@ class PostConnection(asyncio.Protocol):
         """Send a request and wait for its answer, at most so many seconds. None if aiohttp reads
         the answer, from `connection`."""
         waiter: asyncio.Future[WholeAnswer | None] = self._loop.create_future()
-        self._waiter = waiter
-        timer = self._loop.call_later(seconds, self._expire)
+        self._waiter, self._ends = waiter, self._loop.time() + seconds
+        if self._timer is None or self._timer_ends > self._ends:
+            self._set_timer()
         try:
             self._transport.write(request)
             answer = await waiter
         finally:
-            timer.cancel()
             self._waiter = None
         if answer is None and self._has_expired:
             raise TimeoutError
         return answer
 
-    def _expire(self) -> None:
-        """End the wait for an answer."""
-        if self._waiter is not None and not self._waiter.done():
+    def _set_timer(self) -> None:
+        """Set a timer for the present request. It outlasts most requests, and is set again for the
+        one that is on its way then: a timer of its own for each would take longer."""
+        self._drop_timer()
+        self._timer_ends = self._ends
+        self._timer = self._loop.call_later(self._ends - self._loop.time(), self._check_time)
+
+    def _check_time(self) -> None:
+        """End the wait for an answer if it took too long."""
+        self._timer = None
+        if self._waiter is None or self._waiter.done():
+            return
+        if self._loop.time() < self._ends:
+            self._set_timer()
+        else:
             self._has_expired = True
             self._waiter.set_result(None)
+
+    def _drop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
     def data_received(self, data: bytes) -> None:
         waiter = self._waiter
@@ -162,6 +184,7 @@ class PostConnection(asyncio.Protocol):
     def _hand_over(self, data: bytes, waiter: asyncio.Future[WholeAnswer | None]) -> None:
         """Let aiohttp read this answer."""
         self._is_fit = False
+        self._drop_timer()
         self._transport.set_protocol(self._handler)
         self._handler.set_response_params(read_until_eof=True)
         if data:
@@ -170,6 +193,7 @@ class PostConnection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._is_fit = False
+        self._drop_timer()
         if (waiter := self._waiter) is not None and not waiter.done():
             self._hand_over(self._take_parts(), waiter)
         self._handler.connection_lost(exc)
@@ -182,6 +206,7 @@ class PostConnection(asyncio.Protocol):
 
     def close(self) -> None:
         self._is_fit = False
+        self._drop_timer()
         self.connection.close()
 
 

@@ -130,7 +130,8 @@ class Transport:
 
         Several requests of one call share its deadline.
         """
-        await self._ensure_open()
+        if self._session is None or self._loop is not asyncio.get_running_loop():
+            await self._ensure_open()
         assert self._health is not None
         health, tries, deadline = self._health, 0, deadline or Deadline()
         last: Retryable | None = None
