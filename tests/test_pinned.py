@@ -64,7 +64,7 @@ def seatings(name):
     """Who sits where in two blocks of an arrangement."""
     tasks = {"each": KIEval(), "together": WordGuessing(), "cycles": Translation()}
     table = SeatingProblem(tasks.get(name, Translation()), MODELS, seed=5, adversary="eve")
-    blocks = [ARRANGEMENTS[name](table, turn, Random(f"{turn}|arrangement")) for turn in (0, 5)]
+    blocks = [ARRANGEMENTS[name](table, turn, f"{turn}|arrangement") for turn in (0, 5)]
     return ", ".join(" ".join(seats.values()) for block in blocks for seats in block)
 
 

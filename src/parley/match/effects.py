@@ -74,6 +74,11 @@ class Effects:
         await self._record.append_effect(round, number, digest, result)
         return result
 
+    @property
+    def is_behind(self) -> bool:
+        """Whether `catch_up` has something to do."""
+        return bool(self._behind)
+
     async def catch_up(self) -> None:
         """Repeat the recorded commands in the fresh shell of a resumed match. This must come before
         anything new is asked or run."""

@@ -201,69 +201,67 @@ class Match:
         return values
 
     async def _answer(self, seat: Seat, ask: Ask[Any]) -> Answer:
-        """One seat's reply in readable form."""
+        """One seat's reply in readable form, after a limited number of attempts."""
         self._call.seat_asked(seat)
         try:
-            return await self._ask_repeatedly(seat, ask)
+            round, hint, conversation = (
+                self.referee.round,
+                ask.expect.hint,
+                self.pool.conversations[seat],
+            )
+            messages: list[Message] = []
+            violations: list[Violation] = []
+            disclosing: list[str] = []
+            # a reader may have its own prompt for this, in another language say
+            own: Prompt | None = getattr(ask.expect, "again", None)
+            free = self._always and bool(hint)  # the first reply is free, the second takes the form
+            first_said = ""
+            for attempt in range(ask.attempts + free):
+                reply = await self._reply(seat, ask, attempt, free and attempt == 0)
+                conversation.answer(reply.content, reply.provider_state)
+                messages.append(Message(round, "reply", seat, (), None, attempt))
+                said = text_of(reply.content)
+                if len(said) > LONG:  # a search of many names must not stop other matches
+                    found = await asyncio.to_thread(self._mask.find_claims, said)
+                else:
+                    found = self._mask.find_claims(said)
+                if found.hidden:
+                    disclosing.append(said)
+                    violations += [
+                        Violation(round, seat, attempt, "identity", claim.said, "masked")
+                        for claim in found.claims
+                    ]
+                    if self._mask.masking.scheme == 1:  # how old runs were played
+                        said = found.masked
+                last = attempt == ask.attempts + free - 1
+                if free and attempt == 0:
+                    first_said = said
+                    again = self._words(own or FORM, hint=hint, fault="")
+                else:
+                    reading = read_reply(
+                        ask, said, reply.finish == "length", last, self._repair_json
+                    )
+                    if reading.kind:
+                        violations.append(
+                            Violation(
+                                round, seat, attempt, reading.kind, reading.fault, reading.outcome
+                            )
+                        )
+                    if reading.settled:
+                        value = with_reply(reading.value, first_said if free else said)
+                        return Answer(value, messages, violations, disclosing)
+                    again = self._words(
+                        own or (SHORTER if reading.kind == "cut" else AGAIN),
+                        fault=reading.fault,
+                        hint=hint,
+                    )
+                if not last:
+                    again = self._mask.mask_own(seat, again, said)
+                    conversation.put(again)
+                    messages.append(Message(round, "again", None, (seat,), again, attempt + 1))
+            return Answer(ask.default, messages, violations, disclosing)
         finally:
             self._call.seat_answered(seat)
-
-    async def _ask_repeatedly(self, seat: Seat, ask: Ask[Any]) -> Answer:
-        """One seat's reply in readable form, after a limited number of attempts."""
-        round, hint, conversation = (
-            self.referee.round,
-            ask.expect.hint,
-            self.pool.conversations[seat],
-        )
-        messages: list[Message] = []
-        violations: list[Violation] = []
-        disclosing: list[str] = []
-        # a reader may have its own prompt for this, in another language say
-        own: Prompt | None = getattr(ask.expect, "again", None)
-        free = self._always and bool(hint)  # the first reply is free, the second takes the form
-        first_said = ""
-        for attempt in range(ask.attempts + free):
-            reply = await self._reply(seat, ask, attempt, free and attempt == 0)
-            conversation.answer(reply.content, reply.provider_state)
-            messages.append(Message(round, "reply", seat, (), None, attempt))
-            said = text_of(reply.content)
-            if len(said) > LONG:  # a search of many names must not stop other matches
-                found = await asyncio.to_thread(self._mask.find_claims, said)
-            else:
-                found = self._mask.find_claims(said)
-            if found.hidden:
-                disclosing.append(said)
-                violations += [
-                    Violation(round, seat, attempt, "identity", claim.said, "masked")
-                    for claim in found.claims
-                ]
-                if self._mask.masking.scheme == 1:  # how old runs were played
-                    said = found.masked
-            last = attempt == ask.attempts + free - 1
-            if free and attempt == 0:
-                first_said = said
-                again = self._words(own or FORM, hint=hint, fault="")
-            else:
-                reading = read_reply(ask, said, reply.finish == "length", last, self._repair_json)
-                if reading.kind:
-                    violations.append(
-                        Violation(
-                            round, seat, attempt, reading.kind, reading.fault, reading.outcome
-                        )
-                    )
-                if reading.settled:
-                    value = with_reply(reading.value, first_said if free else said)
-                    return Answer(value, messages, violations, disclosing)
-                again = self._words(
-                    own or (SHORTER if reading.kind == "cut" else AGAIN),
-                    fault=reading.fault,
-                    hint=hint,
-                )
-            if not last:
-                again = self._mask.mask_own(seat, again, said)
-                conversation.put(again)
-                messages.append(Message(round, "again", None, (seat,), again, attempt + 1))
-        return Answer(ask.default, messages, violations, disclosing)
 
     async def _reply(self, seat: Seat, ask: Ask[Any], attempt: int, free: bool) -> Reply:
         """The reply from the record, otherwise from the participant. It is recorded when this
@@ -278,7 +276,8 @@ class Match:
                 )
             return kept.reply
         self._call.check_running()
-        await self._effects.catch_up()
+        if self._effects.is_behind:
+            await self._effects.catch_up()
         participant = self.cast[seat]
         bot_knowledge = self._bot_knowledge if participant.sees_item else None
         sampling_seed = blake2b(

@@ -102,17 +102,20 @@ def check_scores(
                 f"declares only {', '.join(metrics)}{locate_method(task, 'play')}"
             )
         table[seat] = {
-            name: check_range(by_name.get(name), metric, f"{task.name}, {seat}", task)
+            name: check_range(by_name.get(name), metric, seat, task)
             for name, metric in metrics.items()
             if not metric.roles or seat.role in metric.roles
         }
     return table
 
 
-def check_range(value: Any, metric: Metric, where: str, task: Task) -> float | None:
+def check_range(value: Any, metric: Metric, seat: Seat, task: Task) -> float | None:
     """Check that a score is in its metric's range; None stays None."""
     if value is None:
         return None
+    if isinstance(value, int | float) and metric.low <= value <= metric.high:
+        return float(value)
+    where = f"{task.name}, {seat}"
     slack = 1e-9 * max(1.0, abs(metric.low), abs(metric.high))
     if not isinstance(value, int | float) or not math.isfinite(value):
         raise TaskError(

@@ -47,7 +47,7 @@ class SeatingProblem:
         ]
 
 
-def seat_all_together(table: SeatingProblem, turn: int, rng: Random) -> Iterator[Seating]:
+def seat_all_together(table: SeatingProblem, turn: int, seed: int | str) -> Iterator[Seating]:
     """All contestants in one match; positions rotate from block to block.
 
     If they speak in turn, a new random order is drawn whenever every model has been in every
@@ -87,24 +87,24 @@ def seat_all_together(table: SeatingProblem, turn: int, rng: Random) -> Iterator
     )
 
 
-def seat_round_robin(table: SeatingProblem, turn: int, rng: Random) -> Iterator[Seating]:
+def seat_round_robin(table: SeatingProblem, turn: int, seed: int | str) -> Iterator[Seating]:
     """Every ordered assignment of contestants to seats: both orders, all roles."""
     seats = require_contestants(table, table.seats(table.size))
     for order in permutations(table.contestants, len(seats)):
         yield dict(zip(seats, order, strict=True))
 
 
-def seat_each_alone(table: SeatingProblem, turn: int, rng: Random) -> Iterator[Seating]:
+def seat_each_alone(table: SeatingProblem, turn: int, seed: int | str) -> Iterator[Seating]:
     """Every contestant alone, for tasks with one contestant seat."""
     if len(table.seats()) != 1:
         raise UsageError(
             f"`--plan each` needs a task with one contestant seat, but {table.task.name} has "
             f"{len(table.seats())}: use --plan round_robin, cycles or together"
         )
-    return seat_round_robin(table, turn, rng)
+    return seat_round_robin(table, turn, seed)
 
 
-def seat_in_cycles(table: SeatingProblem, turn: int, rng: Random) -> Iterator[Seating]:
+def seat_in_cycles(table: SeatingProblem, turn: int, seed: int | str) -> Iterator[Seating]:
     """A random circle of all contestants. Each match seats neighbours, so every model sits in every
     seat once.
 
@@ -120,14 +120,14 @@ def seat_in_cycles(table: SeatingProblem, turn: int, rng: Random) -> Iterator[Se
     )
     seats = require_contestants(table, table.seats(size))
     if name and len(seats) == count:
-        yield from seat_all_together(table, turn, rng)
+        yield from seat_all_together(table, turn, seed)
         return
-    circle = rng.sample(list(table.contestants), count)
+    circle = Random(seed).sample(list(table.contestants), count)
     for first in range(count):
         yield {seat: circle[(first + place) % count] for place, seat in enumerate(seats)}
 
 
-def seat_against_adversary(table: SeatingProblem, turn: int, rng: Random) -> Iterator[Seating]:
+def seat_against_adversary(table: SeatingProblem, turn: int, seed: int | str) -> Iterator[Seating]:
     """Every contestant against the one adversary, in both seats."""
     seats = table.seats(table.size)
     if len(seats) != 2:
@@ -145,7 +145,7 @@ def seat_against_adversary(table: SeatingProblem, turn: int, rng: Random) -> Ite
         yield dict(zip(seats, (table.adversary, alias), strict=True))
 
 
-ARRANGEMENTS: dict[str, Callable[[SeatingProblem, int, Random], Iterator[Seating]]] = {
+ARRANGEMENTS: dict[str, Callable[[SeatingProblem, int, int | str], Iterator[Seating]]] = {
     "cycles": seat_in_cycles,
     "each": seat_each_alone,
     "round_robin": seat_round_robin,

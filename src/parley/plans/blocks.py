@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from random import Random
 
 from parley.errors import UsageError, unknown_name
 from parley.plans import MatchSpec, seed_for
@@ -53,7 +52,7 @@ class BlockMaker:
         result is already decided stay unscored."""
         seed = seed_for(self._seed, block, repeat)
         found: list[MatchSpec] = []
-        for seats in self._arrange(self._table, turn, Random(f"{seed}|arrangement")):
+        for seats in self._arrange(self._table, turn, f"{seed}|arrangement"):
             idle = unscored_seats(seats, active, self._table.adversary)
             if len(idle) < len(seats):
                 number = after + len(found) + 1

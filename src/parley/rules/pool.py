@@ -69,6 +69,13 @@ def text_of(content: Content) -> str:
     return content if isinstance(content, str) else "".join(part.text for part in content)
 
 
+ENCODED_ROLES: dict[Speaker, bytes] = {
+    "system": b'{"role":"system","content":',
+    "user": b'{"role":"user","content":',
+    "assistant": b'{"role":"assistant","content":',
+}
+
+
 class Turn:
     """One turn of a conversation, encoded to JSON once."""
 
@@ -77,7 +84,7 @@ class Turn:
     def __init__(self, role: Speaker, content: Content, provider_state: Any = None) -> None:
         self.role, self.content, self.provider_state = role, content, provider_state
         # Built by hand: orjson returns buffers of 4 kB and more, which a long match would keep.
-        self.encoded = b'{"role":"%b","content":%b}' % (role.encode(), orjson.dumps(content))
+        self.encoded = ENCODED_ROLES[role] + orjson.dumps(content) + b"}"
 
     def __repr__(self) -> str:
         return f"Turn({self.role!r}, {self.content!r})"

@@ -356,7 +356,8 @@ class TextPart(NamedTuple):
 
 def mark_quotation(mark: str, who: str, text: str) -> str:
     """A text between marks. Anything inside that looks like a mark is changed."""
-    return f"[{mark}: {who}, {NOTE}]\n{MARKS.sub('(', text).replace(mark, '·')}\n[/{mark}]"
+    words = MARKS.sub("(", text) if "[" in text else text
+    return f"[{mark}: {who}, {NOTE}]\n{words.replace(mark, '·')}\n[/{mark}]"
 
 
 def split_quotations(text: str) -> list[TextPart]:

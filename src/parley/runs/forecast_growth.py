@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import islice
-from random import Random
 from typing import Any
 
 from parley.config.prepare import Prepared
@@ -84,7 +83,7 @@ def count_seats(prepared: Prepared, models: int) -> tuple[int, int] | None:
         prepared.task, names, config.seats, config.seed, config.adversary or ""
     )
     try:
-        found = list(islice(ARRANGEMENTS[config.plan](problem, 0, Random(0)), MOST_MATCHES + 1))
+        found = list(islice(ARRANGEMENTS[config.plan](problem, 0, 0), MOST_MATCHES + 1))
     except UsageError:
         return None
     if not 0 < len(found) <= MOST_MATCHES:

@@ -116,7 +116,9 @@ def digest_row(row: Sequence[Any], before: str = "", special: Sequence[int] | No
     may have values other than text, integers or NULL; None: all columns."""
     plain = [before, *row]
     for column in range(len(row)) if special is None else special:
-        plain[column + 1] = to_json_value(row[column])
+        value = row[column]
+        if value is not None:
+            plain[column + 1] = to_json_value(value)
     try:
         return sha256(orjson.dumps(plain)).hexdigest()
     except TypeError as wrong:
