@@ -3,12 +3,12 @@
 import asyncio
 import math
 import os
-import resource
 import shutil
 import signal
 import sqlite3
 import subprocess
 import sys
+import time
 from contextlib import closing
 from pathlib import Path
 
@@ -25,13 +25,14 @@ from parley.match.record import RecordedCall
 from parley.memory.feedback import PeopleVerdict
 from parley.results.result import Result
 from parley.rules.pool import Message
-from parley.store import CopiedMatch, NewRun, find_run, open_store
+from parley.store import CopiedMatch, find_run, open_store
 from parley.store.sql.moved_rows import MOVED
 from parley.store.sqlite import run_copy, schema
 from parley.store.wave_records import Wave, WaveRequest
 from tests.cli.test_cli import parley as call_command
 from tests.endpoint import endpoint
-from tests.store.test_journal import CONFIG, IDENTITY, SEAT, call, ended, spec
+from tests.forked import run_program
+from tests.store.test_journal import SEAT, call, ended, spec
 from tests.store.test_postgres import (
     BOTS,
     fresh_url,  # noqa: F401 - a fixture
@@ -39,9 +40,10 @@ from tests.store.test_postgres import (
     recorded,
     run_parley,
 )
-from tests.store.test_stores import EXPERIENCE, STRANGE, fill, write
+from tests.store.test_stores import EXPERIENCE, STRANGE, begin, fill, write
 
 ROOT = Path(__file__).parents[2]
+PROGRAM = Path(__file__).with_name("move_program.py")
 OLD_RUNS = ROOT / "tests" / "data" / "runs"
 
 
@@ -49,19 +51,33 @@ def quiet(how):
     """Progress that nobody reads."""
 
 
-@pytest.fixture(params=["folder to folder", "folder to postgres", "postgres to folder",
-                        "postgres to postgres"])  # fmt: skip
+@pytest.fixture(scope="module")
+def databases(postgres_server):
+    return postgres_server.new_database(), postgres_server.new_database()
+
+
+WAYS = ("folder to folder", "folder to postgres", "postgres to folder", "postgres to postgres")
+
+
+@pytest.fixture(params=WAYS)
 def stores(request, tmp_path):
     """Two stores, of each kind and in each order."""
-    places = iter(("one", "two"))
     return [
         open_store(
-            request.getfixturevalue("postgres_server").new_database()
+            request.getfixturevalue("databases")[number]
             if kind == "postgres"
-            else tmp_path / next(places)
+            else tmp_path / f"runs{number}"
         )
-        for kind in request.param.split(" to ")
+        for number, kind in enumerate(request.param.split(" to "))
     ]
+
+
+@pytest.fixture(params=["folder", "postgres"])
+def target(request, tmp_path):
+    """A store to import into."""
+    if request.param == "folder":
+        return open_store(tmp_path / "target")
+    return open_store(request.getfixturevalue("databases")[0])
 
 
 def move(ref, store, path):
@@ -189,7 +205,7 @@ def test_any_value_survives_the_way_through_a_database(postgres_url, tmp_path_fa
 
 def test_a_finished_run_has_the_same_results_and_signature(stores, tmp_path):
     one, two = stores
-    result = parley.run("public_goods", models=BOTS, repeats=3, store=one.name, name="Three")
+    result = parley.run("public_goods", models=BOTS, repeats=3, store=one.name)
     there = move(result.ref, two, tmp_path / "run.parley")
     moved = Result(there)
     assert moved.data == result.data
@@ -207,13 +223,14 @@ def test_a_finished_run_has_the_same_results_and_signature(stores, tmp_path):
 def test_an_unfinished_run_is_resumed_in_the_other_store_without_one_call_more(stores, tmp_path):
     """The run is killed. Calls in flight at the kill may be sent again; those on record are not."""
     one, two = stores
+    others = one.refs()
     models = [word for name in BOTS for word in ("-m", f"{name}=openai-compatible/mock")]
     matches, rounds = 6, 5
     with endpoint(0.02) as server:
         environment = {"OPENAI_COMPATIBLE_BASE_URL": f"{server.url}/v1"}
         options = ("--repeats", str(matches), "--concurrency", "2", "--store", one.name)
         with run_parley("run", "public_goods", *models, *options, **environment) as process:
-            wait_for_replies(one, process, 20)
+            wait_for_replies(one, others, process, 20)
             process.send_signal(signal.SIGKILL)
             process.communicate()
         in_flight = server.arrived() - len(server.log())
@@ -243,17 +260,15 @@ def test_an_unfinished_run_is_resumed_in_the_other_store_without_one_call_more(s
     assert found.checked["replay"] == matches
 
 
-def wait_for_replies(store, process, wanted):
-    from time import monotonic, sleep
-
-    deadline = monotonic() + 60
-    while monotonic() < deadline:
+def wait_for_replies(store, others, process, wanted):
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
         assert process.poll() is None, process.communicate()
-        for ref in store.refs():
+        for ref in set(store.refs()) - set(others):
             with store.read(ref) as reader:
                 if reader.count_replies() >= wanted:
                     return
-        sleep(0.02)
+        time.sleep(0.02)
     raise AssertionError("the run has not begun")
 
 
@@ -261,7 +276,7 @@ def test_a_copy_of_a_run_that_is_played_is_an_interrupted_run(stores, tmp_path):
     one, two = stores
 
     async def main():
-        journal = await one.create(NewRun("run", CONFIG, IDENTITY))
+        journal = await begin(one)
         await journal.add_matches([spec(1), spec(2)])
         await journal.claim(1).append(call())
         await journal.finish(1, ended())
@@ -297,7 +312,7 @@ def test_a_file_that_is_being_played_can_be_imported(stores, tmp_path):
     _, two = stores
 
     async def main():
-        journal = await open_store(tmp_path / "live").create(NewRun("run", CONFIG, IDENTITY))
+        journal = await begin(open_store(tmp_path / "live"))
         await journal.add_matches([spec(1)])
         await journal.claim(1).append(call())
         there = await asyncio.to_thread(two.import_run, Path(journal.ref.location), quiet)
@@ -312,17 +327,17 @@ def test_a_file_that_is_being_played_can_be_imported(stores, tmp_path):
 
 def test_votes_of_people_on_conversations_move_and_are_not_counted_twice(stores, tmp_path):
     one, two = stores
-    ref = write(one, fill)
+    ref, secret = write(one, fill), os.urandom(16)
     with one.open_verdict_votes(ref) as votes:
         votes.record(ref.id, 1, SEAT, "Ann", "no")
         votes.record(ref.id, 1, SEAT, "ann", "yes")
         votes.record(ref.id, 2, SEAT, "Ben", "unsure")
-        votes.invite(ref.id, "Ann", b"secret")
+        votes.invite(ref.id, "Ann", secret)
         wanted = votes.votes(ref.id)
     there = move(ref, two, tmp_path / "first.parley")
     assert two.read_verdict_votes(there, ref.id) == wanted
     with two.open_verdict_votes(there) as votes:
-        assert votes.find_invitation(b"secret") is None  # a link is for the store that gave it
+        assert votes.find_invitation(secret) is None  # a link is for the store that gave it
         votes.record(ref.id, 2, SEAT, "Ben", "yes")
     two.export_run(there, tmp_path / "second.parley", False, quiet)
     two.delete(there)  # votes are kept
@@ -337,14 +352,6 @@ def test_votes_of_people_on_conversations_move_and_are_not_counted_twice(stores,
     assert one.read_verdict_votes(again, ref.id)[2, SEAT] == {"Ben": "yes"}
     if again.path:
         assert "verdict_votes" not in rows_in(again.path)
-
-
-@pytest.fixture(params=["folder", "postgres"])
-def target(request, tmp_path):
-    """A store to import into."""
-    if request.param == "folder":
-        return open_store(tmp_path / "target")
-    return open_store(request.getfixturevalue("postgres_server").new_database())
 
 
 @pytest.fixture
@@ -365,15 +372,16 @@ def test_a_run_that_the_store_has_is_not_imported_again(target, file):
     ref = target.import_run(file, quiet)
     with pytest.raises(UsageError, match=rf"already has the run {ref.id}: .*parley rm"):
         target.import_run(file, quiet)
-    assert target.refs() == [ref]
+    assert target.find_exact(ref.id) == ref
 
 
 def test_a_changed_record_is_not_imported(target, file):
+    before = target.refs()
     change(file, "UPDATE calls SET content = 'better' WHERE match = 2")
     with pytest.raises(StoreError, match="so the run is not imported: match 2: the calls") as wrong:
         target.import_run(file, quiet)
     assert str(file) in str(wrong.value)
-    assert target.refs() == []
+    assert target.refs() == before
 
 
 @pytest.mark.parametrize(
@@ -391,11 +399,12 @@ def test_a_changed_record_is_not_imported(target, file):
     ],
 )
 def test_what_is_not_a_sound_run_is_not_imported(target, file, statement, said):
+    before = target.refs()
     change(file, statement)
     with pytest.raises(StoreError, match=said) as wrong:
         target.import_run(file, quiet)
     assert ".new" not in str(wrong.value)
-    assert target.refs() == []
+    assert target.refs() == before
     assert [path.name for path in file.parent.rglob("*") if path.is_file()] == ["run.parley"]
 
 
@@ -420,12 +429,15 @@ def test_a_run_of_an_older_parley_moves(target, name, tmp_path):
     assert_same_run(find_run(path), ref)
     target.export_run(ref, tmp_path / "back.parley", False, quiet)
     assert_same_run(find_run(path), find_run(tmp_path / "back.parley"))
+    target.delete(ref)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("path", sorted(OLD_RUNS.glob("*.parley")), ids=lambda path: path.stem)
-def test_every_run_of_an_older_parley_moves(target, path, tmp_path):
-    assert_same_run(find_run(path), target.import_run(path, quiet))
+def test_every_run_of_an_older_parley_moves(target, path):
+    ref = target.import_run(path, quiet)
+    assert_same_run(find_run(path), ref)
+    target.delete(ref)
 
 
 def assert_same_run(one, two):
@@ -449,7 +461,7 @@ def test_an_existing_file_is_replaced_only_on_request(place, tmp_path):
     assert rows_in(path)["runs"][0][0] == ref.id
     with pytest.raises(UsageError, match="is a folder"):
         store.export_run(ref, tmp_path, True, quiet)
-    with pytest.raises(StoreError, match="No such file or directory"):
+    with pytest.raises(StoreError, match="its folder does not exist"):
         store.export_run(ref, tmp_path / "no" / "run.parley", False, quiet)
     if ref.path:
         with pytest.raises(UsageError, match="is the file of this run"):
@@ -475,6 +487,24 @@ def audit_ok(path):
         return list(reader.find_changes()) == []
 
 
+@pytest.mark.parametrize("stores", ["folder to postgres", "postgres to folder"], indirect=True)
+def test_a_killed_process_leaves_no_run_and_the_next_one_succeeds(stores, tmp_path):
+    one, two = stores
+    ref = write(one, fill)
+    path = tmp_path / "run.parley"
+    done = run_program(PROGRAM, one.name, "export", ref.id, path, "killed", cwd=ROOT)
+    assert done.returncode == -signal.SIGKILL
+    assert not path.exists()
+    one.export_run(ref, path, False, quiet)
+    done = run_program(PROGRAM, two.name, "import", "-", path, "killed", cwd=ROOT)
+    assert done.returncode == -signal.SIGKILL
+    assert two.find_exact(ref.id) is None
+    there = two.import_run(path, quiet)
+    assert list(tmp_path.rglob("*.new*")) == []
+    with two.read(there) as reader:
+        assert list(reader.find_changes()) == []
+
+
 def test_two_processes_do_not_write_the_same_file(place, tmp_path):
     store, path = open_store(place), tmp_path / "run.parley"
     ref = write(store, fill)
@@ -494,7 +524,6 @@ def test_two_processes_do_not_write_the_same_file(place, tmp_path):
 
 
 def test_a_full_disk_is_a_clear_error_and_leaves_nothing(place, tmp_path):
-    """The file may not grow beyond a limit: writes fail as on a full disk."""
     store, path = open_store(place), tmp_path / "run.parley"
 
     async def play(journal):
@@ -505,27 +534,9 @@ def test_a_full_disk_is_a_clear_error_and_leaves_nothing(place, tmp_path):
         await journal.set_state("stopped", "budget", "")
 
     ref = write(store, play)
-    program = "import sys; from tests.store.test_move import fill_disk; fill_disk(*sys.argv[1:])"
-    done = subprocess.run(
-        [sys.executable, "-c", program, place, ref.id, str(path)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert "cannot be written: " in done.stdout, done.stderr
-    assert str(path) in done.stdout
+    done = run_program(PROGRAM, place, "export", ref.id, path, "full", cwd=ROOT)
+    assert f"{path} cannot be written: " in done.stdout, done.stderr
     assert {each.name for each in tmp_path.iterdir()} - {"runs"} == set()
-
-
-def fill_disk(place, run, path):
-    store = open_store(place)
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))
-    try:
-        store.export_run(store.find(run), Path(path), False, quiet)
-    except StoreError as wrong:
-        print(wrong)
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # its cursor
@@ -565,7 +576,7 @@ def test_ctrl_c_leaves_nothing(stores, tmp_path, monkeypatch):
     one.export_run(ref, tmp_path / "run.parley", False, quiet)
     with pytest.raises(KeyboardInterrupt):
         two.import_run(tmp_path / "run.parley", interrupt)
-    assert two.refs() == []
+    assert two.find_exact(ref.id) is None
     assert not list(tmp_path.rglob("*.new"))
 
 
@@ -587,3 +598,12 @@ def test_the_command_moves_runs_and_names_what_it_needs(tmp_path):
     assert "'csv' is not 'parley'" in done.err
     done = call_command("import", "lm-eval", "x.parley", cwd=tmp_path, code=2)
     assert "'lm-eval' is not 'parley'" in done.err
+
+
+@pytest.mark.parametrize("given", ["postgresql://me:secret@h/d#run", "postgres:/me:secret@h/d"])
+def test_an_address_instead_of_a_file_is_refused_without_repeating_it(tmp_path, given):
+    write(open_store(tmp_path / "runs"), fill)
+    for words in (("import", "parley", given), ("export", "last", "--to", "parley", "-o", given)):
+        done = call_command(*words, cwd=tmp_path, code=2)
+        assert "expected the path of a run file" in done.err
+        assert "secret" not in done.out + done.err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import click
@@ -110,6 +111,21 @@ with_columns = click.option(
     metavar="FIELD=COLUMN[,COLUMN…]",
     help="Read a field of the items from this column of the dataset (repeatable).",
 )
+
+
+def parse_run_file(text: str) -> Path:
+    """The path of a run file. An address is refused, and not repeated, because it may contain a
+    password."""
+    from parley.store import is_address, refuse_misspelled  # late: few commands need it
+
+    wanted = "expected the path of a run file"
+    if is_address(text):
+        raise UsageError(f"{wanted}, not the address of a database: `parley export` writes one")
+    refuse_misspelled(text, wanted)
+    try:
+        return Path(text).expanduser()
+    except RuntimeError as wrong:  # ~ with an unknown user
+        raise UsageError(f"{text}: {wrong}") from None
 
 
 def parse_columns(texts: Sequence[str]) -> dict[str, str | list[str]]:

@@ -36,7 +36,7 @@ def new_file(path: Path, replace: bool = False) -> Iterator[Path]:
                     delete_side_files(unfinished)
                 raise
     except (OSError, sqlite3.Error) as wrong:
-        raise StoreError(f"{path} cannot be written: {wrong}{find_remedy(wrong)}") from None
+        raise StoreError(f"{path} cannot be written: {explain_fault(wrong)}") from None
 
 
 def refuse_existing(path: Path, replace: bool) -> None:
@@ -100,7 +100,13 @@ def sync_to_disk(path: Path) -> None:
         os.close(handle)
 
 
-def find_remedy(wrong: Exception) -> str:
-    """What to do if a file cannot be written."""
-    is_full = "full" in str(wrong) or getattr(wrong, "errno", None) == errno.ENOSPC
-    return ": free some space, or choose another disk" if is_full else ""
+def explain_fault(wrong: OSError | sqlite3.Error) -> str:
+    """Why a file cannot be written, and what to do about it."""
+    if not isinstance(wrong, OSError):
+        full = getattr(wrong, "sqlite_errorname", "") == "SQLITE_FULL"
+        return f"{wrong}: free some space, or choose another disk" if full else str(wrong)
+    if wrong.errno == errno.ENOSPC:
+        return f"{wrong.strerror}: free some space, or choose another disk"
+    if wrong.errno == errno.ENOENT:
+        return "its folder does not exist: create it first"
+    return wrong.strerror or str(wrong)
