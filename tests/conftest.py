@@ -15,6 +15,7 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
 from parley.providers import _registry as providers  # noqa: E402
+from parley.providers import _secrets as secrets  # noqa: E402
 
 settings.register_profile("parley", deadline=None, derandomize=bool(os.environ.get("CI")))
 settings.load_profile("parley")
@@ -40,6 +41,16 @@ def _nothing_from_outside():
             ):
                 patch.delenv(name, raising=False)
         yield
+
+
+@pytest.fixture(autouse=True)
+def _no_secrets_of_other_tests():
+    """What one test keeps secret is masked in no other test."""
+    before = set(secrets.USED)
+    yield
+    if before != secrets.USED:
+        secrets.USED.intersection_update(before)
+        secrets.secrets_in_use.cache_clear()
 
 
 @pytest.fixture(scope="session")

@@ -1583,4 +1583,4 @@ def test_every_piece_of_an_address_from_the_environment_is_a_secret(monkeypatch,
     assert "TOPsecret" not in secrets.redact(
         "Cannot POST /TOPsecretVALUE123456/chat: wrong key TOPsecretVALUE123456"
     )
-    assert secrets.redact("127.0.0.1:1 refuses") == "127.0.0.1:1 refuses"
+    assert secrets.redact("http://127.0.0.1:1/v1 refuses") == "http://127.0.0.1:1/v1 refuses"

@@ -155,7 +155,11 @@ def complete_address(url: str, what: str, path: str = "") -> str:
             f"{what} must be an address like http://localhost:8000/v1, not {redact(url)!r}"
         )
     for found in REFERENCE.finditer(url):
-        for piece in possible_secrets_in(find_setting(found[1]) or ""):
+        value = find_setting(found[1]) or ""
+        # a value that begins within the host, as in http://${GATEWAY}: the host is no secret
+        if re.fullmatch(r"\w+://[^/?]*", expand_references(url[: found.start()])):
+            value = f"http://{value}"
+        for piece in possible_secrets_in(value):
             if piece not in parts.netloc:
                 keep_secret(piece)
     return parts._replace(path=parts.path.rstrip("/") + path, fragment="").geturl()
