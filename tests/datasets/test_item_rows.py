@@ -77,8 +77,8 @@ def test_rows_of_a_dataset_may_have_the_same_shapes():
         item_from_row({"id": 3, "title": "t", "facts": 3}, Case, "line 1", 1)
 
 
-def test_what_no_file_can_keep_is_refused_before_the_run(tmp_path):
-    with pytest.raises(UsageError, match="item 1: free cannot be stored in a run's file"):
+def test_what_no_record_can_keep_is_refused_before_the_run(tmp_path):
+    with pytest.raises(UsageError, match="item 1: free cannot be stored with a run"):
         parley.run(Solve(), ["bot/null"], items=[Case(1, "t", free={"a": {1, 2}})], store=tmp_path)
 
 
