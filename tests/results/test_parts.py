@@ -254,6 +254,14 @@ def test_a_table_computes_only_the_parts_that_it_speaks_of(tmp_path):
     }
 
 
+def test_a_run_that_ends_computes_only_the_parts_that_are_stored(tmp_path):
+    played = parley.run("public_goods", ["bot/random", "bot/altruist"], repeats=2, store=tmp_path)
+    result = Result(played.path, task=played._task)
+    stored = result.to_stored()
+    assert {each.name for each in stored} == {"public_goods.payoffs", "public_goods.payments"}
+    assert set(result._computed) == {"payoffs", "payments", "results", "stability"}
+
+
 @dataclass(frozen=True)
 class Aside(Scribe):
     """Has a part that does not apply to any run."""

@@ -1,6 +1,7 @@
 """The public goods game: payoffs, both modes, bounds, warnings, bots."""
 
 from itertools import pairwise
+from statistics import quantiles
 
 import pytest
 from hypothesis import given
@@ -11,6 +12,8 @@ from parley import Seat, UsageError
 from parley.match.record import MemoryRecord
 from parley.participants._registry import make_participant
 from parley.participants.scripted import Scripted
+from parley.results.scores import RunScores
+from parley.store import read_run
 from parley.tasks.public_goods.rule import PublicGoods, pool_share
 from parley.testing import ByHand, play
 
@@ -187,3 +190,20 @@ def test_payoffs_of_all_matches_are_drawn_with_their_quartiles(tmp_path):
     assert [box.label for box in boxes.boxes] == ["free-rider", "altruist"]  # the highest first
     assert boxes.boxes[0].dots == (80.0, 80.0, 80.0)  # 50 kept, and half of 5 · 12 received
     assert boxes.boxes[0].first_quartile == boxes.boxes[0].third_quartile == 80.0
+
+
+def test_payoffs_are_those_of_the_scores(tmp_path):
+    """Spreads are computed from columns of scores: the same numbers as from single scores."""
+    models = ["bot/free-rider", "bot/random", "bot/gradual"]
+    found = parley.run("public_goods", models, plan="cycles", seats=2, repeats=9, store=tmp_path)
+    spreads = {spread.alias: spread for spread in found.part("payoffs")}
+    with read_run(found.ref) as reader:
+        scores = list(RunScores(reader).observations)
+    assert len(spreads) == 3
+    for alias, spread in spreads.items():
+        values = [score.value for score in scores if score.alias == alias]
+        assert (spread.matches, spread.missing) == (len(values), 0)
+        assert spread.payoffs == tuple(values)
+        assert (spread.low, spread.high) == (min(values), max(values))
+        quartiles = quantiles(values, n=4, method="inclusive")
+        assert [spread.first_quartile, spread.median, spread.third_quartile] == quartiles

@@ -547,11 +547,12 @@ class Result:
 
     def to_stored(self) -> list[StoredPart]:
         """The results of the task's own parts, to be stored in the run's file."""
-        self.compute()
+        own = [part for part in self.parts.values() if part not in general_parts()]
+        self.compute([*(part.name for part in own), *BESIDE])
         kept = []
-        for part in self.parts.values():
-            figures = [] if part in general_parts() else self.figures(part.name)
-            if part in general_parts() or part.name in self.failures:
+        for part in own:
+            figures = self.figures(part.name)
+            if part.name in self.failures:
                 continue
             kept.append(
                 StoredPart(

@@ -94,6 +94,11 @@ class ScoreColumns:
         chosen = [wanted(each) for each in self.seats]
         return self if all(chosen) else self.select(map(chosen.__getitem__, self.seat))
 
+    def values_of(self, wanted: Callable[[ScoredSeat], bool]) -> array[float]:
+        """The values of some seats, aliases or metrics."""
+        chosen = [wanted(each) for each in self.seats]
+        return select_values(self.value, bytes(map(chosen.__getitem__, self.seat)))
+
     def in_blocks(self, names: Iterable[str]) -> ScoreColumns:
         """The scores of some blocks."""
         chosen = set(map(self.blocks.find, names))

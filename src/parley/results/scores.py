@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -93,6 +94,7 @@ class RunScores:
             played = played.in_rounds(self.main_stage.includes)
             scores = scores.select(number in played for number in scores.match)
         self._played, self._scores = played, scores
+        self.blocks = played.blocks  # all blocks of the run, by number
         self.matches = played.rows(reader)
         self.same, self.identical = self._find_identical_repeats()
         self._counted = scores.with_seats(lambda each: not each.idle)
@@ -110,6 +112,10 @@ class RunScores:
     def tallies(self) -> dict[estimates.Key, estimates.CellTally]:
         """By metric, role and alias: block means, and counts of matches and missing scores."""
         return self._counted.tally_cells()
+
+    def values_of(self, alias: str) -> array[float]:
+        """The scores of a model in all roles and metrics, by match; NaN if a score is missing."""
+        return self._counted.values_of(lambda each: each.alias == alias)
 
     def compute_cells(self, blocks: Iterable[str]) -> list[estimates.Cell]:
         """The result of every model in every role and metric, on some of the blocks."""

@@ -3,8 +3,7 @@ paid in each round."""
 
 from __future__ import annotations
 
-from array import array
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean, median, quantiles
@@ -13,7 +12,7 @@ from parley.results.part import Part, Rows, Style
 from parley.results.scores import RunScores
 from parley.results.types import Box, Boxes, Figure, Lines, Series
 from parley.statistics import estimates
-from parley.statistics.block_means import BlockNames, BlockSums
+from parley.statistics.block_means import BlockSums
 from parley.statistics.intervals import compute_interval
 from parley.tables import Table, format_estimate, format_number, pivot, plural
 
@@ -58,33 +57,27 @@ class PaymentRow:
 
 def compute_payoffs(run: RunScores) -> tuple[PayoffSpread, ...]:
     """By model, in the order of the configuration."""
-    given: dict[str, array[float]] = defaultdict(lambda: array("d"))
-    matches = Counter[str]()
-    for row in run.observations:
-        matches[row.alias] += 1
-        if row.value is not None:
-            given[row.alias].append(row.value)
-    return tuple(
-        spread_of(alias, given[alias], matches[alias])
-        for alias in run.config.contestants
-        if given[alias]
-    )
+    spreads = (spread_of(alias, run.values_of(alias)) for alias in run.config.contestants)
+    return tuple(spread for spread in spreads if spread is not None)
 
 
-def spread_of(alias: str, values: Sequence[float], matches: int) -> PayoffSpread:
-    """Median, quartiles and ends."""
-    single = [values[0]] * 3  # quartiles need two values
-    first, _, third = quantiles(values, n=4, method="inclusive") if values[1:] else single
+def spread_of(alias: str, payoffs: Sequence[float]) -> PayoffSpread | None:
+    """Median, quartiles and ends; None without payoffs. A missing payoff is NaN."""
+    ordered = sorted(value for value in payoffs if value == value)
+    if not ordered:
+        return None
+    single = ordered * 3  # quartiles need two values
+    first, _, third = quantiles(ordered, n=4, method="inclusive") if ordered[1:] else single
     return PayoffSpread(
         alias,
-        matches,
-        matches - len(values),
-        min(values),
+        len(payoffs),
+        len(payoffs) - len(ordered),
+        ordered[0],
         first,
-        median(values),
+        median(ordered),
         third,
-        max(values),
-        tuple(values) if len(values) <= MOST_DOTS else (),
+        ordered[-1],
+        tuple(value for value in payoffs if value == value) if len(ordered) <= MOST_DOTS else (),
     )
 
 
@@ -96,8 +89,7 @@ def compute_payments(run: RunScores) -> tuple[PaymentRow, ...]:
         for each in run.reader.violations()
         if each.outcome == "default"
     }
-    blocks = BlockNames()
-    paid: dict[tuple[str, int], Payments] = defaultdict(lambda: Payments(BlockSums(blocks)))
+    paid: dict[tuple[str, int], Payments] = defaultdict(lambda: Payments(BlockSums(run.blocks)))
     matches = iter(run.matches)  # by number, as notes are
     match = next(matches, None)
     for note in run.reader.notes():
@@ -106,7 +98,7 @@ def compute_payments(run: RunScores) -> tuple[PaymentRow, ...]:
         invested = note.facts.get("invested")
         if match is None or match.number != note.match or invested is None:
             continue
-        block = blocks.number(match.block)
+        block = run.blocks.number(match.block)
         for seat, alias in run.contestants_of(match):
             known = not unread or (note.match, note.round, seat.key) not in unread
             paid[alias, note.round].add(block, invested[seat.key] if known else None)
