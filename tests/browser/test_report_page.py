@@ -3,7 +3,6 @@
 import pytest
 
 import parley
-from parley.config.task_catalogue import task_names
 from parley.report.build import build_report
 from parley.report.page_options import PageOptions
 
@@ -58,44 +57,3 @@ def test_a_result_in_a_notebook_restyles_nothing_else(found, tmp_path, open_page
         for place in (bare, shown)
     ]
     assert looks[0] == looks[1]
-
-
-TASKS = {
-    "public_goods": {"models": {"a": "bot/free-rider", "b": "bot/random"}, "repeats": 3},
-    "idiom_solitaire": {"models": {"a": "bot/random", "b": "bot/speaker"}, "repeats": 2},
-    "code_review": {
-        "models": {"a": "bot/coder", "b": "bot/null"}, "roles": {"judge": "bot/judge"}, "items": 2
-    },
-    "translation": {
-        "models": {"a": "bot/translator", "b": "bot/forger"},
-        "roles": {"judge": "bot/judge"},
-        "items": 2,
-    },
-    "kieval": {
-        "models": {"a": "bot/candidate", "b": "bot/null"},
-        "roles": {"interactor": "bot/interactor", "evaluator": "bot/evaluator"},
-        "items": 3,
-    },
-    "word_guessing": {"models": {"a": "bot/guesser", "b": "bot/random"}, "items": 2},
-    "qa": {"models": {"a": "bot/student", "b": "bot/random"}, "items": 6, "shots": 0},
-    "os_tasks": {"models": {"a": "bot/solver", "b": "bot/null"}, "items": 2},
-}  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def reports(tmp_path_factory):
-    """A report of every task."""
-    place = tmp_path_factory.mktemp("tasks")
-    assert set(TASKS) == set(task_names())
-    return {
-        name: parley.run(name, store=place, **given).report(place / f"{name}.html")
-        for name, given in TASKS.items()
-    }
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize(("width", "media"), [(1280, "screen"), (390, "screen"), (1280, "print")])
-def test_the_report_of_every_task(reports, open_page, theme, width, media):
-    for page in reports.values():
-        open_page(page, width, theme, media).check()

@@ -35,3 +35,21 @@ def test_keys_vote_and_change_and_every_page_is_sound(waiting, serve, open_page)
         visit.check()
     with open_verdict_votes(ref) as votes:
         assert list(votes.votes_of(ref.id, "ann").values()) == ["unsure", "no"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize(("width", "media"), [(1280, "screen"), (390, "screen"), (1280, "print")])
+def test_all_widths_and_themes(waiting, serve, open_page, width, media, theme):
+    ref, _ = waiting
+    with open_verdict_votes(ref) as votes:
+        link = f"/vote/single/{invite_to_verdicts(votes, ref.id, f'{width} {media} {theme}')}"
+    with serve(ref.store.removeprefix("folder:"), ["verdict_page"]) as url:
+        visit = open_page(url + link, width, theme, media)
+        visit.check()
+        press(visit.page, "1")
+        visit.page.get_by_text("Conversation 2 of 2").wait_for()
+        visit.check()
+        press(visit.page, "2")
+        visit.page.get_by_text("Thank you!").wait_for()
+        visit.check()
