@@ -1,8 +1,10 @@
 """The driver: rounds, re-asking, violations as data, masking, reasoning, cut replies, replay."""
 
 import asyncio
+import gc
 import json
 import re
+import weakref
 from datetime import date
 
 import pytest
@@ -226,6 +228,18 @@ def test_a_half_finished_round_asks_only_the_missing_seats():
     one, two = says("never"), says("6")
     assert play(PublicGoods(rounds=2), {ONE: one, TWO: two}, record=Listed(kept)) == whole
     assert (len(one.views), len(two.views)) == (0, 1)
+
+
+def test_a_match_that_has_ended_is_freed_without_the_garbage_collector():
+    match = Match(PublicGoods(), {ONE: says("4"), TWO: says("6")})
+    gone = weakref.ref(match), weakref.ref(match.referee), weakref.ref(match.record)
+    gc.disable()
+    try:
+        asyncio.run(match.play())
+        del match
+        assert [each() for each in gone] == [None, None, None]
+    finally:
+        gc.enable()
 
 
 def test_when_one_seat_fails_the_replies_of_the_others_are_still_recorded():

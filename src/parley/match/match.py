@@ -72,6 +72,37 @@ class Answer(NamedTuple):
     disclosing: list[str]  # replies in which the seat says who it is
 
 
+class MaskedDelivery:
+    """Delivers the referee's texts: names are masked, and hidden characters are made visible for
+    judges.
+
+    It does not know its match: objects that know each other are freed only by the garbage
+    collector.
+    """
+
+    __slots__ = ("_mask", "_task")
+
+    def __init__(self, mask: MatchMask, task: Task) -> None:
+        self._mask, self._task = mask, task
+
+    def __call__(self, seats: tuple[Seat, ...], text: str) -> list[tuple[tuple[Seat, ...], str]]:
+        """The text for each group of seats that reads the same."""
+        groups = self._mask.deliver(seats, text)
+        if text.isascii() or show_invisible(text) == text:
+            return groups
+        found: dict[str, list[Seat]] = {}
+        for group, words in groups:
+            for seat in group:
+                shown = show_invisible(words) if self._shows_hidden(seat) else words
+                found.setdefault(shown, []).append(seat)
+        return [(tuple(group), words) for words, group in found.items()]
+
+    def _shows_hidden(self, seat: Seat) -> bool:
+        """Whether a seat judges, in a run that shows judges hidden characters."""
+        scheme = self._mask.masking.scheme_for(seat)
+        return self._task.roles[seat.role].instrument and scheme >= HIDDEN_SHOWN
+
+
 class Match:
     """Plays one match to its end; with a partly filled record, from where that stops."""
 
@@ -100,7 +131,7 @@ class Match:
         self._mask = MatchMask(
             masking or Masking(), lambda: collect_task_words(task, item, prompts or {})
         )
-        self.pool = Pool(cast, self._deliver)
+        self.pool = Pool(cast, MaskedDelivery(self._mask, task))
         self.referee = Referee(task, self.pool, seed, item, prompts, round_numbers)
         self._effects = Effects(
             task, self.record, execute, works or {}, draw_order or DrawOrder(seed)
@@ -302,24 +333,6 @@ class Match:
             RecordedCall(round, seat, attempt, view.digest, reply, time.time())
         )
         return reply
-
-    def _deliver(self, seats: tuple[Seat, ...], text: str) -> list[tuple[tuple[Seat, ...], str]]:
-        """The referee's text for each group of seats that reads the same: names are masked, and
-        hidden characters are made visible for judges."""
-        groups = self._mask.deliver(seats, text)
-        if text.isascii() or show_invisible(text) == text:
-            return groups
-        found: dict[str, list[Seat]] = {}
-        for group, words in groups:
-            for seat in group:
-                shown = show_invisible(words) if self._shows_hidden(seat) else words
-                found.setdefault(shown, []).append(seat)
-        return [(tuple(group), words) for words, group in found.items()]
-
-    def _shows_hidden(self, seat: Seat) -> bool:
-        """Whether a seat judges, in a run that shows judges hidden characters."""
-        scheme = self._mask.masking.scheme_for(seat)
-        return self.task.roles[seat.role].instrument and scheme >= HIDDEN_SHOWN
 
     def _add_hint(self, text: str, hint: str) -> str:
         """A question with the hint on its form, unless the first reply is free."""
