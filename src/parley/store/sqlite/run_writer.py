@@ -8,7 +8,8 @@ import sqlite3
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from functools import cache
+from functools import cache, lru_cache
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +25,7 @@ from parley.store.sqlite.run_file import REMEDY, ref_of
 from parley.store.sqlite.schema import DERIVED, migrate, same_sums_of, version_of
 
 WATCH = 1.0  # seconds between two checks of another machine's heartbeats
-INSERT = {  # by table; rows that are known are left as they are if they may be written again
-    table: f"INSERT {'OR IGNORE ' if table in ONCE else ''}INTO {table} ({columns}) VALUES "
-    for table, columns in COLUMNS.items()
-}
+COLUMN_NAMES = {table: columns.split(", ") for table, columns in COLUMNS.items()}
 CLAIM = (
     "UPDATE matches SET state = 'running', began = COALESCE(began, ?) "
     "WHERE number IN (SELECT value FROM json_each(?)) "
@@ -44,6 +42,7 @@ END = (
 # of one statement. Each statement gives the interpreter away and has to win it back, which costs
 # more than it does
 ROWS = 64
+STATEMENTS = 512  # that are kept
 
 
 class SqliteWriter:
@@ -52,7 +51,11 @@ class SqliteWriter:
     def __init__(self, path: Path) -> None:
         self.path, self.place, self.token = path, str(path), os.urandom(8).hex()
         self.connection = sqlite3.connect(
-            path, isolation_level=None, timeout=10, check_same_thread=False, cached_statements=512
+            path,
+            isolation_level=None,
+            timeout=10,
+            check_same_thread=False,
+            cached_statements=STATEMENTS,
         )
         found = os.stat(path)
         self._file = found.st_dev, found.st_ino
@@ -174,16 +177,30 @@ def for_file(statement: str) -> str:
 
 
 def insert_rows(connection: sqlite3.Connection, table: str, rows: list[tuple[Any, ...]]) -> None:
-    """Insert rows into a table in as few statements as possible."""
+    """Insert rows into a table in as few statements as possible. Columns that are NULL in all of
+    them are left out: Python's module takes longer to hand over a NULL than a text."""
     for at in range(0, len(rows), ROWS):
         chunk = rows[at : at + ROWS]
+        columns = {
+            name: values
+            for name, values in zip(COLUMN_NAMES[table], zip(*chunk, strict=True), strict=True)
+            if values[0] is not None or values.count(None) < len(values)
+        }
         connection.execute(
-            INSERT[table] + placeholders(len(chunk[0]), len(chunk)),
-            [value for row in chunk for value in row],
+            insert_statement(table, tuple(columns), len(chunk)),
+            list(chain.from_iterable(zip(*columns.values(), strict=True))),
         )
 
 
-@cache
+@lru_cache(maxsize=STATEMENTS)
+def insert_statement(table: str, columns: tuple[str, ...], rows: int) -> str:
+    """The statement that inserts several rows. Rows that are known are left as they are if they may
+    be written again."""
+    verb = "INSERT OR IGNORE" if table in ONCE else "INSERT"
+    marks = placeholders(len(columns), rows)
+    return f"{verb} INTO {table} ({', '.join(columns)}) VALUES {marks}"
+
+
 def placeholders(columns: int, rows: int) -> str:
     """The placeholders of several rows in a statement."""
     return ",".join([f"({','.join('?' * columns)})"] * rows)
