@@ -12,7 +12,8 @@ VERBS = {
     "Add", "Assume", "Change", "Check", "Choose", "Compare", "Configure", "Delete", "Do",
     "Estimate", "Evaluate", "Give", "Judge", "Let", "List", "Listen", "Load", "Make",
     "Play", "Print", "Read", "Repeat", "Replace", "Resume", "Round", "Run", "Score", "Serve",
-    "Send", "Set", "Show", "Simulate", "Skip", "Spend", "Stop", "Use", "Vote", "Write",
+    "Send", "Set", "Show", "Simulate", "Skip", "Spend", "Start", "Stop", "Use", "Vote", "Wait",
+    "Write",
 }  # fmt: skip
 # Turns of phrase that sound foreign in English, or leave open who acts.
 FOREIGN = re.compile(

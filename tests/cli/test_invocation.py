@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from parley.cli import invocation
-from parley.cli.invocation import allowing_words, command_name
+from parley.cli.invocation import command_name, words_to_repeat
 
 SOURCES = str(Path(__file__).parents[2] / "src")
 
@@ -89,4 +89,4 @@ def test_a_run_says_what_to_look_at_next(tmp_path):
 def test_what_was_allowed_is_typed_again(monkeypatch):
     words = ["parley", "run", "x.yaml", "--allow-host", "a b", "--yes", "--allow-env=NAME"]
     monkeypatch.setattr(sys, "argv", words)
-    assert allowing_words() == ["--allow-host", "'a b'", "--allow-env=NAME"]
+    assert words_to_repeat() == ["--allow-host", "'a b'", "--allow-env=NAME"]

@@ -45,8 +45,8 @@ class SharedRun:
 
     def add_worker(self):
         (worker,) = self.connection.execute(
-            "INSERT INTO workers (run, name, host, pid, version, until) "
-            "VALUES (%s, 'w', 'h', 1, '', clock_timestamp() + interval '1 hour') RETURNING worker",
+            "INSERT INTO workers (run, host, pid, version, until) "
+            "VALUES (%s, 'h', 1, '', clock_timestamp() + interval '1 hour') RETURNING worker",
             (self.number,),
         ).fetchone()
         return worker
@@ -151,7 +151,7 @@ def test_all_that_a_dead_worker_held_counts_as_spent_and_it_gets_nothing_more(ru
         grants.give_back({CALLS: Holding(0, 0)}, all=True),
         grants.share_slots("slots a", 3, 1, 0),
     ):
-        with pytest.raises(StoreError, match="taken over"):
+        with pytest.raises(StoreError, match="no sign of life"):
             asyncio.run(act)
     got = ask(alive, usd=want(1.0, 0, 0.7), calls=want(None, 0, 1))
     assert (got.is_enough, got.may_grow, got.others[USD]) == (False, False, 0.4)

@@ -18,6 +18,8 @@ from parley.errors import ParleyError, UsageError
 COMMANDS = {
     "run": "Run a task or an experiment file, and print the result.",
     "resume": "Resume a run that stopped.",
+    "worker": "Play matches of runs that several machines share.",
+    "stop": "Stop a run that workers play.",
     "ls": "List the runs in the store.",
     "rm": "Delete runs.",
     "export": "Write a run into a file, to move it to another store.",

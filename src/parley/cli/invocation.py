@@ -18,13 +18,22 @@ def command_name() -> str:
     return name_program(called)
 
 
-def allowing_words() -> list[str]:
-    """The `--allow-…` flags of this command, quoted for the shell."""
+ALLOWING = ("--allow-host", "--allow-path", "--allow-env")
+
+
+def find_flags(*flags: str) -> list[str]:
+    """These flags of this command, with their values."""
     words, found = sys.argv[1:], []
     for number, word in enumerate(words):
-        if word.startswith(("--allow-host", "--allow-path", "--allow-env")):
+        if word.partition("=")[0] in flags:
             found += [word] if "=" in word else words[number : number + 2]
-    return [shlex.quote(word) for word in found]
+    return found
+
+
+def words_to_repeat() -> list[str]:
+    """The flags of this command that a command for the same run needs again, quoted for the
+    shell."""
+    return [shlex.quote(word) for word in find_flags(*ALLOWING, "--workers")]
 
 
 def name_program(called: str) -> str:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from parley.cli import print_traceback
-from parley.cli.invocation import allowing_words, command_name
+from parley.cli.invocation import command_name, words_to_repeat
 from parley.cli.progress_line import say
 from parley.config.prices import PriceList
 from parley.errors import ParleyError, StoreError
@@ -153,8 +153,8 @@ def print_ending(ending: RunOutcome) -> None:
 
 
 def resume_command(place: str) -> str:
-    """The command that resumes a run, with the `--allow-…` flags of this command."""
-    words = [command_name(), "resume", shlex.quote(place), *allowing_words()]
+    """The command that resumes a run, with the flags of this command that it needs again."""
+    words = [command_name(), "resume", shlex.quote(place), *words_to_repeat()]
     return " ".join([*words, *name_task_file(place)])
 
 

@@ -18,9 +18,11 @@ from parley.cli.shared_options import (
     read_allowed,
     run_options,
     with_task,
+    with_workers,
     without_isolation,
 )
 from parley.cli.shell_completion import complete_runs
+from parley.cli.workers import choose_workers
 from parley.config.prepare import prepare_resume
 from parley.options import from_flags
 from parley.providers._env_file import find_env_faults
@@ -39,6 +41,7 @@ from parley.store import find_run, open_store, read_run
     "tpm (repeatable).",
 )
 @run_options(resume=True)
+@with_workers
 @with_task
 @without_isolation
 @allow_options
@@ -48,6 +51,7 @@ from parley.store import find_run, open_store, read_run
 def command(
     run: str,
     model_options: tuple[str, ...],
+    workers: str | None,
     task: str | None,
     unsafe: bool,
     store: str | None,
@@ -63,6 +67,7 @@ def command(
     for fault in find_env_faults():
         say(fault)
     ref, allowed = find_run(run, store), read_allowed(options)
+    on_workers = choose_workers(workers, ref.store, task, unsafe)
     with show_downloads():
         prepared = prepare_resume(
             ref,
@@ -81,7 +86,7 @@ def command(
                 "repeat its command; it will use this screening"
             )
     return play_and_print(
-        partial(player.resume_run, prepared, ref),
+        partial(on_workers.resume if on_workers else player.resume_run, prepared, ref),
         prepared,
         open_store(ref.store),
         as_json=as_json,

@@ -23,9 +23,11 @@ from parley.cli.shared_options import (
     set_model_options,
     spending_options,
     with_columns,
+    with_workers,
     without_isolation,
 )
 from parley.cli.shell_completion import complete_models, complete_tasks
+from parley.cli.workers import choose_workers
 from parley.config.experiment import Experiment, sandbox_choice
 from parley.config.experiment_file import is_yaml_path, read_experiment, read_prompt
 from parley.config.prepare import Prepared
@@ -110,6 +112,7 @@ ASK_FROM = 1.0  # USD
     help="Repeat the screening of questions, even if the store already has the models' answers.",
 )
 @run_options()
+@with_workers
 @without_isolation
 @allow_options
 @spending_options
@@ -127,6 +130,7 @@ def command(
     dataset: str | None,
     columns: tuple[str, ...],
     fresh: bool,
+    workers: str | None,
     unsafe: bool,
     dry_run: bool,
     yes: bool,
@@ -168,6 +172,8 @@ def command(
     options["sandbox"] = sandbox_choice(options["sandbox"], unsafe)
     experiment.given |= from_flags(**options)
     set_model_options(experiment.models, model_options)
+    on_workers = choose_workers(workers, experiment.store, unsafe=unsafe)
+    experiment.workers = on_workers and on_workers.workers
     with show_downloads():
         prepared = experiment.prepare(need_keys=not dry_run)
     check_parts(type(prepared.task))
@@ -178,6 +184,8 @@ def command(
         refuse_unwanted(prepared)
     store = open_store(experiment.store)
     play = partial(start_run, prepared, store, fresh=fresh)
+    if on_workers is not None:
+        play = partial(play, play_new=on_workers.play_new, resume=on_workers.resume)
     code = play_and_print(play, prepared, store, as_json=as_json, form=form)
     if code == 0 and not as_json:
         for line in list_next_steps(experiment.store):

@@ -104,6 +104,12 @@ without_isolation = click.option(
     is_flag=True,
     help="Run model-written code without a sandbox. The run and its report are marked UNSAFE.",
 )
+with_workers = click.option(
+    "--workers",
+    metavar="N|ray:N|slurm:N",
+    help="Start N workers that share the run in a PostgreSQL store: here, on a Ray cluster or on a "
+    "Slurm cluster. With 0, start none; use `parley worker` (default: this process plays alone).",
+)
 with_columns = click.option(
     "--column",
     "columns",

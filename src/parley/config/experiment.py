@@ -4,11 +4,16 @@ it becomes."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from parley.config import models_file
-from parley.config.batch_api import refuse_missing_batch_api, uses_batch_api, with_batch_api
+from parley.config.batch_api import (
+    concurrency_of,
+    refuse_missing_batch_api,
+    uses_batch_api,
+    with_batch_api,
+)
 from parley.config.identity import refuse_secrets
 from parley.config.prepare import Prepared, prepare_new
 from parley.config.task_catalogue import task_class
@@ -55,6 +60,7 @@ class Experiment:
     functions: dict[str, Callable[..., Any]] = field(default_factory=dict)
     file: YamlFile | None = None
     allowed: Allowed = NOTHING_MORE  # what the user allows files to do
+    workers: int | None = None  # how many workers play the run; None: this process does
     _typed: set[str] = field(default_factory=set)
 
     def value(self, name: str) -> Any:
@@ -193,7 +199,7 @@ class Experiment:
         if options.batch:
             models = with_batch_api(models)
         refuse_missing_batch_api(models)
-        return Config(
+        config = Config(
             task=self.task,
             params=made.params,
             models={
@@ -215,6 +221,12 @@ class Experiment:
                 "repeats": repeats,
             },
         )
+        if self.workers is None or stop is None:
+            return config
+        from parley.plans.sequential import BUSY  # late: it needs numpy
+
+        # a sequential plan draws enough matches for all workers at a time
+        return replace(config, width=max(BUSY, self.workers * concurrency_of(config)))
 
     def usual_plan(self, made: Task) -> str:
         """The plan if the user names none."""

@@ -82,6 +82,7 @@ from parley.store import (
 from parley.store.config import Config
 from parley.store.finished_matches import FinishedOnRecord
 from parley.store.shared_limits import Grants
+from parley.store.shared_runs import SpentBefore
 from parley.tables import plural
 
 if TYPE_CHECKING:
@@ -117,39 +118,38 @@ def refuse_taken_name(config: Config, store: Store) -> None:
         )
 
 
+def make_new_run(prepared: Prepared, store: Store) -> NewRun:
+    """What a store needs to create a run. Refuses a name that is taken, and secrets."""
+    refuse_taken_name(prepared.config, store)
+    refuse_secrets(prepared.config)
+    return NewRun(
+        new_id(prepared.task.name),
+        prepared.config,
+        prepared.identity,
+        stored_items(list(prepared.items.values())),
+        copied_matches(prepared.source, prepared.config, prepared.plan) if prepared.source else (),
+        brought=load_brought(prepared, store),
+    )
+
+
 async def play_new_run(
     prepared: Prepared, store: Store, *, concurrency: int | None = None, **watching: Any
 ) -> RunOutcome:
     """Play a new run and keep it in a store."""
     most = check_concurrency(prepared, concurrency)
-    refuse_taken_name(prepared.config, store)
-    refuse_secrets(prepared.config)
+    run = make_new_run(prepared, store)
     await check_batch_interfaces(prepared)
     retrievers = await prepare_retrievers(prepared)
-    brought = load_brought(prepared, store)
     async with open_sandbox(prepared) as sandbox:
-        run = NewRun(
-            new_id(prepared.task.name),
-            prepared.config,
-            prepared.identity,
-            stored_items(list(prepared.items.values())),
-            copied_matches(prepared.source, prepared.config, prepared.plan)
-            if prepared.source
-            else (),
-            brought=brought,
-        )
         journal = await store.create(run)
         return await play_run(
             prepared, journal, most, sandbox=sandbox, retrievers=retrievers, **watching
         )
 
 
-async def resume_run(
-    prepared: Prepared, ref: RunRef, *, concurrency: int | None = None, **watching: Any
-) -> RunOutcome:
-    """Resume a run where it stopped."""
-    most = check_concurrency(prepared, concurrency)
-    progress = watching["progress"] = watching.get("progress") or Progress()
+def check_resumed(prepared: Prepared, ref: RunRef) -> RunOutcome | None:
+    """Refuse to resume a run with another configuration, rule or prompts. Returns how it ended if
+    there is nothing left to play."""
     with read_run(ref) as reader:
         refuse_other(reader.info.config, prepared.config, reader.info.id)
         refuse_changes(reader.info.identity, prepared.identity, reader.info.id)
@@ -159,6 +159,18 @@ async def resume_run(
             status, reason = reader.info.status, reader.info.reason or ""
             return RunOutcome(ref, "done", status, reason, task=type(prepared.task))
         refuse_mixed_forms(reader.info.identity, prepared.identity, reader.info.id)
+    return None
+
+
+async def resume_run(
+    prepared: Prepared, ref: RunRef, *, concurrency: int | None = None, **watching: Any
+) -> RunOutcome:
+    """Resume a run where it stopped."""
+    most = check_concurrency(prepared, concurrency)
+    progress = watching["progress"] = watching.get("progress") or Progress()
+    if (over := check_resumed(prepared, ref)) is not None:
+        return over
+    with read_run(ref) as reader:
         raised = reader.info.config != prepared.config
     retrievers = await prepare_retrievers(prepared)
     async with open_sandbox(prepared) as sandbox:
@@ -171,11 +183,24 @@ async def resume_run(
         )
 
 
+def find_spent(prepared: Prepared, reader: RunReader) -> SpentBefore:
+    """What a run may have spent so far; money only if it has a limit in USD."""
+    calls, usd = reader.spent_at_most()
+    if prepared.config.budget_usd is not None:
+        # requests of open waves are reserved again as soon as their matches go on
+        opened = {each.place: each.usd for wave in reader.open_waves() for each in wave.requests}
+        usd = max(
+            (usd or 0.0) - sum(opened.values()),
+            total_cost(cost_rows(reader, prepared.prices)).at_least or 0.0,
+        )
+    return SpentBefore(calls, usd)
+
+
 def make_budget(
     prepared: Prepared,
     journal: Journal,
     stop_signal: StopSignal,
-    reader: RunReader,
+    spent: SpentBefore,
     grants: Grants | None = None,
 ) -> Budget | None:
     """The budget of a run if it has limits; what was spent before counts. With `grants`, the part
@@ -183,20 +208,12 @@ def make_budget(
     config = prepared.config
     if config.budget_usd is None and config.max_calls is None:
         return None
-    calls, usd = reader.spent_at_most()
-    if config.budget_usd is not None:
-        # requests of open waves are reserved again as soon as their matches go on
-        opened = {each.place: each.usd for wave in reader.open_waves() for each in wave.requests}
-        usd = max(
-            (usd or 0.0) - sum(opened.values()),
-            total_cost(cost_rows(reader, prepared.prices)).at_least or 0.0,
-        )
     budget = partial(
         Budget, config.budget_usd, config.max_calls, prepared.prices, stop_signal, journal
     )
     if grants is None:
-        return budget(calls, usd or 0.0)
-    return budget(grants=grants, before_calls=calls, before_usd=usd or 0.0)
+        return budget(spent.calls, spent.usd or 0.0)
+    return budget(grants=grants, before_calls=spent.calls, before_usd=spent.usd or 0.0)
 
 
 def check_concurrency(prepared: Prepared, concurrency: int | None) -> int:
@@ -338,9 +355,11 @@ class Player:
         desk: Desk | None = None,
         earlier: RunReader | None = None,
         grants: Grants | None = None,
+        spent_before: SpentBefore | None = None,
     ) -> None:
         """`earlier`: the record of earlier sessions, which this one continues. `grants`: of a
-        worker, which shares the limits of the run with others."""
+        worker, which shares the limits of the run with others. `spent_before`: before there were
+        workers."""
         self.desk = desk
         self.prepared, self.journal, self.progress, self.stop_signal = (
             prepared,
@@ -350,7 +369,8 @@ class Player:
         )
         self.mends = "mends" in reader.info.identity
         self.rounds_numbers = reader.info.identity.get("rounds_numbers", False)
-        self.budget = make_budget(prepared, journal, stop_signal, reader, grants)
+        spent = spent_before or find_spent(prepared, reader)
+        self.budget = make_budget(prepared, journal, stop_signal, spent, grants)
         self.recorder = SpendingRecorder(earlier, journal, self.budget, progress)
         notices = list[str]()
         self.participants: dict[str, LimitedParticipant] = {}

@@ -6,7 +6,7 @@ The result is kept, and used again with the same models, dataset and settings.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -26,6 +26,8 @@ from parley.store import RunInfo, RunReader, RunRef, Store, read_run
 from parley.store.config import MAY_CHANGE, Config, ScreeningTarget
 from parley.tables import format_item_count
 
+Play = Callable[..., Coroutine[Any, Any, RunOutcome]]
+
 
 async def start_run(
     prepared: Prepared,
@@ -33,11 +35,14 @@ async def start_run(
     *,
     concurrency: int | None = None,
     fresh: bool = False,
+    play_new: Play = play_new_run,
+    resume: Play = resume_run,
     **watching: Any,
 ) -> RunOutcome:
     """Play a new run; if its task asks for it, screen its items first.
 
-    `fresh`: repeat the screening even if there is an earlier one.
+    `fresh`: repeat the screening even if there is an earlier one. `play_new` and `resume` play each
+    of the two runs.
     """
     screening = prepared.screening
     if screening is None:
@@ -46,20 +51,20 @@ async def start_run(
                 f"--fresh has no effect, because the task {prepared.task.name} screens no "
                 "questions with these parameters: remove --fresh"
             )
-        return await play_new_run(prepared, store, concurrency=concurrency, **watching)
+        return await play_new(prepared, store, concurrency=concurrency, **watching)
     refuse_taken_name(prepared.config, store)
     ref, spent = None if fresh else find_earlier(screening, store), (0, 0.0)
     if ref is None:
-        ending = await play_new_run(screening, store, concurrency=concurrency, **watching)
+        ending = await play_new(screening, store, concurrency=concurrency, **watching)
     else:
         with store.read(ref) as reader:
             spent, before = spent_by(reader), reader.info.config
         config = continued_config(screening.config, before, spent)
         screening = replan(screening, config, screening.items)
-        ending = await resume_run(screening, ref, concurrency=concurrency, **watching)
+        ending = await resume(screening, ref, concurrency=concurrency, **watching)
     if ending.state != "done":
         return replace(ending, during_screening=True)
-    return await play_new_run(
+    return await play_new(
         run_on_found_items(prepared, ending.ref, spent), store, concurrency=concurrency, **watching
     )
 

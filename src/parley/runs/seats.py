@@ -158,6 +158,11 @@ class LimitedParticipant:
         """How many requests were sent; calls, if the participant does not report requests."""
         return self.sent if self._reports_requests else self._called
 
+    @property
+    def given_up(self) -> Refused | None:
+        """Why this participant is not called any more; None if it is."""
+        return self._down
+
     def _reply_unlimited(self, view: View, call: Call) -> Coroutine[Any, Any, Reply | str]:
         return self._ask(view, LimitedCall(self, view, call))
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from parley.config.prepare import Prepared
 from parley.money import is_free
@@ -94,10 +95,15 @@ class SpendingRecorder:
 
     async def save_prices(self, prepared: Prepared) -> None:
         """Save the prices that were used, so that later price changes do not change the cost."""
-        if not all(is_free(options) for options in prepared.config.live_models.values()):
-            with read_run(self._journal.ref) as reader:
-                used = prepared.prices.used(reader.served_models())
-                if self._budget is not None and self._budget.most_usd is not None:
-                    spent = reader.spent_at_most()[1] or 0.0
-                    self._progress.notify(describe_uncounted(reader, prepared.prices, spent))
+        if (used := self.find_prices(prepared)) is not None:
             await self._journal.set_prices(used)
+
+    def find_prices(self, prepared: Prepared) -> Sequence[Mapping[str, Any]] | None:
+        """The prices that were used; None if all models are free."""
+        if all(is_free(options) for options in prepared.config.live_models.values()):
+            return None
+        with read_run(self._journal.ref) as reader:
+            if self._budget is not None and self._budget.most_usd is not None:
+                spent = reader.spent_at_most()[1] or 0.0
+                self._progress.notify(describe_uncounted(reader, prepared.prices, spent))
+            return prepared.prices.used(reader.served_models())

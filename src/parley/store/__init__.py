@@ -75,6 +75,18 @@ class RunInfo:
     digest: str = ""  # of the whole record when it last stopped; empty while it is running
 
 
+class WorkerRow(NamedTuple):
+    """A process that plays, or has played, matches of a shared run."""
+
+    number: int
+    host: str
+    pid: int
+    state: str  # alive, left or dead
+    calls: int
+    ended: int  # matches that it played to their end
+    playing: int  # matches that it plays now
+
+
 @dataclass(frozen=True)
 class UnreadableRun:
     """A run in the store that cannot be read."""
@@ -343,6 +355,9 @@ class RunReader(Protocol):
         wrong: BaseException | None,
         trace: TracebackType | None,
     ) -> None: ...
+
+    def workers(self) -> list[WorkerRow]:
+        """The workers of a shared run, the oldest first."""
 
     def items(self) -> list[dict[str, Any]]:
         """The items of the run, as they were when it began."""

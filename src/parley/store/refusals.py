@@ -8,6 +8,10 @@ from parley.errors import StoreError, UsageError
 from parley.store.owner import Owner
 
 TAKEN_OVER = "another process has taken over this run, so this process stops"
+REPLACED = (
+    "this worker gave no sign of life for too long, so other workers play its matches now and it "
+    "records nothing more for them"
+)
 ALREADY_ENDED = "this match has already ended"
 
 
@@ -15,6 +19,14 @@ def refuse_played(place: str, owner: Owner) -> NoReturn:
     """Refuse to play a run that another process plays."""
     raise StoreError(
         f"{place} is already being played by {owner}: wait until that process ends, or stop it"
+    )
+
+
+def refuse_shared(place: str, id: str) -> NoReturn:
+    """Refuse to play a run alone that workers play."""
+    raise StoreError(
+        f"{place} is being played by workers: wait until it is over, stop it (`parley stop {id}`), "
+        f"or help to play it (`parley worker {id}`)"
     )
 
 

@@ -1,11 +1,19 @@
-"""Launchers start `parley worker` processes on other machines, and start them again after a machine
-failed. They never decide whether a run is over: the store says so."""
+"""Launchers start `parley worker` processes, here or on other machines, and start them again after
+one was killed. They never decide whether a run is over: the store says so."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
+
+MOST_RESTARTS = 10  # of a worker that was killed by a signal
+# Python in front of a worker, which ends with the process that started it. `prctl(1, 15)` is
+# PR_SET_PDEATHSIG with SIGTERM.
+DIE_WITH_PARENT = (
+    "import ctypes, os, sys; ctypes.CDLL(None).prctl(1, 15, 0, 0, 0); "
+    "os.execv(sys.executable, [sys.executable, *sys.argv[1:]])"
+)
 
 
 @dataclass(frozen=True)

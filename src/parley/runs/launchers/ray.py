@@ -16,7 +16,7 @@ from typing import Any
 
 from parley.config.extras import require_extra
 from parley.errors import UsageError
-from parley.runs.launchers import LauncherState
+from parley.runs.launchers import DIE_WITH_PARENT, MOST_RESTARTS, LauncherState
 from parley.runs.launchers.worker_folder import ENVIRONMENT, VARIABLE, create_worker_folder
 
 OPTIONS = "PARLEY_RAY_OPTIONS"
@@ -26,13 +26,6 @@ RESOURCES = {"accelerator_type", "label_selector", "memory", "num_cpus", "num_gp
 ANSWER = 2.0  # seconds: a call to an actor may never return, even if Ray has restarted the actor
 FORGET = 30.0  # then ask an actor again
 DRAIN = 20.0
-MOST_RESTARTS = 10  # of a worker that was killed by a signal
-# Python in front of the worker, which ends with its actor. `prctl(1, 15)` is PR_SET_PDEATHSIG with
-# SIGTERM.
-DIE_WITH_PARENT = (
-    "import ctypes, os, sys; ctypes.CDLL(None).prctl(1, 15, 0, 0, 0); "
-    "os.execv(sys.executable, [sys.executable, *sys.argv[1:]])"
-)
 
 
 class RayLauncher:

@@ -11,9 +11,8 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
+from parley.runs.launchers import MOST_RESTARTS
 from parley.runs.launchers.worker_folder import ENVIRONMENT, read_variables
-
-MOST_RESTARTS = 10  # of a worker that was killed by a signal
 
 
 def log_file(folder: Path, task: str) -> Path:

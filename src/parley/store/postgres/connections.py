@@ -52,6 +52,9 @@ TABLES = (
     "people_verdicts",
     "waves",
     "wave_requests",
+    "workers",
+    "grants",
+    "rates",
 )
 TABLE_NAME = re.compile(rf"\b(?:FROM|JOIN) ({'|'.join(TABLES)})\b")
 # The server ends the session of a machine that has vanished after about a minute.
@@ -233,10 +236,10 @@ class RunQueries:
 
     def __init__(self, connection: Connection, run: int, escapes: bool) -> None:
         """`escapes`: whether texts of this run are escaped."""
-        self._connection, self._run, self._escapes = connection, run, escapes
+        self._connection, self._run, self.escapes = connection, run, escapes
 
     def execute(self, query: str, values: Sequence[Any] = (), /) -> QueryRows:
-        return QueryRows(self._connection, for_run(query, self._run), values, self._escapes)
+        return QueryRows(self._connection, for_run(query, self._run), values, self.escapes)
 
 
 class QueryRows:

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from parley.errors import StoreError, UsageError
 from parley.store import (
     NewRun,
     RunInfo,
     RunRef,
+    StoredPart,
     StoreFacts,
     UnreadableRun,
     is_address,
     open_store,
     refuse_long_name,
 )
+from parley.store.config import Config
 from parley.store.postgres.addresses import StoreAddress, parse_address
 from parley.store.postgres.connections import (
     TABLES,
@@ -27,15 +29,23 @@ from parley.store.postgres.connections import (
     unwritable_explained,
 )
 from parley.store.postgres.database_reader import SNAPSHOT, PostgresReader
-from parley.store.postgres.database_writer import create_run, open_run
+from parley.store.postgres.database_sharing import (
+    ask_to_end,
+    read_progress,
+    seal_run,
+    share_run,
+)
+from parley.store.postgres.database_writer import create_run, open_run, replace_parts
 from parley.store.postgres.migrations import LOCK, migrate_store, version_of_store
 from parley.store.refusals import refuse_running
 from parley.store.run_names import choose_run
+from parley.store.shared_runs import RunEnd, SharedProgress, SpentBefore, WorkerFacts
 
 if TYPE_CHECKING:
     from parley.store import VerdictVotes
     from parley.store.postgres.connections import Connection
     from parley.store.postgres.database_votes import PostgresVerdictVotes, PostgresVotes
+    from parley.store.postgres.worker_session import PostgresWorker
     from parley.store.sql.journal import BatchJournal
 
 
@@ -134,6 +144,84 @@ class PostgresStore:
         self, ref: RunRef, notify: Callable[[str], None] = lambda said: None
     ) -> BatchJournal:
         return await open_run(self.address, ref)
+
+    async def create_shared(self, run: NewRun) -> RunRef:
+        connection = connect(self.address)
+        try:
+            migrate_store(connection, self.address)
+            create_run(connection, self.address, run, shared=True)
+        finally:
+            connection.close()
+        return self._ref(run.id)
+
+    def share(
+        self, ref: RunRef, config: Config, before: Callable[[], SpentBefore]
+    ) -> Literal["shared", "joined"]:
+        with self._writing() as connection:
+            return share_run(connection, ref.id, ref.location, config, before)
+
+    def shared_progress(self, ref: RunRef) -> SharedProgress:
+        connection = connect(self.address)
+        try:
+            with unreadable_explained(self.address, ref.location):
+                return read_progress(connection, ref.id, ref.location)
+        finally:
+            connection.close()
+
+    def ask_to_end(self, ref: RunRef, end: RunEnd) -> None:
+        with self._writing() as connection:
+            ask_to_end(connection, ref.id, ref.location, end)
+
+    def seal_shared(self, ref: RunRef, prices: Sequence[Mapping[str, Any]] | None = None) -> bool:
+        with self._writing() as connection:
+            row = connection.execute("SELECT run FROM runs WHERE id = %s", (ref.id,)).fetchone()
+            return row is not None and seal_run(connection, row[0], prices)
+
+    def keep_parts(self, ref: RunRef, parts: Sequence[StoredPart]) -> None:
+        with self._writing() as connection, connection.transaction():
+            replace_parts(connection, ref.id, parts)
+
+    def open_shared_runs(self) -> list[RunRef]:
+        with self._reading() as connection:
+            rows = connection and connection.execute(
+                "SELECT id FROM runs WHERE shared IS NOT NULL AND state = 'running' "
+                "AND ending IS NULL ORDER BY created, run"
+            )
+            return [self._ref(id) for (id,) in rows or ()]
+
+    def launch_words(self) -> tuple[list[str], dict[str, str]]:
+        secrets = dict(self.address.secrets)
+        password = secrets.pop("password", None)
+        if secrets:
+            raise UsageError(
+                f"workers cannot be started with {' and '.join(secrets)} in the address of the "
+                "store: use a password, PGPASSFILE, or start workers yourself (--workers 0)"
+            )
+        words = ["--store", self.address.public]
+        return words, {} if password is None else {"PGPASSWORD": password}
+
+    async def join(
+        self, ref: RunRef, facts: WorkerFacts, notify: Callable[[str], None]
+    ) -> PostgresWorker:
+        from parley.store.postgres.worker_session import PostgresWorker  # late: one command
+
+        connection = connect(self.address)
+        try:
+            migrate_store(connection, self.address)
+        finally:
+            connection.close()
+        with unwritable_explained(self.address):
+            return PostgresWorker(self.address, ref, facts, notify)
+
+    @contextmanager
+    def _writing(self) -> Iterator[Connection]:
+        connection = connect(self.address)
+        try:
+            migrate_store(connection, self.address)
+            with unwritable_explained(self.address):
+                yield connection
+        finally:
+            connection.close()
 
     def delete(self, ref: RunRef) -> None:
         connection = connect(self.address)

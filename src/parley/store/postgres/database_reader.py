@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from parley.errors import StoreError
-from parley.store import DigestFault, RunRef
+from parley.store import DigestFault, RunRef, WorkerRow
 from parley.store.owner import Owner
 from parley.store.postgres.addresses import StoreAddress
 from parley.store.postgres.connections import (
@@ -17,8 +17,10 @@ from parley.store.postgres.connections import (
     unreadable_explained,
     with_marks,
 )
+from parley.store.postgres.database_sharing import ALIVE, COUNTED, WorkerCounts, sum_counts
 from parley.store.postgres.migrations import DERIVED, DIALECT, LOCK, SAME_SUMS, migrate_store
 from parley.store.sql.digests import find_changes
+from parley.store.sql.moved_rows import MOVED
 from parley.store.sql.reader import RUN, RecordReader
 from parley.store.sql.verdict_votes import VOTE_ROWS, VoteRow, read_vote_rows
 
@@ -26,10 +28,18 @@ if TYPE_CHECKING:
     from parley.store.postgres.connections import Connection
 
 IS_PLAYED = (
-    "SELECT EXISTS (SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND classid = %s "
+    "SELECT CASE WHEN shared IS NULL THEN EXISTS (SELECT 1 FROM pg_locks "
+    "WHERE locktype = 'advisory' AND classid = %s "
     "AND objid = %s AND objsubid = 2 AND granted AND database = "
-    "(SELECT oid FROM pg_database WHERE datname = current_database()))"
+    "(SELECT oid FROM pg_database WHERE datname = current_database())) "
+    f"ELSE EXISTS (SELECT 1 FROM workers w WHERE w.run = r.run AND {ALIVE}) END "
+    "FROM runs r WHERE run = %s"
 )
+WORKERS = (
+    f"SELECT worker, host, pid, CASE WHEN state <> 'alive' OR {ALIVE} THEN state ELSE 'dead' END, "
+    "calls, ended, playing FROM workers ORDER BY worker"
+)
+NOBODY = "no worker plays this run"
 SNAPSHOT = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
 
@@ -69,8 +79,42 @@ class PostgresReader(RecordReader):
             raise
 
     def _is_played(self, owner: Owner, beat: float) -> bool:
-        (is_played,) = self._connection.execute(IS_PLAYED, (LOCK, self._run)).fetchone() or (False,)
+        values = LOCK, self._run, self._run
+        (is_played,) = self._connection.execute(IS_PLAYED, values).fetchone() or (False,)
         return bool(is_played)
+
+    def _why_interrupted(self) -> str:
+        (is_shared,) = self._row("SELECT shared IS NOT NULL FROM runs")
+        return NOBODY if is_shared else super()._why_interrupted()
+
+    def workers(self) -> list[WorkerRow]:
+        return [WorkerRow(*row) for row in self._rows(WORKERS)]
+
+    def _counts(self) -> tuple[str | None, str | None, str | None]:
+        with unreadable_explained(self._address, self.ref.location):
+            rows = self._connection.execute(COUNTED, (self._run, self._run)).fetchall()
+        by_alias = dict[str, dict[str, int]]
+        return sum_counts(
+            WorkerCounts(
+                self._json(spent, dict[str, float | None], "spent"),
+                self._json(lost, by_alias, "lost"),
+                self._json(health, by_alias, "health"),
+                is_alive,
+            )
+            for spent, lost, health, is_alive in rows
+        )
+
+    def moved_rows(self, table: str) -> Iterator[Any]:
+        """The rows of a table as they move to another store. The counts of workers move with those
+        of the run."""
+        rows = super().moved_rows(table)
+        if table != "runs":
+            yield from rows
+            return
+        names = MOVED["runs"].columns.split(", ")
+        counts = dict(zip(("spent", "lost", "health"), self._counts(), strict=True))
+        for row in rows:
+            yield tuple(counts.get(name, value) for name, value in zip(names, row, strict=True))
 
     def _close(self) -> None:
         if self._closes:

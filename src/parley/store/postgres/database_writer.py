@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from dataclasses import astuple
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,8 +15,9 @@ import orjson
 from psycopg.copy import LibpqWriter
 from psycopg.errors import DataError, Error, UniqueViolation
 
+from parley import __version__
 from parley.errors import StoreError
-from parley.store import NewRun, RunRef
+from parley.store import NewRun, RunRef, StoredPart
 from parley.store.owner import Owner, is_running, process_id
 from parley.store.postgres.addresses import StoreAddress
 from parley.store.postgres.connections import (
@@ -27,12 +29,14 @@ from parley.store.postgres.connections import (
     unwritable_explained,
     with_marks,
 )
+from parley.store.postgres.database_sharing import fold_workers
 from parley.store.postgres.migrations import DERIVED, LOCK, SAME_SUMS, migrate_store
 from parley.store.refusals import (
     ALREADY_ENDED,
     TAKEN_OVER,
     refuse_played,
     refuse_second,
+    refuse_shared,
 )
 from parley.store.sql.dialect import ENDED_MATCHES
 from parley.store.sql.digests import digest_end, digest_origin, refuse_changed
@@ -78,14 +82,17 @@ class PostgresWriter:
         """Claim the run. The server releases it when the connection of its process ends."""
         for attempt in range(WAITS + 1):
             found = self.connection.execute(
-                "SELECT run, owner, pg_try_advisory_lock(%s, run) FROM runs WHERE id = %s",
+                "SELECT run, owner, shared IS NOT NULL AND state = 'running', "
+                "pg_try_advisory_lock(%s, run) FROM runs WHERE id = %s",
                 (LOCK, self._id),
             ).fetchone()
             if found is None:
                 raise StoreError(f"there is no run {self._id} in {self._address.public}")
-            self.run, text, is_ours = found
+            self.run, text, is_shared, is_ours = found
             if is_ours:
                 break
+            if is_shared:
+                refuse_shared(self.place, self._id)
             owner = Owner.of(text or "")
             # the server may notice a moment later that a process has ended
             if attempt == WAITS or not owner.is_near or is_running(owner):
@@ -94,9 +101,10 @@ class PostgresWriter:
         with self.connection.transaction():
             self.connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
             refuse_changed(self.queries(), self.place, SAME_SUMS, REMEDY)
+            fold_workers(self.connection, self.run)
             self.connection.execute(
-                "UPDATE runs SET owner = %s, token = %s, beat = %s, beats = beats + 1 "
-                "WHERE run = %s",
+                "UPDATE runs SET owner = %s, token = %s, beat = %s, beats = beats + 1, "
+                "shared = NULL WHERE run = %s",
                 (process_id(), self.token, time.time(), self.run),
             )
 
@@ -173,24 +181,33 @@ def require_durability(connection: Connection, address: StoreAddress) -> str:
     )
 
 
-def create_run(connection: Connection, address: StoreAddress, run: NewRun) -> None:
-    """Write a new run, including data that is copied from another run, completely or not at
-    all."""
+def create_run(
+    connection: Connection, address: StoreAddress, run: NewRun, shared: bool = False
+) -> None:
+    """Write a new run, including data that is copied from another run, completely or not at all.
+    `shared`: workers play it."""
     with unwritable_explained(address):
         try:
             with connection.transaction():
-                insert_run(connection, run)
+                insert_run(connection, run, __version__ if shared else None)
         except UniqueViolation:
             refuse_second(address.location_of(run.id))
 
 
-def insert_run(connection: Connection, run: NewRun) -> None:
-    """Insert the rows of a new run."""
+def insert_run(connection: Connection, run: NewRun, shared: str | None) -> None:
+    """Insert the rows of a new run. `shared`: the version of the workers that play it."""
     now = time.time()
     found = connection.execute(
-        "INSERT INTO runs (id, created, changed, config, identity, state) "
-        "VALUES (%s, %s, %s, %s, %s, 'running') RETURNING run",
-        (run.id, now, now, run.config.encoded().decode(), orjson.dumps(run.identity).decode()),
+        "INSERT INTO runs (id, created, changed, config, identity, state, shared) "
+        "VALUES (%s, %s, %s, %s, %s, 'running', %s) RETURNING run",
+        (
+            run.id,
+            now,
+            now,
+            run.config.encoded().decode(),
+            orjson.dumps(run.identity).decode(),
+            shared,
+        ),
     ).fetchone()
     assert found is not None
     number, escapes = found[0], False
@@ -225,10 +242,22 @@ def apply_batch(connection: Connection, run: int, batch: Batch, end: str, carefu
         for (statement, _), values in zip(batch.changes, changes.rows, strict=True):
             connection.execute(for_row_of(statement, run).encode(), values)
     if batch.parts is not None:
-        connection.execute("DELETE FROM part_results WHERE run = %s", (run,))
-        escapes |= write_rows(connection, run, "part_results", batch.parts, careful=True)
+        escapes |= write_parts(connection, run, batch.parts)
     if escapes:
         connection.execute(ESCAPES, (run,))
+
+
+def write_parts(connection: Connection, run: int, rows: Sequence[Sequence[Any]]) -> bool:
+    """Replace the stored results of analyses. Returns whether texts were escaped."""
+    connection.execute("DELETE FROM part_results WHERE run = %s", (run,))
+    return write_rows(connection, run, "part_results", rows, careful=True)
+
+
+def replace_parts(connection: Connection, id: str, parts: Sequence[StoredPart]) -> None:
+    """Replace the stored results of analyses of a run that nobody plays."""
+    found = connection.execute("SELECT run FROM runs WHERE id = %s FOR UPDATE", (id,)).fetchone()
+    if found and write_parts(connection, found[0], [astuple(part) for part in parts]):
+        connection.execute(ESCAPES, found)
 
 
 class StorableRows(NamedTuple):

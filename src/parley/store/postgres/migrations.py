@@ -8,6 +8,7 @@ from parley.errors import StoreError
 from parley.store.postgres.addresses import StoreAddress
 from parley.store.postgres.connections import SCHEMA, unreadable_explained, unwritable_explained
 from parley.store.sql.dialect import LARGEST, LARGEST_SUM, ORDER_KEYS, Dialect
+from parley.tables import plural
 
 if TYPE_CHECKING:
     from parley.store.postgres.connections import Connection
@@ -62,6 +63,7 @@ DERIVED = {
         "FROM calls c WHERE c.run = m.run AND c.match = m.number AND c.pinned IS NULL)"
     ),
 }
+OPEN_MATCHES = "state IN ('planned', 'stopped', 'running')"
 SAME_SUMS = "SELECT number FROM matches m WHERE number BETWEEN ? AND ? AND " + " AND ".join(
     f"{name} IS NOT DISTINCT FROM {sql}" for name, sql in DERIVED.items()
 )
@@ -189,7 +191,30 @@ MIGRATIONS = [
             "wave_requests",
         )
     ),
+    # Workers. `shared`: the version of Parley whose workers play the run; NULL if one process plays
+    # it alone. `ending`: how the run ends, once that is decided.
+    f"""
+    ALTER TABLE runs ADD COLUMN shared TEXT, ADD COLUMN ending TEXT, ADD COLUMN planner int,
+        ADD COLUMN plan_line TEXT;
+    ALTER TABLE matches ADD COLUMN worker int, ADD COLUMN returns int NOT NULL DEFAULT 0,
+        ADD COLUMN returned_by int;
+    CREATE INDEX matches_open ON matches (run, number) WHERE {OPEN_MATCHES};
+    CREATE TABLE workers (
+        worker int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, run int NOT NULL,
+        host TEXT NOT NULL, pid int NOT NULL, version TEXT NOT NULL,
+        state TEXT NOT NULL DEFAULT 'alive', until timestamptz NOT NULL,
+        joined timestamptz NOT NULL DEFAULT clock_timestamp(), batch bigint NOT NULL DEFAULT 0,
+        playing int NOT NULL DEFAULT 0, calls bigint NOT NULL DEFAULT 0,
+        ended bigint NOT NULL DEFAULT 0, spent TEXT, lost TEXT, health TEXT);
+    CREATE INDEX workers_of_run ON workers (run, worker);
+    CREATE TABLE grants (
+        run int, worker int, what TEXT, amount double precision NOT NULL,
+        spent double precision NOT NULL, wanted double precision NOT NULL DEFAULT 0,
+        PRIMARY KEY (run, worker, what));
+    CREATE TABLE rates (run int, what TEXT, at timestamptz NOT NULL, PRIMARY KEY (run, what));
+    """,
 ]
+WITH_WORKERS = 2  # the first version whose workers have rows
 
 
 def version_of_store(connection: Connection, address: StoreAddress) -> int:
@@ -242,6 +267,23 @@ def rights_to_migrate(has_schema: bool, version: int) -> str:
     return "ask an administrator to grant this user CREATE on the database"
 
 
+def refuse_older_workers(connection: Connection, address: StoreAddress, version: int) -> None:
+    """Refuse to migrate tables while workers of an older version use them."""
+    if version < WITH_WORKERS:
+        return
+    alive, host = one_row(
+        connection,
+        "SELECT COUNT(*), MIN(host) FROM workers WHERE state = 'alive' "
+        "AND until > clock_timestamp()",
+    )
+    if alive:
+        raise StoreError(
+            f"{address.public} was written by an older version of Parley, whose workers play runs "
+            f"there ({plural(alive, 'worker')}, on {host} for example): stop these runs with "
+            "`parley stop`, or wait until they are over; then this version can update the tables"
+        )
+
+
 def migrate_store(connection: Connection, address: StoreAddress) -> None:
     """Create the tables, or migrate them to the newest version. Several processes may do this at
     once: one of them migrates, the others wait for it."""
@@ -254,6 +296,7 @@ def migrate_store(connection: Connection, address: StoreAddress) -> None:
         version = version_of_store(connection, address)
         if version == len(MIGRATIONS):
             return
+        refuse_older_workers(connection, address, version)
         if not version:
             if not has_schema(connection):
                 connection.execute("CREATE SCHEMA parley")

@@ -53,6 +53,7 @@ LAST = {
     "effects": "ORDER BY t.match, t.round, t.number",
     "rounds": "ORDER BY t.match, t.first",
 }
+NOT_ENDED = f"NOT m.{ENDED_MATCHES}"  # of a match `m`
 SCORES = (
     "SELECT match, seat, metric, value FROM scores WHERE match BETWEEN ? AND ? AND judge = '' "
     "ORDER BY match, seat, metric"
@@ -166,7 +167,7 @@ def digest_origin(connection: RunConnection) -> str:
 def digest_run(connection: RunConnection, has_devices: bool = True) -> str:
     """The digest of a run in its current state, from the stored digests of its matches.
     `has_devices`: whether the times of devices can be on record."""
-    ends = open_chain_ends(connection)
+    ends = open_chain_ends(connection, NOT_ENDED)
     digest = digest_row(connection.execute(END).fetchone())
     for *row, stage, arm in connection.execute(MATCHES):
         evolved = (stage, arm) if stage or arm else ()
@@ -177,13 +178,16 @@ def digest_run(connection: RunConnection, has_devices: bool = True) -> str:
     return digest
 
 
-def open_chain_ends(connection: RunConnection) -> dict[int, ChainEnds]:
-    """The last digests of the chains of matches that have not ended."""
+def open_chain_ends(
+    connection: RunConnection, chosen: str, values: Sequence[Any] = ()
+) -> dict[int, ChainEnds]:
+    """The last digests of the chains of some matches; `chosen` is a condition on their rows `m`."""
     found: dict[int, ChainEnds] = {}
     for table, order in LAST.items():
         for match, digest in connection.execute(
             f"SELECT t.match, t.digest FROM matches m JOIN {table} t ON t.match = m.number "
-            f"WHERE NOT m.{ENDED_MATCHES} {order}"
+            f"WHERE {chosen} {order}",
+            values,
         ):
             found[match] = found.get(match, ChainEnds())._replace(**{table: digest or ""})
     return found

@@ -22,9 +22,9 @@ from parley.plans import MatchSpec
 from parley.rules.pool import Message, Seat
 from parley.store import EndpointRecord, RunRef, StoredPart
 from parley.store.config import Config
-from parley.store.sql.dialect import ENDED_MATCHES
 from parley.store.sql.digests import (
     CHAINS,
+    NOT_ENDED,
     ROUND_SPECIAL,
     SPECIAL,
     ChainEnds,
@@ -89,23 +89,27 @@ class OpenMatches(NamedTuple):
     devices: dict[DeviceSetup, int]  # with their numbers; of all matches
 
 
-def read_open_matches(connection: RunConnection) -> OpenMatches:
-    """Read whether the run keeps digests, and the records of unfinished matches."""
+def read_open_matches(
+    connection: RunConnection, chosen: str = NOT_ENDED, values: Sequence[Any] = ()
+) -> OpenMatches:
+    """Read whether the run keeps digests, and the records of all unfinished matches, or of some:
+    `chosen` is a condition on their rows `m`."""
     (origin,) = connection.execute("SELECT origin FROM runs").fetchone()
     found = OpenMatches(origin is not None, {}, {}, {}, {})
     for number, setup in connection.execute("SELECT number, setup FROM devices"):
         found.devices[setup_from(orjson.loads(setup))] = number
-    open_matches = f"SELECT number FROM matches WHERE NOT {ENDED_MATCHES}"
+    open_matches = f"SELECT m.number FROM matches m WHERE {chosen}"
     # the rounds of an open match are written again from the first on, and so is their chain
-    for match, ends in open_chain_ends(connection).items():
+    for match, ends in open_chain_ends(connection, chosen, values).items():
         found.chains[match] = ends._replace(rounds="")
     for match, *row in connection.execute(
-        f"SELECT match, {FIELDS} FROM calls WHERE match IN ({open_matches})"
+        f"SELECT match, {FIELDS} FROM calls WHERE match IN ({open_matches})", values
     ):
         call = call_from(row)
         found.calls.setdefault(match, {})[call.round, call.seat.key, call.attempt] = call
     for match, round, number, saw, result in connection.execute(
-        f"SELECT match, round, number, saw, result FROM effects WHERE match IN ({open_matches})"
+        f"SELECT match, round, number, saw, result FROM effects WHERE match IN ({open_matches})",
+        values,
     ):
         found.effects.setdefault(match, {})[round, number] = saw, orjson.loads(result)
     return found
@@ -205,6 +209,10 @@ class BatchJournal:
     def claim(self, number: int) -> Record:
         self._batch.claims.append(number)
         self.wake()
+        return self.open_record(number)
+
+    def open_record(self, number: int) -> MatchRecord:
+        """The record of a match that is claimed."""
         record = self._played[number] = MatchRecord(
             self,
             number,
@@ -296,11 +304,13 @@ class BatchJournal:
     def number_device(self, used: DeviceUse) -> tuple[int, float]:
         """The number of a device and how a model is run on it, and the seconds used. A new one is
         recorded together with the call."""
-        number = self._devices.get(used.setup)
-        if number is None:
-            number = self._devices[used.setup] = len(self._devices) + 1
-            self.add_row("devices", (number, encode_json(asdict(used.setup))))
-        return number, used.seconds
+        if used.setup not in self._devices:
+            self._add_device(len(self._devices) + 1, used.setup)
+        return self._devices[used.setup], used.seconds
+
+    def _add_device(self, number: int, setup: DeviceSetup) -> None:
+        self._devices[setup] = number
+        self.add_row("devices", (number, encode_json(asdict(setup))))
 
     def add_row(self, table: str, row: tuple[Any, ...]) -> None:
         self._batch.inserts[table].append(row)

@@ -44,6 +44,7 @@ from parley.store import (
     UsageRow,
     ViolationRow,
     WholeMatch,
+    WorkerRow,
 )
 from parley.store.config import DEEPEST, Config, Identity, PriceFacts
 from parley.store.decoding import find_misfit
@@ -214,7 +215,7 @@ class RecordReader(ABC):
                 f"{self.ref.location}: the configuration of the run cannot be read: {wrong}"
             ) from None
         if state == "running" and not self._is_played(Owner.of(owner or ""), float(beat or 0)):
-            state, status, reason = "stopped", "interrupted", "the process was killed or crashed"
+            state, status, reason = "stopped", "interrupted", self._why_interrupted()
         if not 0 <= created <= LATEST:
             self._damaged(f"its creation time {created:g} is not a valid time")
         rests: Identity = self._json(identity, Identity, "identity")
@@ -242,6 +243,21 @@ class RecordReader(ABC):
             keeps_digests=origin is not None,
             digest=digest or "",
         )
+
+    def _why_interrupted(self) -> str:
+        """Why nobody plays a run that has not ended."""
+        return "the process was killed or crashed"
+
+    def workers(self) -> list[WorkerRow]:
+        return []
+
+    def _counts(self) -> tuple[str | None, str | None, str | None]:
+        """Spending, unanswered requests and the health of endpoints, as JSON."""
+        health = "health" if self._has_health else "NULL"
+        found: tuple[str | None, str | None, str | None] = self._row(
+            f"SELECT spent, lost, {health} FROM runs"
+        )
+        return found
 
     def _is_played(self, owner: Owner, beat: float) -> bool:
         """Whether a process plays the run now."""
@@ -1060,22 +1076,17 @@ class RecordReader(ABC):
         return int(self._row("SELECT COUNT(*) FROM calls WHERE pinned IS NULL")[0])
 
     def spent_at_most(self) -> tuple[int, float | None]:
-        kept = self._json(
-            self._row("SELECT spent FROM runs")[0] or "{}", dict[str, float | None], "spent"
-        )
+        kept = self._json(self._counts()[0] or "{}", dict[str, float | None], "spent")
         return max(self.count_replies(), int(kept.get("calls") or 0)), kept.get("usd")
 
     def unanswered(self) -> dict[str, dict[str, int]]:
         found: dict[str, dict[str, int]] = self._json(
-            self._row("SELECT lost FROM runs")[0] or "{}", dict[str, dict[str, int]], "lost"
+            self._counts()[1] or "{}", dict[str, dict[str, int]], "lost"
         )
         return found
 
     def endpoint_health(self) -> dict[str, EndpointRecord]:
-        if not self._has_health:
-            return {}
-        kept = self._row("SELECT health FROM runs")[0] or "{}"
-        facts = self._json(kept, dict[str, dict[str, int]], "health")
+        facts = self._json(self._counts()[2] or "{}", dict[str, dict[str, int]], "health")
         return {
             alias: EndpointRecord(each.get("refused", 0), each.get("waiting", 0))
             for alias, each in facts.items()

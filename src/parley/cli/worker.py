@@ -1,0 +1,167 @@
+"""`parley worker`: play matches of shared runs."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from contextlib import suppress
+from typing import Any
+
+import click
+
+from parley.cli.progress_line import say, show_downloads
+from parley.cli.shared_options import (
+    allow_options,
+    in_store,
+    read_allowed,
+    run_options,
+    with_task,
+    without_isolation,
+)
+from parley.cli.shell_completion import complete_runs
+from parley.config.trust import Allowed
+from parley.errors import ParleyError, StoreError
+from parley.results.result import parts_to_store
+from parley.runs.event_loop import run_sync
+from parley.runs.progress import Progress, StopSignal
+from parley.runs.progress_display import show_progress
+from parley.runs.worker import WorkerOutcome, prepare_worker, serve_run
+from parley.store import RunRef, Store, open_store
+from parley.store.shared_runs import require_shared
+
+LOOK = 2.0  # seconds between two looks for runs, with --wait
+
+
+@click.command()
+@click.argument("runs", nargs=-1, metavar="[RUN]…", shell_complete=complete_runs)
+@click.option("--wait", is_flag=True, help="Wait for more runs when nothing is left to play.")
+@run_options("concurrency")
+@with_task
+@without_isolation
+@allow_options
+@in_store
+def command(
+    runs: tuple[str, ...],
+    wait: bool,
+    concurrency: int | None,
+    task: str | None,
+    unsafe: bool,
+    store: str | None,
+    **options: Any,
+) -> int:
+    """Play matches of the shared runs in a store, or only of RUN, together with other workers.
+
+    Runs for workers are created by `parley run … --workers N`. The worker leaves when nothing is
+    left to play. Ctrl-C ends only this worker: it finishes its calls and gives its matches back.
+
+    \b
+    parley worker --store postgresql://me@db.example.org/parley
+    parley worker --store postgresql://me@db.example.org/parley RUN --concurrency 16
+    """
+    place, allowed = open_store(store), read_allowed(options)
+    require_shared(place)
+    refs = [place.find(text) for text in runs]
+    return run_sync(WorkerCommand(place, refs, wait, concurrency, task, unsafe, allowed).serve())
+
+
+class WorkerCommand:
+    """Serves one run after the other. A run that this machine cannot play is left out."""
+
+    def __init__(
+        self,
+        store: Store,
+        refs: list[RunRef],
+        wait: bool,
+        concurrency: int | None,
+        task_file: str | None,
+        unsafe: bool,
+        allowed: Allowed,
+    ) -> None:
+        self.store, self.refs, self.wait, self.concurrency = store, refs, wait, concurrency
+        self.task_file, self.unsafe, self.allowed = task_file, unsafe, allowed
+        self.stop_signal = StopSignal()
+        self.is_leaving = False
+        self.cannot_play: set[str] = set()  # ids
+
+    async def serve(self) -> int:
+        """Play until nothing is left; the exit code."""
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+
+        def interrupt() -> None:
+            if self.is_leaving:
+                if task is not None:
+                    task.cancel()
+                return
+            self.is_leaving = True
+            self.stop_signal.stop("this worker was interrupted")
+            say("this worker finishes its calls and leaves; press Ctrl-C again to leave at once")
+
+        for signum in (signal.SIGINT, signal.SIGTERM):
+            with suppress(NotImplementedError):
+                loop.add_signal_handler(signum, interrupt)
+        try:
+            while not self.is_leaving:
+                ref = await asyncio.to_thread(self._next_run)
+                if ref is not None:
+                    await self._serve_run(ref)
+                elif self.wait:
+                    await asyncio.sleep(LOOK)
+                else:
+                    break
+        except asyncio.CancelledError:
+            os._exit(130)  # does not wait for a function that still holds a thread
+        return 1 if self.cannot_play else 0
+
+    def _next_run(self) -> RunRef | None:
+        try:
+            found = require_shared(self.store).open_shared_runs()
+        except StoreError as wrong:
+            if not self.wait:
+                raise
+            say(str(wrong))  # the database may come back
+            time.sleep(LOOK)
+            return None
+        wanted = {ref.id for ref in self.refs}
+        return next(
+            (
+                ref
+                for ref in found
+                if ref.id not in self.cannot_play and (not wanted or ref.id in wanted)
+            ),
+            None,
+        )
+
+    async def _serve_run(self, ref: RunRef) -> None:
+        """Play matches of one run until it ends or this worker leaves."""
+        progress, self.stop_signal = Progress(location=ref.location), StopSignal()
+        say(f"playing {ref.id}")
+        try:
+            outcome = await self._play(ref, progress)
+        except ParleyError as wrong:
+            outcome = WorkerOutcome(str(wrong))
+        if outcome.was_replaced:
+            say(f"{ref.id}: this worker was taken for dead; it joins again")
+        elif outcome.fault:
+            self.cannot_play.add(ref.id)
+            say(f"this worker cannot play {ref.id}: {outcome.fault}")
+
+    async def _play(self, ref: RunRef, progress: Progress) -> WorkerOutcome:
+        with show_downloads():
+            prepared = await asyncio.to_thread(
+                prepare_worker,
+                ref,
+                task_file=self.task_file,
+                allowed=self.allowed,
+                unsafe=self.unsafe,
+            )
+        async with show_progress(progress, say):
+            return await serve_run(
+                ref,
+                prepared,
+                concurrency=self.concurrency,
+                progress=progress,
+                stop_signal=self.stop_signal,
+                summarise=parts_to_store,
+            )

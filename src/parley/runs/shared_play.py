@@ -1,0 +1,276 @@
+"""Plays a run with workers: opens the run for them, starts them, and follows it in the store until
+it is over."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+from parley.config.model_variables import read_model_variables
+from parley.config.prepare import Prepared
+from parley.errors import StoreError, UsageError
+from parley.runs.launchers import Launcher, LauncherState
+from parley.runs.player import (
+    Summarise,
+    check_concurrency,
+    check_resumed,
+    find_spent,
+    make_new_run,
+)
+from parley.runs.progress import Progress, StopSignal
+from parley.runs.recall import prepare_retrievers
+from parley.runs.run_outcome import VOTE_FIRST, RunOutcome
+from parley.runs.worker import refuse_on_workers
+from parley.store import ENDED, WAITING, RunRef, Store, open_store, read_run
+from parley.store.shared_runs import (
+    RunEnd,
+    SharedProgress,
+    SharedRuns,
+    SpentBefore,
+    require_shared,
+)
+from parley.tables import plural
+
+T = TypeVar("T")
+
+LOOK = 0.5  # seconds between two looks at the store
+POLL = 2.0  # seconds between two questions to a launcher
+ALONE = 30.0  # seconds after which the user learns that nobody plays
+
+
+class Crew(NamedTuple):
+    """The workers of a run."""
+
+    workers: int  # how many are started; 0: the user starts them
+    launcher: Launcher | None = None
+    words: Sequence[str] = ()  # for each `parley worker`, besides the store and the run
+
+
+def parse_crew(text: str, words: Sequence[str] = ()) -> Crew:
+    """The workers of `--workers N`, `ray:N` or `slurm:N`."""
+    kind, _, number = text.rpartition(":")
+    wanted = f"--workers must be a number, ray:N or slurm:N, not {text!r}"
+    if kind not in ("", "ray", "slurm") or not number.isdecimal() or len(number) > 5:
+        raise UsageError(wanted)
+    workers = int(number)
+    if kind and not workers:
+        raise UsageError(f"{wanted}: N must be at least 1 (use --workers 0 to start none)")
+    return Crew(workers, choose_launcher(kind) if workers else None, words)
+
+
+def choose_launcher(kind: str) -> Launcher:
+    if kind == "ray":
+        from parley.runs.launchers.ray import RayLauncher  # late: it needs an extra
+
+        return RayLauncher()
+    if kind == "slurm":
+        from parley.runs.launchers.slurm import SlurmLauncher
+
+        return SlurmLauncher()
+    from parley.runs.launchers.local import LocalLauncher
+
+    return LocalLauncher()
+
+
+async def check_machine(prepared: Prepared) -> None:
+    """Refuse what workers cannot play before a run is created. Each worker checks its own
+    machine."""
+    refuse_on_workers(prepared)
+    await prepare_retrievers(prepared)
+
+
+async def play_new_on_workers(
+    prepared: Prepared,
+    store: Store,
+    *,
+    crew: Crew,
+    concurrency: int | None = None,
+    **watching: Any,
+) -> RunOutcome:
+    """Create a run, and let workers play it."""
+    shared, most = require_shared(store), check_concurrency(prepared, concurrency)
+    await check_machine(prepared)
+    ref = await shared.create_shared(make_new_run(prepared, store))
+    return await SharedRunFollower(prepared, ref, shared, crew, most, **watching).play()
+
+
+async def resume_on_workers(
+    prepared: Prepared,
+    ref: RunRef,
+    *,
+    crew: Crew,
+    concurrency: int | None = None,
+    **watching: Any,
+) -> RunOutcome:
+    """Let workers continue a run that has stopped, or help those that play it."""
+    shared = require_shared(open_store(ref.store))
+    most = check_concurrency(prepared, concurrency)
+    if (over := check_resumed(prepared, ref)) is not None:
+        return over
+    await check_machine(prepared)
+
+    def find_before() -> SpentBefore:
+        with read_run(ref) as reader:
+            return find_spent(prepared, reader)
+
+    await asyncio.to_thread(shared.share, ref, prepared.config, find_before)
+    return await SharedRunFollower(prepared, ref, shared, crew, most, **watching).play()
+
+
+class SharedRunFollower:
+    """Starts the workers of a run, and shows in `progress` how far they are."""
+
+    def __init__(
+        self,
+        prepared: Prepared,
+        ref: RunRef,
+        shared: SharedRuns,
+        crew: Crew,
+        concurrency: int,
+        *,
+        progress: Progress | None = None,
+        stop_signal: StopSignal | None = None,
+        summarise: Summarise | None = None,
+    ) -> None:
+        self.prepared, self.ref, self.shared, self.crew = prepared, ref, shared, crew
+        self.concurrency, self.summarise = concurrency, summarise
+        self.progress = progress or Progress()
+        self.stop_signal = stop_signal or StopSignal()
+        self._asked_to_stop = self._is_away = False
+        self._told: set[str] = set()
+        self._alone_since = time.monotonic()
+        self._polled = 0.0
+        self._launched: LauncherState | None = None
+        self._base: tuple[int, int] | None = None  # matches and calls before this command
+
+    async def play(self) -> RunOutcome:
+        """Follow the run until its end is on record."""
+        self.progress.location = self.ref.location
+        with read_run(self.ref) as reader:
+            counts = reader.counts()
+            self.progress.begin(sum(counts.get(state, 0) for state in ENDED))
+        for caution in self.prepared.cautions:
+            self.progress.notify(caution)
+        self.progress.emit("started")
+        try:
+            self._start_workers()
+            while (seen := await self._look()) is None or seen.state == "running":
+                if seen is not None:
+                    await self._watch(seen)
+                await asyncio.sleep(LOOK)
+        finally:
+            if self.crew.launcher is not None:
+                await asyncio.to_thread(self.crew.launcher.stop)
+        self.progress.emit("ended", text=seen.reason)
+        return self._describe_end(seen)
+
+    def _start_workers(self) -> None:
+        words, secrets = self.shared.launch_words()
+        if self.crew.launcher is None:
+            command = " ".join(["parley worker", *words, self.ref.id])
+            self.progress.notify(f"start workers on any machine with: {command}")
+            return
+        limit = ["--concurrency", str(self.concurrency)]
+        self.crew.launcher.start(
+            self.crew.workers,
+            [*words, self.ref.id, *limit, *self.crew.words],
+            {**read_model_variables(self.prepared.config.live_models), **secrets},
+        )
+
+    async def _look(self) -> SharedProgress | None:
+        """How far the run is; None if the store does not answer."""
+        seen = await self._ask(lambda: self.shared.shared_progress(self.ref))
+        if seen is None:
+            return None
+        progress = self.progress
+        if self._base is None:
+            self._base = progress.done - seen.played, progress.calls - seen.calls
+        progress.done, progress.calls = self._base[0] + seen.played, self._base[1] + seen.calls
+        progress.planned, progress.failed = seen.planned, seen.failed
+        progress.in_flight, progress.status_line = seen.playing, seen.plan_line
+        progress.activity = "" if seen.alive else "no worker plays"
+        return seen
+
+    async def _ask(self, question: Callable[[], T]) -> T | None:
+        """Ask the store; None if it does not answer."""
+        try:
+            answer = await asyncio.to_thread(question)
+        except StoreError as wrong:
+            if not self._is_away:
+                self.progress.notify(f"the database does not answer, waiting for it: {wrong}")
+            self._is_away = True
+            return None
+        if self._is_away:
+            self.progress.notify("the database is back")
+        self._is_away = False
+        return answer
+
+    async def _watch(self, seen: SharedProgress) -> None:
+        """Do what is to be done besides playing: stop workers, end the run, tell what failed."""
+        if self.stop_signal.reason and not self._asked_to_stop:
+            end = RunEnd("stopped", self.stop_signal.status, self.stop_signal.reason)
+            await self._end(end)
+            self._asked_to_stop = True
+        await self._poll_launcher()
+        if seen.alive:
+            self._alone_since = time.monotonic()
+        elif seen.end is not None:
+            await self._seal()
+        elif self._have_all_ended():
+            await self._end(RunEnd("stopped", "interrupted", self._why_nobody_plays()))
+        elif time.monotonic() - self._alone_since > ALONE and self.crew.launcher is None:
+            self.progress.notify(f"no worker has played {self.ref.id} for {ALONE:.0f} seconds")
+
+    async def _end(self, end: RunEnd) -> None:
+        await self._ask(lambda: self.shared.ask_to_end(self.ref, end))
+
+    async def _poll_launcher(self) -> None:
+        launcher = self.crew.launcher
+        if launcher is None or time.monotonic() - self._polled < POLL:
+            return
+        self._launched = await asyncio.to_thread(launcher.poll)
+        self._polled = time.monotonic()
+        for failure in self._launched.failed:
+            self.progress.notify(failure)
+
+    def _have_all_ended(self) -> bool:
+        """Whether all workers that this command started have ended."""
+        launched = self._launched
+        return launched is not None and not (launched.up or launched.waiting)
+
+    def _why_nobody_plays(self) -> str:
+        failed = self._launched.failed if self._launched is not None else ()
+        if not failed:
+            return "all workers have left before the run was over"
+        last = failed[0].strip().splitlines()[-1].removeprefix("parley: ")
+        return f"{plural(len(failed), 'worker')} failed, for example: {last}"
+
+    async def _seal(self) -> None:
+        """Set the end of the run on record, since no worker is left to do it."""
+        with read_run(self.ref) as reader:
+            prices = self.prepared.prices.used(reader.served_models())
+        if not await self._ask(lambda: self.shared.seal_shared(self.ref, prices)):
+            return
+        if self.summarise is not None:
+            parts, notices = await asyncio.to_thread(
+                self.summarise, self.ref, type(self.prepared.task)
+            )
+            for notice in notices:
+                self.progress.notify(notice)
+            await self._ask(lambda: self.shared.keep_parts(self.ref, parts))
+
+    def _describe_end(self, seen: SharedProgress) -> RunOutcome:
+        end = seen.end
+        status = seen.status
+        return RunOutcome(
+            self.ref,
+            seen.state,  # type: ignore[arg-type]
+            status,
+            seen.reason,
+            "" if end is None else end.flag,
+            "" if end is None else end.minimum_to_resume,
+            VOTE_FIRST if status == WAITING else "" if end is None else end.advice,
+            task=type(self.prepared.task),
+        )

@@ -1,0 +1,329 @@
+"""A worker: plays matches of a shared run beside other workers, on this machine or others.
+
+Workers meet only in the store. Each one renews its lease, claims matches and plays them; one of
+them also plans. A worker that finds nothing more to play leaves, and the last one to leave ends the
+run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from collections import Counter
+from collections.abc import Awaitable, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple
+
+from parley import __version__
+from parley.config.batch_api import uses_batch_api
+from parley.config.identity import changed_bots, refuse_changes, refuse_mixed_forms
+from parley.config.prepare import Prepared, prepare_resume
+from parley.config.trust import Allowed
+from parley.errors import StoreError, TaskError, UsageError
+from parley.memory import Retriever
+from parley.plans import Done, MatchSpec, PlanCursor
+from parley.runs.player import (
+    Player,
+    Summarise,
+    check_concurrency,
+    concerns_machine,
+    open_sandbox,
+)
+from parley.runs.progress import Progress, StopSignal
+from parley.runs.recall import prepare_retrievers
+from parley.runs.run_outcome import find_advice, find_minimum_to_resume, format_reasons
+from parley.runs.scheduler import Scheduler
+from parley.store import WAITING, RunReader, RunRef, open_store, read_run
+from parley.store.shared_runs import RunEnd, WorkerFacts, WorkerSession, require_shared
+
+if TYPE_CHECKING:
+    from parley.plans import Marks
+    from parley.sandbox.executor import Sandbox
+
+BEAT = 1.0  # seconds between two signs of life
+FIRST_PAUSE, LONGEST_PAUSE = 0.05, 1.0  # seconds until a worker looks for matches again
+PLAN_PAUSE = 0.1  # seconds until the planner looks again whether a batch has ended
+
+
+class WorkerOutcome(NamedTuple):
+    """How a worker has left a run."""
+
+    fault: str = ""  # why it cannot play matches of this run; empty if it can
+    was_replaced: bool = False  # it was declared dead, and may join again
+
+
+def refuse_on_workers(prepared: Prepared) -> None:
+    """Refuse participants that only the process that starts a run can call."""
+    models = prepared.config.live_models
+    people = [alias for alias, each in models.items() if str(each["model"]).startswith("human/")]
+    if people:
+        raise UsageError(
+            f"{', '.join(people)} cannot play on workers, because a person needs a terminal or a "
+            "page of the process that starts the run: leave out --workers"
+        )
+    if functions := [alias for alias in models if alias in prepared.functions]:
+        raise UsageError(
+            f"{', '.join(functions)} cannot play on workers, because a function exists only in the "
+            "program that starts the run: put it into a module and use python/MODULE:FUNCTION, or "
+            "leave out the workers"
+        )
+    if batched := [alias for alias, options in models.items() if uses_batch_api(options)]:
+        raise UsageError(
+            f"{', '.join(batched)} cannot be called through a batch API by workers, because one "
+            "process sends all requests and waits: leave out --workers or --batch"
+        )
+
+
+def prepare_worker(
+    ref: RunRef, *, task_file: str | None, allowed: Allowed, unsafe: bool
+) -> Prepared:
+    """Prepare to play matches of a run, and check that this machine would play them as others do:
+    with the same rule, prompts, items and reference works, and with keys for its models."""
+    prepared = prepare_resume(ref, task_file=task_file, allowed=allowed, unsafe=unsafe)
+    refuse_on_workers(prepared)
+    with read_run(ref) as reader:
+        old, new, id = reader.info.identity, prepared.identity, reader.info.id
+        refuse_changes(old, new, id)
+        refuse_mixed_forms(old, new, id)
+        if bots := changed_bots(old, new):
+            raise UsageError(f"{id}: {bots[0]}; workers must have the same bots")
+        if old["items"] != new["items"]:
+            raise UsageError(f"{id} has other items here ({old['items']}, here {new['items']})")
+    return prepared
+
+
+async def serve_run(
+    ref: RunRef,
+    prepared: Prepared,
+    *,
+    concurrency: int | None,
+    progress: Progress,
+    stop_signal: StopSignal,
+    summarise: Summarise | None = None,
+) -> WorkerOutcome:
+    """Play matches of a run until it ends or `stop_signal` stops this worker."""
+    most = check_concurrency(prepared, concurrency)
+    retrievers = await prepare_retrievers(prepared)
+    async with open_sandbox(prepared) as sandbox:
+        facts = WorkerFacts(socket.gethostname(), os.getpid(), __version__)
+        session = await require_shared(open_store(ref.store)).join(ref, facts, progress.notify)
+        try:
+            with read_run(ref) as reader:
+                player = WorkerPlayer(
+                    prepared, session, progress, stop_signal, reader, sandbox, retrievers
+                )
+            return await player.play(most, summarise)
+        finally:
+            await session.close()
+
+
+class FinishedInStore:
+    """The matches of a shared run that have ended, for its plan."""
+
+    def __init__(self, ref: RunRef, session: WorkerSession) -> None:
+        self._ref, self._session = ref, session
+
+    def have_ended(self, first: int, last: int) -> bool:
+        return self._session.have_ended(first, last)
+
+    def scores_between(self, first: int, last: int) -> Mapping[int, Marks]:
+        with read_run(self._ref) as reader:
+            return reader.scores_by_match(first, last)
+
+
+class WorkerPlayer(Player):
+    """Plays the matches that a worker claims, and plans if no other worker does."""
+
+    def __init__(
+        self,
+        prepared: Prepared,
+        session: WorkerSession,
+        progress: Progress,
+        stop_signal: StopSignal,
+        reader: RunReader,
+        sandbox: Sandbox | None,
+        retrievers: Mapping[str, Retriever],
+    ) -> None:
+        self.session = session
+        super().__init__(
+            prepared,
+            session.journal,
+            progress,
+            stop_signal,
+            reader,
+            sandbox,
+            retrievers,
+            grants=session.grants,
+            spent_before=session.spent_before,
+        )
+        self.end: RunEnd | None = None  # how the run ends, once that is known
+        self._cannot_go_on = ""  # why this worker has to leave, although the run goes on
+
+    async def play(self, concurrency: int, summarise: Summarise | None) -> WorkerOutcome:
+        """Play until the run ends, or until this worker cannot or shall not go on."""
+        scheduler = self.make_scheduler(concurrency)
+        tasks = [
+            asyncio.create_task(self._stop_on_fault(work))
+            for work in (self._keep_lease(), self._plan(), self.heartbeat_loop())
+        ]
+        try:
+            await self._stop_on_fault(self._claim_and_play(scheduler))
+            await scheduler.wait_until_idle()
+        except asyncio.CancelledError:
+            self.session.give_up()
+            raise
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            await scheduler.cancel()
+            await self._stop_on_fault(self._leave())
+        if self.session.was_replaced:
+            return WorkerOutcome(was_replaced=True)
+        fault = self._cannot_go_on
+        if self.fatal is not None and concerns_machine(self.fatal):
+            fault = str(self.fatal)
+        if self.end is not None:
+            await self._end_run(summarise)
+        return WorkerOutcome(fault)
+
+    async def _stop_on_fault(self, work: Awaitable[None]) -> None:
+        """Await some work; an error stops this worker."""
+        try:
+            await work
+        except Exception as fault:
+            self.stop_for(fault)
+
+    async def _claim_and_play(self, scheduler: Scheduler) -> None:
+        pause = FIRST_PAUSE
+        while not (self.stop_signal.reason or self.fatal is not None):
+            if given_up := [each for each in self.participants.values() if each.given_up]:
+                # others may reach the model: the matches of this worker go back to them
+                self._cannot_go_on = str(given_up[0].given_up)
+                self.stop_signal.stop(self._cannot_go_on)
+                return
+            if free := scheduler.free:
+                if specs := await self.session.claim(free):
+                    await self._recall(specs)
+                    scheduler.add(specs)
+                    pause = FIRST_PAUSE
+                    continue
+                pause = min(LONGEST_PAUSE, pause * 2)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(scheduler.wait_for_change(), pause)
+
+    async def _recall(self, specs: list[MatchSpec]) -> None:
+        """Read what the seats of claimed matches are shown."""
+        if self.recaller is not None:
+            first = await self.session.first_of_stage(specs[0].stage)
+            await self.recaller.recall_matches(specs, first)
+
+    async def _keep_lease(self) -> None:
+        """Say that this worker is alive, and learn how the run ends."""
+        while True:
+            state = await self.session.beat(self.progress.in_flight)
+            for worker in state.died:
+                self.progress.notify(
+                    f"a worker ({worker}) gave no sign of life: its matches are free again"
+                )
+            if state.end is not None or state.is_over:
+                self.end = state.end
+                self.stop_signal.stop("the run ends")
+            await asyncio.sleep(BEAT)
+
+    async def _plan(self) -> None:
+        """Plan, as long as no other worker does."""
+        cursor: PlanCursor | None = None
+        while self.end is None:
+            if not await self.session.take_plan():
+                cursor = None
+                await asyncio.sleep(BEAT)
+                continue
+            if cursor is None:
+                finished = FinishedInStore(self.journal.ref, self.session)
+                cursor = PlanCursor(self.prepared.plan, finished)
+            if not await self._plan_batch(cursor):
+                await asyncio.sleep(PLAN_PAUSE)
+
+    async def _plan_batch(self, cursor: PlanCursor) -> bool:
+        """Record the next batch of matches. Returns whether there was one."""
+        try:
+            batch = await asyncio.to_thread(cursor.next_batch)
+        except TaskError as fault:
+            await self._decide(RunEnd("failed", None, str(fault)))
+            return False
+        if batch is None:
+            # while a match is being played, or can be, there is none
+            if failed := await self.session.failed_matches():
+                await self._decide(
+                    RunEnd("stopped", "interrupted", format_reasons(Counter(failed)))
+                )
+            return False
+        if isinstance(batch, Done):
+            await self._decide(
+                RunEnd("stopped", batch.status, batch.reason, "--max-blocks")
+                if batch.status == "budget"
+                else RunEnd("done", batch.status, batch.reason)
+            )
+            return False
+        if batch:
+            if self.recaller is not None:
+                if missing := await self.recaller.collect_votes(batch):
+                    await self._decide(RunEnd("stopped", WAITING, missing))
+                    return False
+                # before anybody can claim a match of this stage
+                await self.recaller.record_stage(batch)
+                for caution in self.recaller.cautions():
+                    self.progress.notify(caution)
+            new = max(0, await self.session.last_match() + 1 - batch[0].number)
+            if new < len(batch):
+                await self.journal.add_matches(batch[n] for n in range(new, len(batch)))
+        await self.session.set_plan_line(self.prepared.plan.status_line)
+        return True
+
+    async def _decide(self, end: RunEnd) -> None:
+        """Decide how the run ends; all workers then leave."""
+        await self.session.end_run(end)
+        self.end = self.end or end
+        self.stop_signal.stop("the run ends")
+
+    async def _leave(self) -> None:
+        """Record what is left to record, give all matches back, and say how the run ends if this
+        worker knows."""
+        with suppress(StoreError):
+            if not self.session.was_replaced:
+                await self.recorder.save_final(self.participants)
+        await asyncio.gather(
+            *(each.close() for each in self.participants.values()), return_exceptions=True
+        )
+        await self.journal.close()
+        if self.session.was_replaced:
+            return
+        if self.end is None and (end := self._own_end()) is not None:
+            await self.session.end_run(end)
+            self.end = end
+        await self.session.leave()
+
+    def _own_end(self) -> RunEnd | None:
+        """How this worker ends the run for all: a limit is reached, or the task has an error."""
+        stop = self.stop_signal
+        if self.fatal is not None and not concerns_machine(self.fatal):
+            return RunEnd("failed", None, str(self.fatal))
+        if stop.status != "budget":
+            return None
+        note = self.budget.failure_note if self.budget is not None else ""
+        minimum = find_minimum_to_resume(stop.limit, stop.needed, self.budget)
+        advice = find_advice(self.faults.values())
+        return RunEnd("stopped", stop.status, stop.reason + note, stop.limit, minimum, advice)
+
+    async def _end_run(self, summarise: Summarise | None) -> None:
+        """Set the end of the run on record if no other worker is left, with its results."""
+        ref = self.journal.ref
+        prices = await asyncio.to_thread(self.recorder.find_prices, self.prepared)
+        if await self.session.seal(prices) and summarise is not None:
+            parts, notices = await asyncio.to_thread(summarise, ref, type(self.prepared.task))
+            for notice in notices:
+                self.progress.notify(notice)
+            store = require_shared(open_store(ref.store))
+            await asyncio.to_thread(store.keep_parts, ref, parts)

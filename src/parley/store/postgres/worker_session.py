@@ -1,0 +1,322 @@
+"""A worker in the database: its lease, the matches that it claims, and the mark of the planner."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from parley.errors import StoreError
+from parley.plans import MatchSpec
+from parley.rules.pool import Seat
+from parley.store import RunRef
+from parley.store.owner import Owner
+from parley.store.postgres.addresses import StoreAddress
+from parley.store.postgres.connections import RunQueries, unescape_row
+from parley.store.postgres.database_sharing import seal_run
+from parley.store.postgres.database_writer import require_durability
+from parley.store.postgres.grants import PostgresGrants
+from parley.store.postgres.migrations import LOCK, OPEN_MATCHES
+from parley.store.postgres.steady_connection import ControlLine, SteadyConnection
+from parley.store.postgres.worker_journal import LONGEST_STATEMENT, WorkerJournal, WorkerWriter
+from parley.store.refusals import REPLACED, refuse_played
+from parley.store.shared_runs import LEASE, RunEnd, SpentBefore, WorkerFacts, WorkerState
+from parley.store.sql.journal import read_open_matches
+
+if TYPE_CHECKING:
+    from parley.store.postgres.connections import Connection
+
+JOIN = (
+    "INSERT INTO workers (run, host, pid, version, until) "
+    "VALUES (%s, %s, %s, %s, clock_timestamp() + make_interval(secs => %s)) RETURNING worker"
+)
+RENEW = (
+    "UPDATE workers SET until = clock_timestamp() + make_interval(secs => %s), playing = %s "
+    "WHERE worker = %s AND state = 'alive'"
+)
+STAY_ALIVE = "SELECT 1 FROM workers WHERE worker = %s AND state = 'alive' FOR UPDATE"
+LOOK = (
+    "SELECT state = 'running' AND shared IS NOT NULL, ending, EXISTS (SELECT 1 FROM matches m "
+    f"WHERE m.run = r.run AND m.{OPEN_MATCHES}) FROM runs r WHERE run = %s"
+)
+# While the server was away, or this worker was cut off from it, leases lapsed although nobody died.
+# So a worker that lost its connection waits for as long as a lease. A new worker trusts leases that
+# began after the start of the server.
+LAPSED = (
+    "SELECT worker FROM workers WHERE run = %s AND state = 'alive' AND worker <> %s "
+    "AND until < clock_timestamp() "
+    "AND (%s OR (%s AND until - make_interval(secs => %s) > pg_postmaster_start_time())) "
+    "FOR UPDATE SKIP LOCKED"
+)
+BURY = "UPDATE workers SET state = 'dead', playing = 0 WHERE worker = ANY(%s) RETURNING host, pid"
+FREE = (
+    "UPDATE matches SET worker = NULL, state = 'stopped' "
+    "WHERE run = %s AND worker = ANY(%s) AND state = 'running'"
+)
+# A match that this worker gave back goes to others, if there are any.
+CLAIM = (
+    "WITH free AS (SELECT number, state FROM matches WHERE run = %(run)s "
+    f"AND {OPEN_MATCHES} AND worker IS NULL AND (returned_by IS DISTINCT FROM %(me)s OR NOT EXISTS "
+    "(SELECT 1 FROM workers w WHERE w.run = %(run)s AND w.state = 'alive' AND w.worker <> %(me)s)) "
+    "ORDER BY number LIMIT %(most)s FOR UPDATE SKIP LOCKED) "
+    "UPDATE matches m SET worker = %(me)s, state = 'running', began = COALESCE(began, %(now)s) "
+    "FROM free WHERE m.run = %(run)s AND m.number = free.number RETURNING m.number, m.block, "
+    "m.item, m.repeat, m.seed, m.seats, m.idle, m.stage, m.arm, free.state"
+)
+RELEASE = (
+    "UPDATE matches SET worker = NULL, state = 'stopped' "
+    "WHERE run = %s AND worker = %s AND state = 'running' AND number <> ALL(%s)"
+)
+TAKE_PLAN = (
+    "UPDATE runs SET planner = %(me)s WHERE run = %(run)s AND (planner IS NULL OR planner = %(me)s "
+    "OR NOT EXISTS (SELECT 1 FROM workers w WHERE w.worker = planner AND w.state = 'alive'))"
+)
+HAVE_ENDED = (
+    f"SELECT NOT EXISTS (SELECT 1 FROM matches WHERE run = %s AND number BETWEEN %s AND %s "
+    f"AND {OPEN_MATCHES}) AND NOT EXISTS (SELECT 1 FROM matches WHERE run = %s "
+    "AND number BETWEEN %s AND %s AND state = 'failed')"
+)
+FAILED = (
+    "SELECT COALESCE(reason, ''), COUNT(*) FROM matches m WHERE run = %s AND state = 'failed' "
+    f"AND NOT EXISTS (SELECT 1 FROM matches o WHERE o.run = m.run AND o.{OPEN_MATCHES}) "
+    "GROUP BY reason"
+)
+SET_ENDING = "UPDATE runs SET ending = %s, changes = changes + 1 WHERE run = %s AND ending IS NULL"
+
+
+class PostgresWorker:
+    """One worker of a run. It has two connections: one that writes, and one for short questions."""
+
+    def __init__(
+        self,
+        address: StoreAddress,
+        ref: RunRef,
+        facts: WorkerFacts,
+        notify: Callable[[str], None],
+        lease: float = LEASE,
+    ) -> None:
+        self._address, self._ref, self._lease = address, ref, lease
+        loop = asyncio.get_running_loop()
+
+        def tell(text: str) -> None:
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(notify, text)
+
+        self._tell, self._run = tell, 0
+        self._is_unsure = False  # whether the database may count matches as ours that are not
+        self._stages: dict[int, int] = {}  # by stage: the number of its first match
+        self._line = ControlLine(address, lambda connection: None, tell)
+        try:
+            self._line.use_now(lambda connection: self._join(connection, facts))
+            steady = SteadyConnection(address, self._prepare_writer, tell)
+        except BaseException:
+            self._line.close()
+            raise
+        writer = WorkerWriter(steady, address, ref.id, self._run, self.number)
+        self._writer, self._steady = writer, steady
+        found = steady.run(self._read_beginning)
+        self.journal = WorkerJournal(ref, writer, found, self.number)
+        self.grants = PostgresGrants(self._line.use, self._run, self.number)
+
+    def _join(self, connection: Connection, facts: WorkerFacts) -> None:
+        with connection.transaction():
+            found = connection.execute(
+                "SELECT run, shared, state, config, spent FROM runs WHERE id = %s FOR SHARE",
+                (self._ref.id,),
+            ).fetchone()
+            if found is None:
+                raise StoreError(f"there is no run {self._ref.id} in {self._address.public}")
+            self._run, version, state, config, spent = found
+            if version is None or state != "running":
+                raise StoreError(
+                    f"{self._ref.location} is not open for workers: open it with `parley resume "
+                    f"{self._ref.id} --workers N`"
+                )
+            if version != facts.version:
+                raise StoreError(
+                    f"{self._ref.location} is played with Parley {version}, but this is Parley "
+                    f"{facts.version}: install that version here"
+                )
+            values = self._run, facts.host, facts.pid, facts.version, self._lease
+            (self.number,) = connection.execute(JOIN, values).fetchone() or (0,)
+        self._copies = orjson.loads(config).get("rejudged") is not None
+        known = orjson.loads(spent or "{}")
+        self.spent_before = SpentBefore(int(known.get("calls") or 0), known.get("usd"))
+
+    def _prepare_writer(self, connection: Connection) -> None:
+        """Hold the lock of the run together with the other workers: nobody plays it alone."""
+        connection.execute(f"SET {LONGEST_STATEMENT}")
+        if notice := require_durability(connection, self._address):
+            self._tell(notice)
+        (is_ours,) = connection.execute(
+            "SELECT pg_try_advisory_lock_shared(%s, %s)", (LOCK, self._run)
+        ).fetchone() or (False,)
+        if not is_ours:
+            owner = connection.execute("SELECT owner FROM runs WHERE run = %s", (self._run,))
+            (text,) = owner.fetchone() or ("",)
+            refuse_played(self._ref.location, Owner.of(text or ""))
+
+    def _queries(self, connection: Connection) -> RunQueries:
+        row = connection.execute("SELECT escapes FROM runs WHERE run = %s", (self._run,))
+        (escapes,) = row.fetchone() or (False,)
+        return RunQueries(connection, self._run, escapes)
+
+    def _read_beginning(self, connection: Connection) -> Any:
+        with connection.transaction():
+            return read_open_matches(self._queries(connection), "FALSE")
+
+    @property
+    def was_replaced(self) -> bool:
+        return self._writer.was_replaced
+
+    async def beat(self, playing: int) -> WorkerState:
+        return await self._line.use(lambda connection: self._beat(connection, playing))
+
+    def _beat(self, connection: Connection, playing: int) -> WorkerState:
+        with connection.transaction():
+            connection.execute(RENEW, (self._lease, playing, self.number))
+            self._stay_alive(connection)
+            found = connection.execute(LOOK, (self._run,)).fetchone()
+        is_open, ending, has_open_matches = found or (False, None, False)
+        end = RunEnd.decoded(ending) if ending else None
+        died = self._bury_dead(connection)
+        return WorkerState(end, not is_open, has_open_matches, died)
+
+    def _stay_alive(self, connection: Connection) -> None:
+        """Keep others from declaring this worker dead until the end of the transaction. Raises an
+        error if somebody has."""
+        alive = connection.execute(STAY_ALIVE, (self.number,)).fetchone()
+        if alive is None:
+            self._writer.was_replaced = True
+            raise StoreError(REPLACED)
+
+    def _bury_dead(self, connection: Connection) -> list[str]:
+        """Declare workers dead whose lease has lapsed, and free their matches."""
+        is_settled = time.monotonic() - self._line.connected > self._lease
+        is_new = not self._line.was_lost
+        with connection.transaction():
+            rows = connection.execute(
+                LAPSED, (self._run, self.number, is_settled, is_new, self._lease)
+            ).fetchall()
+            if not rows:
+                return []
+            numbers = [number for (number,) in rows]
+            died = connection.execute(BURY, (numbers,)).fetchall()
+            connection.execute(FREE, (self._run, numbers))
+        return [f"process {pid} on {host}" for host, pid in died]
+
+    async def claim(self, most: int) -> list[MatchSpec]:
+        rows, found = await self._line.use(lambda connection: self._claim(connection, most))
+        specs = sorted((spec_from(row) for row in rows), key=lambda spec: spec.number)
+        self.journal.add_claimed([spec.number for spec in specs], found)
+        return specs
+
+    def _claim(self, connection: Connection, most: int) -> tuple[list[Any], Any]:
+        if self._is_unsure:  # the answer to an earlier claim was lost
+            self._release(connection, self.journal.held)
+        self._is_unsure, found = True, None
+        with connection.transaction():
+            self._stay_alive(connection)
+            values = {"run": self._run, "me": self.number, "most": most, "now": time.time()}
+            rows = connection.execute(CLAIM, values).fetchall()
+            queries = self._queries(connection)
+            begun = [row[0] for row in rows if row[-1] != "planned" or self._copies]
+            if begun:
+                found = read_open_matches(
+                    queries,
+                    "m.number IN (SELECT value::int FROM json_array_elements_text(?::json))",
+                    (orjson.dumps(begun).decode(),),
+                )
+        self._is_unsure = False
+        return [unescape_row(row) if queries.escapes else row for row in rows], found
+
+    def _release(self, connection: Connection, kept: set[int]) -> None:
+        """Give back all matches but some."""
+        connection.execute(RELEASE, (self._run, self.number, list(kept)))
+
+    async def first_of_stage(self, stage: int) -> int:
+        if stage not in self._stages:
+            self._stages[stage] = await self._ask_number(
+                "SELECT MIN(number) FROM matches WHERE run = %s AND stage = %s", self._run, stage
+            )
+        return self._stages[stage]
+
+    async def last_match(self) -> int:
+        return await self._ask_number("SELECT MAX(number) FROM matches WHERE run = %s", self._run)
+
+    async def _ask_number(self, query: str, *values: Any) -> int:
+        def ask(connection: Connection) -> int:
+            (found,) = connection.execute(query.encode(), values).fetchone() or (None,)
+            return int(found or 0)
+
+        return await self._line.use(ask)
+
+    async def take_plan(self) -> bool:
+        def take(connection: Connection) -> bool:
+            values = {"me": self.number, "run": self._run}
+            return bool(connection.execute(TAKE_PLAN, values).rowcount)
+
+        return await self._line.use(take)
+
+    async def set_plan_line(self, text: str) -> None:
+        await self._change("UPDATE runs SET plan_line = %s WHERE run = %s", text, self._run)
+
+    async def end_run(self, end: RunEnd) -> None:
+        await self._change(SET_ENDING, end.encoded(), self._run)
+
+    async def _change(self, statement: str, *values: Any) -> None:
+        await self._line.use(
+            lambda connection: connection.execute(statement.encode(), values) and None
+        )
+
+    def have_ended(self, first: int, last: int) -> bool:
+        values = (self._run, first, last) * 2
+
+        def ask(connection: Connection) -> bool:
+            (found,) = connection.execute(HAVE_ENDED, values).fetchone() or (False,)
+            return bool(found)
+
+        return last < first or self._line.use_now(ask)
+
+    async def failed_matches(self) -> Mapping[str, int]:
+        return await self._line.use(
+            lambda connection: dict(connection.execute(FAILED, (self._run,)).fetchall())
+        )
+
+    async def leave(self) -> None:
+        def leave(connection: Connection) -> None:
+            with connection.transaction():
+                self._release(connection, set())
+                connection.execute(
+                    "UPDATE runs SET planner = NULL WHERE run = %s AND planner = %s",
+                    (self._run, self.number),
+                )
+                connection.execute(
+                    "UPDATE workers SET state = 'left', playing = 0 "
+                    "WHERE worker = %s AND state = 'alive'",
+                    (self.number,),
+                )
+
+        await self._line.use(leave)
+
+    async def seal(self, prices: Sequence[Mapping[str, Any]] | None) -> bool:
+        return await self._line.use(lambda connection: seal_run(connection, self._run, prices))
+
+    def give_up(self) -> None:
+        """Stop waiting for a database that is away."""
+        self._steady.give_up()
+        self._line.give_up()
+
+    async def close(self) -> None:
+        await asyncio.to_thread(self._line.close)
+
+
+def spec_from(row: Sequence[Any]) -> MatchSpec:
+    """The match in a claimed row."""
+    number, block, item, repeat, seed, seats, idle, stage, arm, _ = row
+    cast = {Seat.of(key): alias for key, alias in orjson.loads(seats).items()}
+    unscored = frozenset(map(Seat.of, orjson.loads(idle))) if idle else frozenset()
+    return MatchSpec(number, block, item, repeat, seed, cast, unscored, stage, arm)

@@ -1,0 +1,202 @@
+"""Workers play a run together as one process would, and leave nothing undone."""
+
+import asyncio
+
+import pytest
+
+from parley import __version__
+from parley.audit.audit import audit_run
+from parley.config.prepare import prepare_resume
+from parley.errors import StoreError, UsageError
+from parley.runs import worker
+from parley.runs.player import resume_run
+from parley.runs.progress import StopSignal
+from parley.runs.shared_play import parse_crew
+from parley.store import open_store, read_run
+from parley.store.shared_runs import RunEnd, WorkerFacts, require_shared
+from tests.cli.test_cli import parley as call_command
+from tests.runs.shared import BOTS, create, play_alone, prepare, record_of, serve, serve_together
+
+PLANS = {
+    "fixed": {"repeats": 20},
+    "stable": {"until_stable": True, "half_width": 3.0},
+    "race": {"plan": "race", "half_width": 8.0, "max_blocks": 200},
+}
+
+
+@pytest.mark.parametrize("plan", PLANS)
+def test_workers_play_what_one_process_plays(postgres_url, tmp_path, plan):
+    prepared = prepare(**PLANS[plan])
+    ref = create(prepared, postgres_url)
+    assert [outcome.fault for outcome in serve_together(ref)] == [""] * 3
+    alone = play_alone(prepare(**PLANS[plan]), tmp_path)
+    assert record_of(ref) == record_of(alone)
+    assert audit_run(ref).breaches == []
+    with read_run(ref) as reader:
+        assert sum(row.ended for row in reader.workers()) == sum(reader.counts().values())
+        assert {row.state for row in reader.workers()} == {"left"}
+
+
+def test_a_run_with_a_memory_is_the_same_on_workers(postgres_url, tmp_path):
+    given = {
+        "task": "qa",
+        "models": {"a": "bot/learner", "b": "bot/student"},
+        "plan": "evolve",
+        "items": 12,
+        "evolve": {"rounds": 2, "retriever": "bm25"},
+    }
+    ref = create(prepare(**given), postgres_url)
+    serve_together(ref)
+    assert record_of(ref) == record_of(play_alone(prepare(**given), tmp_path))
+    assert audit_run(ref).breaches == []
+
+
+def test_a_worker_that_leaves_gives_its_matches_back_and_others_finish(postgres_url, tmp_path):
+    ref = create(prepare(repeats=40), postgres_url)
+
+    async def leave_early():
+        stop = StopSignal()
+        first = asyncio.create_task(serve(ref, stop_signal=stop))
+        await asyncio.sleep(0.3)
+        stop.stop("interrupted")
+        assert (await first).fault == ""
+        with read_run(ref) as reader:
+            assert reader.counts().get("running", 0) == 0
+            assert reader.info.state == "stopped"  # nobody plays it
+            assert reader.info.reason == "no worker plays this run"
+
+    asyncio.run(leave_early())
+    serve_together(ref, 2)
+    assert record_of(ref) == record_of(play_alone(prepare(repeats=40), tmp_path))
+
+
+def test_a_stopped_run_goes_on_with_workers_or_alone(postgres_url, tmp_path):
+    whole = record_of(play_alone(prepare(repeats=30), tmp_path))
+    ref = create(prepare(repeats=30, max_calls=100), postgres_url)
+    serve_together(ref)
+    with read_run(ref) as reader:
+        assert (reader.info.state, reader.info.status) == ("stopped", "budget")
+        assert reader.spent_at_most()[0] <= 100
+        assert reader.info.digest
+    limit = {"max_calls": 300}
+    prepared = prepare_resume(ref, from_limits(limit))
+    from parley.runs.player import find_spent
+
+    with read_run(ref) as reader:
+        before = find_spent(prepared, reader)
+    assert (
+        require_shared(open_store(postgres_url)).share(ref, prepared.config, lambda: before)
+        == "shared"
+    )
+    serve_together(ref)
+    with read_run(ref) as reader:
+        assert 100 < reader.count_replies() <= 300
+    prepared = prepare_resume(ref, from_limits({"max_calls": 10_000}))
+    asyncio.run(resume_run(prepared, ref))
+    found = record_of(ref)
+    assert {**found, "signature": ""} == {**whole, "signature": ""}
+    assert audit_run(ref).breaches == []
+
+
+def from_limits(limits):
+    from parley.options import from_keywords
+
+    return from_keywords(**limits)
+
+
+def test_a_run_that_workers_play_is_not_played_alone(postgres_url):
+    ref = create(prepare(repeats=2000), postgres_url)
+
+    async def both():
+        stop = StopSignal()
+        first = asyncio.create_task(serve(ref, stop_signal=stop))
+        await asyncio.sleep(0.5)
+        with pytest.raises(StoreError, match="is being played by workers"):
+            await resume_run(prepare_resume(ref), ref)
+        config = prepare_resume(ref, from_limits({"max_calls": 7})).config
+        shared = require_shared(open_store(postgres_url))
+        with pytest.raises(UsageError, match="limits and endpoints cannot change"):
+            shared.share(ref, config, lambda: None)
+        with pytest.raises(UsageError, match="still running"):
+            open_store(postgres_url).delete(ref)
+        stop.stop("interrupted")
+        await first
+
+    asyncio.run(both())
+
+
+def test_a_stop_from_anywhere_ends_all_workers(postgres_url):
+    ref = create(prepare(repeats=3000), postgres_url)
+    shared = require_shared(open_store(postgres_url))
+
+    async def stop():
+        workers = [asyncio.create_task(serve(ref)) for _ in range(3)]
+        await asyncio.sleep(0.5)
+        end = RunEnd("stopped", "interrupted", "enough")
+        await asyncio.to_thread(shared.ask_to_end, ref, end)
+        await asyncio.gather(*workers)
+
+    asyncio.run(stop())
+    with read_run(ref) as reader:
+        assert (reader.info.state, reader.info.reason) == ("stopped", "enough")
+        assert reader.info.digest
+    assert audit_run(ref).breaches == []
+    with pytest.raises(UsageError, match="nothing to stop"):
+        shared.ask_to_end(ref, RunEnd("stopped", "interrupted", "again"))
+
+
+def test_a_worker_of_another_version_does_not_join(postgres_url):
+    ref = create(prepare(), postgres_url)
+    store = require_shared(open_store(postgres_url))
+
+    async def join():
+        await store.join(ref, WorkerFacts("h", 1, "0.0.1"), print)
+
+    with pytest.raises(StoreError, match=f"is played with Parley {__version__}, but this is"):
+        asyncio.run(join())
+
+
+def test_two_planners_write_the_same_matches(postgres_url, tmp_path):
+    """Plans are pure: if two workers plan at once, each match is there once."""
+    prepared = prepare(repeats=25)
+    ref = create(prepared, postgres_url)
+    store = require_shared(open_store(postgres_url))
+
+    async def plan_twice():
+        facts = WorkerFacts("h", 1, __version__)
+        sessions = [await store.join(ref, facts, print) for _ in range(2)]
+        specs = list(prepared.plan.specs)
+        await asyncio.gather(*(each.journal.add_matches(specs) for each in sessions))
+        assert [await each.take_plan() for each in sessions] == [True, False]
+        for each in sessions:
+            await each.journal.close()
+            await each.leave()
+            await each.close()
+
+    asyncio.run(plan_twice())
+    serve_together(ref)
+    assert record_of(ref) == record_of(play_alone(prepare(repeats=25), tmp_path))
+
+
+def test_a_store_of_files_names_the_remedy_before_anything_is_written(tmp_path):
+    words = ["run", "public_goods", *(w for a in BOTS for w in ("-m", f"{a}={BOTS[a]}"))]
+    found = call_command(*words, "--workers", 2, cwd=tmp_path, code=2)
+    assert "workers need a PostgreSQL store" in found.err
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize("given", ["", "-1", "two", "ray:", "ray:0", "k8s:3", "1.5", "999999"])
+def test_other_forms_of_workers_are_refused(given):
+    with pytest.raises(UsageError, match="--workers must be a number, ray:N or slurm:N"):
+        parse_crew(given)
+
+
+def test_people_and_functions_cannot_be_seated_on_workers(postgres_url, tmp_path):
+    people = prepare(models={"me": "human/terminal", "b": "bot/random", "c": "bot/random"})
+    with pytest.raises(UsageError, match="me cannot play on workers"):
+        worker.refuse_on_workers(people)
+    before = len(open_store(postgres_url).refs())
+    words = ["run", "public_goods", "-m", "me=human/terminal", "-m", "bot/random"]
+    found = call_command(*words, "--workers", 1, "--store", postgres_url, cwd=tmp_path, code=2)
+    assert "cannot play on workers" in found.err
+    assert len(open_store(postgres_url).refs()) == before
