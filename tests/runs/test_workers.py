@@ -66,6 +66,10 @@ def test_a_worker_that_leaves_gives_its_matches_back_and_others_finish(postgres_
             assert reader.info.reason == "no worker plays this run"
 
     asyncio.run(leave_early())
+    listed = call_command("ls", "--store", postgres_url, cwd=tmp_path).out
+    assert "stopped, no worker playing" in listed
+    shown = call_command("show", ref.id, "--store", postgres_url, cwd=tmp_path).out
+    assert f"no worker plays this run; go on with `parley worker {ref.id}` on any machine" in shown
     serve_together(ref, 2)
     assert record_of(ref) == record_of(play_alone(prepare(repeats=40), tmp_path))
 
@@ -125,13 +129,21 @@ def test_a_run_that_workers_play_is_not_played_alone(postgres_url):
     asyncio.run(both())
 
 
-def test_a_stop_from_anywhere_ends_all_workers(postgres_url):
+def test_a_stop_from_anywhere_ends_all_workers(postgres_url, tmp_path):
     ref = create(prepare(repeats=3000), postgres_url)
     shared = require_shared(open_store(postgres_url))
 
     async def stop():
         workers = [asyncio.create_task(serve(ref)) for _ in range(3)]
         await asyncio.sleep(0.5)
+        listed = await asyncio.to_thread(
+            call_command, "ls", "--json", "--store", postgres_url, cwd=tmp_path
+        )
+        (facts,) = [each for each in listed.json if each["id"] == ref.id]
+        assert (facts["state"], facts["workers"]) == (
+            "running",
+            {"alive": 3, "left": 0, "dead": 0},
+        )
         end = RunEnd("stopped", "interrupted", "enough")
         await asyncio.to_thread(shared.ask_to_end, ref, end)
         await asyncio.gather(*workers)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import click
 import orjson
 
@@ -10,9 +13,10 @@ from parley.cli.shared_options import as_json, in_store
 from parley.config.prices import PriceList
 from parley.errors import StoreError
 from parley.money import cost_rows, prices_of, total_cost
-from parley.results.scores import collect_run_facts
+from parley.results.scores import collect_run_facts, describe_workers
+from parley.results.types import RunWorkers
 from parley.results.types import as_json as plain
-from parley.store import UnreadableRun, open_store
+from parley.store import NOBODY, UnreadableRun, open_store
 from parley.tables import Table, shorten
 
 
@@ -29,7 +33,8 @@ def command(store: str | None, as_json: bool) -> None:
                 raise StoreError(run.reason)
             with place.read(run.ref) as reader:
                 cost = total_cost(cost_rows(reader, prices_of(reader, look_up)))
-                facts = plain(collect_run_facts(reader))
+                run_facts = collect_run_facts(reader)
+                facts, workers = plain(run_facts), run_facts.workers
         except StoreError as wrong:
             say(str(wrong))
             continue
@@ -38,7 +43,7 @@ def command(store: str | None, as_json: bool) -> None:
             say(f"{run.ref.location} cannot be listed: {fault}")
             continue
         facts["cost"] = {"calls": cost.calls, "usd": cost.usd, "usd_at_least": cost.at_least}
-        found.append((facts, list(run.config.contestants), cost))
+        found.append((facts, list(run.config.contestants), cost, workers))
     if not found:
         say(f"no runs in {place.name}")
     found.sort(key=lambda each: str(each[0]["created"]), reverse=True)
@@ -53,15 +58,25 @@ def command(store: str | None, as_json: bool) -> None:
             shorten(facts["name"] or ""),
             facts["task"],
             ", ".join(models),
-            facts["state"] + (", UNSAFE" if facts["sandbox"] == "none" else ""),
+            describe_state(facts, workers),
             f"{facts['matches']['done']}/{facts['matches']['planned']}",
             str(cost.calls),
             str(cost),
         ]
-        for facts, models, cost in found
+        for facts, models, cost, workers in found
     ]
     click.echo(
         Table(
             ["run", "name", "task", "models", "state", "matches", "calls", "usd"], rows, left=5
         ).render()
     )
+
+
+def describe_state(facts: Mapping[str, Any], workers: RunWorkers | None) -> str:
+    """The state of a run, with its workers if it is not over."""
+    words = [facts["state"]]
+    if workers is not None and (workers.alive or facts["stop"]["reason"] == NOBODY):
+        words.append(describe_workers(workers))
+    if facts["sandbox"] == "none":
+        words.append("UNSAFE")
+    return ", ".join(words)

@@ -35,6 +35,7 @@ from parley.results.scores import (
     describe_left_out,
     describe_open_waves,
     describe_unfinished,
+    describe_workers,
     list_open_waves,
     parse_metric,
     unfinished_models,
@@ -54,6 +55,7 @@ from parley.rules.notes import decode
 from parley.rules.task import Task
 from parley.statistics.intervals import ALPHA
 from parley.store import (
+    NOBODY,
     WAITING,
     RunReader,
     RunRef,
@@ -627,6 +629,13 @@ def count_programs(reader: RunReader) -> Programs | None:
 def describe_resuming(run: RunFactsInResult, sequential: bool) -> str:
     """What to do so that an unfinished run continues, with the command."""
     resume, limits = f"`parley resume {run.id}`", run.budget
+    if run.workers is not None and run.workers.alive:
+        return f"; {describe_workers(run.workers)}; stop it with `parley stop {run.id}`"
+    if run.stop.reason == NOBODY:
+        return (
+            f"; go on with `parley worker {run.id}` on any machine, or with "
+            f"`parley resume {run.id} --workers N`"
+        )
     if run.state == "running":
         return f"; if this run is no longer being played, resume it with {resume}"
     if run.stop.status == WAITING:

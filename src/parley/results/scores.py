@@ -22,6 +22,7 @@ from parley.results.types import (
     MatchCounts,
     RunFacts,
     RunLimits,
+    RunWorkers,
     ScoreRow,
     Share,
     Stop,
@@ -422,7 +423,22 @@ def collect_run_facts(reader: RunReader) -> RunFacts:
         ),
         parley=info.identity["parley"],
         created=datetime.fromtimestamp(info.created, UTC).isoformat(timespec="seconds"),
+        workers=count_workers(reader),
     )
+
+
+def count_workers(reader: RunReader) -> RunWorkers | None:
+    """How many workers play a run, and how many have left or died."""
+    states = Counter(worker.state for worker in reader.workers())
+    if not states:
+        return None
+    return RunWorkers(*(states[state] for state in ("alive", "left", "dead")))
+
+
+def describe_workers(found: RunWorkers) -> str:
+    """The workers of a run that is not over."""
+    playing = f"{plural(found.alive, 'worker')} playing" if found.alive else "no worker playing"
+    return f"{playing}, {found.dead} died" if found.dead else playing
 
 
 def group_attempts(found: Iterable[ViolationRow]) -> list[list[ViolationRow]]:

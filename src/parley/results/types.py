@@ -71,6 +71,15 @@ class MatchCounts:
 
 
 @dataclass(frozen=True)
+class RunWorkers:
+    """The workers of a shared run."""
+
+    alive: int
+    left: int
+    dead: int
+
+
+@dataclass(frozen=True)
 class RunLimits:
     """The budget of a run."""
 
@@ -116,6 +125,7 @@ class RunFacts:
     matches: MatchCounts
     parley: str
     created: str
+    workers: RunWorkers | None = None  # None: one process plays, or has played
 
 
 @dataclass(frozen=True)

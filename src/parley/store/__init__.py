@@ -40,6 +40,7 @@ STORE_FORMS = "a store must be a folder or postgresql://USER@HOST/DATABASE"
 RUN_FORMS = "a run must be an id, a name, a file or postgresql://USER@HOST/DATABASE#ID"
 LONGEST_NAME = 4000  # bytes
 ENDED = ("done", "aborted")  # states of matches whose scores count
+NOBODY = "no worker plays this run"  # why a shared run is interrupted
 WAITING = "waiting_for_votes"  # the status of a run that stopped until people have voted
 
 

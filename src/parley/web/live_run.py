@@ -11,9 +11,14 @@ from urllib.parse import urlsplit
 
 from parley.money import format_usd
 from parley.results.match_list import ListedSeat, by_share, list_scored_seats
-from parley.results.scores import group_attempts, parse_metric
+from parley.results.scores import (
+    count_workers,
+    describe_workers,
+    group_attempts,
+    parse_metric,
+)
 from parley.rules.task import Metric
-from parley.store import ENDED, EndpointRecord, MatchRow, RecentCall, RunInfo, RunReader
+from parley.store import ENDED, NOBODY, EndpointRecord, MatchRow, RecentCall, RunInfo, RunReader
 from parley.store.wave_records import Wave
 from parley.tables import format_duration, plural
 
@@ -40,6 +45,8 @@ class LiveProgress:
     silence: str  # how long no reply has come, if that is long
     waves: str  # the oldest batch that the run waits for
     has_person: bool  # a person plays, whose answers take longer than those of models
+    workers: str  # of a shared run
+    resume: str  # the command that continues a run
 
     @property
     def ended(self) -> int:
@@ -129,6 +136,8 @@ def describe_live(
         spent=spent,
         silence=f"no reply for {format_duration(silent)}" if runs and silent > SILENT else "",
         waves=describe_sent_waves(reader.waves(), now) if runs else "",
+        workers=describe_workers(found) if (found := count_workers(reader)) and runs else "",
+        resume=f"parley worker {info.id}" if info.reason == NOBODY else f"parley resume {info.id}",
         has_person=any(
             str(options.get("model", "")).startswith("human/")
             for options in config.live_models.values()

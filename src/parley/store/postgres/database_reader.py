@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from parley.errors import StoreError
-from parley.store import DigestFault, RunRef, WorkerRow
+from parley.store import NOBODY, DigestFault, RunRef, WorkerRow
 from parley.store.owner import Owner
 from parley.store.postgres.addresses import StoreAddress
 from parley.store.postgres.connections import (
@@ -39,7 +39,6 @@ WORKERS = (
     f"SELECT worker, host, pid, CASE WHEN state <> 'alive' OR {ALIVE} THEN state ELSE 'dead' END, "
     "calls, ended, playing FROM workers ORDER BY worker"
 )
-NOBODY = "no worker plays this run"
 SNAPSHOT = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
 
