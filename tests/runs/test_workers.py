@@ -212,3 +212,32 @@ def test_people_and_functions_cannot_be_seated_on_workers(postgres_url, tmp_path
     found = call_command(*words, "--workers", 1, "--store", postgres_url, cwd=tmp_path, code=2)
     assert "cannot play on workers" in found.err
     assert len(open_store(postgres_url).refs()) == before
+
+
+def test_what_workers_counted_moves_with_the_run(postgres_url, tmp_path):
+    """Spending and unanswered requests are sums over workers, also in a copy of an open run."""
+    ref = create(prepare(repeats=2), postgres_url)
+    store = open_store(postgres_url)
+
+    async def count_something():
+        for number in (1, 2):
+            session = await require_shared(store).join(ref, WorkerFacts("h", 1, __version__), print)
+            await session.journal.set_spending(10 * number, None)
+            await session.journal.set_unanswered({"a": {"players": number}})
+            await session.journal.close()
+            await session.leave()
+            await session.close()
+
+    asyncio.run(count_something())
+    path = tmp_path / "copy.parley"
+    store.export_run(ref, path, replace=False, tell=print)
+    for each in (ref, open_store(tmp_path).find(str(path))):
+        with read_run(each) as reader:
+            assert reader.spent_at_most() == (30, None)
+            assert reader.unanswered() == {"a": {"players": 3}}
+    # a process that plays the run alone goes on from there, and workers after it as well
+    asyncio.run(resume_run(prepare_resume(ref), ref))
+    with read_run(ref) as reader:
+        replies = reader.count_replies()
+        assert reader.spent_at_most() == (30 + replies, None)
+        assert reader.unanswered() == {"a": {"players": 3}}

@@ -459,6 +459,24 @@ def test_a_database_of_somebody_else_or_of_a_newer_parley_is_refused(postgres_se
 RUN = NewRun("run", CONFIG, IDENTITY)
 
 
+def test_nothing_migrates_while_workers_of_an_older_version_hold_leases(fresh_url, monkeypatch):
+    address = parse_address(fresh_url)
+    with connections.connect(address) as connection:
+        migrations.migrate_store(connection, address)
+        connection.execute(
+            "INSERT INTO workers (run, host, pid, version, until) "
+            "VALUES (1, 'far.example', 7, '0.0.1', clock_timestamp() + interval '1 hour')"
+        )
+        step = "ALTER TABLE runs ADD COLUMN colour TEXT DEFAULT 'red';"
+        monkeypatch.setattr(migrations, "MIGRATIONS", [*migrations.MIGRATIONS, step])
+        with pytest.raises(StoreError, match=r"1 worker, on far\.example for example"):
+            migrations.migrate_store(connection, address)
+        assert migrations.version_of_store(connection, address) == len(migrations.MIGRATIONS) - 1
+        connection.execute("UPDATE workers SET until = clock_timestamp()")
+        migrations.migrate_store(connection, address)
+        assert migrations.version_of_store(connection, address) == len(migrations.MIGRATIONS)
+
+
 def test_processes_that_start_at_once_migrate_once(fresh_url, monkeypatch):
     address = parse_address(fresh_url)
     faults = []

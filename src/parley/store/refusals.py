@@ -37,7 +37,10 @@ def refuse_second(place: str) -> NoReturn:
 
 def refuse_running(id: str) -> NoReturn:
     """Refuse to delete a run that is being played."""
-    raise UsageError(f"{id} is still running: stop it first (Ctrl-C in its terminal)")
+    raise UsageError(
+        f"{id} is still running: stop it first (Ctrl-C in its terminal, or `parley stop {id}` if "
+        "workers play it)"
+    )
 
 
 def refuse_imported(id: str, store: str) -> NoReturn:
