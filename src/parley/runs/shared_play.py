@@ -22,6 +22,7 @@ from parley.runs.player import (
 from parley.runs.progress import Progress, StopSignal
 from parley.runs.recall import prepare_retrievers
 from parley.runs.run_outcome import VOTE_FIRST, RunOutcome
+from parley.runs.spending import find_used_prices
 from parley.runs.worker import refuse_on_workers
 from parley.store import ENDED, WAITING, RunRef, Store, open_store, read_run
 from parley.store.shared_runs import (
@@ -250,7 +251,7 @@ class SharedRunFollower:
     async def _seal(self) -> None:
         """Set the end of the run on record, since no worker is left to do it."""
         with read_run(self.ref) as reader:
-            prices = self.prepared.prices.used(reader.served_models())
+            prices = find_used_prices(self.prepared, reader)
         if not await self._ask(lambda: self.shared.seal_shared(self.ref, prices)):
             return
         if self.summarise is not None:

@@ -100,10 +100,16 @@ class SpendingRecorder:
 
     def find_prices(self, prepared: Prepared) -> Sequence[Mapping[str, Any]] | None:
         """The prices that were used; None if all models are free."""
-        if all(is_free(options) for options in prepared.config.live_models.values()):
-            return None
         with read_run(self._journal.ref) as reader:
-            if self._budget is not None and self._budget.most_usd is not None:
+            found = find_used_prices(prepared, reader)
+            if found and self._budget is not None and self._budget.most_usd is not None:
                 spent = reader.spent_at_most()[1] or 0.0
                 self._progress.notify(describe_uncounted(reader, prepared.prices, spent))
-            return prepared.prices.used(reader.served_models())
+            return found
+
+
+def find_used_prices(prepared: Prepared, reader: RunReader) -> Sequence[Mapping[str, Any]] | None:
+    """The prices of the models that a run has called; None if all models are free."""
+    if all(is_free(options) for options in prepared.config.live_models.values()):
+        return None
+    return prepared.prices.used(reader.served_models())

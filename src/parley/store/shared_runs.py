@@ -56,7 +56,6 @@ class WorkerState(NamedTuple):
 
     end: RunEnd | None  # how the run ends, once that is decided
     is_over: bool  # the run has ended, or is no longer shared
-    has_open_matches: bool  # matches that somebody plays, or that can be claimed
     died: Sequence[str]  # workers that were declared dead just now
 
 

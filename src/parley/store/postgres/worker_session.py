@@ -38,10 +38,7 @@ RENEW = (
     "WHERE worker = %s AND state = 'alive'"
 )
 STAY_ALIVE = "SELECT 1 FROM workers WHERE worker = %s AND state = 'alive' FOR UPDATE"
-LOOK = (
-    "SELECT state = 'running' AND shared IS NOT NULL, ending, EXISTS (SELECT 1 FROM matches m "
-    f"WHERE m.run = r.run AND m.{OPEN_MATCHES}) FROM runs r WHERE run = %s"
-)
+LOOK = "SELECT state = 'running' AND shared IS NOT NULL, ending FROM runs WHERE run = %s"
 # While the server was away, or this worker was cut off from it, leases lapsed although nobody died.
 # So a worker that lost its connection waits for as long as a lease. A new worker trusts leases that
 # began after the start of the server.
@@ -180,10 +177,10 @@ class PostgresWorker:
             connection.execute(RENEW, (self._lease, playing, self.number))
             self._stay_alive(connection)
             found = connection.execute(LOOK, (self._run,)).fetchone()
-        is_open, ending, has_open_matches = found or (False, None, False)
+        is_open, ending = found or (False, None)
         end = RunEnd.decoded(ending) if ending else None
         died = self._bury_dead(connection)
-        return WorkerState(end, not is_open, has_open_matches, died)
+        return WorkerState(end, not is_open, died)
 
     def _stay_alive(self, connection: Connection) -> None:
         """Keep others from declaring this worker dead until the end of the transaction. Raises an
