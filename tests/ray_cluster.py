@@ -31,6 +31,9 @@ class RayCluster:
             **os.environ,
             "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])),
             "RAY_USAGE_STATS_ENABLED": "0",
+            "RAY_TMPDIR": str(
+                self.folder
+            ),  # here, in ray/, Ray also notes which cluster is running
             # a node is dead after 3 s without an answer
             "RAY_health_check_period_ms": "1000",
             "RAY_health_check_failure_threshold": "3",
@@ -109,10 +112,9 @@ class InsideNamespace:
     def __init__(self, folder: Path) -> None:
         from ray.cluster_utils import Cluster
 
+        (own := folder / "ray").mkdir()
         head = {"num_cpus": 0, "dashboard_host": "127.0.0.1", "include_dashboard": True}
-        self._cluster = Cluster(
-            initialize_head=True, head_node_args={**head, "temp_dir": str(folder / "t")}
-        )
+        self._cluster = Cluster(initialize_head=True, head_node_args={**head, "temp_dir": str(own)})
         for _ in range(2):
             self.add_node()
         self._children = {}

@@ -212,7 +212,8 @@ def test_a_request_that_does_not_arrive_is_given_up(folder, monkeypatch, half, s
     monkeypatch.setattr(timed_protocol, "REQUEST_SECONDS", 0.2)
 
     async def wait():
-        async with serving(folder) as (url, _, _):
+        async with serving(folder) as (url, _, server):
+            server.config.timeout_keep_alive = 0.2  # between two requests
             host = url.removeprefix("http://")
             reader, writer = await asyncio.open_connection(*host.split(":"))
             writer.write(half.format(host=host).encode())
