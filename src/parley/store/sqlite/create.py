@@ -14,6 +14,7 @@ from parley.store import NewRun
 from parley.store.refusals import refuse_second
 from parley.store.sql.digests import digest_origin
 from parley.store.sql.first_rows import first_rows
+from parley.store.sqlite.new_file import sync_to_disk
 from parley.store.sqlite.run_writer import insert_rows
 from parley.store.sqlite.schema import migrate
 
@@ -24,10 +25,14 @@ def create_file(path: Path, run: NewRun) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.exists():
             refuse_second(str(path))
-        # if the process is killed meanwhile, no incomplete run is left
+        # if the process is killed meanwhile, no incomplete run is left: the file is made durable
+        # as a whole, and gets its name then
         unfinished = path.with_suffix(".new")
+        unfinished.unlink(missing_ok=True)
         connection = sqlite3.connect(unfinished, isolation_level=None)
         try:
+            connection.execute("PRAGMA journal_mode = MEMORY")
+            connection.execute("PRAGMA synchronous = OFF")
             migrate(connection, 0)
             connection.execute("BEGIN")
             connection.execute(
@@ -46,7 +51,9 @@ def create_file(path: Path, run: NewRun) -> None:
             connection.execute("COMMIT")
         finally:
             connection.close()
+        sync_to_disk(unfinished)
         unfinished.rename(path)
+        sync_to_disk(path.parent)
     except (OSError, sqlite3.Error) as wrong:
         with suppress(OSError):
             path.with_suffix(".new").unlink()
