@@ -38,7 +38,7 @@ from parley.store import (
 from parley.store.postgres.database import PostgresStore, PostgresWatch
 from parley.store.postgres.database_reader import PostgresReader
 from parley.store.postgres.database_votes import PostgresVerdictVotes, PostgresVotes
-from parley.store.sql.journal import BatchJournal
+from parley.store.sql.journal import CROWD, ENOUGH, BatchJournal
 from parley.store.sql.rows import call_row
 from parley.store.sqlite.folder import FolderStore
 from parley.store.sqlite.run_file import SqliteReader
@@ -136,6 +136,28 @@ def test_many_waiting_appends_share_commits(store):
         return journal.commits - before
 
     assert asyncio.run(main()) < 30
+
+
+@pytest.mark.parametrize("waiting", [ENOUGH, 1])  # when the first commit has ended
+def test_a_commit_does_not_wait_longer_once_enough_callers_wait(store, monkeypatch, waiting):
+    monkeypatch.setattr("parley.store.sql.journal.LINGER", 3600)
+
+    async def main():
+        journal = await begin(store)
+        await journal.add_matches([spec(1)])
+        record, before = journal.claim(1), journal.commits
+        first = [record.append(call(round)) for round in range(1, CROWD + 1)]
+        await asyncio.sleep(0)  # handed over
+        later = [record.append(call(round)) for round in range(100, 100 + waiting)]
+        await asyncio.gather(*first)
+        later += [record.append(call(round)) for round in range(100 + waiting, 100 + ENOUGH)]
+        await asyncio.wait_for(asyncio.gather(*later), 60)
+        assert journal.commits == before + 2
+        await journal.close()
+        return journal.ref
+
+    with store.read(asyncio.run(main())) as reader:
+        assert len(reader.calls(1)) == CROWD + ENOUGH
 
 
 def test_a_match_ends_once(store):

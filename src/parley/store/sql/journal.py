@@ -54,7 +54,9 @@ if TYPE_CHECKING:
 
 ADDED_AT_ONCE = 4096  # planned matches of one transaction
 NO_DEVICE = (None, None)
-CROWD, LINGER = 16, 0.003  # how many callers make it worth waiting, and how many seconds
+# How many callers make it worth to wait for more of them, how many seconds, and with how many a
+# commit begins at once.
+CROWD, LINGER, ENOUGH = 16, 0.003, 32
 FAILED_REQUEST = "UPDATE wave_requests SET failed = 1 WHERE {run} AND wave = ? AND number = ?"
 VERDICT = (
     "UPDATE people_verdicts SET yes = ?, no = ?, unsure = ? "
@@ -131,6 +133,7 @@ class BatchJournal:
         self._queue: SimpleQueue[Batch | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._write_all, name="journal", daemon=True)
         self._played: dict[int, MatchRecord] = {}
+        self._linger: asyncio.TimerHandle | None = None  # the wait before a commit
 
     @classmethod
     async def start(
@@ -299,6 +302,10 @@ class BatchJournal:
         else:
             self._batch.waiting.append(future)
             self.wake()
+            if self._linger is not None and len(self._batch.waiting) == ENOUGH:
+                self._linger.cancel()
+                self._linger = None
+                self._loop.call_soon(self._hand_over)  # with what others are about to add
         return future
 
     def number_device(self, used: DeviceUse) -> tuple[int, float]:
@@ -326,6 +333,7 @@ class BatchJournal:
 
     def _hand_over(self) -> None:
         self.commits += 1
+        self._linger = None
         batch, self._batch = self._batch, Batch()
         self._queue.put(batch)
 
@@ -341,13 +349,12 @@ class BatchJournal:
                     future.set_result(None)
         if self._fault:
             self._batch = Batch()
-        if self._batch and len(batch.waiting) >= CROWD:
-            # with many callers, a short wait lets one commit serve more of them
-            self._loop.call_later(LINGER, self._hand_over)
-        elif self._batch:
-            self._hand_over()
-        else:
+        if not self._batch:
             self._idle.set()
+        elif len(batch.waiting) < CROWD or len(self._batch.waiting) >= ENOUGH:
+            self._hand_over()
+        else:  # with many callers, a short wait lets one commit serve more of them
+            self._linger = self._loop.call_later(LINGER, self._hand_over)
 
     def _write_all(self) -> None:
         """The writer thread: one transaction per batch."""
