@@ -1,10 +1,16 @@
 """Results need no query per match: a larger run takes as many SQL statements as a small one."""
 
+import sqlite3
+from collections import Counter
+from contextlib import closing
+
 import pytest
 
 import parley
 from parley.config.task_catalogue import task_class
 from parley.results.result import Result
+from parley.rules.pool import Seat
+from parley.store import read_run
 from parley.store.sqlite import run_file
 
 JUDGES = {"judge": {"first": "bot/judge", "second": "bot/judge"}}
@@ -59,3 +65,36 @@ def test_statements_do_not_grow_with_matches(task, tmp_path, monkeypatch) -> Non
         usage = [each for each in found if "TOTAL(c.tokens_out)" in each]
         assert len(usage) == len(set(usage)) == 1  # all calls are read once for it
     assert counts[0] == counts[1]
+
+
+def test_scores_and_replies_are_not_sorted(tmp_path, monkeypatch) -> None:
+    """A database that sorts millions of rows takes longer than everything else, and much memory."""
+    bots, options = RUNS["translation"]
+    models = {f"{bot}-{n}": {"model": f"bot/{bot}"} for n, bot in enumerate(bots)}
+    run = parley.run("translation", models, store=tmp_path, **options)
+    streams = [
+        each
+        for each in list_statements(monkeypatch, run, "translation")
+        if each.startswith(("SELECT match, seat", "SELECT number, block", "SELECT match, round"))
+    ]
+    assert {each.partition(" FROM ")[2].split()[0] for each in streams} == {
+        "scores",
+        "matches",
+        "calls",
+        "notes",
+    }
+    with closing(sqlite3.connect(run.path)) as connection:
+        for each in streams:
+            steps = connection.execute(f"EXPLAIN QUERY PLAN {each}").fetchall()
+            assert not any("TEMP B-TREE" in step[3] for step in steps), each
+
+
+def test_the_lengths_of_replies_are_added_up_by_seat(tmp_path) -> None:
+    run = parley.run("public_goods", ["bot/random", "bot/gradual"], rounds=3, store=tmp_path)
+    with read_run(run.ref) as reader:
+        wanted = Counter[tuple[int, Seat]]()
+        for match in reader.matches():
+            for call in reader.calls(match.number):
+                wanted[match.number, call.seat] += len(call.reply.content)
+        assert all(len(reader.calls(match)) == 6 for match, _ in wanted)
+        assert {(match, seat): n for match, seat, n in reader.reply_lengths()} == wanted

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from parley.errors import UsageError
 from parley.report.headline import order_rows
@@ -144,12 +145,11 @@ def choose_notable(result: Result, reader: RunReader) -> tuple[dict[int, str], i
         add_reason(chosen, farthest[1], f"farthest from a mean: {farthest[2]}")
     for _, number, said in worst.values():
         add_reason(chosen, number, f"worst match of the model with the best mean: {said}")
-    aborted = 0
-    for match in reader.matches():
-        if match.state in ("aborted", "failed"):
-            aborted += 1
-            if aborted <= MOST_ABORTED:
-                chosen[match.number] = f"{match.state}: {match.reason or 'no reason on record'}"
+    counts = reader.counts()
+    aborted = counts.get("aborted", 0) + counts.get("failed", 0)
+    left = (match for match in reader.matches() if match.state in ("aborted", "failed"))
+    for match in islice(left, min(aborted, MOST_ABORTED)):
+        chosen[match.number] = f"{match.state}: {match.reason or 'no reason on record'}"
     return chosen, aborted
 
 

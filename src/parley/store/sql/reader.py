@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
+import sys
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
-from math import isfinite
 from operator import itemgetter
 from statistics import median
 from types import NoneType, TracebackType
@@ -135,7 +135,9 @@ SAID = (WHOLE, WHOLE, TEXT, WHOLE, TEXT, TEXT)
 NOTE_WITH_KIND = "SELECT 1 FROM notes WHERE kind IS NOT NULL LIMIT 1"
 NOBODY: frozenset[Seat] = frozenset()
 LATEST = 253_402_300_799  # seconds from 1970 to the end of the year 9999
-ANY_VALUE = (-math.inf, math.inf)
+ANY_VALUE = (-sys.float_info.max, sys.float_info.max)
+# a seat, its alias, whether it is idle, and the range of its scores in a metric
+ScorePlace = tuple[Seat, str, bool, float, float]
 
 
 class RecalledFacts(TypedDict):
@@ -192,6 +194,7 @@ class RecordReader(ABC):
         self._idle: dict[str, frozenset[Seat]] = {}
         self._ranges: dict[str, tuple[float, float]] = {}
         self._match_types: set[tuple[type, ...]] = set()  # of rows that were checked
+        self._note_types: set[tuple[type, ...]] = set()
         self._usage_of_all: tuple[UsageRow, ...] | None = None
 
     def _set_info(self, row: Any) -> None:
@@ -523,48 +526,68 @@ class RecordReader(ABC):
             )
 
     def scores(self, judge: str = "", metrics: Collection[str] = ()) -> Iterator[Score]:
-        for score in self._scores(judge, metrics=metrics):
-            value = score[5]
-            if value is not None:
-                low, high = self._ranges.get(score[4], ANY_VALUE)
-                if not low <= value <= high:
-                    self._damaged(
-                        f"a score of match {score.match} is {value:g}, but {score.metric} must be "
-                        f"{low:g} to {high:g}"
-                    )
-            yield score
+        return self._scores(judge, metrics=metrics, ranges=self._ranges)
 
     def _scores(
         self,
         judge: str = "",
         between: tuple[int, int] = (SMALLEST, LARGEST),
         metrics: Collection[str] = (),
+        ranges: Mapping[str, tuple[float, float]] | None = None,
     ) -> Iterator[Score]:
+        """The scores of matches that have ended, by match. With `ranges`, a score outside the range
+        of its metric is refused."""
         marks = ", ".join("?" * len(metrics))
         chosen = f"AND {self.dialect.not_indexed}metric IN ({marks}) " if metrics else ""
         rows = self._rows(
-            "SELECT match, block, seat, seats, idle, metric, value FROM scores "
-            "JOIN matches ON match = matches.number "
-            f"WHERE judge = ? AND match BETWEEN ? AND ? AND {ENDED_MATCHES} {chosen}"
-            "ORDER BY match, seat, metric",
+            "SELECT match, seat, metric, value FROM scores WHERE judge = ? AND match BETWEEN ? "
+            f"AND ? {chosen}ORDER BY match, seat, metric",
             judge,
             *between,
             *metrics,
         )
-        known: dict[tuple[Any, ...], tuple[Seat, str, bool]] = {}  # many scores share a seat
-        for *row, value in rows:
-            match, block, key, seats, idle, metric = row
-            place = known.get((key, seats, idle, metric))
-            if place is None or type(block) is not str or type(value) is not float:
-                self._check(row, SCORE, "a score")
+        # side by side with scores: a join would sort all scores, and repeat the seats for each
+        matches = self._rows(
+            "SELECT number, block, seats, idle FROM matches WHERE number BETWEEN ? AND ? "
+            f"AND {self.dialect.not_indexed}{ENDED_MATCHES} ORDER BY number",
+            *between,
+        )
+        seatings: dict[tuple[Any, Any], dict[tuple[Any, Any], ScorePlace]] = {}
+        number, block, seats, idle = SMALLEST - 1, "", "", None
+        places: dict[tuple[Any, Any], ScorePlace] = {}  # of the seating, by seat and metric
+        for match, key, metric, value in rows:
+            while number < match:
+                row = next(matches, None)
+                if row is None:
+                    return
+                number, block, seats, idle = row
+                places = seatings.setdefault((seats, idle), {})
+            if number != match:
+                continue
+            place = places.get((key, metric))
+            if place is None or type(block) is not str:
+                self._check((match, block, key, seats, idle, metric), SCORE, "a score")
                 what = f"a score of match {match}"
                 self._check_value(value, "" if judge else metric, what)
                 seat, alias = self._alias(seats, key, what)
-                place = seat, alias, seat in self._idle_seats(idle, what)
-                known[key, seats, idle, metric] = place
-            elif not isfinite(value):
-                self._check_value(value, "" if judge else metric, f"a score of match {match}")
-            yield Score(match, block, place[0], place[1], metric, value, place[2])
+                low, high = (ranges or {}).get(metric, ANY_VALUE)
+                place = seat, alias, seat in self._idle_seats(idle, what), low, high
+                places[key, metric] = place
+            seat, alias, is_idle, low, high = place
+            if type(value) is not float or not low <= value <= high:
+                self._check_score(match, metric, value, (low, high))
+            yield Score(match, block, seat, alias, metric, value, is_idle)
+
+    def _check_score(
+        self, match: int, metric: str, value: Any, bounds: tuple[float, float]
+    ) -> None:
+        """Refuse a score that is not a number, or is out of its range."""
+        self._check_value(value, "", f"a score of match {match}")
+        low, high = bounds
+        if value is not None and not low <= value <= high:
+            self._damaged(
+                f"a score of match {match} is {value:g}, but {metric} must be {low:g} to {high:g}"
+            )
 
     def _check_value(self, value: Any, metric: str, what: str) -> None:
         if not (value is None or (isinstance(value, float | int) and math.isfinite(value))):
@@ -659,9 +682,14 @@ class RecordReader(ABC):
 
     def _note_from(self, row: Sequence[Any]) -> NoteRow:
         match, round, kind, facts = row
-        what = f"a note of match {match}"
-        self._check(row, NOTE, what)
-        return NoteRow(match, round, kind, self._json(facts, dict[str, Any], what))
+        types = tuple(map(type, row))
+        if types not in self._note_types:
+            self._check(row, NOTE, f"a note of match {match}")
+            self._note_types.add(types)
+        found = self._json(facts, Any, f"a note of match {match}")
+        if type(found) is not dict:
+            self._damaged(find_misfit(found, dict[str, Any], f"a note of match {match}"))
+        return NoteRow(match, round, kind, found)
 
     def violations(self, number: int | None = None) -> Iterator[ViolationRow]:
         rows = self._rows(
@@ -885,15 +913,17 @@ class RecordReader(ABC):
         return found
 
     def reply_lengths(self) -> Iterator[tuple[int, Seat, int]]:
+        # in the order of an index: to add up by seat, a database would sort all calls
         rows = self._rows(
-            f"SELECT match, seat, SUM({self.dialect.length('content')}) FROM calls "
-            "GROUP BY match, seat ORDER BY match, seat"
+            f"SELECT match, seat, {self.dialect.length('content')} FROM calls "
+            "ORDER BY match, round, seat, attempt"
         )
-        seats: dict[Any, Seat] = {}
-        for match, key, length in rows:
-            if key not in seats:
-                seats[key] = self._seat(key, f"a call of match {match}")
-            yield match, seats[key], length
+        for match, calls in groupby(rows, itemgetter(0)):
+            lengths: dict[Any, int] = {}
+            for _, key, length in calls:
+                lengths[key] = lengths.get(key, 0) + length
+            for key, length in lengths.items():
+                yield match, self._seat(key, f"a call of match {match}"), length
 
     def median_latencies(self) -> dict[tuple[str, str], MedianLatency]:
         rows = self._rows(
