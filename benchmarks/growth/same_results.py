@@ -4,13 +4,15 @@
     python benchmarks/growth/same_results.py --before /tmp/before/src RUN.parley…
 
 Computes all parts with both versions, each in a process of its own, and compares the JSON. Leaves
-with 1 if a number differs by more than 1e-12 (relative above 1), or anything else differs at all.
+with 1 if a number differs by more than 1e-12 (relative above 1), or anything else differs. Fields
+that only this version has are listed, and do not count as differences.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import subprocess
 import sys
@@ -32,13 +34,14 @@ def compute_results(run: str, source: str | None) -> Any:
 
 
 def list_differences(before: Any, after: Any, place: str = "") -> Iterator[tuple[str, float]]:
-    """Where two results differ, and by how much; infinitely if they are not both numbers."""
+    """Where two results differ, and by how much; infinitely if they are not both numbers, and NaN
+    if only `after` has a field."""
     if isinstance(before, dict) and isinstance(after, dict):
         for key in sorted(before.keys() | after.keys()):
             if key in before and key in after:
                 yield from list_differences(before[key], after[key], f"{place}.{key}")
             else:
-                yield f"{place}.{key}", float("inf")
+                yield f"{place}.{key}", float("inf" if key in before else "nan")
     elif isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
         for n, pair in enumerate(zip(before, after, strict=True)):
             yield from list_differences(*pair, f"{place}[{n}]")
@@ -56,11 +59,14 @@ def main() -> int:
     failed = False
     for run in given.runs:
         pair = compute_results(run, given.before), compute_results(run, None)
-        found = list(list_differences(*pair))
+        every = list(list_differences(*pair))
+        new = [place for place, size in every if math.isnan(size)]
+        found = [each for each in every if not math.isnan(each[1])]
         wrong = [each for each in found if each[1] > MOST]
         failed |= bool(wrong)
         largest = max((size for _, size in found), default=0.0)
         print(f"{run}: {len(found):,} numbers, largest difference {largest:.1e}", *wrong[:5])
+        print("only in this version:", ", ".join(new) or "nothing")
     return int(failed)
 
 
