@@ -568,7 +568,7 @@ def test_means_of_corpus_scores_have_intervals_over_items(played):
 
 
 def test_means_of_corpus_scores_on_different_items_have_no_interval():
-    blocks = [str(n) for n in range(8)]
+    blocks = list(range(8))
     counts = compute_overlap("the cat sat", "the cat sat down", "en").counts["bleu"]
     cells = {}
     for column, counted in (("b", blocks), ("c", blocks[1:])):
@@ -581,6 +581,15 @@ def test_means_of_corpus_scores_on_different_items_have_no_interval():
     found = add_corpus_intervals(edges, {pair: [each, each] for pair, each in cells.items()})
     assert found.rows["a"].interval == (None, None, None)
     assert found.columns["b"].interval.low is not None
+
+
+def test_texts_are_added_up_by_block():
+    texts = CountedTexts()
+    for block, counts in ((5, [1, 2]), (2, [10, 20]), (5, [100, 200]), (9, [0, 7])):
+        texts.add(block, counts)
+    blocks, sums = texts.table_by_block()
+    assert blocks.tolist() == [2, 5, 9]
+    assert sums.tolist() == [[10, 20], [101, 202], [0, 7]]
 
 
 def test_tables_have_three_digits_for_bleu_and_two_for_judges(played):

@@ -7,13 +7,17 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from parley.rules.pool import Seat
 from parley.statistics.block_means import BlockNames, BlockSums
 from parley.statistics.estimates import CellTally, Key, Observation
 from parley.statistics.role_tables import MeetingColumns, Place
 from parley.store import Score
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 T = TypeVar("T")
 Number = TypeVar("Number", int, float)
@@ -63,17 +67,20 @@ class ScoreColumns:
     def read(cls, scores: Iterable[Score], blocks: BlockNames) -> ScoreColumns:
         """The scores that a reader yields, by match."""
         match, block, seat, value = array("q"), array("i"), array("i"), array("d")
-        seats: dict[ScoredSeat, int] = {}
+        seats: dict[tuple[Seat, str, str, bool], int] = {}
         name, number = "", -1
-        for score in scores:
-            if score.block != name or number < 0:
-                name, number = score.block, blocks.number(score.block)
-            sat = ScoredSeat(score.seat, score.alias, score.metric, score.idle)
-            match.append(score.match)
+        for of, where, place, alias, metric, given, idle in scores:
+            if where != name or number < 0:
+                name, number = where, blocks.number(where)
+            sat = place, alias, metric, idle
+            at = seats.get(sat)
+            if at is None:
+                at = seats[sat] = len(seats)
+            match.append(of)
             block.append(number)
-            seat.append(seats.setdefault(sat, len(seats)))
-            value.append(NO_VALUE if score.value is None else score.value)
-        return cls(blocks, list(seats), match, block, seat, value)
+            seat.append(at)
+            value.append(NO_VALUE if given is None else given)
+        return cls(blocks, [ScoredSeat(*sat) for sat in seats], match, block, seat, value)
 
     def __len__(self) -> int:
         return len(self.match)
@@ -107,6 +114,41 @@ class ScoreColumns:
     def used_seats(self) -> list[ScoredSeat]:
         """The seats, aliases and metrics that have scores."""
         return [self.seats[at] for at in sorted(set(self.seat))]
+
+    def pair_metrics(self, role: str, first: str, second: str) -> PairedMetrics | None:
+        """The scores of a role in two metrics; None if no model has both in a match. If a model has
+        several seats in a match, the last one counts."""
+        import numpy as np
+
+        aliases: dict[str, int] = {}
+        alias = np.array([aliases.setdefault(each.alias, len(aliases)) for each in self.seats])
+        side = np.full(len(self.seats), -1)
+        for at, each in enumerate(self.seats):
+            if each.seat.role == role and each.metric in (first, second):
+                side[at] = each.metric != first
+        if not len(self):
+            return None
+        seat = np.asarray(self.seat)
+        chosen = np.flatnonzero(side[seat] >= 0)
+        seat, value = seat[chosen], np.asarray(self.value)[chosen]
+        row = np.cumsum(np.diff(np.asarray(self.match)[chosen], prepend=-1) != 0)
+        _, start, pair = np.unique(
+            row * len(aliases) + alias[seat], return_index=True, return_inverse=True
+        )
+        values, has_score = np.full((2, len(start)), NO_VALUE), np.zeros((2, len(start)), bool)
+        values[side[seat], pair] = value
+        has_score[side[seat], pair] = True
+        if not has_score.all(axis=0).any():
+            return None
+        known = value == value
+        cell = side[seat[known]] * len(aliases) + alias[seat[known]]
+        sums = np.bincount(cell, value[known], 2 * len(aliases)).reshape(2, -1)
+        counts = np.bincount(cell, minlength=2 * len(aliases)).reshape(2, -1)
+        both = counts.all(axis=0)
+        means = (sums[:, both] / counts[:, both]).T.tolist()
+        block = np.asarray(self.block)[chosen][start]
+        one, other = values
+        return PairedMetrics(block, one, other, [(a, b) for a, b in means])
 
     def rows(self) -> Iterator[tuple[int, str, ScoredSeat, float | None]]:
         """Match, block, seat and value of every score."""
@@ -145,6 +187,16 @@ class ScoreColumns:
             for key, tally in zip(numbers, tallies, strict=True)
             if tally.matches
         }
+
+
+@dataclass(frozen=True)
+class PairedMetrics:
+    """The scores of models in two metrics, one row per match and model; NaN if one is missing."""
+
+    block: NDArray[np.int64]
+    first: NDArray[np.float64]
+    second: NDArray[np.float64]
+    means: list[tuple[float, float]]  # of all models that have scores in both metrics
 
 
 class PairedSeats:

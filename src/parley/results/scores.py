@@ -41,7 +41,10 @@ from parley.store import MatchRow, RunReader, ViolationRow
 from parley.tables import plural
 
 if TYPE_CHECKING:
-    from parley.results.score_columns import PairedSeats, ScoreColumns
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from parley.results.score_columns import PairedMetrics, PairedSeats, ScoreColumns
     from parley.statistics.anytime import Anytime
 
 N = TypeVar("N", bound=Note)
@@ -132,6 +135,19 @@ class RunScores:
         """The first block that is identical to this one; it clusters matches that are not
         independent."""
         return self.same.get(block, block)
+
+    @cached_property
+    def block_order(self) -> NDArray[np.int64]:
+        """By the number of a block: the place of its first identical block, by name."""
+        import numpy as np
+
+        names = list(map(self.first_identical, self.blocks.names))
+        places = {name: at for at, name in enumerate(sorted(set(names)))}
+        return np.array([places[name] for name in names], dtype=np.int64)
+
+    def pair_metrics(self, role: str, first: str, second: str) -> PairedMetrics | None:
+        """The scores of a role in two metrics, by match and model; None if no match has both."""
+        return self._counted.pair_metrics(role, first, second)
 
     def notes(self, kind: type[N]) -> Iterator[tuple[MatchRow, N]]:
         """The notes of one kind in matches that count, by match, as the type that was written."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain, combinations
+from itertools import chain
 from random import Random
 from statistics import NormalDist, fmean
 from typing import TYPE_CHECKING, Literal, TypeVar
@@ -18,7 +18,7 @@ from parley.statistics.intervals import ALPHA, UNKNOWN, Interval, compute_interv
 from parley.statistics.student_t import t_quantile
 
 if TYPE_CHECKING:
-    from parley.statistics.block_draws import CountedFigure
+    from parley.statistics.block_draws import Array, BlockedRows, Blocks, CountedFigure
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -68,36 +68,36 @@ def block_bootstrap_interval(
     bounds: tuple[float, float] = (-1.0, 1.0),
     alpha: float = ALPHA,
     seed: int = 0,
-    counted: CountedFigure | None = None,
     value: float | None = None,
 ) -> Interval:
     """A bootstrap percentile interval: whole blocks are drawn with replacement. The same blocks and
-    seed give the same interval.
+    seed give the same interval. `value` is the figure of all blocks, if it is known."""
+    n, rng = len(blocks), Random(seed)
+    value = figure(blocks) if value is None and n >= FEWEST else value
+    draws = (figure(rng.choices(blocks, k=n)) for _ in range(DRAWS))
+    return percentile_interval(value, draws, n, bounds, alpha)
+
+
+def percentile_interval(
+    value: float | None,
+    draws: Iterable[float | None],
+    blocks: int,
+    bounds: tuple[float, float] = (-1.0, 1.0),
+    alpha: float = ALPHA,
+) -> Interval:
+    """The interval of a figure from its values in bootstrap samples.
 
     The percentiles are expanded for few blocks (Hesterberg 2015), because plain ones are too
     narrow. A draw for which the figure is unknown counts against both ends, so the interval is
     unknown if there are many such draws, and always below five blocks. If all draws are equal, all
     blocks must be equal, and the interval for equal bounded scores is used.
-
-    `counted` computes the same figure from how often each block is drawn, which is faster. `value`
-    is the figure of all blocks, if it is known.
     """
-    from parley.statistics.block_draws import draw_block_counts  # late: few starts need it
-
-    n = len(blocks)
-    if n < FEWEST:
+    if blocks < FEWEST or value is None:
         return UNKNOWN
-    value = figure(blocks) if value is None else value
-    if value is None:
-        return UNKNOWN
-    rng = Random(seed)
-    draws = (
-        (figure(rng.choices(blocks, k=n)) for _ in range(DRAWS))
-        if counted is None
-        else (counted(counts) for counts in draw_block_counts(n, DRAWS, seed))
-    )
     found = sorted(draw for draw in draws if draw is not None)
-    tail = NormalDist().cdf(-t_quantile(1 - alpha / 2, n - 1) * math.sqrt(n / (n - 1)))
+    tail = NormalDist().cdf(
+        -t_quantile(1 - alpha / 2, blocks - 1) * math.sqrt(blocks / (blocks - 1))
+    )
     reach = int(tail * DRAWS) - (DRAWS - len(found))
     if reach < 0:
         return UNKNOWN
@@ -105,7 +105,7 @@ def block_bootstrap_interval(
     return (
         Interval(low, high, "block bootstrap")
         if high - low > 1e-12
-        else compute_interval([value] * n, bounds, alpha)
+        else compute_interval([value] * blocks, bounds, alpha)
     )
 
 
@@ -114,22 +114,38 @@ def estimate_over_blocks(
     figure: Callable[[Sequence[A]], float | None],
     dropped: int = 0,
     bounds: tuple[float, float] = (-1.0, 1.0),
-    counted: Callable[[Sequence[Sequence[A]]], CountedFigure] | None = None,
 ) -> BlockEstimate:
-    """A figure computed from rows, with an interval over their blocks. `counted` makes the same
-    figure of the counts of blocks."""
+    """A figure computed from rows, with an interval over their blocks."""
 
     def pooled(drawn: Sequence[Sequence[A]]) -> float | None:
         return figure(list(chain.from_iterable(drawn)))
 
-    value, by_counts = pooled(groups), counted(groups) if counted and groups else None
+    value = pooled(groups)
     return BlockEstimate(
         value,
-        block_bootstrap_interval(groups, pooled, bounds, counted=by_counts, value=value),
+        block_bootstrap_interval(groups, pooled, bounds, value=value),
         sum(map(len, groups)),
         len(groups),
         dropped,
     )
+
+
+def estimate_from_counts(
+    given: BlockedRows, make_figure: Callable[[BlockedRows], CountedFigure], dropped: int
+) -> BlockEstimate:
+    """The same for a figure that is computed from how often each block is drawn: faster, and for
+    runs of any size."""
+    import numpy as np
+
+    from parley.statistics.block_draws import draw_block_counts  # late: few starts need it
+
+    n, blocks = len(given.rows), len(given.sizes)
+    if not blocks:
+        return BlockEstimate(None, UNKNOWN, 0, 0, dropped)
+    figure = make_figure(given)
+    value = figure(np.ones(blocks, dtype=np.int64))
+    draws = map(figure, draw_block_counts(blocks, DRAWS, 0))
+    return BlockEstimate(value, percentile_interval(value, draws, blocks), n, blocks, dropped)
 
 
 def exact_agreement(
@@ -198,59 +214,32 @@ def kappa_of_pairs(
 
 
 def krippendorff_alpha(
-    units: Sequence[Sequence[float | None]],
+    units: Sequence[Sequence[float | None]] | Array,
     level: Level = "ordinal",
-    blocks: Sequence[str] | None = None,
+    blocks: Blocks | None = None,
 ) -> BlockEstimate:
     """Krippendorff's alpha for any number of raters (Computing alpha-reliability, 2011). A unit is
-    a row of ratings, some of which may be None.
+    a row of ratings, some of which may be missing (None, or NaN in an array).
 
-    Units with fewer than two ratings are left out. Alpha is unknown if no unit is left or if all
-    ratings are the same. One rater who always gives the same rating does not matter, because alpha
-    estimates chance from the ratings of all raters.
+    The ordinal distance of two values is the distance of their mid-ranks. Units with fewer than
+    two ratings are left out. Alpha is unknown if no unit is left or if all ratings are the same.
+    One rater who always gives the same rating does not matter, because alpha estimates chance from
+    the ratings of all raters.
     """
-    from parley.statistics.block_draws import count_alpha  # late: few starts need it
+    import numpy as np
+
+    from parley.statistics.block_draws import (  # late: few starts need it
+        BlockedRows,
+        count_alpha,
+        make_units,
+        number_blocks,
+    )
 
     if level not in LEVELS:
         raise unknown_name("level", level, LEVELS)
-    given = [tuple(rating for rating in unit if rating is not None) for unit in units]
-    rows = [tuple(sorted(unit)) if len(unit) > 1 else None for unit in given]
-    return estimate_over_blocks(
-        group_by_block(rows, blocks),
-        partial(alpha_of_units, level=level),
-        rows.count(None),
-        counted=partial(count_alpha, level=level),
-    )
-
-
-def alpha_of_units(units: Sequence[tuple[float, ...]], level: Level) -> float | None:
-    """1 minus the disagreement within units, relative to the disagreement among all ratings.
-
-    The ordinal distance of two values is the distance of their mid-ranks, so one formula serves
-    both ordinal and interval scales.
-    """
-    totals: Counter[float] = Counter()
-    clashes: dict[tuple[float, float], float] = {}
-    for unit, times in Counter(units).items():  # few units differ
-        counts = Counter(unit)
-        for value, count in counts.items():
-            totals[value] += times * count
-        for (c, a), (k, b) in combinations(counts.items(), 2):
-            clashes[c, k] = clashes.get((c, k), 0.0) + times * a * b / (len(unit) - 1)
-    if len(totals) < 2:
-        return None
-    n = totals.total()
-    if level == "nominal":
-        within, chance = (
-            sum(clashes.values()),
-            (n * n - sum(count * count for count in totals.values())) / 2,
-        )
-    else:
-        spot, below = {}, 0.0
-        for value in sorted(totals):
-            spot[value] = below + totals[value] / 2 if level == "ordinal" else value
-            below += totals[value]
-        middle = sum(count * spot[value] for value, count in totals.items()) / n
-        within = sum(weight * (spot[c] - spot[k]) ** 2 for (c, k), weight in clashes.items())
-        chance = n * sum(count * (spot[value] - middle) ** 2 for value, count in totals.items())
-    return 1 - (n - 1) * within / chance if chance > 0 else None  # differences too small to square
+    rows = make_units(units)
+    rated = np.count_nonzero(~np.isnan(rows), axis=1) > 1
+    number = number_blocks([""] * len(rows) if blocks is None else blocks)
+    given = BlockedRows.make(rows[rated], number[rated])
+    dropped = len(rows) - len(given.rows)
+    return estimate_from_counts(given, partial(count_alpha, level=level), dropped)

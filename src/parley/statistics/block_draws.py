@@ -1,9 +1,13 @@
-"""Bootstrap samples of blocks as counts: how often each block is drawn. Figures that are computed
-from the counts need no copy of the rows, so runs of many matches have intervals too."""
+"""Rows of numbers by block, and figures of bootstrap samples of blocks. A sample is a count: how
+often each block is drawn. Figures that are computed from the counts need no copy of the rows, so
+runs of many matches have intervals too."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import zip_longest
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -13,19 +17,104 @@ if TYPE_CHECKING:
 
     Counts = NDArray[np.int64]
     Array = NDArray[np.float64]
+    Column = Sequence[float | None] | Array  # None and NaN: missing
+    Blocks = Sequence[str] | Counts  # names, or numbers in the order of the names
 
 ENOUGH_SPREAD = 1e-3  # of the squares of a sample: with less, sums by block lose digits
+SMALLEST_REACH = 1e-12  # of the largest value: values that differ less are equal
 LARGEST_TABLE = 1_000_000  # numbers
 LARGEST_RANKS = 2_000_000  # ranks of all rows among the rows of each kind of block
+LARGEST_SAMPLES = 20_000_000  # counts that are kept, of a byte each
 CountedFigure = Callable[["Counts"], float | None]  # None: unknown for this sample
 # from how often each kind of block is drawn: the sum of products of ranks on both sides, and the
 # product of their sums of squares; None if a side is constant
 RankProducts = Callable[["Array"], tuple[float, float] | None]
 
 
+@dataclass(frozen=True)
+class BlockedRows:
+    """Rows in the order of the names of their blocks, and how many each block has."""
+
+    rows: Array
+    sizes: Counts
+
+    @classmethod
+    def make(cls, rows: Array, blocks: Blocks) -> BlockedRows:
+        import numpy as np
+
+        number = number_blocks(blocks)
+        sizes = np.bincount(number)
+        return cls(rows[np.argsort(number, kind="stable")], sizes[sizes > 0])
+
+    @classmethod
+    def pair(cls, x: Column, y: Column, blocks: Blocks) -> BlockedRows:
+        """The rows in which neither column is missing."""
+        import numpy as np
+
+        pairs = np.stack([np.asarray(x, dtype=float), np.asarray(y, dtype=float)], axis=1)
+        known = ~np.isnan(pairs).any(axis=1)
+        return cls.make(pairs[known], number_blocks(blocks)[known])
+
+    @property
+    def starts(self) -> Counts:
+        """The first row of each block."""
+        import numpy as np
+
+        found: Counts = np.cumsum(self.sizes) - self.sizes
+        return found
+
+    def with_many_rows(self) -> BlockedRows:
+        """The blocks that have at least two rows."""
+        import numpy as np
+
+        many = self.sizes > 1
+        return BlockedRows(self.rows[np.repeat(many, self.sizes)], self.sizes[many])
+
+
+def number_blocks(blocks: Blocks) -> Counts:
+    """The number of each row's block, in the order of the names."""
+    import numpy as np
+
+    if isinstance(blocks, np.ndarray):
+        return blocks
+    number = {name: at for at, name in enumerate(sorted(set(blocks)))}
+    return np.array([number[name] for name in blocks], dtype=np.int64)
+
+
+def mean_by_group(values: Array, sizes: Counts) -> Array:
+    """The means of consecutive rows, rounded as `fmean` rounds them: sums are more precise than
+    their values."""
+    import numpy as np
+
+    if not len(sizes):
+        return values[:0]
+    sums = np.add.reduceat(values.astype(np.longdouble), np.cumsum(sizes) - sizes).astype(float)
+    found: Array = (sums.T / sizes).T
+    return found
+
+
 def draw_block_counts(blocks: int, draws: int, seed: int) -> Iterator[Counts]:
     """How often each block is drawn, sample by sample: as many draws as there are blocks. The
     samples are those of `Random(seed).choices(range(blocks), k=blocks)`."""
+    import numpy as np
+
+    if blocks * draws > LARGEST_SAMPLES:
+        yield from make_block_counts(blocks, draws, seed)
+    else:
+        for counts in keep_block_counts(blocks, draws, seed):
+            yield counts.astype(np.int64)
+
+
+@lru_cache(maxsize=2)
+def keep_block_counts(blocks: int, draws: int, seed: int) -> Sequence[NDArray[Any]]:
+    """The same samples in little memory: the figures of a run use them many times."""
+    import numpy as np
+
+    made = make_block_counts(blocks, draws, seed)
+    return [counts.astype(np.uint8) if counts.max() < 256 else counts for counts in made]
+
+
+def make_block_counts(blocks: int, draws: int, seed: int) -> Iterator[Counts]:
     import numpy as np
 
     _, state, _ = Random(seed).getstate()
@@ -36,30 +125,36 @@ def draw_block_counts(blocks: int, draws: int, seed: int) -> Iterator[Counts]:
         yield np.bincount(drawn, minlength=blocks)
 
 
-def count_product_moment(groups: Sequence[Sequence[tuple[float, float]]]) -> CountedFigure:
-    """Pearson's r, as `product_moment` computes it from rows, from sums by block. Where these would
+def count_product_moment(given: BlockedRows) -> CountedFigure:
+    """Pearson's r of pairs, as `product_moment` computes it, from sums by block. Where these would
     lose digits, because a sample varies much less than all rows do, it is computed from rows."""
     import numpy as np
 
-    rows = np.array([row for group in groups for row in group], dtype=float).reshape(-1, 2)
-    sizes = np.array([len(group) for group in groups])
-    starts = np.cumsum(sizes) - sizes
-    reach = np.ptp(rows, axis=0)
+    rows, sizes, starts = given.rows, given.sizes, given.starts
+    reach, largest = np.ptp(rows, axis=0), abs(rows).max(axis=0)
     x, y = ((rows - rows.mean(axis=0)) / np.where(reach > 0, reach, 1.0)).T
-    columns = np.stack([np.ones(len(rows)), x, y, x * x, y * y, x * y], axis=1)
-    sums = np.add.reduceat(columns, starts)
-    lows, highs = np.minimum.reduceat(rows, starts), np.maximum.reduceat(rows, starts)
+    columns = np.stack([np.ones(len(rows)), x, y, x * x, y * y, x * y])
+    sums = np.add.reduceat(columns, starts, axis=1)
+    # of the squares of a row: with more, a sample is not constant, as its reach is at least twice
+    # its standard deviation
+    varied = (SMALLEST_REACH * largest / np.where(reach > 0, reach, 1.0)) ** 2
 
     def figure(counts: Counts) -> float | None:
-        drawn = counts > 0
-        low, high = lows[drawn].min(axis=0), highs[drawn].max(axis=0)
-        if not (high - low > 1e-12 * np.maximum(abs(low), abs(high))).all():
-            return None
-        n, left, right, left_square, right_square, product = (counts @ sums).tolist()
+        # `einsum` rather than `@`: threads take more CPU time than they save
+        totals = np.einsum("i,ji->j", counts.astype(float), sums)
+        n, left, right, left_square, right_square, product = totals.tolist()
         spread = left_square - left * left / n, right_square - right * right / n
-        if spread[0] < ENOUGH_SPREAD * left_square or spread[1] < ENOUGH_SPREAD * right_square:
-            return correlate_rows(np.repeat(counts, sizes).astype(float), rows, high - low)
-        return limit_correlation((product - left * right / n) / (spread[0] * spread[1]) ** 0.5)
+        enough = spread[0] > ENOUGH_SPREAD * left_square and spread[1] > (
+            ENOUGH_SPREAD * right_square
+        )
+        if enough and spread[0] > n * varied[0] and spread[1] > n * varied[1]:
+            return limit_correlation((product - left * right / n) / (spread[0] * spread[1]) ** 0.5)
+        weights = np.repeat(counts, sizes).astype(float)
+        drawn = rows[weights > 0]
+        low, high = drawn.min(axis=0), drawn.max(axis=0)
+        if not (high - low > SMALLEST_REACH * np.maximum(abs(low), abs(high))).all():
+            return None
+        return correlate_rows(weights, rows, high - low)
 
     return figure
 
@@ -71,13 +166,13 @@ def correlate_rows(weights: Array, rows: Array, reach: Array) -> float:
     return limit_correlation(float(weights @ (x * y)) / spread**0.5)
 
 
-def count_rank_correlation(groups: Sequence[Sequence[tuple[float, float]]]) -> CountedFigure:
-    """The rank correlation, as `rank_correlation` computes it from rows. Rows are sorted once: the
+def count_rank_correlation(given: BlockedRows) -> CountedFigure:
+    """The rank correlation of pairs, as `rank_correlation` computes it. Rows are sorted once: the
     ranks in a sample follow from the counts. Blocks with the same rows are counted together."""
     import numpy as np
 
-    rows = np.array([row for group in groups for row in group], dtype=float).reshape(-1, 2)
-    block = np.repeat(np.arange(len(groups)), [len(group) for group in groups])
+    rows = given.rows
+    block = np.repeat(np.arange(len(given.sizes)), given.sizes)
     left = np.unique(rows[:, 0], return_inverse=True)[1]
     rights, right = np.unique(rows[:, 1], return_inverse=True)
     pairs, pair = np.unique(left.reshape(-1) * len(rights) + right.reshape(-1), return_inverse=True)
@@ -192,16 +287,14 @@ def limit_correlation(r: float) -> float:
     return (1.0 if r > 0 else -1.0) if abs(r) > 1 - 1e-12 else r
 
 
-def count_alpha(groups: Sequence[Sequence[tuple[float, ...]]], level: str) -> CountedFigure:
-    """Krippendorff's alpha, as `alpha_of_units` computes it from rows: units with the same ratings
-    are counted together."""
+def count_alpha(given: BlockedRows, level: str) -> CountedFigure:
+    """Krippendorff's alpha of units, whose missing ratings are NaN. Units with the same ratings are
+    counted together."""
     import numpy as np
 
-    number: dict[tuple[float, ...], int] = {}
-    unit = np.array(
-        [number.setdefault(row, len(number)) for group in groups for row in group], dtype=np.int64
-    )
-    sizes = np.array([len(group) for group in groups])
+    ordered, sizes = np.sort(given.rows, axis=1), given.sizes  # missing ratings are last
+    distinct, unit = number_distinct_rows(np.where(np.isnan(ordered), np.inf, ordered))
+    number = {tuple(row[np.isfinite(row)].tolist()): n for n, row in enumerate(distinct)}
     values = sorted({value for row in number for value in row})
     place = {value: n for n, value in enumerate(values)}
     ratings: list[tuple[int, int]] = []  # distinct unit, value
@@ -218,15 +311,15 @@ def count_alpha(groups: Sequence[Sequence[tuple[float, ...]]], level: str) -> Co
     clashing, first, second, share = columns_of(clashes, 4)
     scale = np.array(values, dtype=float)
     table = None  # how often each block has each distinct unit, if that is small
-    if len(groups) * len(number) <= LARGEST_TABLE:
-        table = np.zeros((len(groups), len(number)))
-        np.add.at(table, (np.repeat(np.arange(len(groups)), sizes), unit), 1)
+    if len(sizes) * len(number) <= LARGEST_TABLE:
+        table = np.zeros((len(sizes), len(number)))
+        np.add.at(table, (np.repeat(np.arange(len(sizes)), sizes), unit), 1)
 
     def figure(counts: Counts) -> float | None:
         times = (
             np.bincount(unit, np.repeat(counts, sizes), len(number))
             if table is None
-            else counts @ table
+            else np.einsum("i,ij->j", counts.astype(float), table)
         )
         totals = np.bincount(value_of, times[rated], len(values))
         if np.count_nonzero(totals) < 2:
@@ -242,6 +335,28 @@ def count_alpha(groups: Sequence[Sequence[tuple[float, ...]]], level: str) -> Co
         return 1 - (n - 1) * within / chance if chance > 0 else None
 
     return figure
+
+
+def make_units(units: Sequence[Sequence[float | None]] | Array) -> Array:
+    """Units as rows of equal length; missing ratings are NaN."""
+    import numpy as np
+
+    if isinstance(units, np.ndarray):
+        return units
+    raters = list(zip_longest(*units))
+    return np.array(raters, dtype=float).reshape(len(raters), len(units)).T
+
+
+def number_distinct_rows(table: Array) -> tuple[Array, Counts]:
+    """The distinct rows of a table, and which of them each row is."""
+    import numpy as np
+
+    order = np.lexsort(table.T)
+    ordered = table[order]
+    is_new = np.append(True, (ordered[1:] != ordered[:-1]).any(axis=1))
+    number = np.empty(len(table), dtype=np.int64)
+    number[order] = np.cumsum(is_new) - 1
+    return ordered[is_new], number
 
 
 def columns_of(rows: Sequence[tuple[float, ...]], width: int) -> list[NDArray[Any]]:

@@ -10,15 +10,14 @@ from dataclasses import dataclass, replace
 from itertools import permutations
 from operator import mul
 from statistics import NormalDist, fmean
+from typing import TYPE_CHECKING
 
-from parley.statistics.agreement import (
-    BlockEstimate,
-    estimate_over_blocks,
-    group_by_block,
-    pair_columns,
-)
+from parley.statistics.agreement import BlockEstimate, estimate_from_counts, pair_columns
 from parley.statistics.intervals import ALPHA, UNKNOWN, Interval
 from parley.statistics.student_t import t_cdf
+
+if TYPE_CHECKING:
+    from parley.statistics.block_draws import BlockedRows, Blocks, Column
 
 FEW = 8  # points, whose orders can all be counted
 
@@ -83,53 +82,46 @@ def permutation_p_value(points: Sequence[tuple[float, float]]) -> float:
     return fmean(each >= here - 1e-9 for each in orders)
 
 
-def blocked_correlation(
-    x: Sequence[float | None], y: Sequence[float | None], blocks: Sequence[str]
-) -> BlockEstimate:
+def blocked_correlation(x: Column, y: Column, blocks: Blocks) -> BlockEstimate:
     """Pearson's correlation of rows, with an interval over blocks, because the rows of a block
-    are not independent."""
-    from parley.statistics.block_draws import count_product_moment  # late: few starts need it
-
-    pairs = pair_columns(x, y)
-    return estimate_over_blocks(
-        group_by_block(pairs, blocks),
-        product_moment,
-        pairs.count(None),
-        counted=count_product_moment,
+    are not independent. Missing values are None, or NaN in an array."""
+    from parley.statistics.block_draws import (  # late: few starts need it
+        BlockedRows,
+        count_product_moment,
     )
 
+    given = BlockedRows.pair(x, y, blocks)
+    return estimate_from_counts(given, count_product_moment, len(x) - len(given.rows))
 
-def centred_correlation(
-    x: Sequence[float | None], y: Sequence[float | None], blocks: Sequence[str]
-) -> BlockEstimate:
+
+def centred_correlation(x: Column, y: Column, blocks: Blocks) -> BlockEstimate:
     """The rank correlation of values after subtracting their block's mean, so that differences in
     item difficulty do not count; the interval is over blocks.
 
     A row that is alone in its block carries no information and is left out. Unknown if no row is
     left or if a side is constant in every block.
     """
-    from parley.statistics.block_draws import count_rank_correlation  # late: few starts need it
-
-    groups = [group for group in group_by_block(pair_columns(x, y), blocks) if len(group) > 1]
-    left, right = (
-        subtract_group_means([[pair[side] for pair in group] for group in groups])
-        for side in (0, 1)
-    )
-    rows = [list(zip(a, b, strict=True)) for a, b in zip(left, right, strict=True)]
-    return estimate_over_blocks(
-        rows, rank_correlation, len(x) - sum(map(len, rows)), counted=count_rank_correlation
+    from parley.statistics.block_draws import (  # late: few starts need it
+        BlockedRows,
+        count_rank_correlation,
     )
 
+    given = subtract_block_means(BlockedRows.pair(x, y, blocks).with_many_rows())
+    return estimate_from_counts(given, count_rank_correlation, len(x) - len(given.rows))
 
-def subtract_group_means(groups: Sequence[Sequence[float]]) -> list[list[float]]:
-    """Values minus their group's mean, rounded to steps of 2⁻⁴⁰ of the largest value, so that
-    rounding errors do not break ties."""
-    size = math.frexp(max((abs(value) for group in groups for value in group), default=0.0))[1]
-    means = map(fmean, groups)
-    return [
-        [round(math.ldexp(value - mean, 40 - size)) for value in group]
-        for group, mean in zip(groups, means, strict=True)
-    ]
+
+def subtract_block_means(given: BlockedRows) -> BlockedRows:
+    """Values minus their block's mean, rounded to steps of 2⁻⁴⁰ of the largest value of a column,
+    so that rounding errors do not break ties."""
+    import numpy as np
+
+    from parley.statistics.block_draws import mean_by_group
+
+    if not len(given.rows):
+        return given
+    sizes = np.frexp(abs(given.rows).max(axis=0))[1]
+    means = np.repeat(mean_by_group(given.rows, given.sizes), given.sizes, axis=0)
+    return replace(given, rows=np.rint(np.ldexp(given.rows - means, 40 - sizes)))
 
 
 def product_moment(points: Sequence[tuple[float, float]]) -> float | None:

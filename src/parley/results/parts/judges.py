@@ -4,22 +4,21 @@
 from __future__ import annotations
 
 from array import array
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from itertools import groupby
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
 from statistics import fmean
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from parley.results.part import Part, Rows, Style
-from parley.results.score_columns import NO_VALUE, select_values
+from parley.results.score_columns import NO_VALUE
 from parley.results.scores import RunScores
 from parley.results.types import Dot, Figure, Scatter, as_json
-from parley.rules.notes import Vote, Votes
+from parley.rules.notes import Votes
 from parley.rules.pool import Seat
 from parley.statistics import estimates
 from parley.statistics.agreement import BlockEstimate, krippendorff_alpha
-from parley.statistics.block_means import BlockNames
+from parley.statistics.block_means import BlockMeans, BlockNames
 from parley.statistics.correlation import (
     Correlation,
     blocked_correlation,
@@ -31,20 +30,12 @@ from parley.statistics.judge_bias import Judgement, self_preference
 from parley.store import MatchRow, RunInfo
 from parley.tables import Table, format_interval, format_number, format_signed, plural
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
-class JudgeVote(NamedTuple):
-    """What a judge gave to a seat; None where its judgement could not be read."""
-
-    block: str
-    match: int
-    note: int  # where a match is judged several times, which time this is
-    judge: str  # the seat
-    name: str  # who sat there
-    seat: str  # who was judged
-    role: str
-    alias: str
-    score: float | None
-    mark: float | None  # as the judge gave it, before it was converted to a score
+    Numbers = NDArray[np.int64]
+    Values = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -148,9 +139,9 @@ def compute_judges(run: RunScores) -> JudgeReport | None:
     bounds = run.bounds[judged]
     return JudgeReport(
         metric=judged,
-        panel=tuple(panel_rows(votes, bounds, run.same)),
+        panel=tuple(panel_rows(run, votes, bounds)),
         incomplete=count_incomplete(votes),
-        agreement=tuple(agreement_rows(votes, run.first_identical)),
+        agreement=tuple(agreement_rows(run, votes)),
         validity=tuple(row for role in run.roles for row in validity_rows(run, role, judged)),
         bias=(*length_bias(run, votes), *self_preference_rows(run, votes, bounds)),
         also_play=tuple(judges_that_play(run, votes)),
@@ -158,141 +149,170 @@ def compute_judges(run: RunScores) -> JudgeReport | None:
     )
 
 
+@dataclass(frozen=True)
 class VoteColumns:
     """Votes by match and note. A run may have millions, so they are kept as columns."""
 
-    def __init__(self) -> None:
-        self.judges: dict[tuple[str, str], int] = {}  # the seat, and who sat there
-        self.seats: dict[tuple[str, str, str], int] = {}  # the seat, its role and alias
-        self.blocks = BlockNames()
-        self._match, self._note, self._block = array("q"), array("i"), array("i")
-        self._judge, self._seat = array("i"), array("i")
-        self._score, self._mark = array("d"), array("d")
+    judges: list[tuple[str, str]]  # the seat, and who sat there
+    seats: list[tuple[str, str, str]]  # the judged seat, its role and alias
+    match: Numbers
+    note: Numbers
+    block: Numbers
+    judge: Numbers  # the place in `judges`
+    seat: Numbers  # the place in `seats`
+    score: Values  # NaN: the judgement could not be read
+    mark: Values  # as the judge gave it, before it was converted to a score
 
-    def add(self, match: MatchRow, note: int, judge: Seat, seat: Seat, vote: Vote | None) -> None:
-        score = vote.score if vote else None
-        mark = score if vote is None or vote.mark is None else vote.mark
-        judging, judged = (judge.key, match.seats[judge]), (seat.key, seat.role, match.seats[seat])
-        self._match.append(match.number)
-        self._note.append(note)
-        self._block.append(self.blocks.number(match.block))
-        self._judge.append(self.judges.setdefault(judging, len(self.judges)))
-        self._seat.append(self.seats.setdefault(judged, len(self.seats)))
-        self._score.append(NO_VALUE if score is None else score)
-        self._mark.append(NO_VALUE if mark is None else mark)
+    def select(self, kept: NDArray[np.bool_]) -> VoteColumns:
+        """The votes for which `kept` is true."""
+        if kept.all():
+            return self
+        names = ("match", "note", "block", "judge", "seat", "score", "mark")
+        return replace(self, **{name: getattr(self, name)[kept] for name in names})
 
-    def keep(self, rated: Mapping[tuple[str, str], set[str]]) -> None:
-        """Leave out votes on roles that a judge does not rate."""
-        judges, roles = list(self.judges), [role for _, role, _ in self.seats]
-        kept = bytes(
-            roles[seat] in rated[judges[judge]]
-            for judge, seat in zip(self._judge, self._seat, strict=True)
-        )
-        if all(kept):
-            return
-        for name in ("_match", "_note", "_block", "_judge", "_seat", "_score", "_mark"):
-            setattr(self, name, select_values(getattr(self, name), kept))
-
-    def __iter__(self) -> Iterator[JudgeVote]:
-        judges, seats, blocks = list(self.judges), list(self.seats), self.blocks.names
-        for match, note, block, judge, seat, score, mark in zip(
-            self._match,
-            self._note,
-            self._block,
-            self._judge,
-            self._seat,
-            self._score,
-            self._mark,
-            strict=True,
-        ):
-            at, name = judges[judge]
-            key, role, alias = seats[seat]
-            given = None if score != score else score
-            marked = None if mark != mark else mark
-            yield JudgeVote(blocks[block], match, note, at, name, key, role, alias, given, marked)
-
-    @property
+    @cached_property
     def roles(self) -> list[str]:
         """The judged roles, in the order of their first votes."""
-        seats = list(self.seats)
-        return list(dict.fromkeys(seats[at][1] for at in dict.fromkeys(self._seat)))
+        import numpy as np
 
-    @property
+        used, first = np.unique(self.seat, return_index=True)
+        return list(dict.fromkeys(self.seats[at][1] for at in used[np.argsort(first)]))
+
+    @cached_property
     def judges_asked(self) -> list[tuple[str, str]]:
         """The seats of judges and who sat there, in order."""
-        judges = list(self.judges)
-        return sorted(judges[at] for at in set(self._judge))
+        return sorted(self.judges[at] for at in set(self.judge.tolist()))
 
-    def by_note(self) -> Iterator[tuple[JudgeVote, list[JudgeVote]]]:
-        """The votes of each note, with the first of them."""
-        for _, votes in groupby(self, lambda vote: (vote.match, vote.note)):
-            found = list(votes)
-            yield found[0], found
+    def on_role(self, role: str) -> NDArray[np.bool_]:
+        """Which votes are on a role."""
+        import numpy as np
+
+        chosen = np.array([each == role for _, each, _ in self.seats], dtype=bool)
+        return chosen[self.seat]
+
+    def judgements(self, run: RunScores) -> Iterator[Judgement]:
+        """Who gave what to whom."""
+        names = run.blocks.names
+        for block, judge, seat, score in zip(
+            self.block, self.judge, self.seat, self.score.tolist(), strict=True
+        ):
+            given = None if score != score else score
+            where = run.first_identical(names[block])
+            yield Judgement(where, self.judges[judge][1], self.seats[seat][2], given)
+
+
+class SeatNumbers(NamedTuple):
+    """The places of a seating's judges and scored seats in the lists of `VoteColumns`."""
+
+    judges: Mapping[Seat, int]
+    scored: Mapping[Seat, int]
 
 
 def collect_votes(run: RunScores) -> VoteColumns:
     """Every requested vote on a scored seat, in matches that count."""
-    votes, last, number = VoteColumns(), 0, 0
-    rated: dict[tuple[str, str], set[str]] = {}
-    for match, note in run.notes(Votes):
-        number = number + 1 if match.number == last else 0
-        last = match.number
-        seats = [seat for seat, _ in run.contestants_of(match)]
+    import numpy as np
+
+    judges: dict[tuple[str, str], int] = {}
+    seats: dict[tuple[str, str, str], int] = {}
+    seatings: dict[Any, SeatNumbers] = {}
+    rated: dict[int, set[str]] = {}
+    match_of, note_of, block_of = array("q"), array("q"), array("i")
+    judge_of, seat_of, scores, marks = array("i"), array("i"), array("d"), array("d")
+
+    def number_seats(match: MatchRow) -> SeatNumbers:
+        return SeatNumbers(
+            {
+                seat: judges.setdefault((seat.key, alias), len(judges))
+                for seat, alias in match.seats.items()
+            },
+            {
+                seat: seats.setdefault((seat.key, seat.role, alias), len(seats))
+                for seat, alias in run.contestants_of(match)
+            },
+        )
+
+    for number, (match, note) in enumerate(run.notes(Votes)):
+        seating = tuple(match.seats.items()), match.idle
+        if seating not in seatings:
+            seatings[seating] = number_seats(match)
+        places, block = seatings[seating], run.blocks.number(match.block)
         for judge, given in note.votes.items():
-            roles = rated.setdefault((judge.key, match.seats[judge]), set())
-            roles.update(seat.role for seat in given or ())
-            for seat in seats:
-                votes.add(match, number, judge, seat, (given or {}).get(seat))
-    votes.keep(find_rated_roles(run, rated))
-    return votes
+            place = places.judges[judge]
+            rated.setdefault(place, set()).update(seat.role for seat in given or ())
+            for seat, at in places.scored.items():
+                vote = given.get(seat) if given else None
+                score = vote.score if vote else None
+                mark = score if vote is None or vote.mark is None else vote.mark
+                match_of.append(match.number)
+                note_of.append(number)
+                block_of.append(block)
+                judge_of.append(place)
+                seat_of.append(at)
+                scores.append(NO_VALUE if score is None else score)
+                marks.append(NO_VALUE if mark is None else mark)
+    votes = VoteColumns(
+        list(judges),
+        list(seats),
+        match=np.asarray(match_of),
+        note=np.asarray(note_of),
+        block=np.asarray(block_of),
+        judge=np.asarray(judge_of),
+        seat=np.asarray(seat_of),
+        score=np.asarray(scores),
+        mark=np.asarray(marks),
+    )
+    return leave_out_unrated(votes, find_rated_roles(run, rated))
 
 
-def find_rated_roles(
-    run: RunScores, found: Mapping[tuple[str, str], set[str]]
-) -> dict[tuple[str, str], set[str]]:
-    """The roles that each judge rates, by its seat and alias: a task may ask a judge about one of
-    several roles. A judge without any readable reply was asked about the roles that the other
-    judges rate, or about all roles if there are no votes."""
+def leave_out_unrated(votes: VoteColumns, rated: Mapping[int, set[str]]) -> VoteColumns:
+    """Leave out votes on roles that a judge does not rate."""
+    import numpy as np
+
+    kept = np.zeros((len(votes.judges), len(votes.seats)), dtype=bool)
+    for judge, roles in rated.items():
+        kept[judge] = [role in roles for _, role, _ in votes.seats]
+    return votes.select(kept[votes.judge, votes.seat])
+
+
+def find_rated_roles(run: RunScores, found: Mapping[int, set[str]]) -> dict[int, set[str]]:
+    """The roles that each judge rates: a task may ask a judge about one of several roles. A judge
+    without any readable reply was asked about the roles that the other judges rate, or about all
+    roles if there are no votes."""
     every = set().union(*found.values()) or set(run.roles)
     return {judge: roles or every for judge, roles in found.items()}
 
 
 def count_incomplete(votes: VoteColumns) -> Incomplete:
     """The matches with votes, and how many of them lack one."""
-    of = missing = 0
-    for _, given in groupby(votes, lambda vote: vote.match):
-        of += 1
-        missing += any(vote.score is None for vote in given)
-    return Incomplete(missing, of)
+    import numpy as np
+
+    missing = np.unique(votes.match[np.isnan(votes.score)])
+    return Incomplete(len(missing), len(np.unique(votes.match)))
 
 
 def panel_rows(
-    votes: VoteColumns, bounds: tuple[float, float], same: estimates.Same
+    run: RunScores, votes: VoteColumns, bounds: tuple[float, float]
 ) -> Iterator[PanelRow]:
     """Each judge's mean on each role with its interval over blocks, and the number of votes."""
-    asked = Counter[tuple[str, str, str]]()
-    given: dict[tuple[str, str, str], dict[str, list[float]]] = {}  # sums and counts by block
-    for vote in votes:
-        key = vote.judge, vote.name, vote.role
-        asked[key] += 1
-        if vote.score is not None:
-            sums = given.setdefault(key, {}).setdefault(vote.block, [0.0, 0])
-            sums[0] += vote.score
-            sums[1] += 1
+    import numpy as np
+
     names = [name for _, name in votes.judges_asked]
+    known = ~np.isnan(votes.score)
     for judge, name in votes.judges_asked:
+        asked_judge = votes.judge == votes.judges.index((judge, name))
         for role in votes.roles:
-            if not asked[judge, name, role]:
+            asked = asked_judge & votes.on_role(role)
+            if not asked.any():
                 continue
-            blocks = given.get((judge, name, role), {})
-            means = {block: total / count for block, (total, count) in blocks.items()}
-            values, weights = estimates.merge_blocks(means, same)
+            read = asked & known
+            means = mean_by_block(run.blocks, votes.block[read], votes.score[read])
+            values, weights = estimates.merge_blocks(means, run.same)
             low, high, _ = compute_interval(values, bounds, weights=weights)
             yield PanelRow(
                 judge=name if names.count(name) == 1 else f"{name} ({judge})",
                 role=role,
-                votes=int(sum(count for _, count in blocks.values())),
-                asked=asked[judge, name, role],
+                votes=int(np.count_nonzero(read)),
+                asked=int(np.count_nonzero(asked)),
                 blocks=len(values),
                 mean=fmean(means.values()) if means else None,
                 low=low,
@@ -300,23 +320,31 @@ def panel_rows(
             )
 
 
-def agreement_rows(
-    votes: VoteColumns, first_identical: Callable[[str], str]
-) -> Iterator[AgreementRow]:
+def mean_by_block(blocks: BlockNames, block: Numbers, score: Values) -> BlockMeans:
+    """The mean score of each block."""
+    import numpy as np
+
+    counts, sums = np.bincount(block), np.bincount(block, score)
+    used = np.flatnonzero(counts)
+    return BlockMeans(blocks, array("i", used), array("d", sums[used] / counts[used]))
+
+
+def agreement_rows(run: RunScores, votes: VoteColumns) -> Iterator[AgreementRow]:
     """Krippendorff's alpha by judged role, over what at least two judges have marked."""
+    import numpy as np
+
     seats = sorted({judge for judge, _ in votes.judges_asked})
     twice = len({name for _, name in votes.judges_asked}) < len(seats)
+    column = np.array([seats.index(judge) if judge in seats else -1 for judge, _ in votes.judges])
     for role in votes.roles:
-        rows: list[list[float | None]] = []
-        blocks: list[str] = []
-        for first, given in votes.by_note():
-            units: dict[str, dict[str, float | None]] = {}
-            for vote in given:
-                if vote.role == role:
-                    units.setdefault(vote.seat, {})[vote.judge] = vote.mark
-            rows += [[unit.get(seat) for seat in seats] for unit in units.values()]
-            blocks += [first_identical(first.block)] * len(units)
-        alpha = krippendorff_alpha(rows, "ordinal", blocks)
+        here = votes.select(votes.on_role(role))
+        _, first, unit = np.unique(
+            here.note * len(votes.seats) + here.seat, return_index=True, return_inverse=True
+        )
+        ratings = np.full((len(first), len(seats)), np.nan)
+        ratings[unit, column[here.judge]] = here.mark
+        blocks = run.block_order[here.block[first]]
+        alpha = krippendorff_alpha(ratings, "ordinal", blocks)
         yield AgreementRow(role, len(seats), twice, **estimate_fields(alpha))
 
 
@@ -324,42 +352,16 @@ def validity_rows(run: RunScores, role: str, judged: str) -> Iterator[ValidityRo
     """Correlation of the judges' score with the measured metric of a role: over matches, within
     items, and over models."""
     measured = run.ranking_metric(role, measured=True)
-    if measured is None:
+    pairs = None if measured is None else run.pair_metrics(role, judged, measured)
+    if measured is None or pairs is None:
         return
-    left: list[float | None] = []
-    right: list[float | None] = []
-    blocks: list[str] = []
-    by_model: dict[str, dict[str, list[float]]] = {}  # sum and count
-    both = False
-    here = (row for row in run.observations if row.role == role)
-    for _, rows in groupby(here, lambda row: row.match):
-        by_alias: dict[str, dict[str, float | None]] = {}
-        for row in rows:
-            if row.metric in (judged, measured):
-                by_alias.setdefault(row.alias, {})[row.metric] = row.value
-                if row.value is not None:
-                    sums = by_model.setdefault(row.alias, {}).setdefault(row.metric, [0.0, 0])
-                    sums[0] += row.value
-                    sums[1] += 1
-                block = run.first_identical(row.block)
-        for by in by_alias.values():
-            both = both or {judged, measured} <= by.keys()
-            left.append(by.get(judged))
-            right.append(by.get(measured))
-            blocks.append(block)
-    if not both:
-        return
-    models = [
-        (each[judged][0] / each[judged][1], each[measured][0] / each[measured][1])
-        for each in by_model.values()
-        if {judged, measured} <= each.keys()
-    ]
-    matches = blocked_correlation(left, right, blocks)
+    blocks = run.block_order[pairs.block]
+    matches = blocked_correlation(pairs.first, pairs.second, blocks)
     yield ValidityRow(role, measured, "matches", **estimate_fields(matches))
-    within = centred_correlation(left, right, blocks)
+    within = centred_correlation(pairs.first, pairs.second, blocks)
     yield ValidityRow(role, measured, "within items", **estimate_fields(within))
-    if len(models) > 2:  # with two, a rank correlation is always 1 or -1
-        ranked = spearman([a for a, _ in models], [b for _, b in models])
+    if len(pairs.means) > 2:  # with two, a rank correlation is always 1 or -1
+        ranked = spearman([a for a, _ in pairs.means], [b for _, b in pairs.means])
         yield ValidityRow(role, measured, "models", **estimate_fields(ranked))
 
 
@@ -415,32 +417,42 @@ def judge_figures(found: JudgeReport, style: Style) -> list[Figure]:
 def length_bias(run: RunScores, votes: VoteColumns) -> Iterator[BiasRow]:
     """Whether longer replies on the same item are rated higher. This is a bias only if longer
     replies are not better."""
-    rated = {role: RatedLengths([], [], []) for role in votes.roles}
-    lengths = groupby(run.reader.reply_lengths(), lambda row: row[0])  # by match, as votes are
-    number, rows = next(lengths, (None, iter(())))
-    for match, given in groupby(votes, lambda vote: vote.match):
+    import numpy as np
+
+    from parley.statistics.block_draws import mean_by_group
+
+    read = votes.select(~np.isnan(votes.score))
+    matches, match = np.unique(read.match, return_inverse=True)
+    judged, size = match * len(votes.seats) + read.seat, len(votes.seats)
+    order = np.argsort(judged, kind="stable")
+    keys, first, sizes = np.unique(judged[order], return_index=True, return_counts=True)
+    score, block = mean_by_group(read.score[order], sizes), read.block[order][first]
+    match, seat = np.divmod(keys, max(size, 1))
+    length = find_lengths(run, votes, matches)[match, seat]
+    for role in votes.roles:
+        here = np.array([each == role for _, each, _ in votes.seats], dtype=bool)[seat]
+        blocks = run.block_order[block[here]]
+        found = centred_correlation(score[here], length[here], blocks)
+        yield BiasRow("length", None, role, **estimate_fields(found))
+
+
+def find_lengths(run: RunScores, votes: VoteColumns, matches: Numbers) -> Values:
+    """How long the replies of each judged seat are, by match; NaN if there are none."""
+    import numpy as np
+
+    keys = list(dict.fromkeys(key for key, _, _ in votes.seats))
+    place = {key: at for at, key in enumerate(keys)}
+    found = np.full((len(matches), len(keys)), np.nan)
+    numbers = iter(enumerate(matches.tolist()))
+    at, number = next(numbers, (0, None))
+    for match, seat, characters in run.reader.reply_lengths():  # by match
         while number is not None and number < match:
-            number, rows = next(lengths, (None, iter(())))
-        said = {seat.key: n for _, seat, n in rows} if number == match else {}
-        found: dict[tuple[str, str], list[float]] = {}
-        for vote in given:
-            if vote.score is not None:
-                found.setdefault((vote.role, vote.seat), []).append(vote.score)
-                block = run.first_identical(vote.block)
-        for (role, seat), scores in found.items():
-            rated[role].scores.append(fmean(scores))
-            rated[role].lengths.append(said.get(seat))
-            rated[role].blocks.append(block)
-    for role, each in rated.items():
-        yield BiasRow("length", None, role, **estimate_fields(centred_correlation(*each)))
-
-
-class RatedLengths(NamedTuple):
-    """The mean votes on replies, and how long these are."""
-
-    scores: list[float | None]
-    lengths: list[float | None]
-    blocks: list[str]
+            at, number = next(numbers, (0, None))
+        if number is None:
+            break
+        if number == match and (column := place.get(seat.key)) is not None:
+            found[at, column] = characters
+    return found[:, [place[key] for key, _, _ in votes.seats]]
 
 
 def self_preference_rows(
@@ -456,11 +468,7 @@ def self_preference_rows(
         if models[alias]["model"] == models[judge]["model"]
     }
     for judge in sorted(own):
-        given = (
-            Judgement(run.first_identical(vote.block), vote.name, vote.alias, vote.score)
-            for vote in votes
-        )
-        found = self_preference(given, judge, own, bounds)
+        found = self_preference(votes.judgements(run), judge, own, bounds)
         yield BiasRow("itself", judge, None, **estimate_fields(found))
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING
 
@@ -49,29 +49,27 @@ class CountedTexts:
     """The counts of many texts, and the block of each."""
 
     def __init__(self) -> None:
-        self.blocks: list[str] = []
-        self._counts = array("q")
+        self.blocks = array("i")  # the places of blocks, by name
+        self._counts = array("i")
 
-    def add(self, block: str, counts: Sequence[int]) -> None:
+    def add(self, block: int, counts: Sequence[int]) -> None:
         self.blocks.append(block)
         self._counts.extend(counts)
 
-    def table(self) -> NDArray[np.int64]:
+    def table(self) -> NDArray[np.int32]:
         """One row per text."""
         import numpy as np
 
-        return np.frombuffer(self._counts, np.int64).reshape(len(self.blocks), -1)
+        return np.asarray(self._counts).reshape(len(self.blocks), -1)
 
-    def table_by_block(self) -> tuple[tuple[str, ...], NDArray[np.int64]]:
-        """The sorted names of blocks, and the sums of their texts."""
+    def table_by_block(self) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """The blocks in the order of their names, and the sums of their texts."""
         import numpy as np
 
-        names = tuple(sorted(set(self.blocks)))
-        number = {name: at for at, name in enumerate(names)}
-        table = self.table()
-        sums = np.zeros((len(names), table.shape[1]), dtype=np.int64)
-        np.add.at(sums, [number[block] for block in self.blocks], table)
-        return names, sums
+        blocks = np.asarray(self.blocks)
+        order = np.argsort(blocks, kind="stable")
+        found, starts = np.unique(blocks[order], return_index=True)
+        return found, np.add.reduceat(self.table()[order], starts, dtype=np.int64)
 
 
 @dataclass(frozen=True)
@@ -85,19 +83,21 @@ def compute_corpus(run: RunScores) -> tuple[CorpusTable, ...]:
     """Role tables like those of mean scores, with corpus-level scores in the cells."""
     # by measure, pair and role: the counts of every match
     counts: dict[str, dict[Pair, dict[str, CountedTexts]]] = {}
-    blocks: dict[Pair, list[str]] = {}
+    blocks: dict[Pair, array[int]] = {}
+    order = {name: at for at, name in enumerate(sorted(run.blocks.names))}
     met, seats = run.matches_of_two(), [Seat(*place) for place in run.two_seats or ()]
     for match, note in run.notes(OverlapCounts):
         if match.number not in met:
             continue
         first, second = (match.seats[seat] for seat in seats)
         given = {seat: each for seat, each in note.overlap.items() if seat not in match.idle}
+        block = order[match.block]
         if given:
-            blocks.setdefault((first, second), []).append(match.block)
+            blocks.setdefault((first, second), array("i")).append(block)
         for seat, found in given.items():
             for name, numbers in found.items():
                 by_role = counts.setdefault(name, {}).setdefault((first, second), {})
-                by_role.setdefault(seat.role, CountedTexts()).add(match.block, numbers)
+                by_role.setdefault(seat.role, CountedTexts()).add(block, numbers)
     if run.two_seats is None:
         return ()
     places = (seat_name(*run.two_seats[0]), seat_name(*run.two_seats[1]))
@@ -165,7 +165,7 @@ def make_corpus_cell(
     name: str,
     by_role: Mapping[str, CountedTexts],
     places: tuple[str, str],
-    blocks: list[str],
+    blocks: Sequence[int],
     drawn: Sequence[CorpusDraws],
 ) -> MeetingCell:
     """The texts of both sides in all their matches, each side scored as one text, with an interval
@@ -182,8 +182,8 @@ def make_corpus_cell(
         len(blocks),
         len(set(blocks)),
         idle,
-        interval_of_draws(first, drawn[0].scores, len(drawn[0].blocks)),
-        interval_of_draws(second, drawn[1].scores, len(drawn[1].blocks)),
+        interval_of_draws(first, drawn[0].scores, drawn[0].count),
+        interval_of_draws(second, drawn[1].scores, drawn[1].count),
     )
 
 
@@ -192,19 +192,28 @@ class CorpusDraws:
     """The blocks of a score, and the score in bootstrap samples of blocks; no samples if there are
     too few blocks. Cells with the same blocks have the same samples."""
 
-    blocks: tuple[str, ...]
+    blocks: bytes  # the places of blocks, by name
+    count: int  # of blocks
     scores: Sequence[float]
+
+
+NO_DRAWS = CorpusDraws(b"", 0, [])
 
 
 def draw_corpus_scores(name: str, given: CountedTexts) -> CorpusDraws:
     """A corpus score in bootstrap samples of whole blocks, always the same samples."""
+    import numpy as np
+
     if not given.blocks:
-        return CorpusDraws((), [])
-    names, rows = given.table_by_block()
-    if len(names) < FEWEST:
-        return CorpusDraws(names, [])
-    draws = draw_block_counts(len(names), DRAWS, DRAWS)
-    return CorpusDraws(names, [corpus_score(name, [(drawn @ rows).tolist()]) for drawn in draws])
+        return NO_DRAWS
+    blocks, rows = given.table_by_block()
+    found = CorpusDraws(blocks.tobytes(), len(blocks), [])
+    if found.count < FEWEST:
+        return found
+    draws, columns = draw_block_counts(found.count, DRAWS, DRAWS), np.ascontiguousarray(rows.T)
+    # `einsum` rather than `@`, which is slow for whole numbers
+    totals = (np.einsum("i,ji->j", drawn, columns).tolist() for drawn in draws)
+    return replace(found, scores=[corpus_score(name, [total]) for total in totals])
 
 
 def interval_of_draws(value: float | None, scores: Sequence[float], blocks: int) -> Interval:
@@ -229,7 +238,7 @@ def add_corpus_intervals(edges: Margins, drawn: Mapping[Pair, Sequence[CorpusDra
         if margin.mean is None or len({cell.blocks for cell in cells}) != 1:
             return margin
         means = [fmean(scores) for scores in zip(*(cell.scores for cell in cells), strict=True)]
-        interval = interval_of_draws(margin.mean, means, len(cells[0].blocks))
+        interval = interval_of_draws(margin.mean, means, cells[0].count)
         return margin._replace(interval=interval)
 
     rows = {alias: known(margin, 0, alias) for alias, margin in edges.rows.items()}
