@@ -4,109 +4,25 @@ A stand-in for `parley worker` shows what reaches a worker."""
 import json
 import os
 import signal
-import subprocess
 import sys
-import time
-from pathlib import Path
 
 import pytest
 
-import parley
 from parley.errors import UsageError
 from parley.runs.launchers import ray, slurm, worker_folder
-from tests import ray_cluster, slurm_cluster
-
-# set by `make test-all`, which installs Ray and Slurm: nothing is skipped then
-HEAVY = bool(os.environ.get("PARLEY_HEAVY"))
-PATIENCE = 120.0
-PASSWORD = "planted-password-of-the-store"
-KEY = "planted key 'of' $a \"model\"\nin two lines"
-SECRETS = {"PGPASSWORD": PASSWORD, "OPENAI_API_KEY": KEY}
-# Leaves a file with its words and variables, and another one when it drains.
-STAND_IN = """
-import json, os, signal, sys, time
-from pathlib import Path
-
-folder = Path(os.environ["STAND_IN"])
-names = ("PGPASSWORD", "OPENAI_API_KEY", "PARLEY_SETTING")
-told = {name: os.environ.get(name) for name in names}
-node = os.environ.get("SLURMD_NODENAME", "")
-about = {"words": sys.argv[1:], "told": told, "cwd": os.getcwd(), "node": node, "pid": os.getpid()}
-number = str(os.getpid())
-(folder / f"{number}.new").write_text(json.dumps(about))
-(folder / f"{number}.new").rename(folder / f"{number}.up")
-
-def drain(signum, _):
-    (folder / f"{number}.drained").touch()
-    sys.exit(0)
-
-signal.signal(signal.SIGINT, drain)
-signal.signal(signal.SIGTERM, drain)
-if "fail" in sys.argv:
-    sys.exit("the key of openai is missing")
-while not (folder / "finish").exists():
-    time.sleep(0.05)
-"""
-
-
-@pytest.fixture
-def stand_in(tmp_path):
-    """A folder with a module `parley` that replaces the worker, and what it leaves behind."""
-    folder = tmp_path / "stand_in"
-    (folder / "parley").mkdir(parents=True)
-    real = Path(parley.__file__).parent
-    (folder / "parley" / "__init__.py").write_text(f"__path__.append({str(real)!r})")
-    (folder / "parley" / "__main__.py").write_text(STAND_IN)
-    return folder
-
-
-def secrets_for(stand_in):
-    return {**SECRETS, "PYTHONPATH": str(stand_in), "STAND_IN": str(stand_in)}
-
-
-def read_workers(stand_in, pattern="*.up"):
-    return [json.loads(path.read_text()) for path in sorted(stand_in.glob(pattern))]
-
-
-def find_newest(stand_in):
-    newest = max(stand_in.glob("*.up"), key=lambda path: path.stat().st_mtime_ns)
-    return json.loads(newest.read_text())["pid"]
-
-
-def wait_until(condition, patience=PATIENCE):
-    deadline = time.monotonic() + patience
-    while not (found := condition()):
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
-    return found
-
-
-def contains_secret(text):
-    """Whether a text has a planted secret, or a part of one."""
-    return any(part in text for part in (PASSWORD, "planted key", "in two lines"))
-
-
-def files_with_secrets(*folders):
-    files = (path for folder in folders for path in Path(folder).rglob("*") if path.is_file())
-    return [path for path in files if contains_secret(path.read_bytes().decode(errors="replace"))]
-
-
-def command_lines():
-    """What `ps` shows of all processes on this machine."""
-    return subprocess.run(["ps", "-eo", "args", "-ww"], capture_output=True, text=True).stdout
-
+from tests.runs.launched import (
+    PASSWORD,
+    SECRETS,
+    command_lines,
+    contains_secret,
+    files_with_secrets,
+    find_newest,
+    read_workers,
+    secrets_for,
+    wait_until,
+)
 
 # Slurm
-
-
-@pytest.fixture(scope="module")
-def slurm_nodes():
-    if missing := slurm_cluster.find_missing_programs():
-        problem = f"missing: {', '.join(missing)}; install: {slurm_cluster.INSTALL}"
-        pytest.fail(problem) if HEAVY else pytest.skip(problem)
-    cluster = slurm_cluster.SlurmCluster()
-    yield cluster
-    cluster.close()
 
 
 @pytest.fixture
@@ -244,16 +160,6 @@ while not os.path.exists("stop"):
     time.sleep(0.2)
 launcher.stop()
 """
-
-
-@pytest.fixture(scope="module")
-def ray_nodes():
-    if missing := ray_cluster.find_missing_parts():
-        problem = f"missing: {', '.join(missing)}; install: {ray_cluster.INSTALL}"
-        pytest.fail(problem) if HEAVY else pytest.skip(problem)
-    cluster = ray_cluster.RayCluster()
-    yield cluster
-    cluster.close()
 
 
 class RayDriver:

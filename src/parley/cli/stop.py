@@ -9,8 +9,9 @@ import click
 from parley.cli.progress_line import say, show_status
 from parley.cli.shared_options import in_store
 from parley.cli.shell_completion import complete_runs
+from parley.errors import UsageError
 from parley.store import find_run, open_store
-from parley.store.shared_runs import RunEnd, require_shared
+from parley.store.shared_runs import RunEnd, has_shared_runs, require_shared
 from parley.tables import plural
 
 LOOK = 0.5  # seconds between two looks at the store
@@ -26,7 +27,12 @@ def command(run: str, store: str | None) -> None:
     without workers, press Ctrl-C where it is played.
     """
     ref = find_run(run, store)
-    shared = require_shared(open_store(ref.store))
+    place = open_store(ref.store)
+    if not has_shared_runs(place):
+        raise UsageError(
+            f"{ref.location} is a file, which workers cannot play: press Ctrl-C where it is played"
+        )
+    shared = require_shared(place)
     shared.ask_to_end(ref, RunEnd("stopped", "interrupted", "stopped by `parley stop`"))
     with show_status() as tell:
         while (seen := shared.shared_progress(ref)).state == "running":

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import time
 from contextlib import suppress
 from typing import Any
 
@@ -22,13 +21,15 @@ from parley.cli.shared_options import (
 )
 from parley.cli.shell_completion import complete_runs
 from parley.config.trust import Allowed
-from parley.errors import ParleyError, StoreError
+from parley.errors import ParleyError, StoreError, UsageError
+from parley.providers._secrets import redact
 from parley.results.result import parts_to_store
 from parley.runs.event_loop import run_sync
 from parley.runs.progress import Progress, StopSignal
 from parley.runs.progress_display import show_progress
 from parley.runs.worker import WorkerOutcome, prepare_worker, serve_run
 from parley.store import RunRef, Store, open_store
+from parley.store.refusals import refuse_to_join
 from parley.store.shared_runs import require_shared
 
 LOOK = 2.0  # seconds between two looks for runs, with --wait
@@ -62,8 +63,18 @@ def command(
     """
     place, allowed = open_store(store), read_allowed(options)
     require_shared(place)
-    refs = [place.find(text) for text in runs]
+    refs = [find_in(place, text) for text in runs]
     return run_sync(WorkerCommand(place, refs, wait, concurrency, task, unsafe, allowed).serve())
+
+
+def find_in(store: Store, text: str) -> RunRef:
+    """A run of this store, not of another one."""
+    if (ref := store.find(text)).store != store.name:
+        raise UsageError(
+            f"{ref.location} is not in {store.name}, but a worker plays the runs of one store: "
+            "give the store of the run with --store"
+        )
+    return ref
 
 
 class WorkerCommand:
@@ -84,6 +95,8 @@ class WorkerCommand:
         self.stop_signal = StopSignal()
         self.is_leaving = False
         self.cannot_play: set[str] = set()  # ids
+        self.has_played = False
+        self._said = ""
 
     async def serve(self) -> int:
         """Play until nothing is left; the exit code."""
@@ -104,11 +117,15 @@ class WorkerCommand:
         try:
             while not self.is_leaving:
                 ref = await asyncio.to_thread(self._next_run)
+                if self.is_leaving:
+                    break
                 if ref is not None:
                     await self._serve_run(ref)
                 elif self.wait:
                     await asyncio.sleep(LOOK)
                 else:
+                    if not (self.has_played or self.cannot_play):
+                        await asyncio.to_thread(self._explain_nothing)
                     break
         except asyncio.CancelledError:
             os._exit(130)  # does not wait for a function that still holds a thread
@@ -120,23 +137,41 @@ class WorkerCommand:
         except StoreError as wrong:
             if not self.wait:
                 raise
-            say(str(wrong))  # the database may come back
-            time.sleep(LOOK)
+            self._say_once(str(wrong))  # the database may come back
             return None
         wanted = {ref.id for ref in self.refs}
-        return next(
-            (
-                ref
-                for ref in found
-                if ref.id not in self.cannot_play and (not wanted or ref.id in wanted)
-            ),
-            None,
-        )
+        for ref in found:
+            if ref.id not in self.cannot_play and (not wanted or ref.id in wanted):
+                self._said = ""
+                return ref
+        if self.wait:
+            self._say_once(f"waiting for runs in {self.store.name}")
+        return None
+
+    def _say_once(self, text: str) -> None:
+        """Say something, unless it was said last."""
+        if text != self._said:
+            self._said = text
+            say(redact(text))
+
+    def _explain_nothing(self) -> None:
+        """Say why there is nothing to play; raises an error for a run that cannot be played."""
+        if not self.refs:
+            say(f"no run in {self.store.name} is open for workers: there is nothing to play")
+        for ref in self.refs:
+            seen = require_shared(self.store).shared_progress(ref)
+            if seen.state == "done":
+                say(f"{ref.id} is done: there is nothing to play")
+            elif seen.state == "running" and seen.end is not None:
+                say(f"{ref.id} is stopping ({seen.end.reason}): there is nothing to play")
+            else:
+                refuse_to_join(ref.location, ref.id)
 
     async def _serve_run(self, ref: RunRef) -> None:
         """Play matches of one run until it ends or this worker leaves."""
         progress, self.stop_signal = Progress(location=ref.location), StopSignal()
         say(f"playing {ref.id}")
+        self.has_played = True
         try:
             outcome = await self._play(ref, progress)
         except ParleyError as wrong:
@@ -145,7 +180,7 @@ class WorkerCommand:
             say(f"{ref.id}: this worker was taken for dead; it joins again")
         elif outcome.fault:
             self.cannot_play.add(ref.id)
-            say(f"this worker cannot play {ref.id}: {outcome.fault}")
+            say(redact(f"this worker cannot play {ref.id}: {outcome.fault}"))
 
     async def _play(self, ref: RunRef, progress: Progress) -> WorkerOutcome:
         with show_downloads():

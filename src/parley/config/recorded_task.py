@@ -99,7 +99,7 @@ def check_recorded_paths(
 ) -> None:
     """Refuse a run file with a task, a dataset or parameters that name a path outside its folder
     and the current one. A task that the user names is allowed."""
-    file = OtherFile(Path(run))
+    file = OtherFile(run)
     here = allowed.with_paths([str(Path.cwd())])
     if is_task_path(config.task) and not task_named:
         check_path(file, ("task",), str(path_of_task(config.task)), here)

@@ -146,14 +146,19 @@ def texts_in(value: Any, place: Place = ()) -> Iterator[tuple[Place, str]]:
 
 def check_path(file: YamlFile, place: Place, path: str, allowed: Allowed) -> None:
     """Refuse a path outside a file's folder, also through a link."""
-    folder, found = file.path.expanduser().resolve().parent, Path(path).expanduser().resolve()
-    places = [found, *(each.resolve() for each in found.rglob("*") if each.is_symlink())]
-    if not all(each.is_relative_to(folder) or allowed.has_path(each) for each in places):
+    folder = file.path.expanduser().resolve().parent
+    if not all(each.is_relative_to(folder) or allowed.has_path(each) for each in places_of(path)):
         raise file.error(
             place,
             f"{path} is outside the folder of this file: if you trust this file, add "
             f"--allow-path {path}",
         )
+
+
+def places_of(path: str) -> list[Path]:
+    """A path, and what the links below it lead to."""
+    found = Path(path).expanduser().resolve()
+    return [found, *(each.resolve() for each in found.rglob("*") if each.is_symlink())]
 
 
 def check_parameters(file: YamlFile, allowed: Allowed) -> None:
@@ -192,11 +197,20 @@ def check_if_path(file: YamlFile, place: Place, text: str, allowed: Allowed) -> 
     """Refuse a string that is a path outside a file's folder, relative to that folder or to the
     current one."""
     for path in (text, str(file.path.parent / text)) if text.strip() else ():
-        is_path = text.startswith(("/", "~")) or ".." in Path(text).parts
-        with suppress(OSError, ValueError):  # too long, or not a path
-            is_path = is_path or Path(path).expanduser().exists()
-        if is_path:
+        if names_path(text) or is_there(path):
             check_path(file, place, path, allowed)
+
+
+def names_path(text: str) -> bool:
+    """Whether a string can only be a path."""
+    return text.startswith(("/", "~")) or ".." in Path(text).parts
+
+
+def is_there(path: str) -> bool:
+    """Whether there is a file or a folder at a path."""
+    with suppress(OSError, ValueError):  # too long, or not a path
+        return Path(path).expanduser().exists()
+    return False
 
 
 def check_code(file: YamlFile, place: Place, module: str, allowed: Allowed) -> None:
@@ -332,7 +346,7 @@ def check_host(origin: Written, address: str, variable: str, family: str, allowe
 
 def mark_recorded(models: Mapping[str, Mapping[str, Any]], run: str) -> dict[str, dict[str, Any]]:
     """Mark the models of a run's file, which may come from somebody else."""
-    file = OtherFile(Path(run))
+    file = OtherFile(run)
     return {
         alias: mark_written(dict(options), file, ("models", alias))
         for alias, options in models.items()
@@ -342,15 +356,15 @@ def mark_recorded(models: Mapping[str, Mapping[str, Any]], run: str) -> dict[str
 class OtherFile(YamlFile):
     """A file that is not YAML, for errors that name places in it."""
 
-    def __init__(self, path: Path) -> None:
-        self.path, self.data = path, {}
+    def __init__(self, name: str) -> None:
+        self.name, self.path, self.data = name, Path(name), {}
 
     def place_text(self, place: Place) -> str:
-        return f"{self.path}: {'.'.join(map(str, place))}"
+        return f"{self.name}: {'.'.join(map(str, place))}"
 
 
 def env_file() -> YamlFile:
-    return OtherFile(Path(".env"))
+    return OtherFile(".env")
 
 
 def host_of(address: str) -> str:

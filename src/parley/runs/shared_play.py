@@ -4,14 +4,17 @@ it is over."""
 from __future__ import annotations
 
 import asyncio
+import shlex
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple, TypeVar
 
 from parley.config.model_variables import read_model_variables
 from parley.config.prepare import Prepared
-from parley.errors import StoreError, UsageError
-from parley.runs.launchers import Launcher, LauncherState
+from parley.config.worker_allowances import list_allowances
+from parley.errors import ParleyError, StoreError, UsageError
+from parley.runs.launchers import DRAIN, Launcher, LauncherState
 from parley.runs.player import (
     Summarise,
     check_concurrency,
@@ -94,7 +97,14 @@ async def play_new_on_workers(
     shared, most = require_shared(store), check_concurrency(prepared, concurrency)
     await check_machine(prepared)
     ref = await shared.create_shared(make_new_run(prepared, store))
-    return await SharedRunFollower(prepared, ref, shared, crew, most, **watching).play()
+    follower = SharedRunFollower(prepared, ref, shared, crew, most, **watching)
+    try:
+        follower.start_workers()
+    except BaseException:
+        with suppress(ParleyError):  # if a waiting worker has joined, the run stays
+            await asyncio.to_thread(store.delete, ref)
+        raise
+    return await follower.play()
 
 
 async def resume_on_workers(
@@ -116,8 +126,18 @@ async def resume_on_workers(
         with read_run(ref) as reader:
             return find_spent(prepared, reader)
 
-    await asyncio.to_thread(shared.share, ref, prepared.config, find_before)
-    return await SharedRunFollower(prepared, ref, shared, crew, most, **watching).play()
+    state = await asyncio.to_thread(shared.share, ref, prepared.config, find_before)
+    follower = SharedRunFollower(prepared, ref, shared, crew, most, **watching)
+    try:
+        follower.start_workers()
+    except BaseException:
+        if state == "shared":  # if others play the run, they go on
+            end = RunEnd("stopped", "interrupted", "no worker was started")
+            with suppress(ParleyError):
+                await asyncio.to_thread(shared.ask_to_end, ref, end)
+                await asyncio.to_thread(shared.seal_shared, ref)
+        raise
+    return await follower.play()
 
 
 class SharedRunFollower:
@@ -155,30 +175,39 @@ class SharedRunFollower:
         for caution in self.prepared.cautions:
             self.progress.notify(caution)
         self.progress.emit("started")
+        patience = DRAIN
         try:
-            self._start_workers()
             while (seen := await self._look()) is None or seen.state == "running":
                 if seen is not None:
                     await self._watch(seen)
                 await asyncio.sleep(LOOK)
+        except asyncio.CancelledError:
+            patience = 0.0
+            raise
         finally:
             if self.crew.launcher is not None:
-                await asyncio.to_thread(self.crew.launcher.stop)
+                await asyncio.to_thread(self.crew.launcher.stop, patience)
         self.progress.emit("ended", text=seen.reason)
         return self._describe_end(seen)
 
-    def _start_workers(self) -> None:
-        words, secrets = self.shared.launch_words()
-        if self.crew.launcher is None:
-            command = " ".join(["parley worker", *words, self.ref.id])
+    def start_workers(self) -> None:
+        launcher, allowances = self.crew.launcher, list_allowances(self.prepared.config)
+        if launcher is None:
+            words = ["parley", "worker", "--store", self.ref.store, self.ref.id]
+            command = shlex.join([*words, *self.crew.words, *allowances])
             self.progress.notify(f"start workers on any machine with: {command}")
             return
+        words, secrets = self.shared.launch_words()
         limit = ["--concurrency", str(self.concurrency)]
-        self.crew.launcher.start(
-            self.crew.workers,
-            [*words, self.ref.id, *limit, *self.crew.words],
-            {**read_model_variables(self.prepared.config.live_models), **secrets},
-        )
+        try:
+            launcher.start(
+                self.crew.workers,
+                [*words, self.ref.id, *limit, *self.crew.words, *allowances],
+                {**read_model_variables(self.prepared.config.live_models), **secrets},
+            )
+        except BaseException:
+            launcher.stop(0.0)
+            raise
 
     async def _look(self) -> SharedProgress | None:
         """How far the run is; None if the store does not answer."""

@@ -30,6 +30,13 @@ def refuse_shared(place: str, id: str) -> NoReturn:
     )
 
 
+def refuse_to_join(place: str, id: str) -> NoReturn:
+    """Refuse workers for a run that is not open for them."""
+    raise StoreError(
+        f"{place} is not open for workers: open it with `parley resume {id} --workers N`"
+    )
+
+
 def refuse_second(place: str) -> NoReturn:
     """Refuse to create a run where there is one."""
     raise StoreError(f"{place} already exists: choose another name, or delete that run") from None

@@ -172,9 +172,14 @@ class SharedRuns(Protocol):
         """Take part in a run as a new worker."""
 
 
+def has_shared_runs(store: Store) -> bool:
+    """Whether the runs of a store can be played by several workers."""
+    return hasattr(store, "create_shared")
+
+
 def require_shared(store: Store) -> SharedRuns:
     """The store, if its runs can be played by several workers."""
-    if not hasattr(store, "create_shared"):
+    if not has_shared_runs(store):
         raise UsageError(
             f"workers need a PostgreSQL store, because the runs in {store.name} are files of one "
             "machine: give --store postgresql://USER@HOST/DATABASE or set PARLEY_STORE. `parley "

@@ -8,11 +8,14 @@ from dataclasses import dataclass
 from typing import Protocol
 
 MOST_RESTARTS = 10  # of a worker that was killed by a signal
-# Python in front of a worker, which ends with the process that started it. `prctl(1, 15)` is
-# PR_SET_PDEATHSIG with SIGTERM.
+DRAIN = 20.0  # seconds that workers get to finish their calls
+# Python in front of a worker, which ends with the process that started it; the first word is the
+# number of that process, which may be gone already. `prctl(1, 15)` is PR_SET_PDEATHSIG with
+# SIGTERM.
 DIE_WITH_PARENT = (
     "import ctypes, os, sys; ctypes.CDLL(None).prctl(1, 15, 0, 0, 0); "
-    "os.execv(sys.executable, [sys.executable, *sys.argv[1:]])"
+    "os.getppid() == int(sys.argv[1]) or sys.exit(1); "
+    "os.execv(sys.executable, [sys.executable, *sys.argv[2:]])"
 )
 
 
@@ -34,5 +37,6 @@ class Launcher(Protocol):
 
     def poll(self) -> LauncherState: ...
 
-    def stop(self) -> None:
-        """End the workers that are left, and delete what was written for them."""
+    def stop(self, patience: float = DRAIN) -> None:
+        """End the workers that are left, and delete what was written for them. `patience`: seconds
+        in which they may finish their calls; 0: they leave at once."""

@@ -16,7 +16,7 @@ from typing import Any
 
 from parley.config.extras import require_extra
 from parley.errors import UsageError
-from parley.runs.launchers import DIE_WITH_PARENT, MOST_RESTARTS, LauncherState
+from parley.runs.launchers import DIE_WITH_PARENT, DRAIN, MOST_RESTARTS, LauncherState
 from parley.runs.launchers.worker_folder import ENVIRONMENT, VARIABLE, create_worker_folder
 
 OPTIONS = "PARLEY_RAY_OPTIONS"
@@ -25,7 +25,6 @@ NOT_PASSED_ON = ("PARLEY_STORE", VARIABLE, OPTIONS)
 RESOURCES = {"accelerator_type", "label_selector", "memory", "num_cpus", "num_gpus", "resources"}
 ANSWER = 2.0  # seconds: a call to an actor may never return, even if Ray has restarted the actor
 FORGET = 30.0  # then ask an actor again
-DRAIN = 20.0
 
 
 class RayLauncher:
@@ -77,6 +76,8 @@ class RayLauncher:
                     said = str(wrong).strip().splitlines()[-1]
                     self._over[number] = f"worker {number + 1} was not started by Ray: {said}"
                 continue
+            except ray.exceptions.RayError:  # the answer was lost with a node: ask again
+                continue
             if code is None:
                 self._up.add(number)
             elif code == 0:
@@ -87,15 +88,15 @@ class RayLauncher:
         failed = (failure for _, failure in sorted(self._over.items()) if failure)
         return LauncherState(len(self._up), waiting, tuple(failed))
 
-    def stop(self) -> None:
+    def stop(self, patience: float = DRAIN) -> None:
         if self._folder is None:
             return
         import ray
 
         # the others are not placed: they would not answer
-        stops = [self._actors[number].stop.remote(DRAIN) for number in self._up]
-        if stops:
-            ray.wait(stops, num_returns=len(stops), timeout=DRAIN + ANSWER)
+        stops = [self._actors[number].stop.remote(patience) for number in self._up]
+        if stops and patience:
+            ray.wait(stops, num_returns=len(stops), timeout=patience + ANSWER)
         for actor in self._actors:
             ray.kill(actor)
         ray.shutdown()
@@ -165,7 +166,8 @@ def define_actor() -> Any:
                         f"this node cannot read {file}: set PARLEY_WORKER_FOLDER to a folder that "
                         f"all nodes share, or set {', '.join(lacking)} where you run `ray start`\n"
                     )
-            self._command = [sys.executable, "-c", start, "-m", "parley", "worker", *words]
+            before = [sys.executable, "-c", start, str(os.getpid())]
+            self._command = [*before, "-m", "parley", "worker", *words]
             self._folder = folder if os.path.isdir(folder) else None
             self._variables, self._restarts = variables, 0
             self._output = tempfile.TemporaryFile()  # noqa: SIM115

@@ -1,5 +1,6 @@
 """Workers as a job array of Slurm. Slurm starts a task again after its node failed; a task puts
-itself back into the queue before its time limit (slurm_task.py)."""
+itself back into the queue before its time limit (slurm_task.py); and a task that was killed is put
+back by this launcher, as long as its command is open."""
 
 from __future__ import annotations
 
@@ -10,12 +11,12 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from parley.errors import UsageError
 from parley.providers._secrets import SECRET
-from parley.runs.launchers import LauncherState
+from parley.runs.launchers import DRAIN, MOST_RESTARTS, LauncherState
 from parley.runs.launchers.slurm_task import code_file, log_file
 from parley.runs.launchers.worker_folder import (
     ENVIRONMENT,
@@ -27,6 +28,9 @@ OPTIONS = "PARLEY_SLURM_OPTIONS"
 PAUSE = 5.0  # seconds between two questions to the controller
 TIMEOUT = 60.0
 RUNNING = {"RUNNING", "COMPLETING", "STOPPED", "SUSPENDED"}
+# A task that ended like this was killed, unless it has left the exit code of its worker.
+KILLED = {"FAILED", "OUT_OF_MEMORY", "TIMEOUT"}
+ENDED = KILLED | {"BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "NODE_FAIL", "PREEMPTED"}
 GONE = re.compile("invalid job id|already completing or completed", re.IGNORECASE)
 # Lines of the script, so that variables like SBATCH_SIGNAL can replace them.
 SCRIPT = """\
@@ -49,8 +53,8 @@ class SlurmLauncher:
             )
         self._folder = Path()
         self._job = ""
-        self._workers = 0
         self._states: dict[int, str] = {}
+        self._restarts = 0
         self._asked = 0.0
 
     def start(self, workers: int, words: Sequence[str], secrets: Mapping[str, str]) -> None:
@@ -79,23 +83,24 @@ class SlurmLauncher:
                 f"options of sbatch with {OPTIONS}"
             ) from None
         self._job = said.strip().partition(";")[0]
-        self._workers = workers
         self._states = dict.fromkeys(range(1, workers + 1), "PENDING")
 
     def poll(self) -> LauncherState:
         self._ask_controller()
-        states = [state for state in self._states.values() if state]
+        states = [state for state in self._states.values() if state not in ENDED]
         up = sum(state in RUNNING for state in states)
-        failed = tuple(
-            self._describe_failure(task, code)
-            for task, state in self._states.items()
-            if not state and (code := self._read_code(task))
-        )
-        return LauncherState(up, len(states) - up, failed)
+        return LauncherState(up, len(states) - up, tuple(self._find_failures()))
 
-    def stop(self) -> None:
+    def _find_failures(self) -> Iterator[str]:
+        for task, state in self._states.items():
+            if state in ENDED and (failure := self._describe_failure(task, state)):
+                yield failure
+
+    def stop(self, patience: float = DRAIN) -> None:
+        """End the job. Slurm gives its tasks KillWait seconds, whatever the patience is."""
         if not self._job:
             return
+        failed = any(self._find_failures())
         try:
             ask_slurm("scancel", self._job)
         except SlurmError as wrong:
@@ -103,7 +108,7 @@ class SlurmLauncher:
                 raise UsageError(
                     f"job {self._job} was not cancelled: {wrong}; run: scancel {self._job}"
                 ) from None
-        failed = any(self._read_code(task) for task in range(1, self._workers + 1))
+        failed = failed or any(map(self._read_code, self._states))
         self._job = ""
         if failed:  # the output of the workers says why
             (self._folder / ENVIRONMENT).unlink(missing_ok=True)
@@ -115,7 +120,8 @@ class SlurmLauncher:
             return
         try:
             said = ask_slurm(
-                *("squeue", "--noheader", "--array", f"--jobs={self._job}", "--format=%K %T")
+                *("squeue", "--noheader", "--array", "--states=all", f"--jobs={self._job}"),
+                "--format=%K %T",
             )
         except SlurmError as wrong:
             if not GONE.search(str(wrong)):
@@ -123,18 +129,42 @@ class SlurmLauncher:
             said = ""  # it forgets jobs that ended a while ago
         self._asked = time.monotonic()
         states = dict(line.split() for line in said.splitlines() if line.strip())
-        for task in self._states:
-            self._states[task] = states.get(str(task), "")
+        for task, before in self._states.items():
+            state = states.get(str(task)) or (before if before in ENDED else "COMPLETED")
+            if state in KILLED and state != before and self._read_code(task) is None:
+                state = self._start_again(task, state)
+            self._states[task] = state
 
-    def _read_code(self, task: int) -> int:
+    def _start_again(self, task: int, state: str) -> str:
+        """Put a task that was killed back into the queue; its new state."""
+        if self._restarts == MOST_RESTARTS:
+            return state
+        self._restarts += 1
+        try:
+            ask_slurm("scontrol", "requeue", f"{self._job}_{task}")
+        except SlurmError:  # the cluster does not allow it
+            return state
+        return "PENDING"
+
+    def _read_code(self, task: int) -> int | None:
+        """The exit code that a task has left; None if it was killed before, or still runs."""
         try:
             return int(code_file(self._folder, str(task)).read_text())
         except (OSError, ValueError):
-            return 0
+            return None
 
-    def _describe_failure(self, task: int, code: int) -> str:
-        lines = read_last_lines(log_file(self._folder, str(task)))
-        return f"task {self._job}_{task} of Slurm ended with code {code}\n{lines}".strip()
+    def _describe_failure(self, task: int, state: str) -> str:
+        """Why a worker has ended; empty if it was done."""
+        code = self._read_code(task)
+        if code == 0 or (code is None and state == "COMPLETED"):
+            return ""
+        how = f"ended with code {code}" if code else f"was killed (state {state})"
+        try:
+            with log_file(self._folder, str(task)).open("rb") as file:
+                lines = read_last_lines(file)
+        except OSError:  # it was not started
+            lines = ""
+        return f"task {self._job}_{task} of Slurm {how}\n{lines}".strip()
 
     def _remove_folder(self) -> None:
         shutil.rmtree(self._folder, ignore_errors=True)

@@ -62,18 +62,21 @@ def serve_task(folder: Path, words: list[str]) -> int:
     code_file(folder, task).unlink(missing_ok=True)  # of this task before it was queued again
     code = SlurmTask(folder, words).run()
     if code is None:
-        requeue(f"{array}_{task}")
-        return 0
+        if requeue(f"{array}_{task}"):
+            return 0
+        code = 1
     with suppress(OSError):  # the launcher has removed the folder: nobody reads it
         code_file(folder, task).write_text(str(code))
     return code
 
 
-def requeue(job: str) -> None:
+def requeue(job: str) -> bool:
+    """Put a job back into the queue. Returns whether Slurm has done it."""
     print(f"the time limit of job {job} is near: back into the queue", file=sys.stderr, flush=True)
     done = subprocess.run(["scontrol", "requeue", job], capture_output=True, text=True, check=False)
     if done.returncode:
         print(f"Slurm did not queue it again: {done.stderr.strip()}", file=sys.stderr)
+    return not done.returncode
 
 
 if __name__ == "__main__":

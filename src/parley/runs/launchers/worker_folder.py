@@ -8,13 +8,15 @@ import re
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
+from typing import IO
 
 from parley.downloads import cache_folder
 from parley.errors import UsageError
 
 VARIABLE = "PARLEY_WORKER_FOLDER"
 ENVIRONMENT = "environment"
-LAST_LINES = 20
+LAST_LINES = 20  # of the output of a worker that are shown
+LONGEST = 8192  # bytes of them
 
 
 def create_worker_folder(variables: Mapping[str, str]) -> Path:
@@ -50,12 +52,8 @@ def read_variables(path: Path) -> dict[str, str]:
     return {name: value for name, _, value in pairs}
 
 
-def read_last_lines(path: Path) -> str:
-    """The end of a file; empty if there is none."""
-    try:
-        with path.open("rb") as file:
-            file.seek(max(0, path.stat().st_size - 8192))
-            text = file.read().decode(errors="replace")
-    except OSError:
-        return ""
+def read_last_lines(file: IO[bytes]) -> str:
+    """The last lines of a file; its position is its end afterwards."""
+    file.seek(max(0, os.fstat(file.fileno()).st_size - LONGEST))
+    text = file.read().decode(errors="replace")
     return "\n".join(text.strip().splitlines()[-LAST_LINES:])

@@ -185,7 +185,10 @@ def ask_to_end(connection: Connection, id: str, place: str, end: RunEnd) -> None
         (end.encoded(), id),
     )
     if not found.rowcount:
-        raise UsageError(f"no workers play {place}, so there is nothing to stop")
+        raise UsageError(
+            f"no workers play {place}, so there is nothing to stop (if a process plays it alone, "
+            "press Ctrl-C there)"
+        )
 
 
 def seal_run(connection: Connection, run: int, prices: Sequence[Mapping[str, Any]] | None) -> bool:

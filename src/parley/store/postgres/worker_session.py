@@ -22,7 +22,7 @@ from parley.store.postgres.grants import PostgresGrants
 from parley.store.postgres.migrations import LOCK, OPEN_MATCHES
 from parley.store.postgres.steady_connection import ControlLine, SteadyConnection
 from parley.store.postgres.worker_journal import LONGEST_STATEMENT, WorkerJournal, WorkerWriter
-from parley.store.refusals import REPLACED, refuse_played
+from parley.store.refusals import REPLACED, refuse_played, refuse_to_join
 from parley.store.shared_runs import LEASE, RunEnd, SpentBefore, WorkerFacts, WorkerState
 from parley.store.sql.journal import read_open_matches
 
@@ -128,10 +128,7 @@ class PostgresWorker:
                 raise StoreError(f"there is no run {self._ref.id} in {self._address.public}")
             self._run, version, state, config, spent = found
             if version is None or state != "running":
-                raise StoreError(
-                    f"{self._ref.location} is not open for workers: open it with `parley resume "
-                    f"{self._ref.id} --workers N`"
-                )
+                refuse_to_join(self._ref.location, self._ref.id)
             if version != facts.version:
                 raise StoreError(
                     f"{self._ref.location} is played with Parley {version}, but this is Parley "
