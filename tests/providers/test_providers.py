@@ -5,6 +5,7 @@ import gzip
 import json
 import time
 from base64 import b64encode
+from copy import deepcopy
 from dataclasses import dataclass, is_dataclass
 from email.utils import formatdate
 from itertools import chain, pairwise, repeat
@@ -1418,6 +1419,29 @@ def test_a_key_shows_in_no_reply_however_it_is_written(monkeypatch):
         )
         reply = replied(text.encode(), api_key_env="MYCRED")
         assert [reply.content, reply.reasoning, reply.model] == ["so [key].", "[key]", "[key]"]
+
+
+def test_a_text_that_was_no_secret_is_masked_once_it_is_one():
+    answer = {"opener-7": ["walnuts-9", 1], "role": "assistant"}
+    secrets.keep_secret(KEY)
+    assert secrets.mask_in_json(deepcopy(answer)) == answer
+    secrets.keep_secret("walnuts-9")
+    assert secrets.mask_in_json(deepcopy(answer)) == {**answer, "opener-7": ["[key]", 1]}
+    secrets.keep_secret("opener-7")
+    assert secrets.mask_in_json(answer) == {"[key]": ["[key]", 1], "role": "assistant"}
+
+
+def test_the_texts_that_are_remembered_masked_are_short_and_limited(monkeypatch):
+    monkeypatch.setattr(secrets, "MOST_REMEMBERED", 10)
+    secrets.keep_secret(KEY)
+    for number in range(25):
+        said = {f"name {number}": KEY, "long": f"{KEY} " * 9}
+        masked = {f"name {number}": "[key]", "long": "[key] " * 9}
+        assert secrets.mask_in_json(said) == masked
+    remembered = secrets.secrets_in_use(len(secrets.USED)).remembered
+    assert "long" in remembered
+    assert len(remembered) <= 10
+    assert max(map(len, remembered)) <= secrets.SHORT
 
 
 def test_looking_for_a_key_takes_a_moment_whatever_is_sent(monkeypatch):

@@ -21,6 +21,7 @@ from parley.rules.readers import LONGEST
 SECRET = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD)$", re.IGNORECASE)
 # characters of a secret; what is shorter is a placeholder, and an ordinary word in a reply
 SHORTEST = 8
+SHORT, MOST_REMEMBERED = 64, 4096  # characters of texts that are remembered masked; how many
 REFERENCE = re.compile(r"\$\{(\w+)\}")
 # how JSON may write a letter or a slash
 ESCAPED = re.compile(r"\\{1,4}(?:(?:u00|x)([2-7][0-9a-f])|/)", re.IGNORECASE)
@@ -116,18 +117,30 @@ def mask_in_json(answer: Any) -> Any:
     """Mask the secrets in use in parsed JSON and shorten endless texts, in place."""
     if not USED:
         return answer
-    whole = [answer]
+    used, whole = secrets_in_use(len(USED)), [answer]
     waiting: list[Any] = [whole]
     while waiting:
         holder = waiting.pop()
         for key, value in list(holder.items() if isinstance(holder, dict) else enumerate(holder)):
             if isinstance(value, str):
-                holder[key] = mask_secrets(value[: 2 * LONGEST])
+                holder[key] = mask_in_answer(value, used)
             elif isinstance(value, dict | list):
                 waiting.append(value)
-            if isinstance(key, str) and (name := mask_secrets(key)) != key:
+            if isinstance(key, str) and (name := mask_in_answer(key, used)) != key:
                 holder[name] = holder.pop(key)
     return whole[0]
+
+
+def mask_in_answer(text: str, used: Secrets) -> str:
+    """Mask the secrets in use in a text of an answer, and shorten an endless one. Short texts, such
+    as the names of fields, are the same in many answers: what becomes of them is remembered."""
+    if len(text) > SHORT:
+        return mask_secrets(text[: 2 * LONGEST])
+    if (masked := used.remembered.get(text)) is None:
+        if len(used.remembered) >= MOST_REMEMBERED:
+            used.remembered.clear()
+        masked = used.remembered[text] = mask_secrets(text)
+    return masked
 
 
 def complete_address(url: str, what: str, path: str = "") -> str:
@@ -242,6 +255,7 @@ class Secrets:
 
     def __init__(self, values: Collection[str]) -> None:
         self.values = sorted(values, key=len, reverse=True)
+        self.remembered: dict[str, str] = {}  # short texts of answers, as they are masked
         self._short = [value for value in self.values if len(value) < CUT]
         long = [remove_gaps(value) for value in self.values if len(value) >= CUT]
         self._runs = {value[at : at + CUT] for value in long for at in range(len(value) - CUT + 1)}
