@@ -1,7 +1,7 @@
 """A chat endpoint in a process of its own, whose replies are a pure function of what it is sent.
 
 It answers after LATENCY seconds and keeps, for every request, when it came and when its answer was
-written.
+written. It rejects the key "wrong".
     python -m tests.endpoint LATENCY     prints its port
 """
 
@@ -37,6 +37,8 @@ async def serve(latency: float) -> None:
 
     async def answer(request: web.Request) -> web.Response:
         nonlocal arrived
+        if request.headers.get("Authorization") == "Bearer wrong":
+            return web.json_response({"error": {"message": "wrong key"}}, status=401)
         arrived, came = arrived + 1, time.time()
         messages = (await request.json())["messages"]
         await asyncio.sleep(latency)

@@ -119,7 +119,7 @@ def _become(words, cwd, env, streams):
         runpy.run_path(path, run_name="__main__")
 
 
-def _load():
+def load_parley():
     """Import all that a command may need."""
     hide_other_packages()
     import parley
@@ -139,6 +139,6 @@ def _load():
 
 if __name__ == "__main__":
     with socket.socket(fileno=int(sys.argv[1])) as _connection:
-        _load()
+        load_parley()
         _asked = _serve(_connection)
     _become(**_asked)

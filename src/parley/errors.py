@@ -17,6 +17,9 @@ ParleyError
 │       └── Filtered      the endpoint's content filter rejected this request
 ├── SandboxError          code could not run in isolation
 ├── StoreError            a run, or its store, cannot be read or written
+│   ├── StoreAway         the store does not answer now, and may be back later
+│   ├── NotShared         the run is not open for workers, or not any more
+│   ├── Replaced          this worker was declared dead, so others play its matches
 │   └── ReplayError       the record was made with another rule, prompt, configuration or seed
 │       └── ShellDiffers  the commands of a match had another result in a fresh shell
 └── Halted                the run is stopping and makes no new calls
@@ -129,6 +132,24 @@ class SandboxError(ParleyError):
 
 class StoreError(ParleyError):
     """A run, or its store, cannot be read or written."""
+
+
+class StoreAway(StoreError):
+    """The store does not answer now: a server that restarts, a full disk, a broken network."""
+
+
+class NotShared(StoreError):
+    """The run is not open for workers, or not any more."""
+
+
+class Replaced(StoreError):
+    """This worker was declared dead, so others play its matches and it records nothing more."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "this worker gave no sign of life for too long, so other workers play its matches now "
+            "and it records nothing more for them"
+        )
 
 
 class ReplayError(StoreError):

@@ -38,7 +38,7 @@ def command(run: str, store: str | None) -> None:
         while (seen := shared.shared_progress(ref)).state == "running":
             if seen.alive:
                 tell(f"waiting for {plural(seen.alive, 'worker')} to finish calls")
-            elif shared.seal_shared(ref):
+            elif shared.seal_shared(ref) == "sealed":
                 continue
             time.sleep(LOOK)
         tell("")

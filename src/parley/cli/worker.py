@@ -21,7 +21,7 @@ from parley.cli.shared_options import (
 )
 from parley.cli.shell_completion import complete_runs
 from parley.config.trust import Allowed
-from parley.errors import ParleyError, StoreError, UsageError
+from parley.errors import NotShared, ParleyError, StoreAway, StoreError, UsageError
 from parley.providers._secrets import redact
 from parley.results.result import parts_to_store
 from parley.runs.event_loop import run_sync
@@ -93,7 +93,7 @@ class WorkerCommand:
         self.store, self.refs, self.wait, self.concurrency = store, refs, wait, concurrency
         self.task_file, self.unsafe, self.allowed = task_file, unsafe, allowed
         self.stop_signal = StopSignal()
-        self.is_leaving = False
+        self.is_leaving = self.has_begun = False
         self.cannot_play: set[str] = set()  # ids
         self.has_played = False
         self._said = ""
@@ -116,7 +116,16 @@ class WorkerCommand:
                 loop.add_signal_handler(signum, interrupt)
         try:
             while not self.is_leaving:
-                ref = await asyncio.to_thread(self._next_run)
+                try:
+                    ref = await asyncio.to_thread(self._next_run)
+                except StoreError as wrong:
+                    # a store that has answered before may come back
+                    if not (self.wait or (self.has_begun and isinstance(wrong, StoreAway))):
+                        raise
+                    self._say_once(str(wrong))
+                    await asyncio.sleep(LOOK)
+                    continue
+                self.has_begun = True
                 if self.is_leaving:
                     break
                 if ref is not None:
@@ -132,13 +141,7 @@ class WorkerCommand:
         return 1 if self.cannot_play else 0
 
     def _next_run(self) -> RunRef | None:
-        try:
-            found = require_shared(self.store).open_shared_runs()
-        except StoreError as wrong:
-            if not self.wait:
-                raise
-            self._say_once(str(wrong))  # the database may come back
-            return None
+        found = require_shared(self.store).open_shared_runs()
         wanted = {ref.id for ref in self.refs}
         for ref in found:
             if ref.id not in self.cannot_play and (not wanted or ref.id in wanted):
@@ -174,10 +177,17 @@ class WorkerCommand:
         self.has_played = True
         try:
             outcome = await self._play(ref, progress)
+        except NotShared:  # it has just ended
+            return
+        except StoreAway as wrong:
+            say(str(wrong))
+            outcome = WorkerOutcome(store_is_away=True)
         except ParleyError as wrong:
             outcome = WorkerOutcome(str(wrong))
         if outcome.was_replaced:
             say(f"{ref.id}: this worker was taken for dead; it joins again")
+        elif outcome.store_is_away:
+            say(f"{ref.id}: this worker joins again when the database answers")
         elif outcome.fault:
             self.cannot_play.add(ref.id)
             say(redact(f"this worker cannot play {ref.id}: {outcome.fault}"))

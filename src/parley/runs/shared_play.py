@@ -30,6 +30,7 @@ from parley.runs.worker import refuse_on_workers
 from parley.store import ENDED, WAITING, RunRef, Store, open_store, read_run
 from parley.store.shared_runs import (
     RunEnd,
+    SealResult,
     SharedProgress,
     SharedRuns,
     SpentBefore,
@@ -241,8 +242,7 @@ class SharedRunFollower:
         """Do what is to be done besides playing: stop workers, end the run, tell what failed."""
         if self.stop_signal.reason and not self._asked_to_stop:
             end = RunEnd("stopped", self.stop_signal.status, self.stop_signal.reason)
-            await self._end(end)
-            self._asked_to_stop = True
+            self._asked_to_stop = await self._end(end)
         await self._poll_launcher()
         if seen.alive:
             self._alone_since = time.monotonic()
@@ -253,8 +253,15 @@ class SharedRunFollower:
         elif time.monotonic() - self._alone_since > ALONE and self.crew.launcher is None:
             self.progress.notify(f"no worker has played {self.ref.id} for {ALONE:.0f} seconds")
 
-    async def _end(self, end: RunEnd) -> None:
-        await self._ask(lambda: self.shared.ask_to_end(self.ref, end))
+    async def _end(self, end: RunEnd) -> bool:
+        """Decide how the run ends. Returns whether the store has it."""
+
+        def ask() -> bool:
+            with suppress(UsageError):  # it has just ended
+                self.shared.ask_to_end(self.ref, end)
+            return True
+
+        return bool(await self._ask(ask))
 
     async def _poll_launcher(self) -> None:
         launcher = self.crew.launcher
@@ -279,9 +286,13 @@ class SharedRunFollower:
 
     async def _seal(self) -> None:
         """Set the end of the run on record, since no worker is left to do it."""
-        with read_run(self.ref) as reader:
-            prices = find_used_prices(self.prepared, reader)
-        if not await self._ask(lambda: self.shared.seal_shared(self.ref, prices)):
+
+        def seal() -> SealResult:
+            with read_run(self.ref) as reader:
+                prices = find_used_prices(self.prepared, reader)
+            return self.shared.seal_shared(self.ref, prices)
+
+        if await self._ask(seal) != "sealed":
             return
         if self.summarise is not None:
             parts, notices = await asyncio.to_thread(

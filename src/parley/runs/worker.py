@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+import time
 from collections import Counter
 from collections.abc import Awaitable, Mapping
 from contextlib import suppress
@@ -20,7 +21,7 @@ from parley.config.batch_api import uses_batch_api
 from parley.config.identity import changed_bots, refuse_changes, refuse_mixed_forms
 from parley.config.prepare import Prepared, prepare_resume
 from parley.config.trust import Allowed
-from parley.errors import StoreError, TaskError, UsageError
+from parley.errors import Replaced, StoreAway, StoreError, TaskError, UsageError
 from parley.memory import Retriever
 from parley.plans import Done, MatchSpec, PlanCursor
 from parley.runs.player import (
@@ -35,7 +36,13 @@ from parley.runs.recall import prepare_retrievers
 from parley.runs.run_outcome import find_advice, find_minimum_to_resume, format_reasons
 from parley.runs.scheduler import Scheduler
 from parley.store import WAITING, RunReader, RunRef, open_store, read_run
-from parley.store.shared_runs import RunEnd, WorkerFacts, WorkerSession, require_shared
+from parley.store.shared_runs import (
+    LEASE,
+    RunEnd,
+    WorkerFacts,
+    WorkerSession,
+    require_shared,
+)
 
 if TYPE_CHECKING:
     from parley.plans import Marks
@@ -44,6 +51,7 @@ if TYPE_CHECKING:
 BEAT = 1.0  # seconds between two signs of life
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 1.0  # seconds until a worker looks for matches again
 PLAN_PAUSE = 0.1  # seconds until the planner looks again whether a batch has ended
+END_PAUSE = 0.2  # seconds until a worker looks again whether the others have left
 
 
 class WorkerOutcome(NamedTuple):
@@ -51,6 +59,7 @@ class WorkerOutcome(NamedTuple):
 
     fault: str = ""  # why it cannot play matches of this run; empty if it can
     was_replaced: bool = False  # it was declared dead, and may join again
+    store_is_away: bool = False  # the store did not answer, so it may join again
 
 
 def refuse_on_workers(prepared: Prepared) -> None:
@@ -128,8 +137,11 @@ class FinishedInStore:
         return self._session.have_ended(first, last)
 
     def scores_between(self, first: int, last: int) -> Mapping[int, Marks]:
-        with read_run(self._ref) as reader:
-            return reader.scores_by_match(first, last)
+        def read() -> Mapping[int, Marks]:
+            with read_run(self._ref) as reader:
+                return reader.scores_by_match(first, last)
+
+        return self._session.wait_for_store(read)
 
 
 class WorkerPlayer(Player):
@@ -163,11 +175,13 @@ class WorkerPlayer(Player):
     async def play(self, concurrency: int, summarise: Summarise | None) -> WorkerOutcome:
         """Play until the run ends, or until this worker cannot or shall not go on."""
         scheduler = self.make_scheduler(concurrency)
-        tasks = [
-            asyncio.create_task(self._stop_on_fault(work))
-            for work in (self._keep_lease(), self._plan(), self.heartbeat_loop())
-        ]
+        tasks: list[asyncio.Task[None]] = []
         try:
+            await self._stop_on_fault(self._beat())  # the run may be about to end
+            tasks += [
+                asyncio.create_task(self._stop_on_fault(work))
+                for work in (self._keep_lease(scheduler), self._plan(), self.heartbeat_loop())
+            ]
             await self._stop_on_fault(self._claim_and_play(scheduler))
             await scheduler.wait_until_idle()
         except asyncio.CancelledError:
@@ -181,6 +195,8 @@ class WorkerPlayer(Player):
             await self._stop_on_fault(self._leave())
         if self.session.was_replaced:
             return WorkerOutcome(was_replaced=True)
+        if isinstance(self.fatal, StoreAway):
+            return WorkerOutcome(store_is_away=True)
         fault = self._cannot_go_on
         if self.fatal is not None and concerns_machine(self.fatal):
             fault = str(self.fatal)
@@ -219,18 +235,26 @@ class WorkerPlayer(Player):
             first = await self.session.first_of_stage(specs[0].stage)
             await self.recaller.recall_matches(specs, first)
 
-    async def _keep_lease(self) -> None:
+    async def _keep_lease(self, scheduler: Scheduler) -> None:
+        """Say again and again that this worker is alive."""
+        try:
+            while True:
+                await asyncio.sleep(BEAT)
+                await self._beat()
+        except Replaced as fault:  # others play its matches: it need not wait for their calls
+            self.stop_for(fault)
+            await scheduler.cancel()
+
+    async def _beat(self) -> None:
         """Say that this worker is alive, and learn how the run ends."""
-        while True:
-            state = await self.session.beat(self.progress.in_flight)
-            for worker in state.died:
-                self.progress.notify(
-                    f"a worker ({worker}) gave no sign of life: its matches are free again"
-                )
-            if state.end is not None or state.is_over:
-                self.end = state.end
-                self.stop_signal.stop("the run ends")
-            await asyncio.sleep(BEAT)
+        state = await self.session.beat(self.progress.in_flight)
+        for worker in state.died:
+            self.progress.notify(
+                f"a worker ({worker}) gave no sign of life: its matches are free again"
+            )
+        if state.end is not None or state.is_over:
+            self.end = state.end
+            self.stop_signal.stop("the run ends")
 
     async def _plan(self) -> None:
         """Plan, as long as no other worker does."""
@@ -277,7 +301,7 @@ class WorkerPlayer(Player):
                 for caution in self.recaller.cautions():
                     self.progress.notify(caution)
             new = max(0, await self.session.last_match() + 1 - batch[0].number)
-            if new < len(batch):
+            if new <= len(batch):  # also if there are none to add, but they may not be counted yet
                 await self.journal.add_matches(batch[n] for n in range(new, len(batch)))
         await self.session.set_plan_line(self.prepared.plan.status_line)
         return True
@@ -318,12 +342,18 @@ class WorkerPlayer(Player):
         return RunEnd("stopped", stop.status, stop.reason + note, stop.limit, minimum, advice)
 
     async def _end_run(self, summarise: Summarise | None) -> None:
-        """Set the end of the run on record if no other worker is left, with its results."""
-        ref = self.journal.ref
-        prices = await asyncio.to_thread(self.recorder.find_prices, self.prepared)
-        if await self.session.seal(prices) and summarise is not None:
+        """Set the end of the run on record if no other worker is left, with its results. Others may
+        have died, so this worker looks again until their leases would have lapsed."""
+        ref, wait = self.journal.ref, self.session.wait_for_store
+        prices = await asyncio.to_thread(wait, lambda: self.recorder.find_prices(self.prepared))
+        deadline = time.monotonic() + LEASE + BEAT
+        found = await self.session.seal(prices)
+        while found == "busy" and time.monotonic() < deadline:
+            await asyncio.sleep(END_PAUSE)
+            found = await self.session.seal(prices)
+        if found == "sealed" and summarise is not None:
             parts, notices = await asyncio.to_thread(summarise, ref, type(self.prepared.task))
             for notice in notices:
                 self.progress.notify(notice)
             store = require_shared(open_store(ref.store))
-            await asyncio.to_thread(store.keep_parts, ref, parts)
+            await asyncio.to_thread(wait, lambda: store.keep_parts(ref, parts))

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-from parley.errors import StoreError, UsageError
+from parley.errors import NotShared, StoreError, UsageError
 from parley.store.owner import Owner
 
 TAKEN_OVER = "another process has taken over this run, so this process stops"
-REPLACED = (
-    "this worker gave no sign of life for too long, so other workers play its matches now and it "
-    "records nothing more for them"
-)
 ALREADY_ENDED = "this match has already ended"
 
 
@@ -32,7 +28,7 @@ def refuse_shared(place: str, id: str) -> NoReturn:
 
 def refuse_to_join(place: str, id: str) -> NoReturn:
     """Refuse workers for a run that is not open for them."""
-    raise StoreError(
+    raise NotShared(
         f"{place} is not open for workers: open it with `parley resume {id} --workers N`"
     )
 

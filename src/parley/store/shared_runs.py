@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import orjson
 
@@ -18,10 +18,15 @@ from parley.store import Journal, NewRun, RunRef, Store, StoredPart
 from parley.store.config import Config
 from parley.store.shared_limits import Grants
 
+T = TypeVar("T")
+
 LEASE = 15.0  # seconds for which a worker counts as alive after its last sign of life
 MOST_RETURNS = 2  # how often a match goes back because a model did not answer; then it fails
 
 EndState: TypeAlias = Literal["done", "stopped", "failed"]
+# "sealed": the run has ended by this call; "over": by another one, or it does not end; "busy": a
+# worker is left
+SealResult: TypeAlias = Literal["sealed", "over", "busy"]
 
 
 @dataclass(frozen=True)
@@ -126,9 +131,12 @@ class WorkerSession(Protocol):
     async def leave(self) -> None:
         """Give all matches back and end the lease."""
 
-    async def seal(self, prices: Sequence[Mapping[str, Any]] | None) -> bool:
-        """Set the state and the digest of a run that ends, if no other worker is left. Returns
-        whether this call did it."""
+    async def seal(self, prices: Sequence[Mapping[str, Any]] | None) -> SealResult:
+        """Set the state and the digest of a run that ends, if no other worker is left."""
+
+    def wait_for_store(self, work: Callable[[], T]) -> T:
+        """Do some work that reads or writes the store, again and again while the store is away. Not
+        for the event loop."""
 
     def give_up(self) -> None:
         """Stop waiting for a store that does not answer."""
@@ -153,14 +161,17 @@ class SharedRuns(Protocol):
     def ask_to_end(self, ref: RunRef, end: RunEnd) -> None:
         """Let all workers of a run finish their calls and leave."""
 
-    def seal_shared(self, ref: RunRef, prices: Sequence[Mapping[str, Any]] | None = None) -> bool:
+    def seal_shared(
+        self, ref: RunRef, prices: Sequence[Mapping[str, Any]] | None = None
+    ) -> SealResult:
         """Set the state and the digest of a run that ends, if no worker is left."""
 
     def keep_parts(self, ref: RunRef, parts: Sequence[StoredPart]) -> None:
         """Store the results of analyses of a run that has ended, replacing earlier ones."""
 
     def open_shared_runs(self) -> list[RunRef]:
-        """The runs that workers can play now, the oldest first."""
+        """The runs that workers can play now, or whose end nobody is left to set on record; the
+        oldest first."""
 
     def launch_words(self) -> tuple[list[str], dict[str, str]]:
         """How another process reaches this store: words of a command, and secrets for its

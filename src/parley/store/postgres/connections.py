@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from parley.errors import StoreError, UsageError
+from parley.errors import StoreAway, StoreError, UsageError
 from parley.store.postgres.addresses import FORM, StoreAddress
 
 try:
@@ -90,7 +90,7 @@ def connect(address: StoreAddress) -> Connection:
             refuse_shared_sessions(connection, address)
     except OperationalError as wrong:
         connection.close()
-        raise StoreError(explain_no_connection(address, wrong)) from None
+        raise StoreAway(explain_no_connection(address, wrong)) from None
     except BaseException:
         connection.close()
         raise
@@ -112,7 +112,7 @@ def open_session(address: StoreAddress) -> Connection:
             "postgresql://me@localhost/parley"
         ) from None
     except OperationalError as wrong:
-        raise StoreError(explain_no_connection(address, wrong)) from None
+        raise StoreAway(explain_no_connection(address, wrong)) from None
 
 
 def refuse_shared_sessions(connection: Connection, address: StoreAddress) -> None:
@@ -176,7 +176,7 @@ def unwritable_explained(address: StoreAddress, rights: str = RIGHTS_ON_TABLES) 
         yield
     except Error as wrong:
         why = explain_unwritable(address, wrong, rights)
-        raise StoreError(f"{address.public} cannot be written: {why}") from None
+        raise error_for(wrong)(f"{address.public} cannot be written: {why}") from None
 
 
 @contextmanager
@@ -192,7 +192,12 @@ def unreadable_explained(
         why = address.hide_secrets(first_line(wrong))
         if isinstance(wrong, InsufficientPrivilege):
             why += f": {RIGHTS_ON_TABLES}"
-        raise StoreError(f"{place} cannot be read: {why}") from None
+        raise error_for(wrong)(f"{place} cannot be read: {why}") from None
+
+
+def error_for(wrong: Exception) -> type[StoreError]:
+    """The kind of error for the user: whether the same may succeed later."""
+    return StoreAway if isinstance(wrong, OperationalError) else StoreError
 
 
 @lru_cache(maxsize=1024)

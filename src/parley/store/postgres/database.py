@@ -30,6 +30,7 @@ from parley.store.postgres.connections import (
 )
 from parley.store.postgres.database_reader import SNAPSHOT, PostgresReader
 from parley.store.postgres.database_sharing import (
+    ALIVE,
     ask_to_end,
     read_progress,
     seal_run,
@@ -39,7 +40,7 @@ from parley.store.postgres.database_writer import create_run, open_run, replace_
 from parley.store.postgres.migrations import LOCK, migrate_store, version_of_store
 from parley.store.refusals import refuse_running
 from parley.store.run_names import choose_run
-from parley.store.shared_runs import RunEnd, SharedProgress, SpentBefore, WorkerFacts
+from parley.store.shared_runs import RunEnd, SealResult, SharedProgress, SpentBefore, WorkerFacts
 
 if TYPE_CHECKING:
     from parley.store import VerdictVotes
@@ -172,10 +173,12 @@ class PostgresStore:
         with self._writing() as connection:
             ask_to_end(connection, ref.id, ref.location, end)
 
-    def seal_shared(self, ref: RunRef, prices: Sequence[Mapping[str, Any]] | None = None) -> bool:
+    def seal_shared(
+        self, ref: RunRef, prices: Sequence[Mapping[str, Any]] | None = None
+    ) -> SealResult:
         with self._writing() as connection:
             row = connection.execute("SELECT run FROM runs WHERE id = %s", (ref.id,)).fetchone()
-            return row is not None and seal_run(connection, row[0], prices)
+            return seal_run(connection, row[0], prices) if row is not None else "over"
 
     def keep_parts(self, ref: RunRef, parts: Sequence[StoredPart]) -> None:
         with self._writing() as connection, connection.transaction():
@@ -184,8 +187,9 @@ class PostgresStore:
     def open_shared_runs(self) -> list[RunRef]:
         with self._reading() as connection:
             rows = connection and connection.execute(
-                "SELECT id FROM runs WHERE shared IS NOT NULL AND state = 'running' "
-                "AND ending IS NULL ORDER BY created, run"
+                "SELECT id FROM runs r WHERE shared IS NOT NULL AND state = 'running' AND (ending "
+                f"IS NULL OR NOT EXISTS (SELECT 1 FROM workers WHERE run = r.run AND {ALIVE})) "
+                "ORDER BY created, run"
             )
             return [self._ref(id) for (id,) in rows or ()]
 

@@ -98,9 +98,9 @@ class PostgresReader(RecordReader):
                 self._json(spent, dict[str, float | None], "spent"),
                 self._json(lost, by_alias, "lost"),
                 self._json(health, by_alias, "health"),
-                is_alive,
+                *others,
             )
-            for spent, lost, health, is_alive in rows
+            for spent, lost, health, *others in rows
         )
 
     def moved_rows(self, table: str) -> Iterator[Any]:

@@ -16,7 +16,7 @@ from parley.store.owner import Owner
 from parley.store.postgres.connections import REMEDY, RunQueries
 from parley.store.postgres.migrations import LOCK, OPEN_MATCHES, SAME_SUMS
 from parley.store.refusals import refuse_played
-from parley.store.shared_runs import RunEnd, SharedProgress, SpentBefore
+from parley.store.shared_runs import RunEnd, SealResult, SharedProgress, SpentBefore
 from parley.store.sql.digests import digest_end, refuse_changed
 from parley.store.sql.rows import encode_json
 
@@ -28,13 +28,17 @@ LOCK_RUN = (
     "FROM runs WHERE id = %s FOR UPDATE"
 )
 COUNTED = (
-    "SELECT COALESCE(spent, '{}'), COALESCE(lost, '{}'), COALESCE(health, '{}'), is_alive FROM "
-    "(SELECT spent, lost, health, TRUE AS is_alive FROM runs WHERE run = %s UNION ALL "
-    "SELECT spent, lost, health, state = 'alive' FROM workers WHERE run = %s) AS counted"
+    "SELECT COALESCE(spent, '{}'), COALESCE(lost, '{}'), COALESCE(health, '{}'), calls, is_alive "
+    "FROM (SELECT spent, lost, health, 0::bigint AS calls, TRUE AS is_alive FROM runs "
+    "WHERE run = %s UNION ALL SELECT spent, lost, health, calls, state = 'alive' FROM workers "
+    "WHERE run = %s) AS counted"
 )
 # a worker that is alive, but has no connection
 FORGET_ALIVE = "UPDATE workers SET state = 'dead', playing = 0 WHERE run = %s AND state = 'alive'"
-FORGET_COUNTS = "UPDATE workers SET spent = NULL, lost = NULL, health = NULL WHERE run = %s"
+# `null` calls: they are among those of the run
+FORGET_COUNTS = (
+    """UPDATE workers SET spent = '{"calls": null}', lost = NULL, health = NULL WHERE run = %s"""
+)
 ADD_COUNTS = "UPDATE runs SET spent = %s, lost = %s, health = %s WHERE run = %s"
 REOPEN_MATCHES = (
     "UPDATE matches SET worker = NULL, returned_by = NULL, returns = 0, "
@@ -67,7 +71,17 @@ class WorkerCounts(NamedTuple):
     spent: Mapping[str, float | None]
     lost: Mapping[str, Mapping[str, int]]  # by alias and role
     health: Mapping[str, Mapping[str, int]]  # by alias
+    calls: int  # that a worker has recorded
     is_alive: bool
+
+    @property
+    def requests(self) -> float | None:
+        """How many requests were sent, at least those with a reply: a worker that dies saves its
+        last count no more."""
+        saved = self.spent.get("calls", 0)
+        if saved is None:
+            return None
+        return max(saved, self.calls) or self.spent.get("calls")
 
 
 def lock_free_run(connection: Connection, id: str, place: str) -> tuple[int, bool] | None:
@@ -118,8 +132,8 @@ def fold_workers(connection: Connection, run: int) -> None:
     connection.execute(FORGET_ALIVE, (run,))
     rows = connection.execute(COUNTED, (run, run)).fetchall()
     sums = sum_counts(
-        WorkerCounts(orjson.loads(spent), orjson.loads(lost), orjson.loads(health), is_alive)
-        for spent, lost, health, is_alive in rows
+        WorkerCounts(orjson.loads(spent), orjson.loads(lost), orjson.loads(health), *others)
+        for spent, lost, health, *others in rows
     )
     connection.execute(ADD_COUNTS, (*sums, run))
     connection.execute(FORGET_COUNTS, (run,))
@@ -132,7 +146,7 @@ def sum_counts(rows: Iterable[WorkerCounts]) -> tuple[str | None, str | None, st
     health of endpoints, as JSON."""
     spent, lost, health = [], [], []
     for row in rows:
-        spent.append(row.spent)
+        spent.append({**row.spent, "calls": row.requests})
         lost.append(row.lost)
         # calls of a worker that is gone wait for nothing
         health.append(
@@ -191,20 +205,24 @@ def ask_to_end(connection: Connection, id: str, place: str, end: RunEnd) -> None
         )
 
 
-def seal_run(connection: Connection, run: int, prices: Sequence[Mapping[str, Any]] | None) -> bool:
+def seal_run(
+    connection: Connection, run: int, prices: Sequence[Mapping[str, Any]] | None
+) -> SealResult:
     """Set the state and the digest of a run that ends, unless a worker is left."""
     with connection.transaction():
         found = connection.execute(
             "SELECT state, shared, ending, escapes FROM runs WHERE run = %s FOR UPDATE", (run,)
         ).fetchone()
         if found is None:
-            return False
+            return "over"
         state, shared, ending, escapes = found
+        if state != "running" or shared is None or ending is None:
+            return "over"
         (alive,) = connection.execute(
             f"SELECT COUNT(*) FROM workers WHERE run = %s AND {ALIVE}".encode(), (run,)
         ).fetchone() or (0,)
-        if state != "running" or shared is None or ending is None or alive:
-            return False
+        if alive:
+            return "busy"
         fold_workers(connection, run)
         connection.execute(
             "UPDATE matches SET worker = NULL, state = 'stopped' "
@@ -217,4 +235,4 @@ def seal_run(connection: Connection, run: int, prices: Sequence[Mapping[str, Any
         connection.execute(END, values)
         digest = digest_end(RunQueries(connection, run, escapes))
         connection.execute("UPDATE runs SET digest = %s WHERE run = %s", (digest, run))
-    return True
+    return "sealed"

@@ -6,9 +6,8 @@ import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
-from parley.errors import StoreError
+from parley.errors import Replaced
 from parley.store.postgres.migrations import LOCK
-from parley.store.refusals import REPLACED
 from parley.store.shared_limits import (
     CALLS,
     SLACK,
@@ -179,7 +178,7 @@ class PostgresGrants:
         connection.execute(LOCK_GRANTS, (LOCK + 1, self._run))
         (is_alive,) = connection.execute(IS_ALIVE, (self._worker,)).fetchone() or (False,)
         if not is_alive:
-            raise StoreError(REPLACED)
+            raise Replaced
 
     def _read(self, connection: Connection, names: Sequence[str]) -> list[GrantRow]:
         return [GrantRow(*row) for row in connection.execute(READ, (self._run, names))]

@@ -7,11 +7,12 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 
-from psycopg.errors import Error, OperationalError
+from psycopg.errors import Error, LockNotAvailable, OperationalError
 
-from parley.errors import StoreError
+from parley.errors import StoreAway, StoreError
 from parley.store.postgres.addresses import StoreAddress
 from parley.store.postgres.connections import connect, first_line
 
@@ -24,6 +25,32 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.05, 1.0  # seconds between two attempts
 # The server ends a transaction of a process that hangs, before its lease lapses: it would hold up
 # all other workers.
 LONGEST_IDLE = "idle_in_transaction_session_timeout = '10s'"
+# A question that has to wait for a lock lets the others pass, above all the sign of life.
+LONGEST_WAIT = "lock_timeout = '1s'"
+
+
+class Outage:
+    """Waits for a database that is away, a little longer after each attempt."""
+
+    def __init__(
+        self, address: StoreAddress, notify: Callable[[str], None], closing: threading.Event
+    ) -> None:
+        self._address, self._notify, self._closing = address, notify, closing
+        self._pause, self._is_known = FIRST_PAUSE, False
+
+    def wait(self, wrong: Exception) -> None:
+        """Wait until the next attempt. After the second one that failed, the user is told why."""
+        if not self._is_known and self._pause > FIRST_PAUSE:
+            self._is_known = True
+            why = self._address.hide_secrets(first_line(wrong))
+            self._notify(f"the database does not answer, waiting for it: {why}")
+        if self._closing.wait(self._pause):
+            raise StoreError("stopped while the database was away") from None
+        self._pause = min(LONGEST_PAUSE, self._pause * 2)
+
+    def end(self) -> None:
+        if self._is_known:
+            self._notify("the database is back")
 
 
 class SteadyConnection:
@@ -48,27 +75,26 @@ class SteadyConnection:
     def run(self, work: Callable[[Connection], T]) -> T:
         """Do some work on the connection, again and again until it succeeds. The work must bear
         that: an attempt whose answer was lost may have succeeded."""
-        pause, is_away = FIRST_PAUSE, False
+        outage = Outage(self._address, self._notify, self._closing)
         while True:
             try:
                 found = work(self._connection or self._connect())
+            except LockNotAvailable:
+                raise  # the connection is fine
             except (Error, StoreError) as wrong:
-                # `connect` has no connection, or work has lost it; other errors are final
-                if self._connection is not None and not is_temporary(self._connection, wrong):
+                if not self._may_succeed_later(wrong):
                     raise
                 self._drop()
                 self.was_lost = True
-                if not is_away and pause > FIRST_PAUSE:
-                    is_away = True
-                    why = self._address.hide_secrets(first_line(wrong))
-                    self._notify(f"the database does not answer, waiting for it: {why}")
-                if self._closing.wait(pause):
-                    raise StoreError("stopped while the database was away") from None
-                pause = min(LONGEST_PAUSE, pause * 2)
+                outage.wait(wrong)
             else:
-                if is_away:
-                    self._notify("the database is back")
+                outage.end()
                 return found
+
+    def _may_succeed_later(self, wrong: Exception) -> bool:
+        if self._connection is None:  # it could not be made
+            return isinstance(wrong, Error | StoreAway)
+        return is_temporary(self._connection, wrong)
 
     def _connect(self) -> Connection:
         connection = connect(self._address)
@@ -123,11 +149,15 @@ class ControlLine:
         return self._steady.was_lost
 
     async def use(self, work: Callable[[Connection], T], /) -> T:
-        return await asyncio.wrap_future(self._executor.submit(self._steady.run, work))
+        while True:
+            with suppress(LockNotAvailable):  # then after those that wait already
+                return await asyncio.wrap_future(self._executor.submit(self._steady.run, work))
 
     def use_now(self, work: Callable[[Connection], T]) -> T:
         """The same for another thread than that of the event loop."""
-        return self._executor.submit(self._steady.run, work).result()
+        while True:
+            with suppress(LockNotAvailable):
+                return self._executor.submit(self._steady.run, work).result()
 
     def give_up(self) -> None:
         """Stop waiting for a database that is away."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from psycopg.errors import DataError, Error, UniqueViolation
 
-from parley.errors import StoreError
+from parley.errors import Replaced, StoreError
 from parley.match.protocol import DeviceUse
 from parley.match.record import Record
 from parley.store import EndpointRecord, RunRef
@@ -16,7 +16,6 @@ from parley.store.postgres.addresses import StoreAddress
 from parley.store.postgres.connections import explain_unwritable
 from parley.store.postgres.database_writer import END, apply_batch
 from parley.store.postgres.steady_connection import SteadyConnection, is_temporary
-from parley.store.refusals import REPLACED
 from parley.store.shared_runs import MOST_RETURNS
 from parley.store.sql.journal import BatchJournal, OpenMatches
 from parley.store.sql.rows import Batch, encode_json
@@ -33,7 +32,8 @@ FENCE = (
     "WHERE worker = %s AND batch = %s AND state = 'alive'"
 )
 # One worker after the other changes a run: the row is locked until the end of the transaction. So
-# the ids of calls become visible in their order.
+# the ids of calls become visible in their order. A worker that waits for this lock does not hold
+# the lock of its own row, which its sign of life needs.
 CHANGE = "UPDATE runs SET changes = changes + 1, changed = %s WHERE run = %s"
 # A match that a model did not answer goes back, so that another worker tries it.
 GIVE_BACK = (
@@ -42,7 +42,7 @@ GIVE_BACK = (
     "WHERE {run} AND number = ? AND worker = ? AND state = 'running'"
 )
 DEVICES_OF_A_WORKER = 64  # numbers of devices that each worker may give
-# A statement that hangs would hold up all other workers. COPY waits for its client meanwhile.
+# A statement that hangs would hold up all other workers.
 LONGEST_STATEMENT = "statement_timeout = '60s'"
 
 
@@ -78,11 +78,11 @@ class WorkerWriter:
     def _commit(self, connection: Connection, batch: Batch, careful: bool) -> None:
         calls, ends = len(batch.inserts.get("calls", ())), len(batch.ends)
         with connection.transaction():
+            connection.execute(CHANGE, (time.time(), self._run))
             values = self._batch, calls, ends, self._worker, self._batch - 1
             if not connection.execute(FENCE, values).rowcount:
                 self._check_committed(connection)
                 return
-            connection.execute(CHANGE, (time.time(), self._run))
             apply_batch(connection, self._run, batch, END, careful)
 
     def _check_committed(self, connection: Connection) -> None:
@@ -93,7 +93,7 @@ class WorkerWriter:
         ).fetchone()
         if found != (self._batch,):
             self.was_replaced = True
-            raise StoreError(REPLACED)
+            raise Replaced
 
     def close(self) -> None:
         self._steady.close()

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import orjson
+from psycopg.errors import InsufficientPrivilege
 
-from parley.errors import StoreError
+from parley.errors import Replaced, StoreAway, StoreError
 from parley.plans import MatchSpec
 from parley.rules.pool import Seat
 from parley.store import RunRef
@@ -20,14 +23,28 @@ from parley.store.postgres.database_sharing import seal_run
 from parley.store.postgres.database_writer import require_durability
 from parley.store.postgres.grants import PostgresGrants
 from parley.store.postgres.migrations import LOCK, OPEN_MATCHES
-from parley.store.postgres.steady_connection import ControlLine, SteadyConnection
+from parley.store.postgres.steady_connection import (
+    LONGEST_WAIT,
+    ControlLine,
+    Outage,
+    SteadyConnection,
+)
 from parley.store.postgres.worker_journal import LONGEST_STATEMENT, WorkerJournal, WorkerWriter
-from parley.store.refusals import REPLACED, refuse_played, refuse_to_join
-from parley.store.shared_runs import LEASE, RunEnd, SpentBefore, WorkerFacts, WorkerState
+from parley.store.refusals import refuse_played, refuse_to_join
+from parley.store.shared_runs import (
+    LEASE,
+    RunEnd,
+    SealResult,
+    SpentBefore,
+    WorkerFacts,
+    WorkerState,
+)
 from parley.store.sql.journal import read_open_matches
 
 if TYPE_CHECKING:
     from parley.store.postgres.connections import Connection
+
+T = TypeVar("T")
 
 JOIN = (
     "INSERT INTO workers (run, host, pid, version, until) "
@@ -37,17 +54,30 @@ RENEW = (
     "UPDATE workers SET until = clock_timestamp() + make_interval(secs => %s), playing = %s "
     "WHERE worker = %s AND state = 'alive'"
 )
-STAY_ALIVE = "SELECT 1 FROM workers WHERE worker = %s AND state = 'alive' FOR UPDATE"
-LOOK = "SELECT state = 'running' AND shared IS NOT NULL, ending FROM runs WHERE run = %s"
-# While the server was away, or this worker was cut off from it, leases lapsed although nobody died.
-# So a worker that lost its connection waits for as long as a lease. A new worker trusts leases that
-# began after the start of the server.
-LAPSED = (
-    "SELECT worker FROM workers WHERE run = %s AND state = 'alive' AND worker <> %s "
-    "AND until < clock_timestamp() "
-    "AND (%s OR (%s AND until - make_interval(secs => %s) > pg_postmaster_start_time())) "
-    "FOR UPDATE SKIP LOCKED"
+STAY_ALIVE = (
+    "SELECT extract(epoch FROM until - clock_timestamp())::float8 FROM workers "
+    "WHERE worker = %s AND state = 'alive' FOR UPDATE"
 )
+LOOK = "SELECT state = 'running' AND shared IS NOT NULL, ending FROM runs WHERE run = %s"
+# While the server was away or did not answer, or this worker was cut off from it, leases lapsed
+# although nobody died. So a worker whose own lease has nearly lapsed, or which lost its connection,
+# waits for as long as a lease. A new worker trusts leases that began after the start of the server.
+IS_LAPSED = (
+    "w.run = %s AND w.state = 'alive' AND w.worker <> %s AND w.until < clock_timestamp() "
+    "AND (%s OR (%s AND w.until - make_interval(secs => %s) > pg_postmaster_start_time()))"
+)
+LAPSED = f"SELECT worker FROM workers w WHERE {IS_LAPSED} FOR UPDATE SKIP LOCKED"
+# A process that hangs in a transaction holds locks, for example if it was stopped in the middle of
+# a COPY, for which no timeout of the server helps. Sessions that wait for such a lock are no fault.
+SESSION_NAME = "parley worker "
+END_SESSIONS = (
+    "SELECT pg_terminate_backend(a.pid) FROM pg_stat_activity a JOIN workers w "
+    f"ON a.application_name = '{SESSION_NAME}' || w.worker WHERE {IS_LAPSED} "
+    "AND a.datname = current_database() AND a.usename = current_user "
+    "AND a.wait_event = 'ClientRead' AND a.state <> 'idle'"
+)
+OUT_OF_TOUCH = 0.5  # the share of its lease that a worker has left if it was out of touch
+SETTLING = 0.2  # leases for which a new worker looks on
 BURY = "UPDATE workers SET state = 'dead', playing = 0 WHERE worker = ANY(%s) RETURNING host, pid"
 FREE = (
     "UPDATE matches SET worker = NULL, state = 'stopped' "
@@ -67,6 +97,7 @@ RELEASE = (
     "UPDATE matches SET worker = NULL, state = 'stopped' "
     "WHERE run = %s AND worker = %s AND state = 'running' AND number <> ALL(%s)"
 )
+IS_PLANNER = "SELECT 1 FROM runs WHERE run = %(run)s AND planner = %(me)s"
 TAKE_PLAN = (
     "UPDATE runs SET planner = %(me)s WHERE run = %(run)s AND (planner IS NULL OR planner = %(me)s "
     "OR NOT EXISTS (SELECT 1 FROM workers w WHERE w.worker = planner AND w.state = 'alive'))"
@@ -93,19 +124,21 @@ class PostgresWorker:
         ref: RunRef,
         facts: WorkerFacts,
         notify: Callable[[str], None],
-        lease: float = LEASE,
     ) -> None:
-        self._address, self._ref, self._lease = address, ref, lease
+        self._address, self._ref, self._lease = address, ref, LEASE
         loop = asyncio.get_running_loop()
 
         def tell(text: str) -> None:
             if not loop.is_closed():
                 loop.call_soon_threadsafe(notify, text)
 
-        self._tell, self._run = tell, 0
+        self._tell, self._run, self.number = tell, 0, 0
+        self._giving_up = threading.Event()
+        self._in_touch = time.monotonic()  # since then, by the monotonic clock
+        self._was_out_of_touch = False
         self._is_unsure = False  # whether the database may count matches as ours that are not
         self._stages: dict[int, int] = {}  # by stage: the number of its first match
-        self._line = ControlLine(address, lambda connection: None, tell)
+        self._line = ControlLine(address, self._prepare_line, tell)
         try:
             self._line.use_now(lambda connection: self._join(connection, facts))
             steady = SteadyConnection(address, self._prepare_writer, tell)
@@ -116,12 +149,29 @@ class PostgresWorker:
         self._writer, self._steady = writer, steady
         found = steady.run(self._read_beginning)
         self.journal = WorkerJournal(ref, writer, found, self.number)
-        self.grants = PostgresGrants(self._line.use, self._run, self.number)
+        self.grants = PostgresGrants(self._ask, self._run, self.number)
+
+    def _prepare_line(self, connection: Connection) -> None:
+        connection.execute(f"SET {LONGEST_WAIT}")
+        if self.number:
+            self._name_session(connection)
+
+    def _name_session(self, connection: Connection) -> None:
+        """Let others find the sessions of this worker."""
+        connection.execute(f"SET application_name = '{SESSION_NAME}{self.number:d}'".encode())
+
+    async def _ask(self, work: Callable[[Connection], T], /) -> T:
+        """Ask something on the line for short questions."""
+        try:
+            return await self._line.use(work)
+        except Replaced:
+            self._writer.was_replaced = True
+            raise
 
     def _join(self, connection: Connection, facts: WorkerFacts) -> None:
         with connection.transaction():
             found = connection.execute(
-                "SELECT run, shared, state, config, spent FROM runs WHERE id = %s FOR SHARE",
+                "SELECT run, shared, state, config, spent FROM runs WHERE id = %s FOR KEY SHARE",
                 (self._ref.id,),
             ).fetchone()
             if found is None:
@@ -136,6 +186,7 @@ class PostgresWorker:
                 )
             values = self._run, facts.host, facts.pid, facts.version, self._lease
             (self.number,) = connection.execute(JOIN, values).fetchone() or (0,)
+        self._name_session(connection)
         self._copies = orjson.loads(config).get("rejudged") is not None
         known = orjson.loads(spent or "{}")
         self.spent_before = SpentBefore(int(known.get("calls") or 0), known.get("usd"))
@@ -143,6 +194,7 @@ class PostgresWorker:
     def _prepare_writer(self, connection: Connection) -> None:
         """Hold the lock of the run together with the other workers: nobody plays it alone."""
         connection.execute(f"SET {LONGEST_STATEMENT}")
+        self._name_session(connection)
         if notice := require_durability(connection, self._address):
             self._tell(notice)
         (is_ours,) = connection.execute(
@@ -167,35 +219,38 @@ class PostgresWorker:
         return self._writer.was_replaced
 
     async def beat(self, playing: int) -> WorkerState:
-        return await self._line.use(lambda connection: self._beat(connection, playing))
+        return await self._ask(lambda connection: self._beat(connection, playing))
 
     def _beat(self, connection: Connection, playing: int) -> WorkerState:
         with connection.transaction():
+            if self._stay_alive(connection) < self._lease * OUT_OF_TOUCH:
+                self._in_touch, self._was_out_of_touch = time.monotonic(), True
             connection.execute(RENEW, (self._lease, playing, self.number))
-            self._stay_alive(connection)
             found = connection.execute(LOOK, (self._run,)).fetchone()
         is_open, ending = found or (False, None)
         end = RunEnd.decoded(ending) if ending else None
         died = self._bury_dead(connection)
         return WorkerState(end, not is_open, died)
 
-    def _stay_alive(self, connection: Connection) -> None:
+    def _stay_alive(self, connection: Connection) -> float:
         """Keep others from declaring this worker dead until the end of the transaction. Raises an
-        error if somebody has."""
+        error if somebody has. Returns how many seconds of its lease are left."""
         alive = connection.execute(STAY_ALIVE, (self.number,)).fetchone()
         if alive is None:
-            self._writer.was_replaced = True
-            raise StoreError(REPLACED)
+            raise Replaced
+        return float(alive[0])
 
     def _bury_dead(self, connection: Connection) -> list[str]:
         """Declare workers dead whose lease has lapsed, and free their matches."""
-        is_settled = time.monotonic() - self._line.connected > self._lease
-        is_new = not self._line.was_lost
+        age = time.monotonic() - max(self._line.connected, self._in_touch)
+        is_new = not (self._line.was_lost or self._was_out_of_touch)
+        is_new = is_new and age > self._lease * SETTLING
+        values = self._run, self.number, age > self._lease, is_new, self._lease
         with connection.transaction():
-            rows = connection.execute(
-                LAPSED, (self._run, self.number, is_settled, is_new, self._lease)
-            ).fetchall()
+            rows = connection.execute(LAPSED, values).fetchall()
             if not rows:
+                with suppress(InsufficientPrivilege), connection.transaction():
+                    connection.execute(END_SESSIONS, values)
                 return []
             numbers = [number for (number,) in rows]
             died = connection.execute(BURY, (numbers,)).fetchall()
@@ -203,7 +258,7 @@ class PostgresWorker:
         return [f"process {pid} on {host}" for host, pid in died]
 
     async def claim(self, most: int) -> list[MatchSpec]:
-        rows, found = await self._line.use(lambda connection: self._claim(connection, most))
+        rows, found = await self._ask(lambda connection: self._claim(connection, most))
         specs = sorted((spec_from(row) for row in rows), key=lambda spec: spec.number)
         self.journal.add_claimed([spec.number for spec in specs], found)
         return specs
@@ -246,14 +301,16 @@ class PostgresWorker:
             (found,) = connection.execute(query.encode(), values).fetchone() or (None,)
             return int(found or 0)
 
-        return await self._line.use(ask)
+        return await self._ask(ask)
 
     async def take_plan(self) -> bool:
         def take(connection: Connection) -> bool:
             values = {"me": self.number, "run": self._run}
+            if connection.execute(IS_PLANNER, values).rowcount:
+                return True
             return bool(connection.execute(TAKE_PLAN, values).rowcount)
 
-        return await self._line.use(take)
+        return await self._ask(take)
 
     async def set_plan_line(self, text: str) -> None:
         await self._change("UPDATE runs SET plan_line = %s WHERE run = %s", text, self._run)
@@ -262,9 +319,7 @@ class PostgresWorker:
         await self._change(SET_ENDING, end.encoded(), self._run)
 
     async def _change(self, statement: str, *values: Any) -> None:
-        await self._line.use(
-            lambda connection: connection.execute(statement.encode(), values) and None
-        )
+        await self._ask(lambda connection: connection.execute(statement.encode(), values) and None)
 
     def have_ended(self, first: int, last: int) -> bool:
         values = (self._run, first, last) * 2
@@ -276,7 +331,7 @@ class PostgresWorker:
         return last < first or self._line.use_now(ask)
 
     async def failed_matches(self) -> Mapping[str, int]:
-        return await self._line.use(
+        return await self._ask(
             lambda connection: dict(connection.execute(FAILED, (self._run,)).fetchall())
         )
 
@@ -294,13 +349,34 @@ class PostgresWorker:
                     (self.number,),
                 )
 
-        await self._line.use(leave)
+        await self._ask(leave)
 
-    async def seal(self, prices: Sequence[Mapping[str, Any]] | None) -> bool:
-        return await self._line.use(lambda connection: seal_run(connection, self._run, prices))
+    async def seal(self, prices: Sequence[Mapping[str, Any]] | None) -> SealResult:
+        attempts = 0
+
+        def seal(connection: Connection) -> SealResult:
+            nonlocal attempts
+            attempts += 1
+            found = seal_run(connection, self._run, prices)
+            # the answer to an earlier attempt may be lost
+            return "sealed" if found == "over" and attempts > 1 else found
+
+        return await self._ask(seal)
+
+    def wait_for_store(self, work: Callable[[], T]) -> T:
+        outage = Outage(self._address, self._tell, self._giving_up)
+        while True:
+            try:
+                found = work()
+            except StoreAway as wrong:
+                outage.wait(wrong)
+            else:
+                outage.end()
+                return found
 
     def give_up(self) -> None:
         """Stop waiting for a database that is away."""
+        self._giving_up.set()
         self._steady.give_up()
         self._line.give_up()
 
