@@ -333,6 +333,7 @@ def as_before(out):
         out.pop("devices")  # new: the time of devices
         out.pop("resolved_pairs")  # new: what a resolved pair cost
         assert out["run"].pop("open_waves") == []  # new: batches whose replies are not on record
+        assert out["run"].pop("workers") is None  # new: one process played it
         (out["judges"] or {}).pop("models", None)  # new: the means behind the correlations
         for row in out["results"]:
             del row["defaulted"]  # new as well
@@ -371,6 +372,8 @@ def test_an_old_run_reads_as_it_did(name, folder):
 def test_several_old_runs_read_as_they_did(folder):
     now = said_of_all(folder)
     as_before(now["report"]["out"])
+    for facts in now["ls"]["out"]:
+        assert facts.pop("workers") is None  # new: one process played it
     assert apart(without_counted_violations(kept("store")), without_counted_violations(now)) == []
 
 

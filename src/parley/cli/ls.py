@@ -58,7 +58,7 @@ def command(store: str | None, as_json: bool) -> None:
             shorten(facts["name"] or ""),
             facts["task"],
             ", ".join(models),
-            describe_state(facts, workers),
+            describe_listed_state(facts, workers),
             f"{facts['matches']['done']}/{facts['matches']['planned']}",
             str(cost.calls),
             str(cost),
@@ -72,7 +72,7 @@ def command(store: str | None, as_json: bool) -> None:
     )
 
 
-def describe_state(facts: Mapping[str, Any], workers: RunWorkers | None) -> str:
+def describe_listed_state(facts: Mapping[str, Any], workers: RunWorkers | None) -> str:
     """The state of a run, with its workers if it is not over."""
     words = [facts["state"]]
     if workers is not None and (workers.alive or facts["stop"]["reason"] == NOBODY):
