@@ -120,7 +120,7 @@ class PostgresServer:
         self._stop(signal.SIGQUIT)
 
     def close(self) -> None:
-        self._stop(signal.SIGINT)
+        self.crash()  # it would write out all it holds, only for the folder to be removed
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _stop(self, signum) -> None:

@@ -699,7 +699,7 @@ def test_of_runs_made_otherwise_the_newest_can_be_taken(fleet):
         "--json",
         cwd=fleet,
     )
-    assert "not alike" in command("report", "talks", "last", cwd=fleet, code=2).err
+    assert "both measure c7 on samples" in command("report", "talks", "last", cwd=fleet, code=2).err
     data = command("report", "last", "talks", "--newest", "--json", cwd=fleet).json
     assert [each["run"] for each in data["runs"]] == [again.json["run"]["id"]]
     assert {run for cell in data["cells"] for run in cell["runs"]} == {again.json["run"]["id"]}

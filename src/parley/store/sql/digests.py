@@ -5,7 +5,8 @@ before it. A match that has ended has a digest over the ends of its three chains
 violations and notes. The digest of the run covers what it began with (its identity, its items and
 what it copied), its configuration, prices, spending and end, every match in plan order, the
 experiences that seats were shown, and the votes of people that the run used. Results of analyses
-are left out: they can be recomputed.
+are left out: they can be recomputed. So are the facts that only serve while a run is played: its
+owner, and how endpoints answer.
 
 A row is digested by SHA-256 as canonical JSON, with the digest before it in front, floats as
 Python writes them, and bytes in hexadecimal, or by their own SHA-256 if they are long.
