@@ -10,7 +10,10 @@ import subprocess
 import sys
 import tempfile
 import traceback
+from contextlib import contextmanager
 from pathlib import Path
+
+from tests.endpoint import Endpoint
 
 INSTALL = "pip install 'parley-eval[ray]' and apt-get install bubblewrap"
 ROOT = Path(__file__).parents[1]
@@ -94,6 +97,16 @@ class RayCluster:
     def add_node(self) -> None:
         self._ask("add_node")
 
+    @contextmanager
+    def endpoint(self, latency: float, output: Path):
+        """An endpoint in the namespace (tests/endpoint.py)."""
+        pid = self.start([sys.executable, "-m", "tests.endpoint", str(latency)], ROOT, output)
+        while not (port := output.read_text().strip()):
+            assert self.wait(pid, 0.1) is None
+        yield EndpointInside(self, int(port))
+        self.signal(pid, signal.SIGKILL)
+        self.wait(pid, 10)
+
     def close(self) -> None:
         self._process.stdin.close()
         try:
@@ -104,6 +117,18 @@ class RayCluster:
         self._process.stdout.close()
         self._errors.close()
         shutil.rmtree(self.folder, ignore_errors=True)
+
+
+class EndpointInside(Endpoint):
+    """An endpoint that only processes in the namespace reach."""
+
+    def __init__(self, cluster: RayCluster, port: int) -> None:
+        super().__init__(port)
+        self._cluster, self._port = cluster, port
+
+    def arrived(self) -> int:
+        program = f"from tests.endpoint import Endpoint; print(Endpoint({self._port}).arrived())"
+        return int(self._cluster.run(sys.executable, "-c", program))
 
 
 class InsideNamespace:

@@ -6,21 +6,18 @@ import os
 import signal
 import subprocess
 import sys
-from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 
 from parley.audit.audit import audit_run
 from parley.runs.launchers import worker_folder
 from parley.store import open_store, read_run
-from tests.endpoint import Endpoint, endpoint
+from tests.endpoint import endpoint
 from tests.runs.launched import wait_until
 from tests.runs.shared import play_alone, prepare, record_of
 from tests.slurm_cluster import processes_of
 
 pytestmark = pytest.mark.slow
-ROOT = Path(__file__).parents[2]
 MODELS = dict.fromkeys("abcd", "openai-compatible/mock")
 REPEATS, SEED, CONCURRENCY = 150, 11, 4
 CALLS = REPEATS * 5 * len(MODELS)
@@ -91,20 +88,6 @@ def test_a_run_on_slurm_survives_a_killed_task_and_a_killed_node(
         check_record(url, tmp_path, server.arrived())
 
 
-@contextmanager
-def endpoint_in(cluster, folder):
-    """An endpoint in the network namespace of a Ray cluster; its address there, and how many
-    requests have come."""
-    output = folder / "endpoint.log"
-    pid = cluster.start([sys.executable, "-m", "tests.endpoint", str(LATENCY)], ROOT, output)
-    port = int(wait_until(lambda: output.exists() and output.read_text().strip()))
-    address = Endpoint(port).url
-    count = f"from tests.endpoint import Endpoint; print(Endpoint({port}).arrived())"
-    yield address, lambda: int(cluster.run(sys.executable, "-c", count))
-    cluster.signal(pid, signal.SIGKILL)
-    cluster.wait(pid, 10)
-
-
 def workers_in(cluster):
     """The numbers of the workers in the cluster's namespace."""
     lines = cluster.run("ps", "-eo", "pid,args", "-ww").splitlines()
@@ -115,20 +98,20 @@ def test_a_run_on_ray_survives_a_killed_process_and_a_killed_node(
     ray_nodes, postgres_server, tmp_path
 ):
     url, output = postgres_server.new_database(), tmp_path / "output"
-    with endpoint_in(ray_nodes, tmp_path) as (address, arrived):
+    with ray_nodes.endpoint(LATENCY, tmp_path / "endpoint.log") as server:
         variables = {
-            "OPENAI_COMPATIBLE_BASE_URL": f"{address}/v1",
+            "OPENAI_COMPATIBLE_BASE_URL": f"{server.url}/v1",
             worker_folder.VARIABLE: str(tmp_path / "workers"),
         }
         pid = ray_nodes.start(command(url, "ray"), tmp_path, output, **variables)
-        wait_until(lambda: arrived() > 200)
+        wait_until(lambda: server.arrived() > 200)
         ray_nodes.signal(workers_in(ray_nodes)[0], signal.SIGKILL)
-        wait_until(lambda: arrived() > 600)
+        wait_until(lambda: server.arrived() > 600)
         ray_nodes.kill_node_of(workers_in(ray_nodes)[-1])
-        wait_until(lambda: arrived() > 1000)
+        wait_until(lambda: server.arrived() > 1000)
         ray_nodes.add_node()
         assert wait_until(lambda: ray_nodes.wait(pid, 5) is not None, 300)
         assert ray_nodes.wait(pid, 0) == 0, output.read_text()
         assert '"done": 150' in output.read_text()
         assert list((tmp_path / "workers").iterdir()) == []
-        check_record(url, tmp_path, arrived())
+        check_record(url, tmp_path, server.arrived())

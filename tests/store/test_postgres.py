@@ -24,7 +24,7 @@ from parley.errors import StoreError, UsageError
 from parley.rules.pool import Message, Seat
 from parley.store import NewRun, find_run, open_store
 from parley.store.postgres import connections, migrations
-from parley.store.postgres.addresses import parse_address
+from parley.store.postgres.addresses import find_written_secrets, parse_address
 from parley.store.postgres.connections import escape, unescape
 from parley.store.postgres.database_writer import TYPES
 from parley.store.sql.rows import COLUMNS, ONCE
@@ -135,6 +135,22 @@ def test_a_misspelled_address_is_neither_repeated_nor_a_folder(tmp_path, given):
         assert "secret" not in done.out + done.err
         assert done.err.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("word", "secrets"),
+    [
+        ("postgresql://me:p%40ss@host/db", ["p%40ss"]),
+        ("--store=postgres://me:secret@host/db?sslpassword=a%20b&port=1", ["secret", "a%20b"]),
+        ("postgresql://me:secret@host/db#run", ["secret"]),
+        ("postgresql://me@host/db", []),
+        ("postgresql://me@[::1/db", []),
+        ("./me:1@home", []),
+        ("runs", []),
+    ],
+)
+def test_secrets_are_found_in_a_command_as_they_are_written(word, secrets):
+    assert list(find_written_secrets(word)) == secrets
 
 
 @pytest.mark.parametrize("given", ["postgres/runs", "./me:1@home", "a/host=b", "runs 2", "x=1"])

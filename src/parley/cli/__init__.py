@@ -133,8 +133,12 @@ def print_traceback(wrong: BaseException) -> None:
 
 
 def prepare_surroundings() -> None:
-    """Open closed standard streams on the null device, replace characters that the terminal cannot
-    show, and raise the limit of open files."""
+    """Hide passwords in the arguments of this process, open closed standard streams on the null
+    device, replace characters that the terminal cannot show, and raise the limit of open files."""
+    if any("postgres" in word for word in sys.argv):
+        from parley.cli.process_arguments import mask_passwords
+
+        mask_passwords()
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         try:
             os.fstat(number)

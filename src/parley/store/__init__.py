@@ -890,6 +890,13 @@ def is_address(text: str) -> bool:
     return bool(separator) and scheme.lower() in ("postgresql", "postgres")
 
 
+def passwords_in(text: str) -> list[str]:
+    """The passwords in the address of a store, or in an option with one, as they are written."""
+    from parley.store.postgres.addresses import find_written_secrets  # late: few need it
+
+    return list(find_written_secrets(text))
+
+
 def refuse_misspelled(text: str, wanted: str = STORE_FORMS) -> None:
     """Refuse a text that was probably meant as an address. It may contain a password, so the error
     does not repeat it."""

@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from urllib.parse import unquote
 
 from parley.errors import UsageError
 from parley.providers._secrets import SECRET
@@ -31,6 +32,7 @@ RUNNING = {"RUNNING", "COMPLETING", "STOPPED", "SUSPENDED"}
 # A task that ended like this was killed, unless it has left the exit code of its worker.
 KILLED = {"FAILED", "OUT_OF_MEMORY", "TIMEOUT"}
 ENDED = KILLED | {"BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "NODE_FAIL", "PREEMPTED"}
+PASSWORD_IN_ADDRESS = re.compile(r"://[^/@\s]*:[^/@\s]+@")
 GONE = re.compile("invalid job id|already completing or completed", re.IGNORECASE)
 # Lines of the script, so that variables like SBATCH_SIGNAL can replace them.
 SCRIPT = """\
@@ -192,8 +194,13 @@ def ask_slurm(*command: str, environment: Mapping[str, str] | None = None) -> st
 
 
 def find_secrets() -> dict[str, str]:
-    """The variables of this process that look like secrets by their names."""
-    return {name: value for name, value in os.environ.items() if SECRET.search(name)}
+    """The variables of this process that look like secrets by their names, or contain an address
+    with a password."""
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if SECRET.search(name) or PASSWORD_IN_ADDRESS.search(value)
+    }
 
 
 def environment_without(secrets: Mapping[str, str]) -> dict[str, str]:
@@ -207,5 +214,5 @@ def environment_without(secrets: Mapping[str, str]) -> dict[str, str]:
         for name, value in os.environ.items()
         if name not in secrets
         and name not in ("PARLEY_STORE", "SBATCH_WAIT")
-        and not any(secret in value for secret in hidden)
+        and not any(secret in text for secret in hidden for text in (value, unquote(value)))
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import NamedTuple
 from urllib.parse import quote, unquote, urlencode, urlsplit
 
@@ -34,6 +35,20 @@ class StoreAddress(NamedTuple):
         for secret in filter(None, self.secrets.values()):
             text = text.replace(secret, "***")
         return text
+
+
+def find_written_secrets(text: str) -> Iterator[str]:
+    """The secrets in an address, or in an option with one, as they are written there."""
+    try:
+        parts = urlsplit(text[max(0, text.find("postgres")) :])
+    except ValueError:
+        return
+    if password := parts.netloc.rpartition("@")[0].partition(":")[2]:
+        yield password
+    for pair in parts.query.split("&"):
+        name, _, value = pair.partition("=")
+        if unquote(name) in SECRET and value:
+            yield value
 
 
 def parse_address(text: str) -> StoreAddress:
