@@ -247,6 +247,13 @@ class RunQueries:
         return QueryRows(self._connection, for_run(query, self._run), values, self.escapes)
 
 
+def queries_on(connection: Connection, run: int) -> RunQueries:
+    """Queries on one run; they need a transaction."""
+    row = connection.execute("SELECT escapes FROM runs WHERE run = %s", (run,)).fetchone()
+    (escapes,) = row or (False,)
+    return RunQueries(connection, run, escapes)
+
+
 class QueryRows:
     """The rows that a query gives. Iterating them needs little memory."""
 

@@ -82,6 +82,17 @@ class PostgresStore:
         finally:
             connection.close()
 
+    @contextmanager
+    def _writing(self) -> Iterator[Connection]:
+        """A connection to a database that has the newest tables."""
+        connection = connect(self.address)
+        try:
+            migrate_store(connection, self.address)
+            with unwritable_explained(self.address):
+                yield connection
+        finally:
+            connection.close()
+
     def find(self, text: str) -> RunRef:
         refuse_long_name(text)
         if is_address(text):
@@ -133,12 +144,8 @@ class PostgresStore:
         return PostgresWatch(self.address, ref)
 
     async def create(self, run: NewRun) -> BatchJournal:
-        connection = connect(self.address)
-        try:
-            migrate_store(connection, self.address)
-            create_run(connection, self.address, run)
-        finally:
-            connection.close()
+        with self._writing() as connection:
+            create_run(connection, self.address.location_of(run.id), run)
         return await open_run(self.address, self._ref(run.id))
 
     async def open(
@@ -147,12 +154,8 @@ class PostgresStore:
         return await open_run(self.address, ref)
 
     async def create_shared(self, run: NewRun) -> RunRef:
-        connection = connect(self.address)
-        try:
-            migrate_store(connection, self.address)
-            create_run(connection, self.address, run, shared=True)
-        finally:
-            connection.close()
+        with self._writing() as connection:
+            create_run(connection, self.address.location_of(run.id), run, shared=True)
         return self._ref(run.id)
 
     def share(
@@ -217,34 +220,19 @@ class PostgresStore:
         with unwritable_explained(self.address):
             return PostgresWorker(self.address, ref, facts, notify)
 
-    @contextmanager
-    def _writing(self) -> Iterator[Connection]:
-        connection = connect(self.address)
-        try:
-            migrate_store(connection, self.address)
-            with unwritable_explained(self.address):
-                yield connection
-        finally:
-            connection.close()
-
     def delete(self, ref: RunRef) -> None:
-        connection = connect(self.address)
-        try:
-            migrate_store(connection, self.address)
-            with unwritable_explained(self.address), connection.transaction():
-                found = connection.execute(
-                    "SELECT run, pg_try_advisory_xact_lock(%s, run) FROM runs WHERE id = %s",
-                    (LOCK, ref.id),
-                ).fetchone()
-                if found is None:
-                    raise StoreError(f"there is no run {ref.id} in {self.address.public}")
-                run, is_free = found
-                if not is_free:
-                    refuse_running(ref.id)
-                for table in TABLES:
-                    connection.execute(f"DELETE FROM {table} WHERE run = %s".encode(), (run,))
-        finally:
-            connection.close()
+        with self._writing() as connection, connection.transaction():
+            found = connection.execute(
+                "SELECT run, pg_try_advisory_xact_lock(%s, run) FROM runs WHERE id = %s",
+                (LOCK, ref.id),
+            ).fetchone()
+            if found is None:
+                raise StoreError(f"there is no run {ref.id} in {self.address.public}")
+            run, is_free = found
+            if not is_free:
+                refuse_running(ref.id)
+            for table in TABLES:
+                connection.execute(f"DELETE FROM {table} WHERE run = %s".encode(), (run,))
 
     def export_run(
         self, ref: RunRef, path: Path, replace: bool, tell: Callable[[str], None]

@@ -13,7 +13,7 @@ from parley import __version__
 from parley.errors import StoreError, UsageError
 from parley.store.config import Config
 from parley.store.owner import Owner
-from parley.store.postgres.connections import REMEDY, RunQueries
+from parley.store.postgres.connections import REMEDY, queries_on
 from parley.store.postgres.migrations import LOCK, OPEN_MATCHES, SAME_SUMS
 from parley.store.refusals import refuse_played
 from parley.store.shared_runs import RunEnd, SealResult, SharedProgress, SpentBefore
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from parley.store.postgres.connections import Connection
 
 LOCK_RUN = (
-    "SELECT run, shared, owner, escapes, pg_try_advisory_xact_lock(%s, run) "
+    "SELECT run, shared, owner, pg_try_advisory_xact_lock(%s, run) "
     "FROM runs WHERE id = %s FOR UPDATE"
 )
 COUNTED = (
@@ -33,7 +33,7 @@ COUNTED = (
     "WHERE run = %s UNION ALL SELECT spent, lost, health, calls, state = 'alive' FROM workers "
     "WHERE run = %s) AS counted"
 )
-# a worker that is alive, but has no connection
+# workers whose lease has lapsed, or which have no connection any more
 FORGET_ALIVE = "UPDATE workers SET state = 'dead', playing = 0 WHERE run = %s AND state = 'alive'"
 # `null` calls: they are among those of the run
 FORGET_COUNTS = (
@@ -59,7 +59,7 @@ PROGRESS = (
     "COALESCE(SUM(playing), 0)::bigint AS playing, "
     f"COUNT(*) FILTER (WHERE {ALIVE}) AS alive FROM workers WHERE run = r.run) w WHERE r.id = %s"
 )
-END = (
+END_RUN = (
     "UPDATE runs SET state = %s, stop_status = %s, stop_reason = %s, "
     "prices = COALESCE(%s, prices), changes = changes + 1, changed = %s WHERE run = %s"
 )
@@ -84,15 +84,15 @@ class WorkerCounts(NamedTuple):
         return max(saved, self.calls) or self.spent.get("calls")
 
 
-def lock_free_run(connection: Connection, id: str, place: str) -> tuple[int, bool] | None:
-    """Lock a run that nobody plays, until the end of the transaction; returns its number and
-    whether its texts are escaped. None if workers play it."""
+def lock_free_run(connection: Connection, id: str, place: str) -> int | None:
+    """Lock a run that nobody plays, until the end of the transaction; returns its number. None if
+    workers play it."""
     found = connection.execute(LOCK_RUN, (LOCK, id)).fetchone()
     if found is None:
         raise StoreError(f"there is no such run: {place}")
-    run, shared, owner, escapes, is_free = found
+    run, shared, owner, is_free = found
     if is_free:
-        return run, escapes
+        return int(run)
     if shared is None:
         refuse_played(place, Owner.of(owner or ""))
     return None
@@ -103,12 +103,11 @@ def share_run(
 ) -> Literal["shared", "joined"]:
     """Open a run for workers, with what earlier sessions counted."""
     with connection.transaction():
-        locked = lock_free_run(connection, id, place)
-        if locked is None:
+        run = lock_free_run(connection, id, place)
+        if run is None:
             refuse_other_config(connection, id, place, config)
             return "joined"
-        run, escapes = locked
-        refuse_changed(RunQueries(connection, run, escapes), place, SAME_SUMS, REMEDY)
+        refuse_changed(queries_on(connection, run), place, SAME_SUMS, REMEDY)
         spent = encode_json(before()._asdict())
         fold_workers(connection, run)
         connection.execute(REOPEN_MATCHES, (run,))
@@ -211,11 +210,11 @@ def seal_run(
     """Set the state and the digest of a run that ends, unless a worker is left."""
     with connection.transaction():
         found = connection.execute(
-            "SELECT state, shared, ending, escapes FROM runs WHERE run = %s FOR UPDATE", (run,)
+            "SELECT state, shared, ending FROM runs WHERE run = %s FOR UPDATE", (run,)
         ).fetchone()
         if found is None:
             return "over"
-        state, shared, ending, escapes = found
+        state, shared, ending = found
         if state != "running" or shared is None or ending is None:
             return "over"
         (alive,) = connection.execute(
@@ -232,7 +231,7 @@ def seal_run(
         end = RunEnd.decoded(ending)
         kept = None if prices is None else encode_json(prices)
         values = end.state, end.status, end.reason or None, kept, time.time(), run
-        connection.execute(END, values)
-        digest = digest_end(RunQueries(connection, run, escapes))
+        connection.execute(END_RUN, values)
+        digest = digest_end(queries_on(connection, run))
         connection.execute("UPDATE runs SET digest = %s WHERE run = %s", (digest, run))
     return "sealed"

@@ -26,6 +26,7 @@ from parley.store.postgres.connections import (
     connect,
     escape,
     explain_unwritable,
+    queries_on,
     unwritable_explained,
     with_marks,
 )
@@ -57,7 +58,7 @@ CLAIM = (
     "UPDATE matches SET state = 'running', began = COALESCE(began, %s) "
     f"WHERE run = %s AND number = ANY(%s) AND NOT {ENDED_MATCHES}"
 )
-END = (
+END_MATCHES = (
     "UPDATE matches AS m SET state = e.state, reason = e.reason, rounds = e.rounds, "
     "ended = e.ended, digest = e.digest, "
     f"{', '.join(f'{name} = {sql}' for name, sql in DERIVED.items())} "
@@ -68,7 +69,7 @@ END = (
 # One process after the other changes a run: the row is locked until the end of the transaction.
 # So the ids of calls become visible in their order.
 FENCE = "UPDATE runs SET changes = changes + 1, changed = %s WHERE run = %s AND token = %s"
-ESCAPES = "UPDATE runs SET escapes = TRUE WHERE run = %s AND NOT escapes"
+MARK_ESCAPED = "UPDATE runs SET escapes = TRUE WHERE run = %s AND NOT escapes"
 
 
 class PostgresWriter:
@@ -100,19 +101,13 @@ class PostgresWriter:
             await asyncio.sleep(WAIT)
         with self.connection.transaction():
             self.connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-            refuse_changed(self.queries(), self.place, SAME_SUMS, REMEDY)
+            refuse_changed(queries_on(self.connection, self.run), self.place, SAME_SUMS, REMEDY)
             fold_workers(self.connection, self.run)
             self.connection.execute(
                 "UPDATE runs SET owner = %s, token = %s, beat = %s, beats = beats + 1, "
                 "shared = NULL WHERE run = %s",
                 (process_id(), self.token, time.time(), self.run),
             )
-
-    def queries(self) -> RunQueries:
-        """Queries on the run; they need a transaction."""
-        row = self.connection.execute("SELECT escapes FROM runs WHERE run = %s", (self.run,))
-        (escapes,) = row.fetchone() or (False,)
-        return RunQueries(self.connection, self.run, escapes)
 
     def write(self, batch: Batch) -> None:
         """Write a batch in one transaction; nothing is written if the run is no longer ours."""
@@ -133,9 +128,9 @@ class PostgresWriter:
                 raise StoreError(TAKEN_OVER)
             if batch.claims:
                 self.connection.execute(CLAIM, (time.time(), self.run, batch.claims))
-            apply_batch(self.connection, self.run, batch, END, careful)
+            apply_batch(self.connection, self.run, batch, careful)
             if batch.seals:
-                digest = digest_end(self.queries())
+                digest = digest_end(queries_on(self.connection, self.run))
                 self.connection.execute(
                     "UPDATE runs SET digest = %s WHERE run = %s", (digest, self.run)
                 )
@@ -159,7 +154,7 @@ async def open_run(address: StoreAddress, ref: RunRef) -> BatchJournal:
         with unwritable_explained(address):
             await writer.take()
             with connection.transaction():
-                found = read_open_matches(writer.queries())
+                found = read_open_matches(queries_on(connection, writer.run))
             notice = require_durability(connection, address)
     except BaseException:
         connection.close()
@@ -181,17 +176,14 @@ def require_durability(connection: Connection, address: StoreAddress) -> str:
     )
 
 
-def create_run(
-    connection: Connection, address: StoreAddress, run: NewRun, shared: bool = False
-) -> None:
+def create_run(connection: Connection, place: str, run: NewRun, shared: bool = False) -> None:
     """Write a new run, including data that is copied from another run, completely or not at all.
     `shared`: workers play it."""
-    with unwritable_explained(address):
-        try:
-            with connection.transaction():
-                insert_run(connection, run, __version__ if shared else None)
-        except UniqueViolation:
-            refuse_second(address.location_of(run.id))
+    try:
+        with connection.transaction():
+            insert_run(connection, run, __version__ if shared else None)
+    except UniqueViolation:
+        refuse_second(place)
 
 
 def insert_run(connection: Connection, run: NewRun, shared: str | None) -> None:
@@ -219,7 +211,7 @@ def insert_run(connection: Connection, run: NewRun, shared: str | None) -> None:
     )
 
 
-def apply_batch(connection: Connection, run: int, batch: Batch, end: str, careful: bool) -> None:
+def apply_batch(connection: Connection, run: int, batch: Batch, careful: bool) -> None:
     """Write the rows of a batch, the ends of matches and the other changes, in a transaction that
     has begun.
 
@@ -234,7 +226,7 @@ def apply_batch(connection: Connection, run: int, batch: Batch, end: str, carefu
         ends = storable_rows(batch.ends)
         escapes |= ends.escapes
         columns = [list(column) for column in zip(*ends.rows, strict=True)]
-        if connection.execute(end.encode(), (*columns, run)).rowcount != len(ends.rows):
+        if connection.execute(END_MATCHES.encode(), (*columns, run)).rowcount != len(ends.rows):
             raise StoreError(ALREADY_ENDED)
     if batch.changes:
         changes = storable_rows(values for _, values in batch.changes)
@@ -244,7 +236,7 @@ def apply_batch(connection: Connection, run: int, batch: Batch, end: str, carefu
     if batch.parts is not None:
         escapes |= write_parts(connection, run, batch.parts)
     if escapes:
-        connection.execute(ESCAPES, (run,))
+        connection.execute(MARK_ESCAPED, (run,))
 
 
 def write_parts(connection: Connection, run: int, rows: Sequence[Sequence[Any]]) -> bool:
@@ -257,7 +249,7 @@ def replace_parts(connection: Connection, id: str, parts: Sequence[StoredPart]) 
     """Replace the stored results of analyses of a run that nobody plays."""
     found = connection.execute("SELECT run FROM runs WHERE id = %s FOR UPDATE", (id,)).fetchone()
     if found and write_parts(connection, found[0], [astuple(part) for part in parts]):
-        connection.execute(ESCAPES, found)
+        connection.execute(MARK_ESCAPED, found)
 
 
 class StorableRows(NamedTuple):

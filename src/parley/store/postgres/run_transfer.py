@@ -14,10 +14,10 @@ from psycopg.errors import Error, OperationalError, UniqueViolation
 from parley.errors import StoreError
 from parley.store.postgres.addresses import StoreAddress
 from parley.store.postgres.connections import (
-    RunQueries,
     connect,
     explain_unwritable,
     first_line,
+    queries_on,
     with_marks,
 )
 from parley.store.postgres.database_reader import PostgresReader
@@ -101,7 +101,7 @@ def insert_moved_run(
     if reader.info.state == "running":
         for statement, values in INTERRUPT:
             connection.execute(for_row_of(statement, run).encode(), values)
-        digest = digest_end(RunQueries(connection, run, escapes))
+        digest = digest_end(queries_on(connection, run))
         connection.execute("UPDATE runs SET digest = %s WHERE run = %s", (digest, run))
     if votes := reader.carried_votes():
         connection.execute("SELECT pg_advisory_xact_lock(%s, %s)", (LOCK, -VOTING))

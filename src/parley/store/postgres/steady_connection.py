@@ -154,7 +154,7 @@ class ControlLine:
                 return await asyncio.wrap_future(self._executor.submit(self._steady.run, work))
 
     def use_now(self, work: Callable[[Connection], T]) -> T:
-        """The same for another thread than that of the event loop."""
+        """The same, but block this thread until it is done."""
         while True:
             with suppress(LockNotAvailable):
                 return self._executor.submit(self._steady.run, work).result()

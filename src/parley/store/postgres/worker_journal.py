@@ -14,7 +14,7 @@ from parley.match.record import Record
 from parley.store import EndpointRecord, RunRef
 from parley.store.postgres.addresses import StoreAddress
 from parley.store.postgres.connections import explain_unwritable
-from parley.store.postgres.database_writer import END, apply_batch
+from parley.store.postgres.database_writer import apply_batch
 from parley.store.postgres.steady_connection import SteadyConnection, is_temporary
 from parley.store.shared_runs import MOST_RETURNS
 from parley.store.sql.journal import BatchJournal, OpenMatches
@@ -83,7 +83,7 @@ class WorkerWriter:
             if not connection.execute(FENCE, values).rowcount:
                 self._check_committed(connection)
                 return
-            apply_batch(connection, self._run, batch, END, careful)
+            apply_batch(connection, self._run, batch, careful)
 
     def _check_committed(self, connection: Connection) -> None:
         """The batch was committed by an attempt whose answer was lost, or this worker was

@@ -18,7 +18,7 @@ from parley.rules.pool import Seat
 from parley.store import RunRef
 from parley.store.owner import Owner
 from parley.store.postgres.addresses import StoreAddress
-from parley.store.postgres.connections import RunQueries, unescape_row
+from parley.store.postgres.connections import queries_on, unescape_row
 from parley.store.postgres.database_sharing import seal_run
 from parley.store.postgres.database_writer import require_durability
 from parley.store.postgres.grants import PostgresGrants
@@ -205,14 +205,9 @@ class PostgresWorker:
             (text,) = owner.fetchone() or ("",)
             refuse_played(self._ref.location, Owner.of(text or ""))
 
-    def _queries(self, connection: Connection) -> RunQueries:
-        row = connection.execute("SELECT escapes FROM runs WHERE run = %s", (self._run,))
-        (escapes,) = row.fetchone() or (False,)
-        return RunQueries(connection, self._run, escapes)
-
     def _read_beginning(self, connection: Connection) -> Any:
         with connection.transaction():
-            return read_open_matches(self._queries(connection), "FALSE")
+            return read_open_matches(queries_on(connection, self._run), "FALSE")
 
     @property
     def was_replaced(self) -> bool:
@@ -271,7 +266,7 @@ class PostgresWorker:
             self._stay_alive(connection)
             values = {"run": self._run, "me": self.number, "most": most, "now": time.time()}
             rows = connection.execute(CLAIM, values).fetchall()
-            queries = self._queries(connection)
+            queries = queries_on(connection, self._run)
             begun = [row[0] for row in rows if row[-1] != "planned" or self._copies]
             if begun:
                 found = read_open_matches(
