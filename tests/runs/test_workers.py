@@ -74,6 +74,31 @@ def test_a_worker_that_leaves_gives_its_matches_back_and_others_finish(postgres_
     assert record_of(ref) == record_of(play_alone(prepare(repeats=40), tmp_path))
 
 
+def test_a_worker_that_is_stopped_before_it_begins_leaves_at_once(postgres_url):
+    ref, stop = create(prepare(repeats=1), postgres_url), StopSignal()
+    stop.stop("interrupted")
+    assert asyncio.run(serve(ref, stop_signal=stop)).fault == ""  # and no coroutine is left over
+    with read_run(ref) as reader:
+        assert reader.counts() == {}
+        assert reader.workers()[0].state == "left"
+
+
+def test_a_worker_that_cannot_begin_frees_the_run(postgres_url, monkeypatch):
+    ref = create(prepare(repeats=1), postgres_url)
+
+    def fail(*given):
+        raise UsageError("no")
+
+    async def fail_and_play_alone():
+        with monkeypatch.context() as patch:
+            patch.setattr("parley.runs.worker.WorkerPlayer", fail)
+            with pytest.raises(UsageError, match="no"):
+                await serve(ref)
+        await (await open_store(ref.store).open(ref)).close()  # nobody holds its lock
+
+    asyncio.run(fail_and_play_alone())
+
+
 def test_a_stopped_run_goes_on_with_workers_or_alone(postgres_url, tmp_path):
     whole = record_of(play_alone(prepare(repeats=30), tmp_path))
     ref = create(prepare(repeats=30, max_calls=100), postgres_url)

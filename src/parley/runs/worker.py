@@ -12,8 +12,9 @@ import os
 import socket
 import time
 from collections import Counter
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from parley import __version__
@@ -88,7 +89,8 @@ def prepare_worker(
     ref: RunRef, *, task_file: str | None, allowed: Allowed, unsafe: bool
 ) -> Prepared:
     """Prepare to play matches of a run, and check that this machine would play them as others do:
-    with the same rule, prompts, items and reference works, and with keys for its models."""
+    with the same rule, prompts and reference works, and with keys for its models. Items come from
+    the store."""
     prepared = prepare_resume(ref, task_file=task_file, allowed=allowed, unsafe=unsafe)
     refuse_on_workers(prepared)
     with read_run(ref) as reader:
@@ -97,8 +99,6 @@ def prepare_worker(
         refuse_mixed_forms(old, new, id)
         if bots := changed_bots(old, new):
             raise UsageError(f"{id}: {bots[0]}; workers must have the same bots")
-        if old["items"] != new["items"]:
-            raise UsageError(f"{id} has other items here ({old['items']}, here {new['items']})")
     return prepared
 
 
@@ -177,12 +177,12 @@ class WorkerPlayer(Player):
         scheduler = self.make_scheduler(concurrency)
         tasks: list[asyncio.Task[None]] = []
         try:
-            await self._stop_on_fault(self._beat())  # the run may be about to end
+            await self._stop_on_fault(self._beat)  # the run may be about to end
             tasks += [
                 asyncio.create_task(self._stop_on_fault(work))
-                for work in (self._keep_lease(scheduler), self._plan(), self.heartbeat_loop())
+                for work in (partial(self._keep_lease, scheduler), self._plan, self.heartbeat_loop)
             ]
-            await self._stop_on_fault(self._claim_and_play(scheduler))
+            await self._stop_on_fault(partial(self._claim_and_play, scheduler))
             await scheduler.wait_until_idle()
         except asyncio.CancelledError:
             self.session.give_up()
@@ -192,7 +192,7 @@ class WorkerPlayer(Player):
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             await scheduler.cancel()
-            await self._stop_on_fault(self._leave())
+            await self._stop_on_fault(self._leave)
         if self.session.was_replaced:
             return WorkerOutcome(was_replaced=True)
         if isinstance(self.fatal, StoreAway):
@@ -204,10 +204,10 @@ class WorkerPlayer(Player):
             await self._end_run(summarise)
         return WorkerOutcome(fault)
 
-    async def _stop_on_fault(self, work: Awaitable[None]) -> None:
-        """Await some work; an error stops this worker."""
+    async def _stop_on_fault(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Do some work; an error stops this worker."""
         try:
-            await work
+            await work()
         except Exception as fault:
             self.stop_for(fault)
 

@@ -376,6 +376,7 @@ class PostgresWorker:
         self._line.give_up()
 
     async def close(self) -> None:
+        await self.journal.close()  # its connection holds the lock of the run
         await asyncio.to_thread(self._line.close)
 
 
