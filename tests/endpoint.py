@@ -1,7 +1,7 @@
 """A chat endpoint in a process of its own, whose replies are a pure function of what it is sent.
 
 It answers after LATENCY seconds and keeps, for every request, when it came and when its answer was
-written. It rejects the key "wrong".
+written. It rejects the key "wrong", and breaks off the next requests if it is asked to.
     python -m tests.endpoint LATENCY     prints its port
 """
 
@@ -33,14 +33,17 @@ def letter_or_coins(messages: list[dict[str, str]]) -> str:
 
 async def serve(latency: float) -> None:
     log: list[tuple[str, float, float]] = []
-    arrived = 0
+    arrived = losing = 0
 
     async def answer(request: web.Request) -> web.Response:
-        nonlocal arrived
+        nonlocal arrived, losing
         if request.headers.get("Authorization") == "Bearer wrong":
             return web.json_response({"error": {"message": "wrong key"}}, status=401)
         arrived, came = arrived + 1, time.time()
         messages = (await request.json())["messages"]
+        if losing:
+            losing -= 1
+            request.transport.abort()
         await asyncio.sleep(latency)
         log.append((hashlib.sha256(json.dumps(messages).encode()).hexdigest(), came, time.time()))
         usage = {"prompt_tokens": 100, "completion_tokens": 10}
@@ -49,6 +52,14 @@ async def serve(latency: float) -> None:
             "finish_reason": "stop",
         }
         return web.json_response({"model": "mock-1", "choices": [choice], "usage": usage})
+
+    async def lose(request: web.Request) -> web.Response:
+        nonlocal losing
+        losing += int(request.query["requests"])
+        return web.Response()
+
+    async def left_to_lose(request: web.Request) -> web.Response:
+        return web.json_response(losing)
 
     async def seen(request: web.Request) -> web.Response:
         return web.json_response(log)
@@ -60,6 +71,8 @@ async def serve(latency: float) -> None:
     app.router.add_post("/v1/chat/completions", answer)
     app.router.add_get("/log", seen)
     app.router.add_get("/arrived", count)
+    app.router.add_get("/left_to_lose", left_to_lose)
+    app.router.add_post("/lose", lose)
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)
@@ -74,11 +87,20 @@ class Endpoint:
 
     def arrived(self) -> int:
         """How many requests have come, answered or not."""
-        with urllib.request.urlopen(f"{self.url}/arrived", timeout=10) as answer:
-            return json.load(answer)
+        return self._get("arrived")
 
     def log(self) -> list[list]:
-        with urllib.request.urlopen(f"{self.url}/log", timeout=10) as answer:
+        return self._get("log")
+
+    def lose(self, requests: int) -> None:
+        """Break off so many of the next requests."""
+        urllib.request.urlopen(f"{self.url}/lose?requests={requests}", b"", timeout=10).close()
+
+    def left_to_lose(self) -> int:
+        return self._get("left_to_lose")
+
+    def _get(self, what: str):
+        with urllib.request.urlopen(f"{self.url}/{what}", timeout=10) as answer:
             return json.load(answer)
 
 

@@ -6,6 +6,8 @@ import json
 import os
 import random
 import signal
+import subprocess
+import sys
 import time
 
 import psycopg
@@ -169,7 +171,7 @@ def test_twenty_kills_over_four_workers(stage, plan):
     "moment", ["in a commit", "", pytest.param("in a claim", marks=pytest.mark.slow)]
 )
 def test_a_stopped_worker_notices_that_it_was_replaced(stage, moment):
-    run = stage.begin(**PLANS["fixed"])
+    run = stage.begin(**PLANS["fixed"], limits={"max_calls": 1000})
     settings = {"at": moment, "signum": signal.SIGSTOP} if moment else {}
     stopped = run.start(lease=1.5, **settings)
     if not moment:
@@ -389,6 +391,32 @@ def test_no_more_calls_than_allowed_although_workers_die(stage):
     run.check(kills=3)
 
 
+def count_unanswered(run):
+    with read_run(run.ref) as reader:
+        return sum(sum(by_role.values()) for by_role in reader.unanswered().values())
+
+
+def test_requests_without_an_answer_are_counted_over_all_sessions(stage):
+    run = stage.begin(**PLANS["fixed"], limits={"max_calls": 60})
+    stage.counting.lose(4)
+    first, second = (run.start(lease=1.5) for _ in range(2))
+    wait_until(lambda: count_unanswered(run) == 4, describe=lambda: first.said + second.said)
+    first.kill()
+    assert second.wait() == 0
+    assert count_unanswered(run) == 4
+    share_again(run, max_calls=110)
+    stage.counting.lose(2)
+    assert run.start(lease=1.5).wait() == 0
+    assert stage.counting.left_to_lose() == 0
+    assert count_unanswered(run) == 6
+    stage.counting.lose(1)
+    asyncio.run(resume_run(prepare_resume(run.ref, from_keywords(max_calls=500)), run.ref))
+    assert count_unanswered(run) == 7
+    run.check(kills=2)  # 7 requests were lost, and made again
+    with read_run(run.ref) as reader:
+        assert run.requests <= reader.spent_at_most()[0]
+
+
 REPLY_USD = 0.11  # 110 tokens
 
 
@@ -471,3 +499,18 @@ def test_what_a_dead_worker_has_not_saved_is_counted():
     spent, lost, _ = sum_counts([run, died, left, counted])
     assert json.loads(spent) == {"calls": 217}
     assert json.loads(lost) == {"a": {"player": 10}}
+
+
+@pytest.mark.slow
+def test_the_command_that_follows_a_run_waits_for_the_database(stage, tmp_path):
+    words = [sys.executable, "-m", "parley", "run", "public_goods"]
+    words += [word for alias, model in MODELS.items() for word in ("-m", f"{alias}={model}")]
+    words += ["--repeats", "60", "--yes", "--workers", "2", "--store", stage.url]
+    before = stage.counting.arrived()
+    with subprocess.Popen(words, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as command:
+        wait_until(lambda: stage.counting.arrived() > before + 60)
+        crash_database(stage, 1.0)
+        _, err = command.communicate(timeout=300)
+    assert command.returncode == 0, err
+    assert "the database is back" in err
+    assert stage.counting.arrived() - before == 60 * 5 * SEATS
