@@ -22,6 +22,7 @@ from tests.runs.launched import (
     secrets_for,
     wait_until,
 )
+from tests.slurm_cluster import processes_of
 
 # Slurm
 
@@ -88,6 +89,28 @@ def test_slurm_starts_a_worker_again_after_its_node_failed(on_slurm, stand_in):
         wait_until(lambda: launcher.poll() == slurm.LauncherState(up=4, waiting=0))
         (stand_in / "finish").touch()
         wait_until(lambda: launcher.poll() == slurm.LauncherState(up=0, waiting=0))
+    finally:
+        launcher.stop()
+
+
+@pytest.mark.slow
+def test_slurm_starts_a_task_again_that_was_killed_but_not_for_ever(on_slurm, stand_in):
+    def kill_task():
+        for pid in processes_of(f"SLURM_CONF={os.environ['SLURM_CONF']}", "SLURM_ARRAY_TASK_ID=1"):
+            os.kill(pid, signal.SIGKILL)
+
+    launcher = slurm.SlurmLauncher()
+    launcher.start(2, ["run"], SECRETS)
+    try:
+        wait_until(lambda: len(read_workers(stand_in)) == 2)
+        kill_task()
+        wait_until(lambda: launcher.poll() and len(read_workers(stand_in)) == 3)
+        wait_until(lambda: launcher.poll() == slurm.LauncherState(up=2, waiting=0))
+        launcher._restarts = slurm.MOST_RESTARTS
+        kill_task()
+        state = wait_until(lambda: (state := launcher.poll()).failed and state)
+        assert (state.up, state.waiting) == (1, 0)
+        assert state.failed[0].startswith(f"task {launcher._job}_1 of Slurm was killed (state ")
     finally:
         launcher.stop()
 
