@@ -1,6 +1,7 @@
 """Workers play a run together as one process would, and leave nothing undone."""
 
 import asyncio
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -15,6 +16,7 @@ from parley.runs.shared_play import parse_crew
 from parley.store import open_store, read_run
 from parley.store.shared_runs import RunEnd, WorkerFacts, require_shared
 from tests.cli.test_cli import parley as call_command
+from tests.postgres_server import PostgresServer
 from tests.runs.shared import BOTS, create, play_alone, prepare, record_of, serve, serve_together
 
 PLANS = {
@@ -266,3 +268,55 @@ def test_what_workers_counted_moves_with_the_run(postgres_url, tmp_path):
         replies = reader.count_replies()
         assert reader.spent_at_most() == (30 + replies, None)
         assert reader.unanswered() == {"a": {"players": 3}}
+
+
+def test_a_run_is_not_sealed_before_its_workers_are_back_after_a_restart_of_the_database():
+    server = PostgresServer()  # it has just started, as after a crash
+    try:
+        url = server.new_database()
+        ref, shared = create(prepare(repeats=1), url), require_shared(open_store(url))
+
+        async def record_late():
+            session = await shared.join(ref, WorkerFacts("h", 1, __version__), print)
+            server.run(
+                "UPDATE parley.workers SET until = clock_timestamp() - interval '1 minute'",
+                database=urlsplit(url).path[1:],
+            )
+            shared.ask_to_end(ref, RunEnd("stopped", "interrupted", "enough"))
+            assert shared.seal_shared(ref) == "busy"
+            await session.journal.set_spending(7, None)  # what it holds is not lost
+            await session.leave()
+            await session.close()
+
+        asyncio.run(record_late())
+        assert shared.seal_shared(ref) == "sealed"
+        with read_run(ref) as reader:
+            assert reader.spent_at_most() == (7, None)
+    finally:
+        server.close()
+
+
+def test_a_match_that_no_worker_can_play_fails_when_it_comes_back_for_the_third_time(postgres_url):
+    ref, shared = create(prepare(repeats=1), postgres_url), require_shared(open_store(postgres_url))
+
+    async def give_back():
+        workers = [
+            await shared.join(ref, WorkerFacts("h", pid, __version__), print) for pid in (1, 2)
+        ]
+        await workers[0].journal.add_matches(next(prepare(repeats=1).plan.batches(None))[:1])
+        played_by = []
+        for _ in range(3):
+            for number, each in enumerate(workers):
+                if claimed := await each.claim(1):
+                    played_by.append(number)
+                    each.journal.claim(claimed[0].number)
+                    await each.journal.fail(claimed[0].number, "no answer")
+        failed = await workers[0].failed_matches()
+        for each in workers:
+            await each.leave()
+            await each.close()
+        return played_by, failed
+
+    played_by, failed = asyncio.run(give_back())
+    assert played_by == [0, 1, 0]  # another worker tries it first
+    assert failed == {"no answer": 1}

@@ -16,7 +16,7 @@ from parley.store.owner import Owner
 from parley.store.postgres.connections import REMEDY, queries_on
 from parley.store.postgres.migrations import LOCK, OPEN_MATCHES, SAME_SUMS
 from parley.store.refusals import refuse_played
-from parley.store.shared_runs import RunEnd, SealResult, SharedProgress, SpentBefore
+from parley.store.shared_runs import LEASE, RunEnd, SealResult, SharedProgress, SpentBefore
 from parley.store.sql.digests import digest_end, refuse_changed
 from parley.store.sql.rows import encode_json
 
@@ -51,6 +51,12 @@ SHARE = (
     "stop_reason = NULL, digest = NULL, changes = changes + 1, changed = %s WHERE run = %s"
 )
 ALIVE = "state = 'alive' AND until > clock_timestamp()"
+# While the server was away, leases lapsed although nobody died. So before a run is sealed, its
+# workers have the time of a lease to come back: they may hold replies.
+MAY_COME_BACK = (
+    f"state = 'alive' AND GREATEST(until, pg_postmaster_start_time() + interval '{LEASE} seconds') "
+    "> clock_timestamp()"
+)
 PROGRESS = (
     "SELECT r.state, r.stop_status, r.stop_reason, r.ending, r.planned, r.plan_line, "
     "(SELECT COUNT(*) FROM matches m WHERE m.run = r.run AND m.state = 'failed'), "
@@ -217,10 +223,11 @@ def seal_run(
         state, shared, ending = found
         if state != "running" or shared is None or ending is None:
             return "over"
-        (alive,) = connection.execute(
-            f"SELECT COUNT(*) FROM workers WHERE run = %s AND {ALIVE}".encode(), (run,)
-        ).fetchone() or (0,)
-        if alive:
+        (is_busy,) = connection.execute(
+            f"SELECT EXISTS (SELECT 1 FROM workers WHERE run = %s AND {MAY_COME_BACK})".encode(),
+            (run,),
+        ).fetchone() or (False,)
+        if is_busy:
             return "busy"
         fold_workers(connection, run)
         connection.execute(
