@@ -239,6 +239,15 @@ def test_a_user_who_may_only_read_can_read(postgres_server, fresh_url):
         assert "CREATE" not in str(no.value)
 
 
+def test_a_full_disk_is_no_lost_connection():
+    full = psycopg.errors.DiskFull('could not extend file "base/1": No space left on device')
+    said = connections.explain_unwritable(parse_address("postgresql://me@db/parley"), full)
+    assert said == (
+        'could not extend file "base/1": No space left on device: make room on the disk of the '
+        "server, then resume the run"
+    )
+
+
 def test_reading_votes_creates_no_tables_and_changes_nothing(fresh_url):
     store, address = open_store(fresh_url), parse_address(fresh_url)
     for open_votes in (store.open_votes, store.open_verdict_votes):

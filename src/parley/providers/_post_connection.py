@@ -110,7 +110,7 @@ class PostConnection(asyncio.Protocol):
         return self._is_fit and not self._transport.is_closing()
 
     async def exchange(self, request: bytes, seconds: float) -> WholeAnswer | None:
-        """Send a request and wait for its answer, at most so many seconds. None if aiohttp reads
+        """Send a request and wait for its answer, at most this many seconds. None if aiohttp reads
         the answer, from `connection`."""
         waiter: asyncio.Future[WholeAnswer | None] = self._loop.create_future()
         self._waiter, self._ends = waiter, self._loop.time() + seconds

@@ -124,7 +124,7 @@ class PostedRequest:
         self.sent = False  # before that, nothing can be billed
 
     async def answer(self, seconds: float, read_body: ReadBody) -> WholeAnswer:
-        """Send the request and wait for its whole answer, at most so many seconds. `read_body`
+        """Send the request and wait for its whole answer, at most this many seconds. `read_body`
         reads the body of an answer that comes in pieces."""
         target = self._target
         if target.idle is None:

@@ -188,7 +188,7 @@ class Budget:
             await self._wait_for_more(call, call.usd)
 
     def _has_money(self, usd: float) -> bool:
-        """Whether so much was granted besides what is spent and reserved."""
+        """Whether this much was granted beyond what is spent and reserved."""
         return self.usd + self.reserved + usd <= self._granted_usd + SLACK
 
     async def _wait_for_more(self, call: Reservation, usd: float | None) -> None:

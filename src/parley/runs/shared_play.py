@@ -161,7 +161,6 @@ class SharedRunFollower:
         self.progress = progress or Progress()
         self.stop_signal = stop_signal or StopSignal()
         self._asked_to_stop = self._is_away = False
-        self._told: set[str] = set()
         self._alone_since = time.monotonic()
         self._polled = 0.0
         self._launched: LauncherState | None = None

@@ -278,7 +278,7 @@ class WorkerPlayer(Player):
             await self._decide(RunEnd("failed", None, str(fault)))
             return False
         if batch is None:
-            # while a match is being played, or can be, there is none
+            # the plan waits for matches that have failed, and no match is left to play
             if failed := await self.session.failed_matches():
                 await self._decide(
                     RunEnd("stopped", "interrupted", format_reasons(Counter(failed)))

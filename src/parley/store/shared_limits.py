@@ -40,7 +40,7 @@ class GrantAnswer(NamedTuple):
 class SlotShare(NamedTuple):
     """How many calls at a time a worker may make."""
 
-    fair: int  # so many may be in progress; further calls wait
+    fair: int  # how many may be in progress; further calls wait
     held: int  # more than that if calls in progress have yet to end
 
 

@@ -15,6 +15,7 @@ try:
     import psycopg
     from psycopg.conninfo import make_conninfo
     from psycopg.errors import (
+        DiskFull,
         Error,
         InsufficientPrivilege,
         OperationalError,
@@ -161,6 +162,8 @@ def explain_unwritable(
         return "the database is read-only: give the address of the primary server"
     if isinstance(wrong, InsufficientPrivilege):
         return f"{said}: {rights}"
+    if isinstance(wrong, DiskFull):
+        return f"{said}: make room on the disk of the server, then resume the run"
     if isinstance(wrong, OperationalError):
         return (
             f"the connection to the database was lost ({said}): resume the run when the database "
