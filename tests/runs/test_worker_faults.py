@@ -255,11 +255,12 @@ def test_the_answer_to_a_commit_is_lost(stage, word):
 def test_the_disk_of_the_database_is_full(stage):
     server = PostgresServer(small_disk=64_000_000)
     try:
-        run = stage.begin(server.new_database("TABLESPACE small"), **PLANS["fixed"])
+        run = stage.begin(server.new_database("TABLESPACE small"), repeats=40)
         workers = [run.start(lease=2.0) for _ in range(2)]
         run.wait_for_calls(20, *workers)
         server.fill_disk()
-        wait_until(lambda: all("No space left" in worker.said for worker in workers))
+        # another one may find room in the pages that it has
+        wait_until(lambda: any("No space left" in worker.said for worker in workers))
         time.sleep(2.5)  # longer than a lease
         server.empty_disk()
         assert [worker.wait() for worker in workers] == [0, 0], [w.said for w in workers]
