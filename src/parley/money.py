@@ -416,7 +416,8 @@ def cost_remarks(rows: list[dict[str, Any]]) -> list[str]:
     )
     more = f" and {len(billed) - 8} more" if len(billed) > 8 else ""
     lines = [
-        f"cost: {said} for {plural(whole.calls, 'call')}"
+        f"cost: {said}"
+        + (f" for {plural(whole.calls, 'call')}" if whole.calls else "")
         + (f" ({shown}{more})" if len(each) > 1 else "")
     ]
     lost = {alias: sum(row["lost"] for row in rows if row["alias"] == alias) for alias in aliases}

@@ -93,6 +93,7 @@ def test_a_match_goes_on_after_a_reload_and_after_the_run_was_killed(tmp_path, b
     invest(page, 2, 5)
     invest(page, 3, 6)
     page.get_by_role("heading", name="Thank you for playing").wait_for()
+    assert page.evaluate("document.querySelector('h1').getBoundingClientRect().top") >= 0
     assert not re.search(r"altruist|random|bot/|human", page.content())
     assert second.result()["run"]["state"] == "done"
     assert invested(tmp_path) == [4, 5, 6]

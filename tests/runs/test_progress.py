@@ -46,6 +46,12 @@ def test_calls_in_progress_and_matches_that_have_not_begun_are_expected_too():
     assert progress.expected_calls == 24  # 8 replies, 12 calls in progress, 4 matches to begin
 
 
+def test_a_worker_does_not_know_how_many_matches_are_planned():
+    progress = Progress(done=6, calls=77, in_flight=3)
+    assert describe_progress(progress).startswith("6 matches played, 3 being played, 77 calls, ")
+    assert describe_time_left(progress) == ""
+
+
 def test_the_round_is_named_again_when_a_download_has_ended():
     progress = Progress(status_line="round 1 of 3", activity="fetching")
     assert describe_progress(progress).endswith(", fetching")

@@ -55,6 +55,8 @@ def test_a_run_with_a_memory_is_the_same_on_workers(postgres_url, tmp_path):
 
 def test_a_worker_that_leaves_gives_its_matches_back_and_others_finish(postgres_url, tmp_path):
     ref = create(prepare(repeats=40), postgres_url)
+    listed = call_command("ls", "--store", postgres_url, cwd=tmp_path).out
+    assert "stopped, no worker playing" in listed  # nobody has come yet
 
     async def leave_early():
         stop = StopSignal()

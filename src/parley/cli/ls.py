@@ -75,7 +75,8 @@ def command(store: str | None, as_json: bool) -> None:
 def describe_listed_state(facts: Mapping[str, Any], workers: RunWorkers | None) -> str:
     """The state of a run, with its workers if it is not over."""
     words = [facts["state"]]
-    if workers is not None and (workers.alive or facts["stop"]["reason"] == NOBODY):
+    workers = workers or RunWorkers(0, 0, 0)
+    if workers.alive or facts["stop"]["reason"] == NOBODY:
         words.append(describe_workers(workers))
     if facts["sandbox"] == "none":
         words.append("UNSAFE")

@@ -49,7 +49,7 @@ class WaveProgress:
 class Progress:
     """The progress of a run, for whatever displays it."""
 
-    planned: int = 0
+    planned: int = 0  # 0: not known
     done: int = 0
     failed: int = 0
     in_flight: int = 0
@@ -89,6 +89,8 @@ class Progress:
         it: finished ones, and half of each one in flight. Every call in progress and every match
         that has not begun adds at least one more.
         """
+        if not self.planned:
+            return None
         finished, matches = self.done - self.done_before, self.planned - self.done_before
         made, played = self.calls - self.calls_before, finished + self.in_flight / 2
         known = [(self.calls_per_match, 1.0)] if self.calls_per_match is not None else []

@@ -74,6 +74,13 @@ def describe_waves(waves: Sequence[WaveProgress]) -> str:
     )
 
 
+def describe_matches(progress: Progress) -> str:
+    """The finished matches, of all that are planned. A worker does not know how many that are."""
+    if not progress.planned:
+        return f"{plural(progress.done, 'match', 'matches')} played"
+    return f"{progress.done} of {plural(progress.planned, 'match', 'matches')}"
+
+
 def describe_calls(progress: Progress) -> str:
     """The calls made so far, and how many are expected."""
     expected = progress.expected_calls
@@ -130,7 +137,7 @@ def describe_progress(progress: Progress) -> str:
     """The progress of a run in one line."""
     rate = progress.calls / max(time.monotonic() - progress.began, 1e-9)
     parts = [
-        f"{progress.done} of {plural(progress.planned, 'match', 'matches')}",
+        describe_matches(progress),
         f"{progress.in_flight} being played",
         describe_calls(progress),
         f"{rate:.1f} calls/s",
@@ -183,7 +190,7 @@ async def show_bar(progress: Progress, say: Say) -> None:
                     total=progress.expected_calls,
                     completed=progress.calls,
                     calls=describe_calls(progress),
-                    matches=f"{progress.done}/{progress.planned} matches",
+                    matches=describe_matches(progress),
                     failed=failed,
                     left=describe_time_left(progress),
                 )

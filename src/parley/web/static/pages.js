@@ -86,8 +86,10 @@
     const line = page.querySelector("[data-line]");
     if (line) line.textContent = text;
   };
-  // The newest message and the form; the message from its beginning if both do not fit.
+  // The newest message and the form; the message from its beginning if both do not fit. At the end
+  // of the run, the thanks and the scores, which come first on the page.
   const showNewest = () => {
+    if ("ended" in page.dataset) return scrollTo(0, 0);
     const last = page.querySelector("#now");
     const form = page.querySelector("form.answer");
     form?.scrollIntoView({ block: "end" });
