@@ -63,5 +63,5 @@ def serve_voters(
     if link is not None:
         link.print(address.host, address.port, as_json)
     place = f"http://{name_server(address.host)}:{address.port}/vote/…"
-    say(f"personal links are answered at {place} (Ctrl-C stops the server)")
+    say(f"people can open their links at {place} (Ctrl-C stops the server)")
     asyncio.run(make_server(app).serve(sockets=[address.socket]))

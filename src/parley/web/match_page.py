@@ -330,7 +330,7 @@ def describe_ending(row: MatchRow, leading: Sequence[ListedSeat]) -> str:
     elif row.state != "done":
         told.append(f"The match is {row.state}.")
     elif row.rounds is not None:
-        told.append(f"It ended after {plural(row.rounds, 'round')}.")
+        told.append(f"The match ended after {plural(row.rounds, 'round')}.")
     return " ".join(told)
 
 
