@@ -22,7 +22,7 @@ from parley.cli.shared_options import (
     without_isolation,
 )
 from parley.cli.shell_completion import complete_runs
-from parley.cli.workers import choose_workers
+from parley.cli.workers_option import choose_workers
 from parley.config.prepare import prepare_resume
 from parley.options import from_flags
 from parley.providers._env_file import find_env_faults

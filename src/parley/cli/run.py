@@ -27,7 +27,7 @@ from parley.cli.shared_options import (
     without_isolation,
 )
 from parley.cli.shell_completion import complete_models, complete_tasks
-from parley.cli.workers import choose_workers
+from parley.cli.workers_option import choose_workers
 from parley.config.experiment import Experiment, sandbox_choice
 from parley.config.experiment_file import is_yaml_path, read_experiment, read_prompt
 from parley.config.prepare import Prepared
