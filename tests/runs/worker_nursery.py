@@ -118,12 +118,12 @@ def change_settings(lease=None, beat=0.2, shares_loopback=False, at=None, signum
     """Shorten times, and send this process a signal at one moment. `shares_loopback`: addresses on
     this machine count as if they were elsewhere."""
     from parley.runs import player, seats, worker
-    from parley.store.postgres import steady_connection, worker_session
+    from parley.store.postgres import database_sharing, steady_connection, worker_session
 
     worker.BEAT = beat
     player.HEARTBEAT = 1.0
     if lease is not None:
-        worker.LEASE = worker_session.LEASE = lease
+        worker.LEASE = worker_session.LEASE = database_sharing.LEASE = lease
         idle = f"{int(lease * 600)}ms"
         steady_connection.LONGEST_IDLE = f"idle_in_transaction_session_timeout = '{idle}'"
     if shares_loopback:

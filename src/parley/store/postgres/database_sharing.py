@@ -53,9 +53,9 @@ SHARE = (
 ALIVE = "state = 'alive' AND until > clock_timestamp()"
 # While the server was away, leases lapsed although nobody died. So before a run is sealed, its
 # workers have the time of a lease to come back: they may hold replies.
-MAY_COME_BACK = (
-    f"state = 'alive' AND GREATEST(until, pg_postmaster_start_time() + interval '{LEASE} seconds') "
-    "> clock_timestamp()"
+IS_BUSY = (
+    "SELECT EXISTS (SELECT 1 FROM workers WHERE run = %s AND state = 'alive' AND GREATEST(until, "
+    "pg_postmaster_start_time() + make_interval(secs => %s)) > clock_timestamp())"
 )
 PROGRESS = (
     "SELECT r.state, r.stop_status, r.stop_reason, r.ending, r.planned, r.plan_line, "
@@ -223,10 +223,7 @@ def seal_run(
         state, shared, ending = found
         if state != "running" or shared is None or ending is None:
             return "over"
-        (is_busy,) = connection.execute(
-            f"SELECT EXISTS (SELECT 1 FROM workers WHERE run = %s AND {MAY_COME_BACK})".encode(),
-            (run,),
-        ).fetchone() or (False,)
+        (is_busy,) = connection.execute(IS_BUSY, (run, LEASE)).fetchone() or (False,)
         if is_busy:
             return "busy"
         fold_workers(connection, run)
