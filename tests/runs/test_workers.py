@@ -12,7 +12,7 @@ from parley.errors import StoreError, UsageError
 from parley.runs import worker
 from parley.runs.player import resume_run
 from parley.runs.progress import StopSignal
-from parley.runs.shared_play import parse_crew
+from parley.runs.shared_play import parse_workers
 from parley.store import open_store, read_run
 from parley.store.shared_runs import RunEnd, WorkerFacts, require_shared
 from tests.cli.test_cli import parley as call_command
@@ -229,7 +229,7 @@ def test_a_store_of_files_names_the_remedy_before_anything_is_written(tmp_path):
 @pytest.mark.parametrize("given", ["", "-1", "two", "ray:", "ray:0", "k8s:3", "1.5", "999999"])
 def test_other_forms_of_workers_are_refused(given):
     with pytest.raises(UsageError, match="--workers must be a number, ray:N or slurm:N"):
-        parse_crew(given)
+        parse_workers(given)
 
 
 def test_people_and_functions_cannot_be_seated_on_workers(postgres_url, tmp_path):
@@ -296,29 +296,3 @@ def test_a_run_is_not_sealed_before_its_workers_are_back_after_a_restart_of_the_
             assert reader.spent_at_most() == (7, None)
     finally:
         server.close()
-
-
-def test_a_match_that_no_worker_can_play_fails_when_it_comes_back_for_the_third_time(postgres_url):
-    ref, shared = create(prepare(repeats=1), postgres_url), require_shared(open_store(postgres_url))
-
-    async def give_back():
-        workers = [
-            await shared.join(ref, WorkerFacts("h", pid, __version__), print) for pid in (1, 2)
-        ]
-        await workers[0].journal.add_matches(next(prepare(repeats=1).plan.batches(None))[:1])
-        played_by = []
-        for _ in range(3):
-            for number, each in enumerate(workers):
-                if claimed := await each.claim(1):
-                    played_by.append(number)
-                    each.journal.claim(claimed[0].number)
-                    await each.journal.fail(claimed[0].number, "no answer")
-        failed = await workers[0].failed_matches()
-        for each in workers:
-            await each.leave()
-            await each.close()
-        return played_by, failed
-
-    played_by, failed = asyncio.run(give_back())
-    assert played_by == [0, 1, 0]  # another worker tries it first
-    assert failed == {"no answer": 1}

@@ -26,7 +26,7 @@ def choose_workers(
     """The workers that the user asks for, if any; refuses a store that cannot be shared."""
     if text is None:
         return None
-    from parley.runs.shared_play import parse_crew, play_new_on_workers, resume_on_workers
+    from parley.runs.shared_play import parse_workers, play_new_on_workers, resume_on_workers
     from parley.store import open_store
     from parley.store.shared_runs import require_shared
 
@@ -34,9 +34,9 @@ def choose_workers(
     words = find_flags(*ALLOWING)
     words += ["--task", task] if task else []
     words += ["--unsafe-run-code-without-isolation"] if unsafe else []
-    crew = parse_crew(text, words)
+    setup = parse_workers(text, words)
     return OnWorkers(
-        crew.workers,
-        partial(play_new_on_workers, crew=crew),
-        partial(resume_on_workers, crew=crew),
+        setup.workers,
+        partial(play_new_on_workers, setup=setup),
+        partial(resume_on_workers, setup=setup),
     )

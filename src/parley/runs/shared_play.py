@@ -45,15 +45,15 @@ POLL = 2.0  # seconds between two questions to a launcher
 ALONE = 30.0  # seconds after which the user learns that nobody plays
 
 
-class Crew(NamedTuple):
-    """The workers of a run."""
+class WorkerSetup(NamedTuple):
+    """Which workers a command starts, and how."""
 
     workers: int  # how many are started; 0: the user starts them
     launcher: Launcher | None = None
     words: Sequence[str] = ()  # for each `parley worker`, besides the store and the run
 
 
-def parse_crew(text: str, words: Sequence[str] = ()) -> Crew:
+def parse_workers(text: str, words: Sequence[str] = ()) -> WorkerSetup:
     """The workers of `--workers N`, `ray:N` or `slurm:N`."""
     kind, _, number = text.rpartition(":")
     wanted = f"--workers must be a number, ray:N or slurm:N, not {text!r}"
@@ -62,7 +62,7 @@ def parse_crew(text: str, words: Sequence[str] = ()) -> Crew:
     workers = int(number)
     if kind and not workers:
         raise UsageError(f"{wanted}: N must be at least 1 (use --workers 0 to start none)")
-    return Crew(workers, choose_launcher(kind) if workers else None, words)
+    return WorkerSetup(workers, choose_launcher(kind) if workers else None, words)
 
 
 def choose_launcher(kind: str) -> Launcher:
@@ -90,7 +90,7 @@ async def play_new_on_workers(
     prepared: Prepared,
     store: Store,
     *,
-    crew: Crew,
+    setup: WorkerSetup,
     concurrency: int | None = None,
     **watching: Any,
 ) -> RunOutcome:
@@ -98,7 +98,7 @@ async def play_new_on_workers(
     shared, most = require_shared(store), check_concurrency(prepared, concurrency)
     await check_machine(prepared)
     ref = await shared.create_shared(make_new_run(prepared, store))
-    follower = SharedRunFollower(prepared, ref, shared, crew, most, **watching)
+    follower = SharedRunFollower(prepared, ref, shared, setup, most, **watching)
     try:
         follower.start_workers()
     except BaseException:
@@ -112,7 +112,7 @@ async def resume_on_workers(
     prepared: Prepared,
     ref: RunRef,
     *,
-    crew: Crew,
+    setup: WorkerSetup,
     concurrency: int | None = None,
     **watching: Any,
 ) -> RunOutcome:
@@ -128,7 +128,7 @@ async def resume_on_workers(
             return find_spent(prepared, reader)
 
     state = await asyncio.to_thread(shared.share, ref, prepared.config, find_before)
-    follower = SharedRunFollower(prepared, ref, shared, crew, most, **watching)
+    follower = SharedRunFollower(prepared, ref, shared, setup, most, **watching)
     try:
         follower.start_workers()
     except BaseException:
@@ -149,14 +149,14 @@ class SharedRunFollower:
         prepared: Prepared,
         ref: RunRef,
         shared: SharedRuns,
-        crew: Crew,
+        setup: WorkerSetup,
         concurrency: int,
         *,
         progress: Progress | None = None,
         stop_signal: StopSignal | None = None,
         summarise: Summarise | None = None,
     ) -> None:
-        self.prepared, self.ref, self.shared, self.crew = prepared, ref, shared, crew
+        self.prepared, self.ref, self.shared, self.setup = prepared, ref, shared, setup
         self.concurrency, self.summarise = concurrency, summarise
         self.progress = progress or Progress()
         self.stop_signal = stop_signal or StopSignal()
@@ -185,24 +185,24 @@ class SharedRunFollower:
             patience = 0.0
             raise
         finally:
-            if self.crew.launcher is not None:
-                await asyncio.to_thread(self.crew.launcher.stop, patience)
+            if self.setup.launcher is not None:
+                await asyncio.to_thread(self.setup.launcher.stop, patience)
         self.progress.emit("ended", text=seen.reason)
         return self._describe_end(seen)
 
     def start_workers(self) -> None:
-        launcher, allowances = self.crew.launcher, list_allowances(self.prepared.config)
+        launcher, allowances = self.setup.launcher, list_allowances(self.prepared.config)
         if launcher is None:
             words = ["parley", "worker", "--store", self.ref.store, self.ref.id]
-            command = shlex.join([*words, *self.crew.words, *allowances])
+            command = shlex.join([*words, *self.setup.words, *allowances])
             self.progress.notify(f"start workers on any machine with: {command}")
             return
         words, secrets = self.shared.launch_words()
         limit = ["--concurrency", str(self.concurrency)]
         try:
             launcher.start(
-                self.crew.workers,
-                [*words, self.ref.id, *limit, *self.crew.words, *allowances],
+                self.setup.workers,
+                [*words, self.ref.id, *limit, *self.setup.words, *allowances],
                 {**read_model_variables(self.prepared.config.live_models), **secrets},
             )
         except BaseException:
@@ -249,7 +249,7 @@ class SharedRunFollower:
             await self._seal()
         elif self._have_all_ended():
             await self._end(RunEnd("stopped", "interrupted", self._why_nobody_plays()))
-        elif time.monotonic() - self._alone_since > ALONE and self.crew.launcher is None:
+        elif time.monotonic() - self._alone_since > ALONE and self.setup.launcher is None:
             self.progress.notify(f"no worker has played {self.ref.id} for {ALONE:.0f} seconds")
 
     async def _end(self, end: RunEnd) -> bool:
@@ -263,7 +263,7 @@ class SharedRunFollower:
         return bool(await self._ask(ask))
 
     async def _poll_launcher(self) -> None:
-        launcher = self.crew.launcher
+        launcher = self.setup.launcher
         if launcher is None or time.monotonic() - self._polled < POLL:
             return
         self._launched = await asyncio.to_thread(launcher.poll)
