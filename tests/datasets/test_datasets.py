@@ -682,12 +682,12 @@ def test_every_reference_of_the_samples_passes():
 
 
 def test_faults_in_the_references_are_found_by_the_tests():
-    """Three faults a problem, spread over its program; the long test has all of them."""
+    """Two faults a problem, from both ends of its program; the long test has all of them."""
     chosen = []
     for problem in SAMPLES:
         found = faulty(problem)
         assert len(found) >= 2, problem.id
-        chosen += [(problem, code) for code in found[:: max(1, len(found) // 3)][:3]]
+        chosen += [(problem, code) for code in (found[0], found[-1])]
     assert survivors(chosen) == []
 
 

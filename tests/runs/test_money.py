@@ -58,6 +58,8 @@ PRICES = "a: {input: 10, cached_input: 1, output: 30}\n"  # USD per million toke
 @pytest.fixture
 def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    # some addresses answer nobody
+    monkeypatch.setattr(endpoint_health, "FIRST_PAUSE", 0.001)
     (tmp_path / "prices.yaml").write_text(PRICES)
     return tmp_path
 
@@ -411,10 +413,7 @@ def test_calls_of_different_size_are_priced_apart(here, monkeypatch):
     assert cost["usd_at_least"] == pytest.approx((5 * 50 * 1 + 5 * 500 * 10) / 1e6)
 
 
-def test_requests_that_may_have_been_paid_are_listed_and_the_cost_is_at_least_so_much(
-    here, monkeypatch
-):
-    monkeypatch.setattr(endpoint_health, "FIRST_PAUSE", 0.001)
+def test_requests_that_may_have_been_paid_are_listed_and_the_cost_is_at_least_so_much(here):
     result, server = played(reset, answering(), sent(b"late", 504), answering(), repeats=1)
     [a, b] = result.data["cost"]
     assert (a["lost"], b["lost"]) == (2, 0)
@@ -427,8 +426,7 @@ def test_requests_that_may_have_been_paid_are_listed_and_the_cost_is_at_least_so
     assert "lost" in result.render(part="cost")
 
 
-def test_what_was_lost_before_is_counted_on_when_a_run_goes_on(here, monkeypatch):
-    monkeypatch.setattr(endpoint_health, "FIRST_PAUSE", 0.001)
+def test_what_was_lost_before_is_counted_on_when_a_run_goes_on(here):
     with wire.served(
         reset, sent({"error": {"message": "no credit"}}, 402), sent(b"{}"), answering()
     ) as server:
@@ -442,8 +440,7 @@ def test_what_was_lost_before_is_counted_on_when_a_run_goes_on(here, monkeypatch
         assert [row["lost"] for row in whole.data["cost"] if row["alias"] == "a"] == [2]
 
 
-def test_refused_requests_are_on_record_and_counted_on_when_a_run_goes_on(here, monkeypatch):
-    monkeypatch.setattr(endpoint_health, "FIRST_PAUSE", 0.001)
+def test_refused_requests_are_on_record_and_counted_on_when_a_run_goes_on(here):
     busy, broke = sent(b"later", 429), sent({"error": {"message": "no credit"}}, 402)
     with wire.served(busy, broke, busy, answering()) as server:
         players = {"a": model(server), "b": "bot/random"}
@@ -505,8 +502,7 @@ def test_a_run_that_needs_exactly_what_is_allowed_is_done(here):
     assert result.state == "done"
 
 
-def test_further_tries_are_calls_too(here, monkeypatch):
-    monkeypatch.setattr(endpoint_health, "FIRST_PAUSE", 0.001)
+def test_further_tries_are_calls_too(here):
     busy = [sent({}, 500)] * 3
     result, _ = played(*busy, answering(), repeats=4, concurrency=1, max_calls=13)
     recorded = sum(row["calls"] for row in result.data["cost"])
@@ -516,8 +512,7 @@ def test_further_tries_are_calls_too(here, monkeypatch):
         assert reader.spent_at_most() == (13, None)
 
 
-def test_tries_before_there_was_a_bound_count_when_one_is_set(here, monkeypatch):
-    monkeypatch.setattr(endpoint_health, "FIRST_PAUSE", 0.001)
+def test_tries_before_there_was_a_bound_count_when_one_is_set(here):
     result, server = played(
         *[sent({}, 500)] * 3, answering(), sent({}, 400), repeats=2, concurrency=1
     )
@@ -621,9 +616,8 @@ def test_endpoints_that_count_more_than_can_be_are_found_out_by_the_first_call(h
     assert 0.2 < 0.23 * len(server.asked) <= 1.5
 
 
-def test_requests_that_broke_off_may_have_been_paid(here, monkeypatch):
+def test_requests_that_broke_off_may_have_been_paid(here):
     """Each is taken at its most, and no further try leaves once another could pass the bound."""
-    monkeypatch.setattr(endpoint_health, "FIRST_PAUSE", 0.001)
     result, server = played(reset, repeats=4, concurrency=4, budget_usd=0.04, max_tokens=40)
     assert result.data["run"]["stop"]["status"] == "budget"
     assert 2 <= len(server.asked) <= 4  # each may have cost about 0.01 USD
@@ -694,9 +688,8 @@ class Notes:
     ],
 )
 def test_a_request_is_paid_once_if_it_was_lost_and_never_if_it_was_refused(
-    here, monkeypatch, answers, options, found
+    here, answers, options, found
 ):
-    monkeypatch.setattr(endpoint_health, "FIRST_PAUSE", 0.001)
     asked, times = asyncio.run(asked_once(*answers, **options))
     assert (asked, pytest.approx(times)) == found
 
@@ -705,7 +698,6 @@ def test_a_request_is_paid_once_if_it_was_lost_and_never_if_it_was_refused(
 def test_further_tries_are_noted_before_they_leave(here, monkeypatch, act):
     """At no moment has more left, or may more be paid, than a killed process would leave on
     record."""
-    monkeypatch.setattr(endpoint_health, "FIRST_PAUSE", 0.001)
     monkeypatch.setattr(endpoint_health, "LONGEST_PAUSE", 0.001)
     monkeypatch.setattr(budget_module, "AHEAD", 1)
     seen = []
@@ -799,8 +791,7 @@ def test_calls_that_wait_for_their_endpoint_have_not_left(here):
     asyncio.run(main())
 
 
-def test_where_calls_mostly_failed_a_bound_on_them_says_how(here, monkeypatch):
-    monkeypatch.setattr(endpoint_health, "FIRST_PAUSE", 0.001)
+def test_where_calls_mostly_failed_a_bound_on_them_says_how(here):
     result, server = played(sent(b"out of order", 500), repeats=8, concurrency=4, max_calls=12)
     stop = result.data["run"]["stop"]
     assert stop["status"] == "budget"

@@ -115,7 +115,7 @@ def stage_of(path):
 
 
 def test_a_killed_run_is_shown_the_same_experiences(tmp_path):
-    killed_and_resumed(tmp_path, items=12, kills=3, seed=1)
+    killed_and_resumed(tmp_path, items=8, kills=2, seed=1)
 
 
 @pytest.mark.slow
