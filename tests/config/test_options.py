@@ -69,7 +69,7 @@ def test_no_door_has_anything_else():
     flags = {param.name for param in run.command.params} - {"traceback"}  # every command has it
     assert flags - set(OPTIONS) == STRUCTURES | {
         "model_options", "unsafe", "dry_run", "yes", "form", "as_json", "fresh", "columns",
-        "allow_host", "allow_path", "allow_env",
+        "allow_host", "allow_path", "allow_env", "workers",
     }  # fmt: skip
     assert {each.name for each in fields(RunOptions)} == set(OPTIONS)
 
