@@ -1,4 +1,4 @@
-"""Workers as processes on this machine. They end with the process that started them."""
+"""Workers as processes on this machine. On Linux, they end with the process that started them."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ GIVE_BACK = (
     f"state = CASE WHEN returns < {MOST_RETURNS} THEN 'stopped' ELSE 'failed' END "
     "WHERE {run} AND number = ? AND worker = ? AND state = 'running'"
 )
-DEVICES_OF_A_WORKER = 64  # numbers of devices that each worker may give
+DEVICES_OF_A_WORKER = 1024  # numbers of devices that each worker may give
 # A statement that hangs would hold up all other workers.
 LONGEST_STATEMENT = "statement_timeout = '60s'"
 
