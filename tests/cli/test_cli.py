@@ -423,6 +423,13 @@ def test_the_demo_needs_nothing_and_says_what_it_wrote(tmp_path):
     assert "95% interval" in done.out
 
 
+def test_the_demo_can_be_played_again(tmp_path):
+    for _ in range(2):
+        parley("demo", "--bots-only", cwd=tmp_path)
+    listed = json.loads(parley("ls", "--json", cwd=tmp_path).out)
+    assert {run["name"] for run in listed} == {"demo", "demo-2"}
+
+
 WRONG = {
     "unknown task": (("run", "pubic_goods", *PAIR), "did you mean 'public_goods'"),
     "no such file": (("run", "./none.py", *PAIR), "task file ./none.py does not exist"),

@@ -59,9 +59,10 @@ def command(bots_only: bool, store: str | None, as_json: bool) -> int:
     )
     if "smollm2" in models:
         say("smollm2 is a tiny model: its score only shows that everything works")
-    given = from_keywords(name="demo", concurrency=AT_ONCE)
-    asked = Experiment(task.name, models=models, given=given)
-    prepared, place = asked.prepare(), open_store(store)
+    place = open_store(store)
+    name = player.find_free_name("demo", player.names_in(place))
+    given = from_keywords(name=name, concurrency=AT_ONCE)
+    prepared = Experiment(task.name, models=models, given=given).prepare()
     play = partial(player.play_new_run, prepared, place)
     code = play_and_print(play, prepared, place, as_json=as_json, form="text")
     if code == 0:

@@ -7,7 +7,7 @@ import asyncio
 import os
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Container, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from itertools import count
@@ -108,14 +108,28 @@ def refuse_taken_name(config: Config, store: Store) -> None:
     share one."""
     if not config.name or config.verify is not None:
         return
-    infos = [run for run in store.runs() if isinstance(run, RunInfo)]
-    names = {run.config.name: run.id for run in infos if run.config.verify is None}
+    names = names_in(store)
     if config.name in names:
-        free = next(name for n in count(2) if (name := f"{config.name}-{n}") not in names)
+        free = find_free_name(config.name, names)
         raise UsageError(
             f"a run named {config.name!r} already exists ({names[config.name]}): choose another "
             f"name, like {free}, or delete that run (`parley rm {names[config.name]}`)"
         )
+
+
+def names_in(store: Store) -> dict[str, str]:
+    """The names of runs that no other run may have, with the ids of these runs."""
+    infos = [run for run in store.runs() if isinstance(run, RunInfo)]
+    return {
+        run.config.name: run.id for run in infos if run.config.name and run.config.verify is None
+    }
+
+
+def find_free_name(name: str, taken: Container[str]) -> str:
+    """The name itself, or with the first number that makes it a new one."""
+    if name not in taken:
+        return name
+    return next(free for n in count(2) if (free := f"{name}-{n}") not in taken)
 
 
 def make_new_run(prepared: Prepared, store: Store) -> NewRun:
