@@ -72,6 +72,14 @@ def test_the_remaining_time_moves_with_every_call(monkeypatch):
     assert left == ["~1 min 30 s left", "~1 min 20 s left", "~1 min 10 s left"]
 
 
+@pytest.mark.parametrize("why", ["status_line", "activity"])
+def test_no_time_left_is_shown_while_the_plan_is_open_or_nobody_plays(why):
+    progress = Progress(planned=64, calls_per_match=10, calls=200)
+    assert describe_time_left(progress)
+    setattr(progress, why, "half-width 5 after 64 blocks" if why == "status_line" else "no worker")
+    assert describe_time_left(progress) == ""
+
+
 def test_stand_ins_tell_how_many_calls_a_match_takes():
     models = {name: {"model": f"bot/{name}"} for name in ("altruist", "free-rider", "random")}
     asked = Experiment("public_goods", models=models, given=from_keywords(repeats=4))

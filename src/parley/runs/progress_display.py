@@ -90,8 +90,11 @@ def describe_calls(progress: Progress) -> str:
 
 
 def describe_time_left(progress: Progress) -> str:
-    """The time left; empty if unknown, as it is for people and for waves."""
-    left = None if progress.people or progress.waves else progress.seconds_left()
+    """The time left; empty if unknown, as it is for people, for waves, for plans that decide during
+    the run what to play next, and while other work holds the run up."""
+    if progress.people or progress.waves or progress.status_line or progress.activity:
+        return ""
+    left = progress.seconds_left()
     if left is None:
         return ""
     return f"~{format_duration(max(1, round(left)))} left"
