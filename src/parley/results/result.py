@@ -628,14 +628,12 @@ def count_programs(reader: RunReader) -> Programs | None:
 
 def describe_resuming(run: RunFactsInResult, sequential: bool) -> str:
     """What to do so that an unfinished run continues, with the command."""
-    resume, limits = f"`parley resume {run.id}`", run.budget
+    workers = "" if run.workers is None else " --workers N"
+    resume, limits = f"`parley resume {run.id}{workers}`", run.budget
     if run.workers is not None and run.workers.alive:
         return f"; {describe_workers(run.workers)}; stop it with `parley stop {run.id}`"
     if run.stop.reason == NOBODY:
-        return (
-            f"; go on with `parley worker {run.id}` on any machine, or with "
-            f"`parley resume {run.id} --workers N`"
-        )
+        return f"; go on with `parley worker {run.id}` on any machine, or with {resume}"
     if run.state == "running":
         return f"; if this run is no longer being played, resume it with {resume}"
     if run.stop.status == WAITING:
