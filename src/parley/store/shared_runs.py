@@ -31,7 +31,7 @@ SealResult: TypeAlias = Literal["sealed", "over", "busy"]
 
 @dataclass(frozen=True)
 class RunEnd:
-    """How a run ends, or why it stops. The first worker or user who says so decides; then all
+    """How a run ends, or why it stops. The first worker or user to say so decides; then all
     workers finish their calls and leave."""
 
     state: EndState

@@ -39,7 +39,7 @@ class Outage:
         self._pause, self._is_known = FIRST_PAUSE, False
 
     def wait(self, wrong: Exception) -> None:
-        """Wait until the next attempt. After the second one that failed, the user is told why."""
+        """Wait until the next attempt. After the second failed attempt, the user reads why."""
         if not self._is_known and self._pause > FIRST_PAUSE:
             self._is_known = True
             why = self._address.hide_secrets(first_line(wrong))
