@@ -341,21 +341,29 @@ def names_left(text):
     return [name for name in ("gpt", "claude", "openai", "anthropic") if name in folded]
 
 
-@pytest.mark.parametrize("text", sentences("forms.txt"))
-def test_every_form_that_folding_shows_is_masked(text):
-    assert names_left(text)
-    hidden, leaks = mask_names(text, TABLE)
-    assert names_left(hidden) == []
-    assert leaks
-    assert all(leak in text for leak in leaks)
+def test_every_form_that_folding_shows_is_masked():
+    wrong = []
+    for text in sentences("forms.txt"):
+        hidden, leaks = mask_names(text, TABLE)
+        if (
+            not names_left(text)
+            or names_left(hidden)
+            or not leaks
+            or any(leak not in text for leak in leaks)
+        ):
+            wrong.append((text, hidden, leaks))
+    assert not wrong, "\n".join(map(repr, wrong))
 
 
-@pytest.mark.parametrize("line", sentences("claims.txt"))
-def test_no_name_of_a_claim_is_left(line):
-    text, _, names = line.partition(" ||| ")
-    hidden, leaks = mask_names(text, TABLE)
-    assert [name for name in names.split(";") if hidden.count(name) >= text.count(name)] == []
-    assert all(leak in text for leak in leaks)
+def test_no_name_of_a_claim_is_left():
+    wrong = []
+    for line in sentences("claims.txt"):
+        text, _, names = line.partition(" ||| ")
+        hidden, leaks = mask_names(text, TABLE)
+        left = [name for name in names.split(";") if hidden.count(name) >= text.count(name)]
+        if left or any(leak not in text for leak in leaks):
+            wrong.append((text, hidden, left, leaks))
+    assert not wrong, "\n".join(map(repr, wrong))
 
 
 @pytest.mark.parametrize(
@@ -398,10 +406,15 @@ def test_plurals_are_names_with_a_capital_and_versions_beside_their_family(said,
     assert mask_names(said, NOBODY)[0] == shown
 
 
-@pytest.mark.parametrize("text", sentences("innocent.txt"))
-def test_what_is_no_claim_stays_as_it_is(text):
-    for said in (text, f"Well.\n{text}\nYes.", json.dumps({"reason": text}, ensure_ascii=False)):
-        assert mask_names(said, TABLE) == (said, [])
+def test_what_is_no_claim_stays_as_it_is():
+    wrong = []
+    for text in sentences("innocent.txt"):
+        reply = json.dumps({"reason": text}, ensure_ascii=False)
+        for said in (text, f"Well.\n{text}\nYes.", reply):
+            hidden, leaks = mask_names(said, TABLE)
+            if (hidden, leaks) != (said, []):
+                wrong.append((said, hidden, leaks))
+    assert not wrong, "\n".join(map(repr, wrong))
 
 
 class EveryRow(NamesInText):
@@ -591,12 +604,15 @@ def test_others_read_the_mask_and_the_leak_is_recorded():
     ]
 
 
-@pytest.mark.parametrize("text", sentences("forms.txt"))
-def test_the_rule_is_given_what_was_said_and_nobody_else_reads_the_name(text):
-    given, heard, outcome = overheard(text)
-    assert given == text.strip()
-    assert names_left(heard.partition("said, which is material")[2]) == []
-    assert {each.kind for each in outcome.violations} == {"identity"}
+def test_the_rule_is_given_what_was_said_and_nobody_else_reads_the_name():
+    wrong = []
+    for text in sentences("forms.txt"):
+        given, heard, outcome = overheard(text)
+        told = heard.partition("said, which is material")[2]
+        kinds = {each.kind for each in outcome.violations}
+        if given != text.strip() or names_left(told) or kinds != {"identity"}:
+            wrong.append((text, given, told, kinds))
+    assert not wrong, "\n".join(map(repr, wrong))
 
 
 @settings(deadline=None, max_examples=50)
