@@ -66,12 +66,6 @@ def test_the_tutorial_shows_the_example_that_it_builds():
         assert any(lines[at : at + len(wanted)] == wanted for at in starts), fragment
 
 
-def test_the_links_of_the_readme_work_outside_the_repository():
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    links = re.findall(r"\]\(([^)]+)\)", readme)
-    assert [link for link in links if not link.startswith("https://")] == []
-
-
 def test_the_python_example_of_the_readme_ends_in_a_clear_ranking(place, monkeypatch):
     monkeypatch.chdir(place)
     tags = BLOCK.findall((ROOT / "README.md").read_text(encoding="utf-8"))
@@ -301,25 +295,32 @@ def test_the_pages_of_runs_and_python_name_every_key_and_keyword():
             assert f"`{name}`" in python, name
 
 
-REPOSITORY = "https://github.com/parley-eval/parley/blob/main/"
-RAW = "https://raw.githubusercontent.com/parley-eval/parley/main/"
-SITE = "https://parley-eval.github.io/parley/"
+# what the repository says about itself
+PROSE = [*PAGES, *DECISIONS, *(page for page in sorted(ROOT.glob("*.md")) if page not in PAGES)]
 
 
 def test_links_between_pages_lead_somewhere():
-    for page in [*PAGES, *DECISIONS, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]:
+    """Pages of the repository are linked by relative paths, which work in every checkout."""
+    for page in PROSE:
         for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
-            if target.startswith(REPOSITORY):
-                found = ROOT / target.removeprefix(REPOSITORY)
-            elif target.startswith(RAW):
-                found = ROOT / target.removeprefix(RAW)
-            elif target.startswith(SITE):
-                name = target.removeprefix(SITE).rstrip("/")
-                found = DOCS / f"{name or 'index'}.md"
-                if not found.exists():
-                    found = DOCS / name / "index.md"
-            elif "://" in target:
-                continue
-            else:
-                found = page.parent / target
-            assert found.exists(), f"{page.name} → {target}"
+            if not target.startswith("https://"):
+                assert (page.parent / target).exists(), f"{page.name} → {target}"
+
+
+def test_paths_that_pages_name_exist():
+    """The site has only docs/, so its pages name other files of the repository without a link."""
+    path = re.compile(r"`((?:benchmarks|examples|src|tests)/[\w./-]+)`")
+    named = {(page, name) for page in PROSE for name in path.findall(page.read_text("utf-8"))}
+    assert len(named) > 20
+    assert [f"{page.name}: {name}" for page, name in named if not (ROOT / name).exists()] == []
+
+
+def test_no_file_names_an_address_of_the_project():
+    """Only pyproject.toml has a place for one."""
+    settings = [ROOT / "mkdocs.yml", ROOT / "CITATION.cff", *(ROOT / ".github").rglob("*.yml")]
+    sources = [
+        each for each in (ROOT / "src").rglob("*") if each.suffix in {".py", ".json", ".html"}
+    ]
+    address = re.compile(r"https?://[^\s)\]\"'<>]*parley[^\s)\]\"'<>]*", re.IGNORECASE)
+    for path in [*PROSE, *settings, *sources]:
+        assert address.findall(path.read_text(encoding="utf-8")) == [], path
