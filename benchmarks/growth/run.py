@@ -1,10 +1,10 @@
 """What large runs cost: CPU and peak memory of commands on runs of many matches.
 
-    python benchmarks/growth/run.py [--matches 1000000] [--only show,report] [--runs FOLDER]
+    python benchmarks/growth/run.py [--matches 200000] [--only run,show,report] [--runs FOLDER]
 
-Prints one table and leaves with 1 if a bar is missed. Each command runs in a process of its own,
-on a run that `make_run.py` made. `--matches` replaces the size of every case; bars are only
-checked at the full size.
+Prints one table and leaves with 1 if a bar is missed. Each command runs in a process of its own.
+`run` plays bots with three calls a match, the others read a run that `make_run.py` made.
+`--matches` replaces the size of every case; bars are only checked at the full size.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from make_run import RUNS, make_run
+from make_run import make_run
 
 COMMAND = "from parley.cli import main; main()"
 
@@ -29,16 +29,20 @@ class Case:
     name: str
     task: str
     matches: int
-    arguments: Sequence[str]  # RUN stands for the file, OUT for a new file
+    arguments: str  # RUN stands for the file that is read
     seconds: float | None = None  # of CPU
     megabytes: float | None = None
 
 
+BOTS = ("free-rider", "altruist", "gradual", "random")
+PLAY = (
+    f"run public_goods {' '.join(f'-m bot/{bot}' for bot in BOTS)} --plan cycles --seats 3 "
+    "--repeats BLOCKS --set rounds=1 --seed 1 --store FOLDER"
+)
 CASES = (
-    Case("show", "public_goods", 1_000_000, ["show", "RUN"], 87, 400),
-    Case(
-        "report", "translation", 100_000, ["report", "RUN", "-o", "OUT.html", "--no-audit"], 15, 200
-    ),
+    Case("run", "public_goods", 200_000, PLAY, megabytes=300),
+    Case("show", "public_goods", 200_000, "show RUN", 15, 500),
+    Case("report", "translation", 100_000, "report RUN -o OUT.html --no-audit"),
 )
 
 
@@ -50,8 +54,8 @@ class Cost:
     megabytes: float  # peak resident memory
 
 
-def measure(arguments: Sequence[str], codes: Sequence[int] = (0,)) -> Cost:
-    """Run a Parley command in a new process and wait for it. It must leave with one of `codes`."""
+def measure(arguments: Sequence[str]) -> Cost:
+    """Run a Parley command in a new process and wait for it."""
     child = os.fork()
     if child == 0:
         silence = os.open(os.devnull, os.O_WRONLY)
@@ -59,7 +63,7 @@ def measure(arguments: Sequence[str], codes: Sequence[int] = (0,)) -> Cost:
         os.dup2(silence, 2)
         os.execv(sys.executable, [sys.executable, "-c", COMMAND, *arguments])
     _, status, usage = os.wait4(child, 0)
-    if (code := os.waitstatus_to_exitcode(status)) not in codes:
+    if code := os.waitstatus_to_exitcode(status):
         raise SystemExit(f"parley {' '.join(arguments)} left with {code}")
     return Cost(usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024)
 
@@ -83,7 +87,6 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--matches", type=int, help="the size of every run")
     parser.add_argument("--only", default="", metavar="CASE,…", help="these cases only")
-    parser.add_argument("--task", choices=sorted(RUNS), help="the task of every run")
     parser.add_argument("--runs", type=Path, help="a folder in which runs are kept")
     given = parser.parse_args()
     wanted = set(filter(None, given.only.split(",")))
@@ -96,12 +99,19 @@ def main() -> int:
         for case in CASES:
             if wanted and case.name not in wanted:
                 continue
-            task, matches = given.task or case.task, given.matches or case.matches
-            full = task == case.task and matches == case.matches
-            run = find_or_make(given.runs or Path(folder), task, matches)
-            places = {"RUN": str(run), "OUT.html": f"{folder}/report.html"}
-            cost = measure([places.get(each, each) for each in case.arguments])
-            name = f"{case.name} of {matches:,} × {task}"
+            matches = given.matches or case.matches
+            full = matches == case.matches
+            words = case.arguments.split()
+            places = {
+                "BLOCKS": str(matches // len(BOTS)),
+                "FOLDER": f"{folder}/played",
+                "OUT.html": f"{folder}/report.html",
+            }
+            if "RUN" in words:
+                run = find_or_make(given.runs or Path(folder), case.task, matches)
+                places["RUN"] = str(run)
+            cost = measure([places.get(each, each) for each in words])
+            name = f"{case.name} of {matches:,} × {case.task}"
             missed |= compare(name, "CPU", cost.seconds, "s", case.seconds if full else None)
             memory = case.megabytes if full else None
             missed |= compare(name, "peak memory", cost.megabytes, "MB", memory)
