@@ -17,7 +17,6 @@ from parley.errors import StoreError
 from parley.store import find_run, open_store
 from tests.cli.test_cli import parley as command
 from tests.resealed import reseal
-from tests.test_nets import FOLDER
 
 MODELS = {
     "anna": "bot/altruist",
@@ -179,16 +178,6 @@ def test_the_first_row_that_was_changed_is_named(run, tmp_path):
 def test_results_of_analyses_may_be_replaced(run, tmp_path):
     ref = edited(run, tmp_path, "INSERT INTO part_results VALUES ('x', '1', '{}', '{}', '[]')")
     assert changes(ref) == []
-
-
-def test_a_run_without_digests_is_audited_as_before_with_a_caution(tmp_path):
-    shutil.copy(FOLDER / "public_goods.parley", tmp_path / "old.parley")
-    found = audit_run(find_run(tmp_path / "old.parley"))
-    assert found.digest is None
-    assert "version of Parley that computed no digests" in found.unchecked["digest"]
-    assert any("version of Parley that computed no digests" in said for said in found.cautions)
-    assert not any(breach.kind == "digest" for breach in found.breaches)
-    assert changes(find_run(tmp_path / "old.parley"), digest="ab")
 
 
 def test_a_run_that_stopped_and_went_on_has_whole_chains(tmp_path):

@@ -23,7 +23,7 @@ from parley.results.types import json_schema
 from parley.rules.notes import Vote
 from parley.testing.by_hand import ByHand
 from tests.cli.test_cli import parley as command
-from tests.test_nets import FOLDER
+from tests.test_recorded_runs import FOLDER
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "stag_hunt.py"
 BOTS = ["-m", "bot/trusting", "-m", "bot/careful", "--repeats", "2"]

@@ -1,13 +1,13 @@
-"""Made by the code before its modules were moved; not to be made anew.
+"""Records the runs of this folder, and what the commands say of them:
 
-The run files beside this script, and what the commands said of them, are what later versions have
-to read. A file that later code makes again would only say that this code agrees with itself. The
-script is kept to tell how they were made:
+    python make.py              plays every run anew, and writes NAME.parley and NAME.json
+    python make.py NAME …       only these
 
-    python make.py            writes NAME.parley for every run that is not there yet
-    python make.py expected   writes NAME.json for every run that has none
+Until the first release, whoever changes the format of a run's file records all runs anew, in a
+commit of its own. Its diff of the JSON files shows what became different: nothing but what was
+meant to. What differs from one recording to the next (ids, times) is left out of them.
 
-The name of the machine was taken out of the files; else they are as the runs left them.
+It needs the sandbox. The name of the machine is not in the files.
 """
 
 import json
@@ -17,11 +17,11 @@ import signal
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parents[2]))
-STORE = Path("made")
 RUNS = """
 public_goods: run public_goods -m bot/free-rider -m bot/altruist -m bot/reciprocator --repeats 3
     --seed 1 --set feedback=investments
@@ -53,6 +53,12 @@ word_guessing: run word_guessing -m bot/guesser -m bot/injector -m bot/random -m
     samples --items 4 --seed 9
 qa: run qa -m good=bot/student -m fair=bot/student -m weak=bot/random -M good.knowledge=0.9 -M
     good.memorised=0.2 --dataset samples --items 12 --set shots=2 --seed 10
+os_tasks: run os_tasks -m good=bot/solver -m weak=bot/solver -m bot/idler -M good.strength=0.9 -M
+    weak.strength=0.3 --items 4 --seed 20
+evolve: run qa -m bot/copier -m bot/student --dataset samples --items 8 --set shots=0 --plan evolve
+    --evolve retriever=bm25 --evolve k=2 --seed 21
+critic: run qa -m bot/student --role critic=bot/critic -M critic.false_yes=0.3 --dataset samples
+    --items 4 --set shots=0 --plan evolve --evolve feedback=critic --evolve retriever=bm25 --seed 22
 prisoners_dilemma: run prisoners_dilemma.py -m bot/tit-for-tat -m bot/defector -m bot/random
     --repeats 2 --set rounds=3 --seed 11
 poem: run poem.yaml -m bot/writer -m bot/null -m bot/forger --role judge=bot/judge --seed 12
@@ -80,54 +86,127 @@ import os, signal, sys
 from parley.cli import main
 from parley.participants.bot import Bot
 said, reply = [], Bot.reply
-async def counted(self, view):
-    said.append(view)
+async def counted(self, *given):
+    said.append(given)
     if len(said) > 30:
         os.kill(os.getpid(), signal.SIGKILL)
-    return await reply(self, view)
+    return await reply(self, *given)
 Bot.reply = counted
 sys.argv[0] = "parley"
 main()
 """
+# Further words of a command, by run. A file that a record names is never loaded by itself.
+AUDITED = {
+    "prisoners_dilemma": ["--task", "prisoners_dilemma.py"],
+    "poem": ["--task", "poem.yaml"],
+}
+SCORED = {"kieval": ["--scores", "scores.csv"], "qa": ["--scores", "scores.csv"]}
+# What is another time, or another machine's, whenever a run is recorded.
+PASSING = {
+    "at", "began", "created", "ended", "folder", "latency", "parley", "path", "python", "seconds",
+    "uid",
+}  # fmt: skip
 
 
-def made(name: str, words: str) -> None:
-    """Play a run and keep its file under a name of its own, with its screening's beside it."""
+def run_command(*words, cwd, code=None):
+    """Run a command in a process of its own."""
     from tests.endpoint import endpoint
 
-    shutil.rmtree(STORE, ignore_errors=True)
-    command = ["-c", KILLED] if name == "killed" else ["-m", "parley"]
-    command = [sys.executable, *command, *words.split(), "--store", str(STORE), "--name", name]
+    program = ["-c", code] if code else ["-m", "parley"]
     with endpoint(0) as server:
         environment = {**os.environ, "OPENAI_COMPATIBLE_BASE_URL": f"{server.url}/v1"}
-        done = subprocess.run(command, capture_output=True, text=True, env=environment)
+        return subprocess.run(
+            [sys.executable, *program, *words],
+            capture_output=True, text=True, env=environment, cwd=cwd,
+        )  # fmt: skip
+
+
+def record(name, words):
+    """Play a run, and keep its file under this name, and that of its screening beside it."""
+    store = Path("made")
+    code = KILLED if name == "killed" else None
+    done = run_command(*words, "--store", str(store), "--name", name, cwd=HERE, code=code)
     assert done.returncode == {"killed": -signal.SIGKILL, "budget": 4}.get(name, 0), done.stderr
-    for path in STORE.glob("*.parley"):
-        with sqlite3.connect(path) as connection:
+    for path in store.glob("*.parley"):
+        with closing(sqlite3.connect(path)) as connection:
             (config,) = connection.execute("SELECT config FROM runs").fetchone()
-            connection.execute("UPDATE runs SET owner = 'elsewhere:1:1' WHERE owner IS NOT NULL")
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        connection.execute("PRAGMA secure_delete = 1")
-        connection.execute("VACUUM")
-        connection.close()
+            connection.execute("UPDATE runs SET owner = 'elsewhere:1:1:0' WHERE owner IS NOT NULL")
+            connection.commit()
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            connection.execute("PRAGMA secure_delete = 1")
+            connection.execute("VACUUM")
         screening = "_screening" if json.loads(config)["verify"] else ""
         shutil.move(path, f"{name}{screening}.parley")
-    shutil.rmtree(STORE)
+    shutil.rmtree(store)
+
+
+def commands(name, matches):
+    """What is asked of each run."""
+    file = f"{name}.parley"
+    yield "show", file, "--json"
+    if name in SCORED:
+        yield "show", file, "--json", *SCORED[name]
+        yield "show", file, "--json", "--interval", "bootstrap"
+    for match in sorted({1, matches}):
+        yield "show", file, str(match), "--json"
+    yield "audit", file, "--json", *AUDITED.get(name, [])
+
+
+def what_is_said(name, cwd, ask=run_command):
+    """What the commands say of a run; times are left out, and ids are names."""
+    with closing(sqlite3.connect(f"file:{cwd / name}.parley?mode=ro", uri=True)) as connection:
+        (matches,) = connection.execute("SELECT MAX(number) FROM matches").fetchone()
+    found = {}
+    for words in commands(name, matches):
+        done = ask(*words, cwd=cwd)
+        said = json.loads(done.stdout) if done.stdout else done.stderr
+        found[" ".join(words)] = {"code": done.returncode, "said": said}
+    return without_passing(found, ids(cwd))
+
+
+def ids(folder):
+    """The ids of all runs of this folder, with their names."""
+    found = {}
+    for path in folder.glob("*.parley"):
+        with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as connection:
+            found[connection.execute("SELECT id FROM runs").fetchone()[0]] = path.stem
+    return found
+
+
+def without_passing(value, names, key=""):
+    """A document without what is different in every recording."""
+    if isinstance(value, dict):
+        return {each: without_passing(found, names, each) for each, found in value.items()}
+    if key in PASSING and value is not None:
+        return "…"
+    if isinstance(value, list):
+        return [without_passing(each, names, key) for each in value]
+    if isinstance(value, str):
+        for id, name in names.items():
+            value = value.replace(id, name)
+    return round(value, 9) if isinstance(value, float) else value
+
+
+def lay_out(value, before=""):
+    """JSON in lines of up to 240 characters where its lists and objects allow it."""
+    text = json.dumps(value, ensure_ascii=False)
+    if len(before) + len(text) <= 240 or not isinstance(value, dict | list) or not value:
+        return text
+    more = before + " "
+    if isinstance(value, list):
+        return "[\n" + ",\n".join(more + lay_out(each, more) for each in value) + f"\n{before}]"
+    pairs = (f"{more}{json.dumps(key)}: {lay_out(each, more)}" for key, each in value.items())
+    return "{\n" + ",\n".join(pairs) + f"\n{before}}}"
 
 
 if __name__ == "__main__":
     os.chdir(HERE)
-    if sys.argv[1:] == ["expected"]:
-        from tests.test_nets import names, said_of, said_of_all
-
-        for name in (*names(), "store"):
-            if not (file := Path(f"{name}.json")).exists():
-                found = said_of_all(HERE) if name == "store" else said_of(name, HERE)
-                texts = {key: json.dumps(value, ensure_ascii=False) for key, value in found.items()}
-                lines = (f'"{key}": {text}' for key, text in texts.items())
-                file.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
-    else:
-        for line in RUNS.strip().replace("\n    ", " ").splitlines():
-            name, _, words = line.partition(": ")
-            if not Path(f"{name}.parley").exists():
-                made(name, words)
+    runs = RUNS.strip().replace("\n    ", " ").splitlines()
+    words = {name: each.split() for name, _, each in (line.partition(": ") for line in runs)}
+    for name in sys.argv[1:] or words:
+        record(name, words[name])
+    for path in sorted(HERE.glob("*.parley")):
+        text = lay_out(what_is_said(path.stem, HERE))
+        path.with_suffix(".json").write_text(f"{text}\n", encoding="utf-8")
+    for path in HERE.glob("*.parley-*"):  # left by reading a run that was killed
+        path.unlink()
