@@ -287,9 +287,6 @@ def define(**attributes):
         ({"repeat": 3}, r"Made.repeat .*did you mean 'repeats'"),
         ({"item": Items(WordPair)}, r"Made.item .*did you mean 'items'"),
         ({"metric": lambda self, seats: []}, r"Made.metric .*did you mean 'metrics'"),
-        ({"item_type": WordPair}, r"write items = Items\(TYPE\)"),
-        ({"unfit": lambda self, item: ""}, r"write def reject_reason\(self, item\)"),
-        ({"steady": True}, "write temperature_zero = True"),
         ({"metrics": [games.POINTS]}, "Made.metrics must be a method"),
     ],
 )

@@ -251,12 +251,6 @@ class Task:
         for name, value in vars(cls).items():
             if name.startswith("_") or name in parameters or hasattr(Task, name) or name == "play":
                 continue
-            former = FORMER_METHODS if isroutine(value) else FORMER_ATTRIBUTES
-            if name in former:
-                raise TaskError(
-                    f"{cls.__name__}.{name} is an old name that Parley no longer uses: write "
-                    f"{former[name]}"
-                )
             known = METHODS if isroutine(value) else get_annotations(Task)
             if near := get_close_matches(name, known, n=1, cutoff=0.85):
                 raise TaskError(
@@ -329,22 +323,6 @@ METHODS = (
     "play", "metrics", "works", "cautions", "unused_prompts", "reject_reason", "screening",
     "score_basis", "cue",
 )  # fmt: skip
-# Former names of attributes and methods, with what to write now.
-FORMER_METHODS = {
-    "unfit": "def reject_reason(self, item)",
-    "unsaid": "def unused_prompts(self, seats)",
-    "basis": "def score_basis(self)",
-    "vetting": "def screening(self)",
-}
-FORMER_ATTRIBUTES = {
-    "item_type": "items = Items(TYPE)",
-    "bundled": "items = Items(TYPE, bundled=…)",
-    "sample": "items = Items(TYPE, sample=N)",
-    "stratum": "items = Items(TYPE, stratum=FIELD)",
-    "picks": "items = Items(TYPE, picks={PARAMETER: FIELD})",
-    "in_turn": "sequential_speakers = True",
-    "steady": "temperature_zero = True",
-}
 
 
 def refuse_same_names(cls: type[Task]) -> None:
