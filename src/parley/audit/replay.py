@@ -110,7 +110,6 @@ async def replay_match(
     # copied matches may last longer than the new judges let them
     asks = prepared.config.is_live_role
     wanted = {call for call in tape.calls if asks(call[1].role)} | used
-    with_kind = not info.notes_without_kinds
     replayed = [message_facts(message) for message in tape.messages]
     end = {"state": again.state, "reason": again.reason, "rounds": again.rounds}
     compared: dict[str, tuple[Any, Any]] = {
@@ -142,8 +141,8 @@ async def replay_match(
             ],
         ),
         "notes": (
-            [note_facts(note, with_kind) for note in whole.notes],
-            [note_facts(note, with_kind) for note in again.notes],
+            [note_facts(note) for note in whole.notes],
+            [note_facts(note) for note in again.notes],
         ),
     }
     departures = [
@@ -172,10 +171,9 @@ def message_facts(message: Message) -> dict[str, Any]:
     }
 
 
-def note_facts(note: NoteRow | WrittenNote, with_kind: bool) -> dict[str, Any]:
+def note_facts(note: NoteRow | WrittenNote) -> dict[str, Any]:
     """The facts of a note that are compared; analyses find notes by their kind."""
-    kind = {"kind of note": note.kind or "none"} if with_kind else {}
-    return {"round": note.round, **note.facts, **kind}
+    return {"round": note.round, **note.facts, "kind of note": note.kind or "none"}
 
 
 def referee_messages(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:

@@ -151,15 +151,14 @@ class RunScores:
 
     def notes(self, kind: type[N]) -> Iterator[tuple[MatchRow, N]]:
         """The notes of one kind in matches that count, by match, as the type that was written."""
-        legacy = kind.legacy_keys if self.info.notes_without_kinds else frozenset()
         matches = iter(self.matches)  # by number, as notes are
         match = next(matches, None)
-        for row in self.reader.notes(None if legacy else kind.kind):
+        for row in self.reader.notes(kind.kind):
             while match is not None and match.number < row.match:
                 match = next(matches, None)
             if match is None:
                 return
-            if match.number == row.match and (not legacy or legacy <= row.facts.keys()):
+            if match.number == row.match:
                 try:
                     note = kind.from_facts(row.facts)
                 except ValueError as wrong:

@@ -6,7 +6,7 @@ Analyses read only declared notes; free notes are for people who read a match.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import cache, lru_cache
 from types import NoneType, UnionType
@@ -34,15 +34,13 @@ class Note:
 
     `kind` names the note in the record, so no two tasks should use the same one. Fields are plain
     values: text, numbers, None, seats, other dataclasses, and sequences and mappings of these.
-    `legacy_keys` are for notes of runs that were recorded before notes had a kind.
     """
 
     kind: ClassVar[str] = ""
-    legacy_keys: ClassVar[frozenset[str]] = frozenset()
 
-    def __init_subclass__(cls, *, kind: str = "", legacy_keys: Collection[str] = ()) -> None:
+    def __init_subclass__(cls, *, kind: str = "") -> None:
         super().__init_subclass__()
-        cls.kind, cls.legacy_keys = kind or cls.kind, frozenset(legacy_keys) or cls.legacy_keys
+        cls.kind = kind or cls.kind
         if not cls.kind:
             raise TaskError(
                 f"{cls.__name__}: a note needs a kind: write "
@@ -66,7 +64,7 @@ class Vote:
 
 
 @dataclass(frozen=True)
-class Votes(Note, kind="votes", legacy_keys={"votes"}):
+class Votes(Note, kind="votes"):
     """The votes of a panel: each judge's votes by seat; None if the judge's reply was
     unreadable.
 
@@ -77,7 +75,7 @@ class Votes(Note, kind="votes", legacy_keys={"votes"}):
 
 
 @dataclass(frozen=True)
-class Ended(Note, kind="ended", legacy_keys={"chain", "end"}):
+class Ended(Note, kind="ended"):
     """Why a two-player match was lost. Every task that writes this note gets reasons in
     `outcomes`."""
 

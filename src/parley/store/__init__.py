@@ -71,7 +71,6 @@ class RunInfo:
     status: str | None  # why it stopped, in one word
     reason: str | None  # the same in a sentence
     planned: int  # matches known so far
-    notes_without_kinds: bool = False  # recorded before notes had a kind
     keeps_digests: bool = False  # it began with digests; older files have none
     digest: str = ""  # of the whole record when it last stopped; empty while it is running
 
@@ -221,7 +220,7 @@ class NoteRow:
 
     match: int
     round: int
-    kind: str | None  # None: free facts, or a note of an older file
+    kind: str | None  # None: free facts
     facts: Mapping[str, Any]
 
     def to_dict(self) -> dict[str, Any]:

@@ -132,7 +132,6 @@ RECENT = (WHOLE, TEXT, TEXT, WHOLE, NUMBER_OR_NULL, NUMBER, NUMBER_OR_NULL)
 EFFECT = (WHOLE, WHOLE, (bytes,), TEXT)
 REPLY = (WHOLE, TEXT, TEXT, TEXT)
 SAID = (WHOLE, WHOLE, TEXT, WHOLE, TEXT, TEXT)
-NOTE_WITH_KIND = "SELECT 1 FROM notes WHERE kind IS NOT NULL LIMIT 1"
 NOBODY: frozenset[Seat] = frozenset()
 LATEST = 253_402_300_799  # seconds from 1970 to the end of the year 9999
 ANY_VALUE = (-sys.float_info.max, sys.float_info.max)
@@ -241,8 +240,6 @@ class RecordReader(ABC):
             status,
             reason,
             planned,
-            # kinds of notes are older than digests
-            notes_without_kinds=origin is None and not self._row(NOTE_WITH_KIND),
             keeps_digests=origin is not None,
             digest=digest or "",
         )

@@ -81,7 +81,7 @@ def is_ending(review: str | None, over: str = OVER) -> bool:
 
 
 @dataclass(frozen=True)
-class OverlapCounts(Note, kind="overlap", legacy_keys={"overlap"}):
+class OverlapCounts(Note, kind="overlap"):
     """The counts behind BLEU and chrF, by seat and measure."""
 
     overlap: Mapping[Seat, Mapping[str, Sequence[int]]]

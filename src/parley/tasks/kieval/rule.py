@@ -276,7 +276,7 @@ class InterviewVotes(Votes):
 
 
 @dataclass(frozen=True)
-class InterviewEnd(Note, kind="kieval.end", legacy_keys={"first", "stop", "evaluated"}):
+class InterviewEnd(Note, kind="kieval.end"):
     """The course of an interview: the first answer, why it ended, and how many replies were
     graded."""
 

@@ -246,7 +246,7 @@ class GameFacts:
 
 
 @dataclass(frozen=True)
-class GameEnd(Note, kind="word_guessing.end", legacy_keys={"guessing"}):
+class GameEnd(Note, kind="word_guessing.end"):
     """The course of a game."""
 
     guessing: GameFacts
