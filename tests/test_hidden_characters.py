@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import pytest
 
 from parley import Metric, Role, Task
-from parley.match.masking import Masking
 from parley.match.match import Match
 from parley.participants.python import Python
 from parley.rules.pool import Seat
@@ -125,7 +124,7 @@ class Judged(Task):
         return [Metric("points", 0, 1, 1)]
 
 
-def read_by(masking):
+def read_replies():
     """What the listener and the judge read of a reply with hidden characters."""
     read = {}
 
@@ -139,15 +138,11 @@ def read_by(masking):
         )
         for role in Judged.roles
     }
-    asyncio.run(Match(Judged(), cast, masking=masking).play())
+    asyncio.run(Match(Judged(), cast).play())
     return read
 
 
 def test_judges_are_shown_hidden_characters_and_contestants_read_what_was_said():
-    read = read_by(Masking())
+    read = read_replies()
     assert "s\u202eafe\u200b" in read["listener"]
     assert "s<U+202E>afe<U+200B>" in read["judge"]
-
-
-def test_in_an_older_run_judges_read_what_they_read_then():
-    assert "s\u202eafe\u200b" in read_by(Masking(scheme=2, scheme_before=2))["judge"]

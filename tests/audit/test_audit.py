@@ -17,7 +17,6 @@ from parley.audit.audit import CHECKS, audit_run
 from parley.audit.balance import ROTATING, find_imbalance
 from parley.audit.messages import find_unsynchronous
 from parley.audit.replay import describe_difference
-from parley.config.rule_digest import SCHEME
 from parley.plans.arrangements import ARRANGEMENTS
 from parley.plans.choice import choose_plan
 from parley.store import MatchRow, SeatingCount, find_run
@@ -259,7 +258,7 @@ def test_a_breach_at_one_table_is_found_under_its_kind(paid, tmp_path, what):
 def test_without_the_task_what_needs_no_rule_is_still_found_and_the_rest_is_told(
     paid, translated, tmp_path
 ):
-    changed = f"UPDATE runs SET identity = json_set(identity, '$.rule', '{SCHEME}:another')"
+    changed = "UPDATE runs SET identity = json_set(identity, '$.rule', 'another')"
     found = audit_run(find_run(planted(paid, tmp_path, changed)))
     assert found.breaches == []
     assert found.unchecked.keys() == {"replay", "plan"}
@@ -286,14 +285,11 @@ def test_without_the_task_what_needs_no_rule_is_still_found_and_the_rest_is_told
         assert kind in kinds(planted(translated, tmp_path, changed, change))
 
 
-@pytest.mark.parametrize("digest", ["another", "0:another"])
-def test_a_rule_whose_digest_does_not_compare_is_replayed_and_the_doubt_is_reported(
-    paid, tmp_path, digest
-):
-    changed = f"UPDATE runs SET identity = json_set(identity, '$.rule', '{digest}')"
+def test_a_rule_without_a_file_is_replayed_and_the_doubt_is_reported(paid, tmp_path):
+    changed = "UPDATE runs SET identity = json_set(identity, '$.rule', '')"
     found = audit_run(find_run(planted(paid, tmp_path, changed)))
     assert (found.breaches, found.unchecked) == ([], {})
-    assert any("cannot tell whether the rule has changed" in each for each in found.cautions)
+    assert any("cannot tell whether its rule has changed" in each for each in found.cautions)
     change, wanted = PAID["a violation less"]
     assert wanted <= kinds(planted(paid, tmp_path, changed, change))
 
@@ -381,20 +377,6 @@ def test_masked_claims_are_listed_and_no_breach(paid, tmp_path):
     assert (seen.found, seen.masked) == (10, 10)
     assert seen.replies > 10
     assert f"{seen.replies} replies checked, 10 found, 10 masked. No rule can see" in said
-
-
-def test_what_was_not_yet_masked_when_a_run_was_played_is_counted(paid, tmp_path):
-    """A run of the first scheme, in which a seat names itself in a form that it did not know."""
-    old = planted(
-        paid,
-        tmp_path,
-        "UPDATE runs SET identity = json_remove(identity, '$.masking')",
-        "UPDATE calls SET content = content || char(10) || 'Model: ChatGPT' WHERE match = 3",
-    )
-    assert any(
-        "did not mask such statements yet" in caution
-        for caution in audit_run(find_run(old)).cautions
-    )
 
 
 def test_an_answer_of_the_dictionary_that_was_changed_is_found(chained, tmp_path):

@@ -226,7 +226,7 @@ def test_a_class_beside_the_task_is_its_rule_too_but_none_of_python(tmp_path, mo
 @pytest.mark.parametrize("start", [b"\xef\xbb\xbf", b"# -*- coding: latin-1 -*-\nNAME = '\xe9'\n"])
 def test_a_file_in_any_encoding_that_python_reads_has_a_digest(tmp_path, start):
     (tmp_path / "own.py").write_bytes(start + Path(games.__file__).read_bytes())
-    assert re.fullmatch(r"3:[0-9a-f]{16}", rule_digest(task_class(f"{tmp_path / 'own.py'}:Echo")))
+    assert re.fullmatch(r"[0-9a-f]{16}", rule_digest(task_class(f"{tmp_path / 'own.py'}:Echo")))
 
 
 def test_a_run_is_not_continued_under_other_shared_rules(changed, tmp_path):

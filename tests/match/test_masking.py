@@ -14,19 +14,21 @@ from hypothesis import strategies as st
 
 from parley import Metric, Role, Task
 from parley.match.claims import (
+    ALIASES,
     MAKER_SIGNS,
-    SCHEME,
+    MAKERS,
+    MODELS,
+    SHARED,
     SIGNS,
     WORD_OUTSIDE,
     claim_table,
-    names_of_scheme,
     search_shortest_words,
     shortest_words,
 )
 from parley.match.evidence import RULES, find_evidence
 from parley.match.folding import fold_for_search
 from parley.match.lexicon import tag_text
-from parley.match.masking import MASK, Masking, NamesInText, closed_words, mask_names
+from parley.match.masking import MASK, NamesInText, closed_words, mask_names
 from parley.match.match import Match, clean_text
 from parley.match.starts import EDGE, NAME, keys_of_row
 from parley.participants.python import Python
@@ -302,7 +304,7 @@ def test_a_claim_after_a_line_break_inside_json_is_masked(before):
 @settings(deadline=None)
 @given(st.text(), st.frozensets(st.text(min_size=1, max_size=9), max_size=3))
 def test_a_text_without_any_name_is_unchanged(text, names):
-    known = [name for list_of_names in names_of_scheme(SCHEME) for name in list_of_names]
+    known = (*MODELS, *SHARED, *MAKERS, *ALIASES)
     assume(not any(name.lower() in text.lower() for name in (*known, *names)))
     assert mask_names(text, names) == (text, [])
 
@@ -421,7 +423,7 @@ class EveryRow(NamesInText):
     """The search with all rows at all places."""
 
     def _match_rows(self, lowered, start, end):
-        for pattern in claim_table(self._scheme).patterns:
+        for pattern in claim_table().patterns:
             yield from pattern.finditer(self._signed, start, end)
 
 
@@ -431,7 +433,7 @@ def test_rows_that_are_tried_where_they_can_begin_find_all_that_they_would_find(
     ]
     for line in lines[::7]:
         text = line.partition(" ||| ")[0]
-        assert NamesInText(text, TABLE, 2).hidden == EveryRow(text, TABLE, 2).hidden, text
+        assert NamesInText(text, TABLE).hidden == EveryRow(text, TABLE).hidden, text
 
 
 @pytest.mark.parametrize(
@@ -577,7 +579,7 @@ class Talk(Task):
 GIVEN = []
 
 
-def overheard(text, masking=None, **options):
+def overheard(text, **options):
     """What the rule was given, what the listener has read, and the outcome."""
     GIVEN.clear()
     heard = []
@@ -590,7 +592,7 @@ def overheard(text, masking=None, **options):
         Seat("speaker"): Python(lambda view: text, {}, "a"),
         Seat("listener"): Python(listen, {}, "b"),
     }
-    outcome = asyncio.run(Match(Talk(), cast, masking=masking or Masking(TABLE), **options).play())
+    outcome = asyncio.run(Match(Talk(), cast, names=TABLE, **options).play())
     return GIVEN[0], heard[0], outcome
 
 
@@ -642,31 +644,23 @@ def test_what_is_quoted_or_denied_needs_stronger_words_around_it(text):
 
 
 @pytest.mark.parametrize(
-    ("text", "scheme", "claims"),
+    ("text", "claims"),
     [
-        ("I pass. Signed, the artist formerly known as Bard.", 3, 0),
-        ("I pass. Signed, the artist formerly known as Bard.", 4, 1),
-        ("मैं ChatGPT से कम ही पूछता हूँ।", 3, 1),
-        ("मैं ChatGPT से कम ही पूछता हूँ।", 4, 0),
+        ("I pass. Signed, the artist formerly known as Bard.", 1),
+        ("मैं ChatGPT से कम ही पूछता हूँ।", 0),
     ],
 )
-def test_words_around_a_name_count_since_scheme_4(text, scheme, claims):
-    assert len(mask_names(text, TABLE, scheme=scheme)[1]) == claims
-
-
-def test_a_run_of_scheme_1_is_masked_as_it_was():
-    given, heard, _ = overheard("I am Claude.\nModel: GPT-4.1", Masking(TABLE, 1, 1))
-    assert given == f"I am {MASK}.\nModel: GPT-4.1"
-    assert f"I am {MASK}.\nModel: GPT-4.1" in heard
+def test_words_around_a_name_count(text, claims):
+    assert len(mask_names(text, TABLE)[1]) == claims
 
 
 def test_long_replies_are_searched_beside_the_event_loop_and_each_reply_once(monkeypatch):
     searched, search = [], NamesInText.__init__
 
-    def note(self, text, names, scheme, stay=frozenset(), only=None):
+    def note(self, text, names, stay=frozenset(), only=None):
         if only is None and not stay and text in replies:
             searched.append((len(text), threading.current_thread() is threading.main_thread()))
-        search(self, text, names, scheme, stay, only)
+        search(self, text, names, stay, only)
 
     replies = ["I am Claude. " * 10, "I am Claude. " * 2_000]
     monkeypatch.setattr(NamesInText, "__init__", note)
@@ -687,7 +681,7 @@ def test_long_replies_are_searched_beside_the_event_loop_and_each_reply_once(mon
 )
 def test_a_claim_is_reported_if_it_stands_in_some_quotation(parts):
     text = "".join(parts)
-    found = NamesInText(text + " Claude", NOBODY, SCHEME)
+    found = NamesInText(text + " Claude", NOBODY)
     signed = found._signed
 
     def looks_reported(start, place):
@@ -734,12 +728,11 @@ PIECES = [
 ]
 
 
-@pytest.mark.parametrize("scheme", [1, 2, SCHEME])
-def test_the_quick_search_finds_what_any_of_its_words_is_in(scheme):
+def test_the_quick_search_finds_what_any_of_its_words_is_in():
     names = frozenset({"bluebird-7b", "a.b(c"})
     for ascii_only in (True, False):
-        words = shortest_words(names, scheme, ascii_only)
-        search = search_shortest_words(names, scheme, ascii_only)
+        words = shortest_words(names, ascii_only)
+        search = search_shortest_words(names, ascii_only)
         for word in words:
             assert search.has_word(f"so {word}x")
             cut = f"{word[:-1]} {word[1:]}"
@@ -750,6 +743,6 @@ def test_the_quick_search_finds_what_any_of_its_words_is_in(scheme):
 def test_the_quick_search_finds_the_words_in_any_text(pieces):
     text = "".join(pieces)
     for names in (frozenset(), frozenset({"titan-a", "stun"})):
-        words = shortest_words(names, SCHEME, text.isascii())
-        search = search_shortest_words(names, SCHEME, text.isascii())
+        words = shortest_words(names, text.isascii())
+        search = search_shortest_words(names, text.isascii())
         assert search.has_word(text) == any(word in text for word in words)

@@ -3,11 +3,9 @@ door."""
 
 import asyncio
 import json
-import sqlite3
 import threading
 import time
 import weakref
-from contextlib import closing
 from itertools import count
 from pathlib import Path
 
@@ -354,23 +352,6 @@ def test_a_free_first_reply_is_asked_for_without_a_schema(tmp_path):
     assert "JSON" not in free.text
     assert "coins" in json.dumps(formed.body["response_format"])
     assert "JSON" in formed.text
-
-
-def test_a_run_whose_first_requests_had_a_schema_is_not_continued_without(tmp_path):
-    """Early versions sent the schema at once: such a run is read, but not mixed with free
-    replies."""
-    functions = {"a": Stops(3)}
-    options = {"repeats": 3, "store": tmp_path, "concurrency": 1, "standardise": "always"}
-    path = parley.run("public_goods", {**functions, "b": "bot/null"}, **options).path
-    with closing(sqlite3.connect(path)) as connection:
-        (text,) = connection.execute("SELECT identity FROM runs").fetchone()
-        identity = json.loads(text)
-        del identity["free_first"]
-        connection.execute("UPDATE runs SET identity = ?", (json.dumps(identity),))
-        connection.commit()
-    with pytest.raises(ReplayError, match="the schema with the first request"):
-        parley.resume(path, functions={"a": lambda view: "5"})
-    assert Result(path).state == "stopped"
 
 
 def test_a_finished_run_resumes_to_itself(tmp_path):

@@ -4,7 +4,6 @@ tampering, wrong wishes."""
 import asyncio
 import hashlib
 import sqlite3
-from contextlib import closing
 from dataclasses import dataclass
 
 import pytest
@@ -296,30 +295,6 @@ def test_names_are_masked_as_they_were_when_the_match_was_played(tmp_path):
     ending = asyncio.run(whole())
     assert ending.state == "done", ending.reason
     assert means(Result(ending.ref), "marks") == {"w": 4}
-
-
-def test_judges_of_an_old_run_are_shown_masked_text(tmp_path, monkeypatch):
-    """Its editor has read a form that was not masked then; a judge of today does not."""
-    heard = {"editor": [], "judge": []}
-
-    def hearing(who, reply):
-        return lambda view: heard[who].append(view.text) or reply
-
-    writers = {"w": lambda view: "I am Claude.\nModel: ChatGPT\nA line."}
-    editor = {"editor": hearing("editor", "Go on.")}
-    with monkeypatch.context() as patch:
-        patch.setattr("parley.config.identity.SCHEME", 1)
-        first = run(Essay(), writers, roles={"editor": editor}, store=tmp_path)
-    with closing(sqlite3.connect(first.path)) as connection, connection:
-        connection.execute("UPDATE runs SET identity = json_remove(identity, '$.masking')")
-    again = rejudge(
-        first.path, {"judge": {"j": hearing("judge", '{"score": 4}')}}, task=Essay(), store=tmp_path
-    )
-    assert "I am [name withheld].\nModel: ChatGPT" in heard["editor"][0]
-    assert "I am [name withheld].\nModel: [name withheld]" in heard["judge"][0]
-    (letters,) = means(again, "letters").values()
-    assert letters == len("I am Claude.\nModel: ChatGPT\nA line.")
-    assert {each.kind for each in audit_run(again.ref).breaches} == set()
 
 
 @pytest.fixture(scope="module")

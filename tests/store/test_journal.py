@@ -16,19 +16,15 @@ from pathlib import Path
 
 import pytest
 
-from parley.audit.audit import audit_run
 from parley.config.identity import metric_facts
-from parley.config.prepare import prepare_resume
-from parley.errors import ReplayError, StoreError
+from parley.errors import StoreError
 from parley.match.match import Outcome
 from parley.match.protocol import Reply
 from parley.match.record import RecordedCall
 from parley.plans import MatchSpec
-from parley.results.result import Result
 from parley.rules.notes import WrittenNote
 from parley.rules.pool import Seat
 from parley.rules.task import Metric
-from parley.runs import player
 from parley.store import NewRun, StoredPart, find_run, open_store
 from parley.store.config import Config
 from parley.store.owner import (
@@ -577,37 +573,6 @@ def test_what_is_not_damaged_is_read(tmp_path):
 def test_an_error_in_an_analysis_is_no_damaged_file(tmp_path):
     with pytest.raises(KeyError), SqliteReader(played(tmp_path / "r.parley")) as reader:
         reader.info.config.params["no such parameter"]
-
-
-def test_a_run_of_the_first_version_is_shown_audited_and_resumed(tmp_path):
-    """Recorded before matches had idle seats, and before digests of rules had a scheme."""
-    path = tmp_path / "old.parley"
-    shutil.copy(Path(__file__).parents[1] / "data" / "version_1.parley", path)
-    before = path.read_bytes()
-    shown = Result(path).data
-    assert [row["blocks"] for row in shown["results"]] == [3, 3]
-    assert audit_run(find_run(path)).breaches == []
-    assert path.read_bytes() == before
-    with sqlite3.connect(path) as connection:
-        connection.execute("UPDATE runs SET state = 'stopped'")
-    connection.close()
-    ref = find_run(path)
-    prepared = prepare_resume(ref)
-    with pytest.raises(
-        ReplayError, match="the rule of the task `public_goods` in a different format"
-    ):
-        asyncio.run(player.resume_run(prepared, ref))
-    with sqlite3.connect(path) as connection:  # the rule is known to be the same
-        connection.execute(
-            "UPDATE runs SET identity = json_set(identity, '$.rule', ?)",
-            [prepared.identity["rule"]],
-        )
-    connection.close()
-    asyncio.run(player.resume_run(prepared, ref))
-    assert Result(path).data["results"] == shown["results"]
-    with sqlite3.connect(path) as connection:
-        assert connection.execute("PRAGMA user_version").fetchone() == (schema.VERSION,)
-    connection.close()
 
 
 def test_a_configuration_that_is_no_text_is_a_store_error(tmp_path):

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from parley.config.prepare import names_to_mask
 from parley.config.task_catalogue import installed_tasks, task_of_run
 from parley.errors import ParleyError, StoreError, TaskError, UsageError, describe_exception
-from parley.match.masking import Masking, MatchMask
+from parley.match.masking import MatchMask
 from parley.match.record import RecordedCall
 from parley.results.part import module_beside_rule
 from parley.rules.pool import text_of
@@ -158,7 +158,7 @@ def make_annotator_mask(reader: RunReader, item: Mapping[str, Any]) -> MatchMask
     """Finds what seats say of themselves, where neither the task nor its item brought it in."""
     info = reader.info
     words = str((info.config.params, item, list(info.identity["texts"].values())))
-    return MatchMask(Masking(frozenset(names_to_mask(info.config))), lambda: words)
+    return MatchMask(names_to_mask(info.config), lambda: words)
 
 
 def make_sheet(

@@ -40,7 +40,7 @@ from parley.audit.balance import ROTATING, find_imbalance
 from parley.audit.equal_information import OpeningWords
 from parley.audit.messages import (
     check_masking,
-    count_unmasked,
+    count_claims,
     find_leaked_names,
     find_names_in_prompts,
     find_unmasked_claims,
@@ -53,11 +53,9 @@ from parley.audit.plan_replay import PlanReplay
 from parley.audit.recalled import RecallCheck
 from parley.audit.replay import replay_match
 from parley.config.identity import is_same_rule
-from parley.config.prepare import Prepared, masking_of_run, prepare_to_read
-from parley.config.rule_digest import is_comparable
+from parley.config.prepare import Prepared, names_to_mask, prepare_to_read
 from parley.datasets.open_references import open_references
 from parley.errors import ParleyError, TaskError
-from parley.match.claims import SCHEME
 from parley.match.masking import UNSEEN, MatchMask
 from parley.plans import MatchSpec
 from parley.results.part import parts_of_task, qualified_name
@@ -161,13 +159,10 @@ class AuditRun:
         self.prepared = self._prepare_task()
         self.works = self._open_references()
         self.recalled = self._open_memories()
-        self.foreign, self.own, self.masking = (
-            list_foreign_names(reader),
-            words_of_task(reader),
-            masking_of_run(reader.info.config, reader.info.identity),
-        )
+        self.foreign, self.own = list_foreign_names(reader), words_of_task(reader)
+        self.names = names_to_mask(reader.info.config)
         self.items = {str(item["id"]): item for item in reader.items()}
-        self.replies = self.found = self.unmasked = self.matches = self.unfinished = 0
+        self.replies = self.found = self.matches = self.unfinished = 0
         self._task_words: tuple[str | None, str] | None = None  # of the last item
 
     def _prepare_task(self) -> Prepared | None:
@@ -176,12 +171,12 @@ class AuditRun:
         try:
             prepared = prepare_to_read(self.reader.info.ref, self.task)
             now, then = prepared.identity, self.reader.info.identity
-            known = is_comparable(now["rule"], then["rule"])
+            known = bool(now["rule"] and then["rule"])
             if now["prompts"] == then["prompts"] and (not known or is_same_rule(then, now)):
-                if not known:
+                if not known and now["rule"] != then["rule"]:
                     self.cautions.append(
-                        "this run stored the digest of the task's rule in an older format, so "
-                        "Parley cannot tell whether the rule has changed since then"
+                        "the task was not defined in a file, so Parley cannot tell whether its "
+                        "rule has changed since the run"
                     )
                 return prepared
         except ParleyError as wrong:
@@ -301,26 +296,23 @@ class AuditRun:
             else []
         )
         found += [
-            ("anonymity", fault)
-            for fault in find_unmasked_claims(messages, claims, self.own, self.masking)
+            ("anonymity", fault) for fault in find_unmasked_claims(messages, claims, self.own)
         ]
         if whole.scores and not ended:
             found.append(("plan", "the match has scores, although it has not ended"))
-        mask = self.make_mask(match)
-        disclosed, unmasked = count_unmasked(calls, claims, mask)
+        mask = MatchMask(self.names, lambda: self.words_for(match.item))
         self.replies += len(calls)
-        self.found += disclosed
-        self.unmasked += unmasked if ended else 0
+        self.found += (said := count_claims(calls, mask)).total()
         departures: list[tuple[str, str]] = []
         if ended and self.prepared is not None:
             departures = await replay_match(
-                self.prepared, self.reader.info, whole, self.masking, self.works, self.recalled
+                self.prepared, whole, self.names, self.works, self.recalled
             )
             found += departures
             self.checked.update(("replay", *(("works",) if self.works else ())))
             self.checked["recalled"] += self.recalled is not None and match.stage > 0
         elif ended:
-            found += [("anonymity", fault) for fault in check_masking(calls, claims, mask)]
+            found += [("anonymity", fault) for fault in check_masking(said, claims)]
         # A replay knows no model names. If it gives the same messages, no name was leaked.
         if departures or not (ended and self.prepared):
             found += [("anonymity", fault) for fault in find_leaked_names(messages, self.foreign)]
@@ -328,10 +320,6 @@ class AuditRun:
         self.checked.update(("synchrony", "shown", "anonymity", "information"))
         for kind, detail in found:
             self.add_breach(kind, number, detail)
-
-    def make_mask(self, match: MatchRow) -> MatchMask:
-        """The mask of a match at the time it was played."""
-        return MatchMask(self.masking, lambda: self.words_for(match.item))
 
     def words_for(self, id: str | None) -> str:
         """All words that a task brings into a match on an item. Matches on one item often follow
@@ -399,11 +387,6 @@ class AuditRun:
                 "the prompts contain names of models in this run, and all seats can read them: "
                 f"{', '.join(names)}"
             )
-        if self.unmasked and self.masking.scheme < SCHEME:
-            yield (
-                f"seats reveal their model in {plural(self.unmasked, 'statement')}; the version "
-                "of Parley that played this run did not mask such statements yet"
-            )
         if dealt := self.opening_words.describe_dealt():
             yield dealt
         if config.rejudged is not None:
@@ -464,8 +447,7 @@ def wrong_stop_status(reader: RunReader, status: str | None) -> Iterator[str]:
 
 # recorded facts that may differ from today's: the recorded value counts
 NOT_OF_THE_TASK = (
-    "parley", "python", "mends", "free_first", "masking", "rounds_numbers", "rule",
-    "rule_without_bots", "source", "retrievers",
+    "parley", "python", "json_repair", "rule", "rule_without_bots", "source", "retrievers",
 )  # fmt: skip
 
 

@@ -8,10 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from parley.config.prepare import names_to_mask
-from parley.match.claims import SCHEME
-from parley.match.masking import Masking, MatchMask
+from parley.match.masking import MatchMask
 from parley.match.record import RecordedCall
-from parley.rules.pool import Seat, text_of
+from parley.rules.pool import text_of
 from parley.store import RunReader, ViolationRow
 from parley.store.config import Config
 from parley.tables import shorten
@@ -126,15 +125,9 @@ def find_leaked_names(messages: Messages, names: Sequence[str]) -> Iterator[str]
 
 
 def find_unmasked_claims(
-    messages: Messages, claims: Sequence[ViolationRow], own: str, masking: Masking
+    messages: Messages, claims: Sequence[ViolationRow], own: str
 ) -> Iterator[str]:
-    """Statements that are on record as masked, but are shown in a message of the referee. Messages
-    of an earlier masking scheme do not count."""
-    messages = [
-        message
-        for message in messages
-        if any(masking.scheme_for(Seat.of(key)) == masking.scheme for key in message["audience"])
-    ]
+    """Statements that are on record as masked, but are shown in a message of the referee."""
     for claim in claims:
         words = claim.detail
         for message in messages:
@@ -150,29 +143,21 @@ def find_unmasked_claims(
                 break
 
 
-def count_unmasked(
-    calls: Sequence[RecordedCall], claims: Sequence[ViolationRow], mask: MatchMask
-) -> tuple[int, int]:
-    """How many statements today's rules find in replies, and how many of them are in replies
-    without any masking on record."""
-    masked = {(claim.round, claim.seat, claim.attempt) for claim in claims}
-    found = unmasked = 0
-    for call in calls:
-        count = len(mask.find_claims(text_of(call.reply.content), SCHEME).claims)
-        found += count
-        unmasked += count if (call.round, call.seat, call.attempt) not in masked else 0
-    return found, unmasked
-
-
-def check_masking(
-    calls: Sequence[RecordedCall], claims: Sequence[ViolationRow], mask: MatchMask
-) -> Iterator[str]:
-    """Statements that should have been masked but were not, and maskings without a statement."""
-    found = Counter(
+def count_claims(
+    calls: Sequence[RecordedCall], mask: MatchMask
+) -> Counter[tuple[int, str, int, str]]:
+    """The statements in replies that reveal the model, by round, seat, attempt and words."""
+    return Counter(
         (call.round, call.seat.key, call.attempt, claim.said)
         for call in calls
         for claim in mask.find_claims(text_of(call.reply.content)).claims
     )
+
+
+def check_masking(
+    found: Counter[tuple[int, str, int, str]], claims: Sequence[ViolationRow]
+) -> Iterator[str]:
+    """Statements that should have been masked but were not, and maskings without a statement."""
     kept = Counter((claim.round, claim.seat.key, claim.attempt, claim.detail) for claim in claims)
     for round, seat, _, leak in sorted(found - kept):
         claim = shorten(leak)

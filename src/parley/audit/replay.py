@@ -12,7 +12,6 @@ import orjson
 from parley.audit.recalled import RecallCheck
 from parley.config.prepare import Prepared, order_of_draws
 from parley.errors import Halted, ParleyError
-from parley.match.masking import Masking
 from parley.match.match import Match
 from parley.match.protocol import Call, Reply
 from parley.match.record import MemoryRecord
@@ -20,7 +19,7 @@ from parley.rules.notes import WrittenNote
 from parley.rules.pool import Message, Seat, View, to_plain_data
 from parley.rules.referee import Effect, LookUp
 from parley.rules.references import DrawOrder, look_up
-from parley.store import NoteRow, RunInfo, WholeMatch
+from parley.store import NoteRow, WholeMatch
 from parley.tables import shorten
 
 VIOLATION = ("round", "seat", "attempt", "kind", "detail", "outcome")
@@ -74,9 +73,8 @@ class Replay(Match):
 
 async def replay_match(
     prepared: Prepared,
-    info: RunInfo,
     whole: WholeMatch,
-    masking: Masking,
+    names: frozenset[str],
     works: Mapping[str, Any],
     memories: RecallCheck | None = None,
 ) -> list[tuple[str, str]]:
@@ -95,10 +93,8 @@ async def replay_match(
         item=prepared.items[match.item] if match.item is not None else None,
         prompts=prepared.prompts,
         record=tape,
-        masking=masking,
+        names=names,
         standardise=prepared.config.standardise,
-        repair_json="mends" in info.identity,
-        round_numbers=info.identity.get("rounds_numbers", False),
         works=works,
         draw_order=order_of_draws(prepared.config, match.spec),
     )

@@ -9,9 +9,8 @@ from importlib.metadata import version
 from typing import Any
 
 from parley import __version__
-from parley.config.rule_digest import digest_without_bots, is_comparable, rule_digest
+from parley.config.rule_digest import digest_without_bots, rule_digest
 from parley.errors import ReplayError, UsageError
-from parley.match.claims import SCHEME
 from parley.match.task_errors import errors_of_task
 from parley.providers._secrets import secrets_in_environment
 from parley.rules.prompts import Prompt, prompt_address
@@ -34,12 +33,7 @@ def run_identity(
     return {
         "parley": __version__,
         "python": platform.python_version(),
-        # the library that repairs broken JSON: a record without it was read without repair
-        "mends": version("json-repair"),
-        # how names are masked: a record without it was masked by scheme 1, also for the rule
-        "masking": SCHEME,
-        # whether prompts round computed numbers: a record without it has all digits
-        "rounds_numbers": True,
+        "json_repair": version("json-repair"),
         "task": task.name,
         "version": task.version,
         **({"runs_code": True} if task.runs_code else {}),
@@ -62,24 +56,6 @@ def run_identity(
             for name, prompt in sorted(prompts.items())
         },
     }
-
-
-def form_facts(config: Config) -> dict[str, bool]:
-    """What a record keeps about `standardise=always`: its first requests do not ask for a format.
-
-    A record without it comes from a version that sent the schema with the first request.
-    """
-    return {"free_first": True} if config.standardise == "always" else {}
-
-
-def refuse_mixed_forms(old: Mapping[str, Any], new: Mapping[str, Any], run: str) -> None:
-    """Refuse to resume a run whose first replies had a schema with replies that have none."""
-    if "free_first" in new and "free_first" not in old:
-        raise ReplayError(
-            f"{run} was started by an older version of Parley, which used `standardise=always` "
-            "differently (it sent the schema with the first request). New replies would not be "
-            "comparable with the recorded ones, so start a new run"
-        )
 
 
 def metric_facts(metric: Metric) -> dict[str, Any]:
@@ -129,12 +105,6 @@ def refuse_changes(old: Mapping[str, Any], new: Mapping[str, Any], run: str) -> 
         for address in sorted({*then, *now})
         if then.get(address) != now.get(address)
     ]
-    if not changed and old["rule"] and not is_comparable(old["rule"], new["rule"]):
-        raise ReplayError(
-            f"{run} was started with Parley {old['parley']}, which stored the rule of the task "
-            f"`{old['task']}` in a different format, so this version cannot check that the rule "
-            f"is unchanged: finish the run with Parley {old['parley']}, or start a new run"
-        )
     if not changed and old["rule"] and not is_same_rule(old, new):
         changed = [f"rule of {old['task']}"]
     for fact in ("works", "retrievers"):

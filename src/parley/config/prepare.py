@@ -13,7 +13,7 @@ from typing import Any
 
 from parley.config.batch_api import batch_cautions, uses_batch_api
 from parley.config.evolved_task import evolve_task
-from parley.config.identity import form_facts, run_identity
+from parley.config.identity import run_identity
 from parley.config.models_file import keys_at_trusted_hosts
 from parley.config.prices import PriceList, prices_for, prices_path
 from parley.config.prompt_overrides import about_prompts, chosen_prompts, unused_prompts
@@ -36,7 +36,6 @@ from parley.config.trust import (
 )
 from parley.datasets.open_references import open_references
 from parley.errors import KeyMissing, UsageError, unknown_name
-from parley.match.masking import Masking
 from parley.match.protocol import Participant
 from parley.match.seating import seat_counts
 from parley.match.task_errors import errors_of_task
@@ -343,7 +342,6 @@ def assemble(
         [],
         {
             **own,
-            **form_facts(config),
             **stratum_facts(config, task),
             **source_facts(config.task),
             **facts,
@@ -598,25 +596,17 @@ def refuse_fewer_blocks(reader: RunReader, max_blocks: int) -> None:
         )
 
 
-def names_to_mask(config: Config) -> Iterator[str]:
+def names_to_mask(config: Config) -> frozenset[str]:
     """The names that could reveal the models of a run."""
     # its seats were shown text that is masked by the names of the run that played it
     if config.rejudged is not None:
-        yield from config.rejudged.names
-        return
-    for options in config.models.values():
-        family, _, name = str(options["model"]).partition("/")
-        if family not in participants.participant_kinds():
-            yield name.rstrip("/").rpartition("/")[2]
-
-
-def masking_of_run(config: Config, identity: Mapping[str, Any]) -> Masking:
-    """How a run is masked, by the scheme in its record. Contestants whose replies are judged again
-    saw text that was masked by the run that played them."""
-    names, scheme = frozenset(names_to_mask(config)), int(identity.get("masking", 1))
-    if config.rejudged is None:
-        return Masking(names, scheme, scheme)
-    return Masking(names, scheme, config.rejudged.masking, frozenset(config.rejudged.roles))
+        return frozenset(config.rejudged.names)
+    models = (str(options["model"]).partition("/") for options in config.models.values())
+    return frozenset(
+        name.rstrip("/").rpartition("/")[2]
+        for family, _, name in models
+        if family not in participants.participant_kinds()
+    )
 
 
 # the minimum of tokens to reserve for a reply, at first and later on

@@ -48,12 +48,10 @@ class RecordedReplies:
 
 
 def facts_on_record(reader: RunReader) -> dict[str, Any]:
-    """What a run keeps of the identity of the run whose matches it copies: how numbers were
-    rounded, and the works of reference (their answers are recorded, so they are not opened
-    again)."""
+    """What a run keeps of the identity of the run whose matches it copies: the works of reference.
+    Their answers are recorded, so they are not opened again."""
     identity = reader.info.identity
-    works = {"works": identity["works"]} if "works" in identity else {}
-    return {"rounds_numbers": identity.get("rounds_numbers", False), **works}
+    return {"works": identity["works"]} if "works" in identity else {}
 
 
 def copied_matches(ref: RunRef, config: Config, plan: Plan) -> Iterator[CopiedMatch]:

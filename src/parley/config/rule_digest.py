@@ -22,7 +22,6 @@ import parley
 from parley.rules.task import Task
 from parley.store.config import text_digest
 
-SCHEME = "3"  # how a digest is made; digests of different schemes cannot be compared
 SHARED = ("parley.tasks.", "parley.rules.")
 # These end a match or refuse a configuration, so their texts never reach a model.
 UNSEEN_ERRORS = {"TaskError", "UsageError"}
@@ -35,7 +34,7 @@ HOME = {
 
 
 def rule_digest(task: type[Task]) -> str:
-    """The digest of a task's rule, with its scheme; empty if the rule has no source."""
+    """The digest of a task's rule; empty if the rule has no source."""
     if not (own := task.definition or source_of(task)):
         return ""
     classes = [
@@ -44,7 +43,7 @@ def rule_digest(task: type[Task]) -> str:
         if each is not Task and not is_standard(each) and not vars(each).get("definition")
     ]
     sources = [own, *(source_of(each) for each in classes)]
-    return f"{SCHEME}:{text_digest(chr(10).join(sorted(with_shared(sources))))}"
+    return text_digest("\n".join(sorted(with_shared(sources))))
 
 
 def digest_without_bots(task: type[Task]) -> str:
@@ -60,14 +59,7 @@ def digest_without_bots(task: type[Task]) -> str:
         alone,
         *(without_bots(source_of(each), task.__name__) for each in classes),
     ]
-    return f"{SCHEME}:{text_digest(chr(10).join(sorted(with_shared(sources))))}"
-
-
-def is_comparable(one: str, other: str) -> bool:
-    """Whether two digests have the same scheme, so that a difference means another rule."""
-    return one == other or (
-        ":" in one and ":" in other and one.partition(":")[0] == other.partition(":")[0]
-    )
+    return text_digest("\n".join(sorted(with_shared(sources))))
 
 
 def is_standard(kind: type) -> bool:

@@ -1,12 +1,8 @@
 # ruff: noqa: E501 - a row of the table stays in one piece
 """The table of names and of the forms in which a speaker names itself.
 
-A run keeps the number of the scheme that it was played with (`masking` in its identity), and is
-replayed with that one. So rows of an earlier scheme do not change. Scheme 1 looked at the text as
-it stands, and what it masked was masked for the rule, too. Scheme 3 masks as scheme 2 does, and
-judges are shown hidden characters by their numbers. Since scheme 2, the rows are for set phrases,
-fields and labels; what the words around a name show in general is in `evidence`. Scheme 4 knows
-more names, and weighs every word around a name (`context`).
+The rows are for set phrases, fields and labels. What the words around a name show in general is in
+`evidence`, and `context` weighs every word around a name.
 """
 
 from __future__ import annotations
@@ -19,30 +15,46 @@ from typing import NamedTuple
 from parley.match.first_person import FIRST_ROWS
 from parley.match.starts import keys_of_row
 
-SCHEME = 4  # of runs that begin now
-HIDDEN_SHOWN = 3  # the first scheme in which judges are shown hidden characters
-CONTEXT_WEIGHED = 4  # the first scheme that weighs the words around a name
 # Names that mean a model wherever they stand.
-MODELS = """
-    chatgpt gpt deepseek qwen 通义千问 文心一言 baichuan chatglm internlm 讯飞星火 doubao 豆包 hunyuan 混元 mixtral codestral
-    smollm olmo dbrx wizardlm command-r nemotron
-""".split()  # noqa: SIM905
+MODELS = [
+    *"""
+    chatgpt gpt deepseek qwen 通义千问 文心一言 baichuan chatglm internlm 讯飞星火 doubao 豆包 hunyuan 混元
+    mixtral codestral smollm olmo dbrx wizardlm command-r nemotron wenxin tongyi yiwen gigachat
+    yandexgpt pixtral ministral magistral devstral stablelm jamba starcoder tulu openhermes bloomz
+    xgen 千问 文心 智谱清言 o1-preview o1-mini o3-mini o4-mini lamda chat-gpt exaone hyperclova stepfun
+    yi-34b yi-6b yi-9b yi-1.5 yi-large yi-lightning palmyra minimax-m1 minimax-m2 minimax-text
+    minimax-01 阶跃星辰 百川 书生 codellama codegemma notebooklm eurollm apertus teuken krutrim plamo
+    elyza tsuzumi kanana skywork telechat minicpm rwkv wizardcoder openchat flan-t5 watsonx
+    sensechat maritalk vikhr text-davinci 盘古大模型 讯飞 星火大模型 日日新
+    """.split(),  # noqa: SIM905
+    "chat gpt", "deep seek", "code llama", "bing chat", "nous hermes",
+]  # fmt: skip
 # Names that people, stars, animals and things bear too.
-SHARED = """
-    claude gemini gemma llama grok phi nova titan copilot mistral falcon bard palm ernie kimi alpaca vicuna glm granite
-""".split()  # noqa: SIM905
+SHARED = [
+    *"""
+    claude gemini gemma llama grok phi nova titan copilot mistral falcon bard palm ernie kimi
+    alpaca vicuna glm granite zephyr orca dolly reka perplexity sonar bloom hermes aya o1 o3 o4
+    solar clova yi luminous codex
+    """.split(),  # noqa: SIM905
+    "command r", "le chat", "command a",
+]  # fmt: skip
 # Those who make models: nobody speaks under these names, but one may say to come from there.
-MAKERS = """
-    openai anthropic deepmind 深度求索 alibaba 阿里巴巴 阿里云 zhipu 智谱 moonshot 月之暗面 minimax xai 01.ai cohere meta
-    google 谷歌 microsoft 微软 nvidia amazon baidu 百度 tencent 腾讯 bytedance 字节跳动
-""".split()  # noqa: SIM905
-
-VERSION = (
-    r"(?:[ .-]?(?:[vr]?\d[a-z0-9]{0,9}+(?:\.\d{1,3}+)?|opus|sonnet|haiku|pro|flash|ultra|turbo|"
-    r"mini|nano|max|chat|coder)\b){0,4}+"
-)
+MAKERS = [
+    *"""
+    openai anthropic deepmind 深度求索 alibaba 阿里巴巴 阿里云 zhipu 智谱 moonshot 月之暗面 minimax xai 01.ai
+    cohere meta google 谷歌 microsoft 微软 nvidia amazon baidu 百度 tencent 腾讯 bytedance 字节跳动 mistralai
+    huggingface ai21 databricks x.ai facebook ibm yandex iflytek z.ai sber sberbank upstage naver
+    huawei inflection ai2 character.ai eleutherai sensetime 科大讯飞 商汤 百川智能 零一万物 面壁智能 snowflake
+    xiaomi 小米 kakao 카카오 微軟 智譜
+    """.split(),  # noqa: SIM905
+    "open ai", "deep mind", "google deepmind", "mistral ai", "hugging face", "meta ai",
+    "stability ai", "alibaba cloud", "aleph alpha", "lg ai", "lg ai research", "ai21 labs",
+    "moonshot ai", "zhipu ai", "reka ai", "cohere ai", "inflection ai", "allen institute",
+    "allen institute for ai", "adept ai", "technology innovation institute", "nous research",
+    "liquid ai", "sakana ai",
+]  # fmt: skip
 # The patterns are written with plain signs: a space is a gap of any kind, ~ is a gap or none, ' is
-# any apostrophe.
+# any apostrophe. The text is folded before, so marks inside a name need no pattern.
 SPEAKER = (
     "(?:(?<![a-z])(?:I am|I'm|my name is|call me|speaking as|you're talking to|you are talking "
     "to|ich bin|ich heiße|je suis|je m'appelle|soy|me llamo|sou|sono|mi chiamo|я|меня зовут)(?: "
@@ -92,92 +104,6 @@ WITHIN = r"(?:[^.!?。！？\n]|\.(?=\w)){0,80}?"  # further on in the same sent
 SELF = "(?=~[,:;—–-]?~(?:I|my|me|ich|mein|je|j'|yo|eu)(?![a-z])| [a-zäöü]{1,20} ich )"
 KIND = "(?= (?:AI|model|assistant|language|chatbot)(?![a-z]))"
 MARKS = r"(?:[\"'“”*_`«「『《\\]|\\u201[89cd]){0,4}"
-# Two rows that later schemes put more narrowly.
-HERE_1 = rf"(?:\A~|(?<=[.!?]) |(?<![a-z])(?:hi|hello|hey),? ){MARKS}@speaks(?= here(?![a-z]))"
-MADE_ME_1 = "@anybody (?:trained|developed|created|made|built) me(?![a-z])"
-CLAIMS_1 = (
-    # who the speaker is
-    f"{SPEAKER}{MODELLED}{MARKS}@model",
-    f"{SPEAKER}{SORT}{MARKS}@anybody{KIND}",
-    rf"{SPEAKER}{SORT}(?<!\sa\s)(?<!\san\s){MARKS}@person",  # "I am a Gemini" is born in June
-    f"(?<![a-z])(?:as|als|en tant que|como) {MARKS}@speaks{MARKS}{SELF}",
-    f"(?<![a-z])as {MARKS}@model(?=~,)",
-    "(?<![a-z])I, @speaks(?=,)",
-    f"(?<![a-z])as {MARKS}@speaks(?=, an? {WITHIN}, I(?![a-z]))",
-    HERE_1,
-    "(?<![a-z])this is @speaks(?= (?:speaking|here|writing)(?![a-z]))",
-    # how a text is signed; only a name of this run, and one that is no plain word, is taken for
-    # that of its author
-    f"{LINE}(?:{SIGNED}) {MARKS}@model{MARKS}{LINE_ENDS}",
-    f"{LINE}{WRITTEN} {MARKS}@own{MARKS}{LINE_ENDS}",
-    f"{LINE}(?:签名|署名|落款|作者|撰写)~[:：]~{MARKS}@own{MARKS}{LINE_ENDS}",
-    f"{LINE}(?:--|—|―){{1,2}}~{MARKS}@own{MARKS}{TEXT_ENDS}",
-    # where the speaker comes from
-    f"(?<![a-z])I (?:was|have been)(?: [a-z]{{1,12}}){{0,2}}? {FROM}@anybody",
-    "(?<![a-z])(?:I am|I'm|ich bin|ich wurde|je suis|soy|sou|sono|я) (?:[—–-] )?"
-    f"(?:(?:an?|the|eine?|une?|uma?) |{MARKS}@@any){WITHIN}{FROM}@anybody",
-    f"(?<![a-z])as an? {WITHIN}{FROM}@anybody{SELF}",
-    "我(?:[是叫][^。！？\n]{0,30}?)?[由是]?~@anybody[^。，,]{0,6}?(?:开发|训练|研发|创建|推出|打造)",
-    MADE_ME_1,
-    "(?<![a-z])my (?:creators?|developers?|makers?)(?: at|,| is| are) @maker",
-)
-
-
-# Scheme 2. The text is folded before, so marks inside a name need no pattern.
-MODELS_2 = [
-    *MODELS,
-    *[
-        "wenxin",
-        "tongyi",
-        "yiwen",
-        "gigachat",
-        "yandexgpt",
-        "pixtral",
-        "ministral",
-        "magistral",
-        "devstral",
-        "stablelm",
-        "jamba",
-        "starcoder",
-        "tulu",
-        "openhermes",
-        "bloomz",
-        "xgen",
-        "千问",
-        "文心",
-        "智谱清言",
-    ],
-    "chat gpt",
-    "deep seek",
-    "o1-preview",
-    "o1-mini",
-    "o3-mini",
-    "o4-mini",
-    "lamda",
-    "chat-gpt",
-    *"exaone hyperclova stepfun yi-34b yi-6b yi-9b yi-1.5 yi-large yi-lightning palmyra minimax-m1 minimax-m2 minimax-text minimax-01 阶跃星辰 百川 书生".split(),  # noqa: SIM905
-]
-SHARED_2 = [
-    *SHARED,
-    *[
-        "zephyr",
-        "orca",
-        "dolly",
-        "reka",
-        "perplexity",
-        "sonar",
-        "bloom",
-        "hermes",
-        "aya",
-        "o1",
-        "o3",
-        "o4",
-        "solar",
-        "clova",
-    ],
-    "command r",
-    "le chat",
-]
 # Names that are others than the same words in small letters: le chat is a cat.
 CASED = {
     "le chat": "Le Chat", "inflection": "Inflection", "command a": "Command A", "yi": "Yi",
@@ -185,14 +111,6 @@ CASED = {
 }  # fmt: skip
 # Names that mean a model only where another name of their family stands in the text.
 SATELLITES = frozenset(("sonnet", "haiku", "opus", "r1", "pi"))
-MAKERS_2 = [
-    *MAKERS, "open ai", "deep mind", "google deepmind", "mistral ai", "mistralai", "hugging face",
-    "huggingface", "ai21", "databricks", "meta ai", "x.ai", "stability ai", "alibaba cloud",
-    "facebook", "ibm", "yandex", "iflytek", "aleph alpha", "z.ai",
-    "sber", "sberbank", "upstage", "naver", "lg ai", "lg ai research", "huawei", "ai21 labs",
-    "moonshot ai", "zhipu ai", "reka ai", "cohere ai", "inflection ai", "inflection",
-    "allen institute", "allen institute for ai", "ai2", "adept ai", "character.ai", "technology innovation institute", "nous research", "liquid ai",
-]  # fmt: skip
 # Makers whose name means little else than language models.
 LABS = frozenset((
     "openai", "open ai", "anthropic", "deepmind", "deep mind", "google deepmind", "深度求索", "zhipu", "智谱",
@@ -225,34 +143,34 @@ FAMOUS = frozenset(
 ALIASES = {
     alias: name
     for name, aliases in {
-        "claude": "клод 클로드 クロード 克劳德 克勞德 كلود क्लॉड קלוד",
-        "anthropic": "антропик энтропик 앤트로픽 앤스로픽 アンソロピック アンスロピック أنثروبيك एंथ्रोपिक",
-        "gemini": "джемини джеминай 제미나이 제미니 ジェミニ ジェミナイ جيميني जेमिनी",
-        "google": "гугл гугол 구글 グーグル جوجل غوغل गूगल גוגל",
-        "deepmind": "дипмайнд 딥마인드 ディープマインド",
-        "gpt": "гпт 지피티 챗지피티 чатгпт チャットgpt 챗gpt चैटजीपीटी",
-        "openai": "опенэйай опен-эй-ай 오픈ai 오픈에이아이 オープンai オープンエーアイ ओपनएआई",
-        "copilot": "копайлот 코파일럿 コパイロット",
-        "microsoft": "майкрософт 마이크로소프트 マイクロソフト مايكروسوفت माइक्रोसॉफ्ट",
-        "llama": "лама ллама 라마 ラマ",
-        "meta": "메타 メタ मेटा",
-        "grok": "грок 그록 グロック",
-        "deepseek": "дипсик 딥시크 ディープシーク",
-        "qwen": "квен 큐원 クウェン 通義千問 通义",
-        "alibaba": "алибаба 알리바바 アリババ 阿里雲",
-        "mistral": "мистраль 미스트랄 ミストラル",
+        "claude": "клод|클로드|クロード|克劳德|克勞德|كلود|क्लॉड|קלוד|क्लोड",
+        "anthropic": "антропик|энтропик|앤트로픽|앤스로픽|アンソロピック|アンスロピック|أنثروبيك|एंथ्रोपिक|أنثروبك|एन्थ्रोपिक",
+        "gemini": "джемини|джеминай|제미나이|제미니|ジェミニ|ジェミナイ|جيميني|जेमिनी|جيمناي|जेमिनाई|जैमिनी",
+        "google": "гугл|гугол|구글|グーグル|جوجل|غوغل|गूगल|גוגל",
+        "deepmind": "дипмайнд|딥마인드|ディープマインド",
+        "gpt": "гпт|지피티|챗지피티|чатгпт|チャットgpt|챗gpt|चैटजीपीटी|تشات جي بي تي|شات جي بي تي|جي بي تي|चैट जीपीटी|जीपीटी|чат гпт|чатджипити|챗 지피티|챗 gpt",
+        "openai": "опенэйай|опен-эй-ай|오픈ai|오픈에이아이|オープンai|オープンエーアイ|ओपनएआई|أوبن إيه آي|أوبن ايه آي|أوبن إي آي|ओपन एआई|오픈 ai",
+        "copilot": "копайлот|코파일럿|コパイロット|كوبايلوت|कोपायलट",
+        "microsoft": "майкрософт|마이크로소프트|マイクロソフト|مايكروسوفت|माइक्रोसॉफ्ट",
+        "llama": "лама|ллама|라마|ラマ|لاما|लामा",
+        "meta": "메타|メタ|मेटा|ميتا",
+        "grok": "грок|그록|グロック|جروك|غروك|ग्रोक",
+        "deepseek": "дипсик|딥시크|ディープシーク|ديب سيك|ديبسيك|डीपसीक",
+        "qwen": "квен|큐원|クウェン|通義千問|通义",
+        "alibaba": "алибаба|알리바바|アリババ|阿里雲|علي بابا|अलीबाबा",
+        "mistral": "мистраль|미스트랄|ミストラル|ميسترال|मिस्ट्रल",
         "ernie": "文心大模型",
-        "baidu": "바이두 バイドゥ",
-        "kimi": "кими 키미",
-        "sber": "сбер сбербанк",
-        "naver": "네이버 ネイバー",
-        "hyperclova": "하이퍼클로바x 하이퍼클로바",
+        "baidu": "바이두|バイドゥ",
+        "kimi": "кими|키미",
+        "sber": "сбер|сбербанк",
+        "naver": "네이버|ネイバー",
+        "hyperclova": "하이퍼클로바x|하이퍼클로바",
         "exaone": "엑사원",
         "yandex": "яндекс",
         "gigachat": "гигачат",
-        "tencent": "騰訊 텐센트",
+        "tencent": "騰訊|텐센트",
     }.items()
-    for alias in aliases.split()
+    for alias in aliases.split("|")
 }
 # Names that go together: a maker and its models. What a speaker claims to be tells the rest.
 FAMILIES = (
@@ -276,62 +194,25 @@ FAMILIES = (
     "falcon technologyinnovationinstitute",
     "nemotron nvidia",
     "jamba ai21 ai21labs",
-    "command-r commandr cohere aya",
+    "commanda command-r commandr cohere aya",
     "yandexgpt yandex",
-    "讯飞星火 iflytek",
+    "讯飞星火 iflytek 讯飞 科大讯飞",
     "gigachat sber sberbank",
     "exaone lgai lgairesearch",
     "solar upstage",
     "hyperclova clova naver",
     "minimax minimax-m1 minimax-m2 minimax-text minimax-01",
-    "yi-34b yi-6b yi-9b yi-1.5 yi-large yi-lightning 01.ai",
-)
-# Names that scheme 4 knows besides.
-MODELS_4 = [
-    *MODELS_2,
-    *"codellama codegemma notebooklm eurollm apertus teuken krutrim plamo elyza tsuzumi kanana skywork telechat minicpm rwkv wizardcoder openchat flan-t5 watsonx sensechat maritalk vikhr text-davinci 盘古大模型 讯飞 星火大模型 日日新".split(),  # noqa: SIM905
-    "code llama", "bing chat", "nous hermes",
-]  # fmt: skip
-SHARED_4 = [*SHARED_2, "command a", "yi", "luminous", "codex"]
-MAKERS_4 = [
-    *MAKERS_2, "sakana ai", "eleutherai", "sensetime", "科大讯飞", "商汤", "百川智能", "零一万物", "面壁智能", "snowflake", "xiaomi", "小米",
-    "kakao", "카카오", "微軟", "智譜",
-]  # fmt: skip
-ALIASES_4 = {
-    **ALIASES,
-    **{
-        alias: name
-        for name, aliases in {
-            "gpt": "تشات جي بي تي|شات جي بي تي|جي بي تي|चैट जीपीटी|जीपीटी|чат гпт|чатджипити|챗 지피티|챗 gpt",
-            "openai": "أوبن إيه آي|أوبن ايه آي|أوبن إي آي|ओपन एआई|오픈 ai",
-            "gemini": "جيمناي|जेमिनाई|जैमिनी",
-            "claude": "क्लोड",
-            "anthropic": "أنثروبك|एन्थ्रोपिक",
-            "deepseek": "ديب سيك|ديبسيك|डीपसीक",
-            "llama": "لاما|लामा",
-            "grok": "جروك|غروك|ग्रोक",
-            "mistral": "ميسترال|मिस्ट्रल",
-            "meta": "ميتا",
-            "copilot": "كوبايلوت|कोपायलट",
-            "alibaba": "علي بابا|अलीबाबा",
-        }.items()
-        for alias in aliases.split("|")
-    },
-}
-FAMILIES_4 = (
     "yi yi-34b yi-6b yi-9b yi-1.5 yi-large yi-lightning 01.ai 零一万物",
     "luminous alephalpha",
-    "commanda command-r commandr cohere aya",
-    "讯飞星火 iflytek 讯飞 科大讯飞",
 )
-VERSION_2 = (
+VERSION = (
     r"(?:(?: ?[-–] ?|[ .])?(?:[vrk]?\d[a-z0-9]{0,9}+(?:\.\d{1,3}+)?|opus|sonnet|haiku|pro|flash|bot|fast|"
     r"ultra|turbo|mini|nano|max|chat|coder|instruct|thinking|preview|large|small|medium|lite|tiny|"
     r"micro|premier|core|plus|code|lightning|instant|advanced|nemo|scout|maverick|omni|vision|reasoner|experimental|exp|base|it|hf|gguf|awq|gptq|fp8|distill)(?![a-z0-9])"
     r"|-[a-z]{2,12}+(?=-\d)|(?<=command r)[+]){0,5}+"
 )
-KNOWN_WORDS = sorted({*MODELS_4, *SHARED_4, *MAKERS_4, *ALIASES_4}, key=len, reverse=True)
-FAMILY_OF = {name: family for family in (*FAMILIES, *FAMILIES_4) for name in family.split()}
+KNOWN_WORDS = sorted({*MODELS, *SHARED, *MAKERS, *ALIASES}, key=len, reverse=True)
+FAMILY_OF = {name: family for family in FAMILIES for name in family.split()}
 DECLINED = "(?:ами|ом|ем|ой|ою|ью|[аеиуыьюя])?(?![а-яё])"
 BEGIN = r"(?<!\w)"
 TALKING = (
@@ -513,7 +394,29 @@ ACTS = (
     f"(?: therefore| now| gladly| not| just| also| hereby)? {PLAYS}s?|is(?: not|n't)? (?:{PLAYS}ing|folding|raising|passing|feeling))(?![a-z])"
 )
 NOT_A_FAMILY_NAME_2 = r"(?![^\S\n]+(?-i:[A-Z][a-z]))"  # the next line begins anew
-CLAIMS_2 = (
+CLAIMS = (
+    # who the speaker is
+    f"{SPEAKER}{MODELLED}{MARKS}@model",
+    f"{SPEAKER}{SORT}{MARKS}@anybody{KIND}",
+    rf"{SPEAKER}{SORT}(?<!\sa\s)(?<!\san\s){MARKS}@person",  # "I am a Gemini" is born in June
+    f"(?<![a-z])(?:as|als|en tant que|como) {MARKS}@speaks{MARKS}{SELF}",
+    f"(?<![a-z])as {MARKS}@model(?=~,)",
+    "(?<![a-z])I, @speaks(?=,)",
+    f"(?<![a-z])as {MARKS}@speaks(?=, an? {WITHIN}, I(?![a-z]))",
+    "(?<![a-z])this is @speaks(?= (?:speaking|here|writing)(?![a-z]))",
+    # how a text is signed; only a name of this run, and one that is no plain word, is taken for
+    # that of its author
+    f"{LINE}(?:{SIGNED}) {MARKS}@model{MARKS}{LINE_ENDS}",
+    f"{LINE}{WRITTEN} {MARKS}@own{MARKS}{LINE_ENDS}",
+    f"{LINE}(?:签名|署名|落款|作者|撰写)~[:：]~{MARKS}@own{MARKS}{LINE_ENDS}",
+    f"{LINE}(?:--|—|―){{1,2}}~{MARKS}@own{MARKS}{TEXT_ENDS}",
+    # where the speaker comes from
+    f"(?<![a-z])I (?:was|have been)(?: [a-z]{{1,12}}){{0,2}}? {FROM}@anybody",
+    "(?<![a-z])(?:I am|I'm|ich bin|ich wurde|je suis|soy|sou|sono|я) (?:[—–-] )?"
+    f"(?:(?:an?|the|eine?|une?|uma?) |{MARKS}@@any){WITHIN}{FROM}@anybody",
+    f"(?<![a-z])as an? {WITHIN}{FROM}@anybody{SELF}",
+    "我(?:[是叫][^。！？\n]{0,30}?)?[由是]?~@anybody[^。，,]{0,6}?(?:开发|训练|研发|创建|推出|打造)",
+    "(?<![a-z])my (?:creators?|developers?|makers?)(?: at|,| is| are) @maker",
     # a speaker that calls itself by its name, and acts
     rf"{BEGIN}@byline(?= {ACTS}[^.!?\n]{{0,80}}?(?<![a-z\x27])(?:you|your|I|my|me|us|this (?:turn|round|hand|time))(?![a-z]))",
     rf"{BEGIN}@speaks(?=[^.!?\n]{{0,60}}?,? (?:and|of which|since|as|because) (?:I'm|I am) one(?![a-z]))",
@@ -809,7 +712,7 @@ JOINS = re.compile(
 )
 
 # In the text that is searched one sign stands for each name. `own` is a name of this run that is no
-# plain word (from scheme 2 on also a model's name with its version), `odd` a sign that was there
+# plain word, or a model's name with its version, `odd` a sign that was there
 # before, `cast` a shared name that a model of this run bears, `known` one that is always a model's,
 # `famous` a shared name that most often is a model's, `lab` a maker of little else than models.
 SIGNS = {
@@ -859,7 +762,7 @@ NOT_A_FAMILY_NAME = r"(?!\s+(?-i:[A-Z])[a-z])"
 
 
 class ClaimTable(NamedTuple):
-    """The rows of a scheme, and where they are filed: by what they can begin with."""
+    """The rows, and where they are filed: by what they can begin with."""
 
     patterns: list[re.Pattern[str]]
     signs: list[frozenset[str]]  # the kinds of names that a row takes
@@ -869,21 +772,15 @@ class ClaimTable(NamedTuple):
 
 
 @cache
-def claim_table(scheme: int) -> ClaimTable:
+def claim_table() -> ClaimTable:
     """The patterns for text as it comes: also inside JSON, where line breaks and quotes are written
     with a backslash. In them a space is a gap of any kind, ~ a gap or none, ' any apostrophe, and
     @word the place of a name."""
-    rows: tuple[str, ...] = CLAIMS_1
-    if scheme > 1:
-        rows = (
-            *(row for row in CLAIMS_1 if row not in (HERE_1, MADE_ME_1)),
-            *CLAIMS_2,
-            *FIRST_ROWS,
-        )
+    rows = (*CLAIMS, *FIRST_ROWS)
     filed: dict[str, list[int]] = {}
     everywhere = []
     for number, row in enumerate(rows):
-        keys = keys_of_row(row) if scheme > 1 else None
+        keys = keys_of_row(row)
         if keys is None:
             everywhere.append(number)
         for key in keys or ():
@@ -926,7 +823,7 @@ def compile_claim(row: str) -> re.Pattern[str]:
 
 
 @lru_cache(maxsize=256)
-def searched_words(names: frozenset[str], scheme: int) -> tuple[str, ...]:
+def searched_words(names: frozenset[str]) -> tuple[str, ...]:
     """Every name that is looked for, those of this run first."""
     own = {name.lower() for name in names if len(name) >= 3}
     spaced = {re.sub("[-_]", " ", name) for name in own}
@@ -934,19 +831,13 @@ def searched_words(names: frozenset[str], scheme: int) -> tuple[str, ...]:
         dict.fromkeys(
             (
                 *sorted(own | spaced, key=len, reverse=True),
-                *(word for words in names_of_scheme(scheme) for word in words),
+                *MODELS,
+                *SHARED,
+                *MAKERS,
+                *ALIASES,
             )
         )
     )
-
-
-def names_of_scheme(scheme: int) -> tuple[list[str], list[str], list[str], list[str]]:
-    """The models, the names that others bear too, the makers and the names in other scripts."""
-    if scheme == 1:
-        return MODELS, SHARED, MAKERS, []
-    if scheme < CONTEXT_WEIGHED:
-        return MODELS_2, SHARED_2, MAKERS_2, list(ALIASES)
-    return MODELS_4, SHARED_4, MAKERS_4, list(ALIASES_4)
 
 
 LETTERS = " etaoinshrdluwfcmgypbvkjxqz"  # roughly the most frequent first
@@ -955,12 +846,12 @@ COMMON_PARTS = ("stral", "xtral", "chat", ".ai", "-mini", "hugging", "yi-")  # o
 
 
 @lru_cache(maxsize=512)
-def shortest_words(names: frozenset[str], scheme: int, ascii_only: bool) -> tuple[str, ...]:
+def shortest_words(names: frozenset[str], ascii_only: bool) -> tuple[str, ...]:
     """The fewest words of which a text has one if it has any name: "gpt" stands for "chatgpt"."""
     words = tuple(
         dict.fromkeys(
             next((part for part in COMMON_PARTS if part in word), word)
-            for word in searched_words(names, scheme)
+            for word in searched_words(names)
         )
     )
     return tuple(
@@ -985,12 +876,12 @@ class WordSearch(NamedTuple):
 
 
 @lru_cache(maxsize=512)
-def search_shortest_words(names: frozenset[str], scheme: int, ascii_only: bool) -> WordSearch:
+def search_shortest_words(names: frozenset[str], ascii_only: bool) -> WordSearch:
     """A search for the shortest words. The pattern looks for the rarest letter of each word first,
     and then at what stands on both sides of it: most places of a text are passed over at once."""
     by_letter: dict[str, list[str]] = {}
     plain: list[str] = []
-    for word in shortest_words(names, scheme, ascii_only):
+    for word in shortest_words(names, ascii_only):
         at = max(range(len(word)), key=lambda place: rarity_of(word[place]))
         if word[at] in FREQUENT:
             plain.append(word)
@@ -1010,54 +901,42 @@ def rarity_of(letter: str) -> int:
 
 
 @lru_cache(maxsize=1024)
-def name_pattern(names: frozenset[str], scheme: int, present: frozenset[str]) -> re.Pattern[str]:
+def name_pattern(names: frozenset[str], present: frozenset[str]) -> re.Pattern[str]:
     """The names that are present in a text in small letters, each under its kind."""
-    models, shared, makers, _ = names_of_scheme(scheme)
-    version = VERSION if scheme == 1 else VERSION_2
     rest = r"(?:-[a-z0-9.]{1,20}+){0,4}+(?![a-z0-9])"
-    apart = r"(?![a-z0-9]|-[a-z])"
-    if scheme > 1:
-        apart = r"(?![a-z0-9]|-(?!(?:made|built|trained|developed|based|born|famil(?:y|ie)|modell?|assistent(?:in)?|assistant|team|bot|chatbot|agent|ki|issued|approved|given|branded)(?![a-z]))[a-z])"
+    apart = r"(?![a-z0-9]|-(?!(?:made|built|trained|developed|based|born|famil(?:y|ie)|modell?|assistent(?:in)?|assistant|team|bot|chatbot|agent|ki|issued|approved|given|branded)(?![a-z]))[a-z])"
     plural = r"(?:(?=s(?![a-z0-9]))|(?![a-z0-9]))"
     kinds: dict[str, list[str]] = {}
-    for word in (*searched_words(names, scheme), *sorted(SATELLITES)):
+    for word in (*searched_words(names), *sorted(SATELLITES)):
         if word in present:
-            kinds.setdefault(sort_name(word, models, shared, makers, scheme), []).append(word)
-    ends = {
-        "own": version + rest,
-        "known": version + rest,
-        "model": version + rest,
-        "shared": version + apart,
+            kinds.setdefault(sort_name(word), []).append(word)
+    ends = {  # "mistral ai" is more than "mistral"
+        "own": VERSION + rest,
         "maker": apart,
+        "known": VERSION + rest.replace("(?![a-z0-9])", plural),
+        "model": VERSION + rest,
+        "shared": f"{VERSION}(?:{apart}|(?=s(?![a-z0-9])))",
     }
-    if scheme > 1:  # a name in Russian is declined; "mistral ai" is more than "mistral"
-        ends = {kind: ends[kind] for kind in ("own", "maker", "known", "model", "shared")}
-        ends["known"] = version + rest.replace("(?![a-z0-9])", plural)
-        ends["shared"] = f"{version}(?:{apart}|(?=s(?![a-z0-9])))"
-        ends = {kind: f"(?:(?<![а-яё])|{DECLINED}){end}" for kind, end in ends.items()}
+    # a name in Russian is declined
+    ends = {kind: f"(?:(?<![а-яё])|{DECLINED}){end}" for kind, end in ends.items()}
     found = [
         f"(?P<{kind}>{any_of(longest_first(kinds[kind]))}{end})"
         for kind, end in ends.items()
         if kind in kinds
     ]
-    begins = r"(?:(?<![a-z0-9])|(?<=\\[nrt])|(?<=\\u201[89cd]))"
-    if scheme > 1:
-        begins += "(?:(?<![а-яё])|(?![а-яё]))"
+    begins = r"(?:(?<![a-z0-9])|(?<=\\[nrt])|(?<=\\u201[89cd]))(?:(?<![а-яё])|(?![а-яё]))"
     return re.compile(rf"{begins}(?:{'|'.join(found)})|(?P<odd>{ANY_SIGN})")
 
 
-def sort_name(
-    word: str, models: list[str], shared: list[str], makers: list[str], scheme: int
-) -> str:
+def sort_name(word: str) -> str:
     """The kind that a name belongs to."""
-    if scheme > 1:
-        word = ALIASES_4.get(word, word)
-    if word in shared or word in SATELLITES:
+    word = ALIASES.get(word, word)
+    if word in SHARED or word in SATELLITES:
         return "shared"
-    if word in makers:
+    if word in MAKERS:
         return "maker"
-    if word in models:
-        return "known" if scheme > 1 else "model"
+    if word in MODELS:
+        return "known"
     return "model" if word.isalpha() else "own"
 
 
@@ -1073,13 +952,13 @@ def any_of(words: Iterable[str]) -> str:
 def names_borne(names: frozenset[str]) -> frozenset[str]:
     """The shared names that models of a run bear: claude, where claude-2 plays."""
     stems = {found[0] for name in names if (found := re.match("[a-z]+", name.lower()))}
-    return frozenset(stems & set(SHARED_4))
+    return frozenset(stems & set(SHARED))
 
 
-def kind_of_name(found: re.Match[str], names: frozenset[str], scheme: int, capital: bool) -> str:
+def kind_of_name(found: re.Match[str], names: frozenset[str], capital: bool) -> str:
     """The kind of a name that was found in a text."""
     kind, name = found.lastgroup or "odd", found[0]
-    if scheme == 1 or kind not in ("known", "shared", "maker"):
+    if kind not in ("known", "shared", "maker"):
         return kind
     if kind == "maker":
         return "lab" if plain_name(name) in LABS else kind
@@ -1102,7 +981,7 @@ def plain_name(name: str) -> str:
     """A name in small letters, without its version and in Latin letters where it has a Latin form."""
     for word in KNOWN_WORDS:
         if name.startswith(word):
-            return ALIASES_4.get(word, word)
+            return ALIASES.get(word, word)
     return name
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import NamedTuple
 
@@ -22,7 +21,6 @@ from parley.match.claims import (
     CAPITAL,
     CASED,
     CONFIGURATION,
-    CONTEXT_WEIGHED,
     EITHER,
     EMPLOYED,
     JOINS,
@@ -33,7 +31,6 @@ from parley.match.claims import (
     QUOTATION,
     QUOTED,
     RIDDLE,
-    SCHEME,
     SIGNS,
     WORD_OUTSIDE,
     claim_table,
@@ -49,7 +46,6 @@ from parley.match.evidence import find_evidence
 from parley.match.folding import Folded, fold_for_search
 from parley.match.lexicon import Tagged, tag_text
 from parley.match.starts import find_starts
-from parley.rules.pool import Seat
 
 KIND_OF_SIGN = {sign: kind for kind, sign in SIGNS.items()}
 MASK = "[name withheld]"
@@ -67,22 +63,6 @@ UNSEEN = (
     "No rule can see a name in leetspeak, backwards, encoded, spelled out or in an acrostic, nor "
     "an allusion, a knowledge cut-off, a manner of writing or a sign agreed on before."
 )
-
-
-@dataclass(frozen=True)
-class Masking:
-    """How a run is masked: by which names, by which scheme, and by which scheme those seats were
-    shown words whose replies come from another run."""
-
-    names: frozenset[str] = frozenset()
-    scheme: int = SCHEME
-    scheme_before: int = SCHEME
-    live_roles: frozenset[str] | None = None  # None: everybody is asked
-
-    def scheme_for(self, seat: Seat) -> int:
-        """The scheme for words that a seat is shown."""
-        live = self.live_roles is None or seat.role in self.live_roles
-        return self.scheme if live else self.scheme_before
 
 
 class Claim(NamedTuple):
@@ -108,31 +88,28 @@ class NamesInText:
         self,
         text: str,
         names: frozenset[str],
-        scheme: int,
         stay: frozenset[str] = frozenset(),
         only: frozenset[str] | None = None,
     ) -> None:
         self._stay, self._only = stay, only
-        self.text, self._scheme = text, scheme
+        self.text = text
         self.found: list[FoundName] = []
         self.hidden: dict[int, tuple[int, int]] = {}  # number of a name: the span of its claim
-        folded = Folded(text) if scheme == 1 else fold_for_search(text, closed_words(names, scheme))
+        folded = fold_for_search(text, closed_words(names))
         lowered = lower_text(folded.text)
         # Almost no text holds a name, so this check has to be fast.
-        if search_shortest_words(names, scheme, lowered.isascii()).has_word(lowered):
-            words = searched_words(names, scheme)
+        if search_shortest_words(names, lowered.isascii()).has_word(lowered):
+            words = searched_words(names)
             present = frozenset(word for word in words if word in lowered)
             if present:
-                if scheme > 1:
-                    present |= satellites_of(present)
-                self._find_names(folded, lowered, names, present)
+                self._find_names(folded, lowered, names, present | satellites_of(present))
                 self._find_claims(folded)
 
     def _find_names(
         self, folded: Folded, lowered: str, names: frozenset[str], present: frozenset[str]
     ) -> None:
         """Put a sign for every name."""
-        pattern = name_pattern(names, self._scheme, present)
+        pattern = name_pattern(names, present)
         spans: list[tuple[int, int]] = []
         kinds: list[str] = []
         done = 0
@@ -147,13 +124,12 @@ class NamesInText:
             if not capital and lowered[end : end + 1] == "s":
                 continue  # several animals or things
             done = end
-            kinds.append(kind_of_name(name, names, self._scheme, capital))
+            kinds.append(kind_of_name(name, names, capital))
             spans.append((start, done))
             self.found.append(FoundName(*folded.original_span(start, done), name[0]))
-        if self._scheme > 1:
-            self._join_makers(folded.text, spans, kinds)
-            families = [family_of(found.name) for found in self.found]
-            kinds = settle_kinds(folded.text, spans, kinds, families)
+        self._join_makers(folded.text, spans, kinds)
+        families = [family_of(found.name) for found in self.found]
+        kinds = settle_kinds(folded.text, spans, kinds, families)
         pieces: list[str] = []
         self._shifts: list[int] = []  # characters that the signs up to here have saved
         self._places: list[int] = []
@@ -188,15 +164,13 @@ class NamesInText:
         for start, end in merge_windows(self._places, len(self._signed)):
             for claim in self._match_rows(lowered, start, end):
                 number = bisect_left(self._places, claim.start("name"))
-                if self._stays(number) or (self._scheme > 1 and not self._is_meant(claim)):
+                if self._stays(number) or not self._is_meant(claim):
                     continue
                 self.hidden.setdefault(number, claim.span())
-        if self._scheme > 1:
-            self._weigh_evidence()
-            if self._scheme >= CONTEXT_WEIGHED:
-                self._weigh_context()
-            self._hide_joined()
-            self._hide_kin()
+        self._weigh_evidence()
+        self._weigh_context()
+        self._hide_joined()
+        self._hide_kin()
         self._spans = {
             number: folded.original_span(self._unsigned(start), self._unsigned(end - 1, True) + 1)
             for number, (start, end) in self.hidden.items()
@@ -277,7 +251,7 @@ class NamesInText:
 
     def _match_rows(self, lowered: str, start: int, end: int) -> Iterator[re.Match[str]]:
         """What the rows of the table find in a part of the text, in the order of the rows."""
-        table = claim_table(self._scheme)
+        table = claim_table()
         first, last = bisect_left(self._places, start), bisect_left(self._places, end)
         names = self._places[first:last]
         signs = {self._signed[place] for place in names}
@@ -408,9 +382,7 @@ class NamesInText:
 
     def _trim(self, start: int, end: int) -> tuple[int, int]:
         """A span without the spaces before it."""
-        if self._scheme > 1:
-            start += len(self.text[start:end]) - len(self.text[start:end].lstrip())
-        return start, end
+        return start + len(self.text[start:end]) - len(self.text[start:end].lstrip()), end
 
     def _mask(self, start: int, end: int) -> str:
         pieces: list[str] = []
@@ -504,93 +476,71 @@ def lower_text(text: str) -> str:
 
 
 @lru_cache(maxsize=256)
-def closed_words(names: frozenset[str], scheme: int = SCHEME) -> frozenset[str]:
+def closed_words(names: frozenset[str]) -> frozenset[str]:
     """The names as letters alone: what spaced letters or look-alikes may make up."""
-    words = {re.sub("[^a-z]", "", name) for name in searched_words(names, scheme)}
+    words = {re.sub("[^a-z]", "", name) for name in searched_words(names)}
     return frozenset(word for word in words if len(word) >= 3)
 
 
 def mask_names(
-    text: str,
-    names: frozenset[str],
-    stay: frozenset[str] = frozenset(),
-    scheme: int = SCHEME,
+    text: str, names: frozenset[str], stay: frozenset[str] = frozenset()
 ) -> tuple[str, list[str]]:
     """Mask claims of identity in a reply; return the text that others may read, and the claims.
     The names in `stay` are never masked."""
-    found = NamesInText(text, names, scheme, stay)
+    found = NamesInText(text, names, stay)
     return (found.masked, [claim.said for claim in found.claims]) if found.hidden else (text, [])
 
 
 def list_names(text: str, names: frozenset[str]) -> frozenset[str]:
     """All names that a text holds, claimed or not."""
-    return frozenset(found.name for found in NamesInText(text, names, SCHEME).found)
+    return frozenset(found.name for found in NamesInText(text, names).found)
 
 
 class MatchMask:
     """The mask of one match. The rule is given what was said; as soon as a seat has named itself,
     the mask is on all that the referee tells or asks."""
 
-    def __init__(self, masking: Masking, words_of_task: Callable[[], str]) -> None:
-        self.masking, self._words_of_task = masking, words_of_task
-        self._claims: dict[int, dict[str, Claim]] = {
-            scheme: {} for scheme in (masking.scheme, masking.scheme_before)
-        }
-        self._has_claims = False
-        self._disclosing: dict[tuple[str, int], NamesInText] = {}  # replies, by text and scheme
+    def __init__(self, names: frozenset[str], words_of_task: Callable[[], str]) -> None:
+        self._names, self._words_of_task = names, words_of_task
+        self._claims: dict[str, Claim] = {}
+        self._disclosing: dict[str, NamesInText] = {}  # replies, by their text
 
     @cached_property
     def names_of_task(self) -> frozenset[str]:
         """Names that occur in the task or its item. A seat that says one may mean that."""
-        return list_names(self._words_of_task(), self.masking.names)
+        return list_names(self._words_of_task(), self._names)
 
-    def find_claims(self, text: str, scheme: int | None = None) -> NamesInText:
+    def find_claims(self, text: str) -> NamesInText:
         """What a reply says of its speaker."""
-        scheme = self.masking.scheme if scheme is None else scheme
-        if self._disclosing and (text, scheme) in self._disclosing:
-            return self._disclosing[text, scheme]
-        found = NamesInText(text, self.masking.names, scheme)
-        if found.hidden and scheme > 1 and self.names_of_task:
-            found = NamesInText(text, self.masking.names, scheme, self.names_of_task)
+        if text in self._disclosing:
+            return self._disclosing[text]
+        found = NamesInText(text, self._names)
+        if found.hidden and self.names_of_task:
+            found = NamesInText(text, self._names, self.names_of_task)
         if found.hidden:  # it is asked for again when the reply is delivered
-            self._disclosing[text, scheme] = found
+            self._disclosing[text] = found
         return found
 
     def add_reply(self, text: str) -> None:
         """From now on mask what this reply says of its speaker."""
-        for scheme, claims in self._claims.items():
-            claims.update((claim.said, claim) for claim in self.find_claims(text, scheme).claims)
-            self._has_claims = self._has_claims or bool(claims)
+        self._claims.update((claim.said, claim) for claim in self.find_claims(text).claims)
 
-    def mask_for(self, seat: Seat, text: str) -> str:
-        """The referee's words as a seat may read them."""
-        scheme = self.masking.scheme_for(seat)
-        if self.masking.scheme == 1 or not (claims := self._claims[scheme]):
-            return text
-        return self._mask(text, claims, scheme)
-
-    def mask_own(self, seat: Seat, text: str, reply: str) -> str:
+    def mask_own(self, text: str, reply: str) -> str:
         """Words about one reply, for the seat that gave it: they do not depend on others."""
-        scheme = self.masking.scheme_for(seat)
-        claims = {claim.said: claim for claim in self.find_claims(reply, scheme).claims}
-        return self._mask(text, claims, scheme) if claims else text
+        return self._mask(text, {claim.said: claim for claim in self.find_claims(reply).claims})
 
-    def _mask(self, text: str, claims: Mapping[str, Claim], scheme: int) -> str:
+    def mask(self, text: str) -> str:
+        """The referee's words as all seats may read them."""
+        return self._mask(text, self._claims)
+
+    def _mask(self, text: str, claims: Mapping[str, Claim]) -> str:
         """Mask the claims word by word, and those that the rule has put in another form."""
+        if not claims:
+            return text
         said = claim_texts(tuple(sorted(claims, key=len, reverse=True)))
         text = said.sub(lambda found: claims[found[0]].shown, text)
         names = frozenset(name for claim in claims.values() for name in claim.names)
-        stay = self.names_of_task if scheme > 1 else frozenset()
-        return NamesInText(text, self.masking.names, scheme, stay, names).masked
-
-    def deliver(self, seats: tuple[Seat, ...], text: str) -> list[tuple[tuple[Seat, ...], str]]:
-        """The words for each group of seats that reads the same."""
-        if not self._has_claims:
-            return [(seats, text)]
-        groups: dict[str, list[Seat]] = {}
-        for seat in seats:
-            groups.setdefault(self.mask_for(seat, text), []).append(seat)
-        return [(tuple(group), words) for words, group in groups.items()]
+        return NamesInText(text, self._names, self.names_of_task, names).masked
 
 
 @lru_cache(maxsize=64)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -21,9 +21,8 @@ from parley.errors import (
     describe_exception,
     locate_exception,
 )
-from parley.match.claims import HIDDEN_SHOWN
 from parley.match.effects import Effects, Execute
-from parley.match.masking import Masking, MatchMask
+from parley.match.masking import MatchMask
 from parley.match.protocol import UNLIMITED, Call, Participant, Reply, split_thinking
 from parley.match.record import MemoryRecord, Record, RecordedCall
 from parley.match.seating import check_scores, seats_by_role
@@ -87,20 +86,14 @@ class MaskedDelivery:
 
     def __call__(self, seats: tuple[Seat, ...], text: str) -> list[tuple[tuple[Seat, ...], str]]:
         """The text for each group of seats that reads the same."""
-        groups = self._mask.deliver(seats, text)
-        if text.isascii() or show_invisible(text) == text:
-            return groups
+        words = self._mask.mask(text)
+        if text.isascii() or (visible := show_invisible(words)) == words:
+            return [(seats, words)]
         found: dict[str, list[Seat]] = {}
-        for group, words in groups:
-            for seat in group:
-                shown = show_invisible(words) if self._shows_hidden(seat) else words
-                found.setdefault(shown, []).append(seat)
-        return [(tuple(group), words) for words, group in found.items()]
-
-    def _shows_hidden(self, seat: Seat) -> bool:
-        """Whether a seat judges, in a run that shows judges hidden characters."""
-        scheme = self._mask.masking.scheme_for(seat)
-        return self._task.roles[seat.role].instrument and scheme >= HIDDEN_SHOWN
+        for seat in seats:
+            shown = visible if self._task.roles[seat.role].instrument else words
+            found.setdefault(shown, []).append(seat)
+        return [(tuple(group), shown) for shown, group in found.items()]
 
 
 class Match:
@@ -116,23 +109,21 @@ class Match:
         item: Any = None,
         prompts: Mapping[str, Prompt] | None = None,
         record: Record | None = None,
-        masking: Masking | None = None,
+        names: Iterable[str] = (),
         standardise: Standardise = "on_error",
         call: Call = UNLIMITED,
         execute: Execute | None = None,
         works: Mapping[str, Any] | None = None,
-        repair_json: bool = True,
-        round_numbers: bool = True,
         draws: str = "",
         draw_order: DrawOrder | None = None,
     ) -> None:
-        self.task, self.cast, self._repair_json = task, cast, repair_json
+        self.task, self.cast = task, cast
         self.record: Record = MemoryRecord() if record is None else record
         self._mask = MatchMask(
-            masking or Masking(), lambda: collect_task_words(task, item, prompts or {})
+            frozenset(names), lambda: collect_task_words(task, item, prompts or {})
         )
         self.pool = Pool(cast, MaskedDelivery(self._mask, task))
-        self.referee = Referee(task, self.pool, seed, item, prompts, round_numbers)
+        self.referee = Referee(task, self.pool, seed, item, prompts)
         self._effects = Effects(
             task, self.record, execute, works or {}, draw_order or DrawOrder(seed)
         )
@@ -262,16 +253,12 @@ class Match:
                         Violation(round, seat, attempt, "identity", claim.said, "masked")
                         for claim in found.claims
                     ]
-                    if self._mask.masking.scheme == 1:  # how old runs were played
-                        said = found.masked
                 last = attempt == ask.attempts + free - 1
                 if free and attempt == 0:
                     first_said = said
                     again = self._words(own or FORM, hint=hint, fault="")
                 else:
-                    reading = read_reply(
-                        ask, said, reply.finish == "length", last, self._repair_json
-                    )
+                    reading = read_reply(ask, said, reply.finish == "length", last)
                     if reading.kind:
                         violations.append(
                             Violation(
@@ -287,7 +274,7 @@ class Match:
                         hint=hint,
                     )
                 if not last:
-                    again = self._mask.mask_own(seat, again, said)
+                    again = self._mask.mask_own(again, said)
                     conversation.put(again)
                     messages.append(Message(round, "again", None, (seat,), again, attempt + 1))
             return Answer(ask.default, messages, violations, disclosing)
@@ -390,9 +377,7 @@ class ReadResult(NamedTuple):
     outcome: str = ""
 
 
-def read_reply(
-    ask: Ask[Any], said: str, cut: bool, last: bool, repair_json: bool = True
-) -> ReadResult:
+def read_reply(ask: Ask[Any], said: str, cut: bool, last: bool) -> ReadResult:
     """Read a reply. If the token limit cut a text, the seat is asked again; other values that can
     still be read are kept."""
     try:
@@ -400,8 +385,7 @@ def read_reply(
     except Unreadable as unreadable:
         kind, fault = unreadable.kind, str(unreadable)
         if (
-            repair_json
-            and kind == Unreadable.kind
+            kind == Unreadable.kind
             and ask.expect.schema is not None
             and not cut
             and (meant := repair_object(said)) is not None

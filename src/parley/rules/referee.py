@@ -116,16 +116,14 @@ class Referee:
         seed: int,
         item: Any = None,
         prompts: Mapping[str, Prompt] | None = None,
-        round_numbers: bool = True,
     ) -> None:
-        """`round_numbers`: whether numbers that the rule has computed are rounded in prompts."""
         self.item = item
         self.round = 0
         self.notes: list[WrittenNote] = []
         self.violations: list[Violation] = []
         self.unawaited: dict[int, Ask[Any] | RunProgram | LookUp] = {}
         self._pool, self._prompts, self._params = pool, prompts or {}, task.params
-        self._seed, self._quoted, self._round_numbers = seed, 0, round_numbers
+        self._seed, self._quoted = seed, 0
 
     @cached_property
     def rng(self) -> Random:
@@ -292,8 +290,7 @@ class Referee:
         Parameters are not rounded. Numbers among the values are rounded to two decimals, those
         between -1 and 1 to three significant digits.
         """
-        if self._round_numbers:
-            values = {name: round_numbers(value) for name, value in values.items()}
+        values = {name: round_numbers(value) for name, value in values.items()}
         return self._prompts.get(prompt.name, prompt).render({**self._params, **values})
 
     def quote(self, text: str | None, seat: Seat | str | None = None) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from parley.config.batch_api import concurrency_of, uses_batch_api
-from parley.config.prepare import Prepared, masking_of_run, order_of_draws
+from parley.config.prepare import Prepared, names_to_mask, order_of_draws
 from parley.config.prices import writes_cache
 from parley.config.recorded_matches import RecordedReplies, recorded_match
 from parley.errors import ParleyError
@@ -343,12 +343,11 @@ def make_match(
         prepared.task,
         seated,
         record=record,
-        masking=masking_of_run(prepared.config, prepared.identity),
+        names=names_to_mask(prepared.config),
         seed=spec.seed,
         item=prepared.items[spec.item] if spec.item is not None else None,
         prompts=prepared.prompts,
         standardise=prepared.config.standardise,
-        round_numbers=prepared.identity["rounds_numbers"],
         execute=fake_verdict if prepared.task.runs_code else None,
         works=prepared.works,
         draw_order=order_of_draws(prepared.config, spec),

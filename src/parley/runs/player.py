@@ -17,11 +17,10 @@ from parley.config.batch_api import concurrency_of, uses_batch_api
 from parley.config.identity import (
     changed_bots,
     refuse_changes,
-    refuse_mixed_forms,
     refuse_other,
     refuse_secrets,
 )
-from parley.config.prepare import Prepared, masking_of_run, order_of_draws
+from parley.config.prepare import Prepared, names_to_mask, order_of_draws
 from parley.config.recorded_matches import RecordedReplies, copied_matches
 from parley.config.selection import stored_items
 from parley.config.task_catalogue import is_task_path
@@ -172,7 +171,6 @@ def check_resumed(prepared: Prepared, ref: RunRef) -> RunOutcome | None:
         if reader.info.state == "done" and reader.info.config.verify == prepared.config.verify:
             status, reason = reader.info.status, reader.info.reason or ""
             return RunOutcome(ref, "done", status, reason, task=type(prepared.task))
-        refuse_mixed_forms(reader.info.identity, prepared.identity, reader.info.id)
     return None
 
 
@@ -381,8 +379,6 @@ class Player:
             progress,
             stop_signal,
         )
-        self.mends = "mends" in reader.info.identity
-        self.rounds_numbers = reader.info.identity.get("rounds_numbers", False)
         spent = spent_before or find_spent(prepared, reader)
         self.budget = make_budget(prepared, journal, stop_signal, spent, grants)
         self.recorder = SpendingRecorder(earlier, journal, self.budget, progress)
@@ -401,7 +397,7 @@ class Player:
             ):
                 notices.append(notice)
         self.waves = self.make_waves(made, reader)
-        self.masking = masking_of_run(prepared.config, reader.info.identity)
+        self.masked_names = names_to_mask(prepared.config)
         self.sandbox = sandbox
         self.execute = None if sandbox is None else track_waiting(sandbox, progress)
         self.recaller = (
@@ -531,13 +527,11 @@ class Player:
             item=prepared.items[spec.item] if spec.item is not None else None,
             prompts=prepared.prompts,
             record=watched or record,
-            masking=self.masking,
+            names=self.masked_names,
             standardise=config.standardise,
             call=slot,
             works=prepared.works,
             execute=None if self.execute is None else in_shell(self.execute, shell),
-            repair_json=self.mends,
-            round_numbers=self.rounds_numbers,
             draws=sampling_salt(config, spec),
             draw_order=order_of_draws(config, spec),
         )

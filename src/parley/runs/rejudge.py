@@ -191,14 +191,11 @@ def config_with_judges(
                 role: [config.models[alias]["model"] for alias in config.instruments.get(role, [])]
                 for role in panels
             },
-            sorted(set(names_to_mask(config))),
+            sorted(names_to_mask(config)),
             seed,
             reader.info.id
             if config.rejudged is None
             else config.rejudged.root or config.rejudged.run,
-            reader.info.identity.get("masking", 1)
-            if config.rejudged is None
-            else config.rejudged.masking,
         ),
     )
 

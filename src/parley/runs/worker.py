@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from parley import __version__
 from parley.config.batch_api import uses_batch_api
-from parley.config.identity import changed_bots, refuse_changes, refuse_mixed_forms
+from parley.config.identity import changed_bots, refuse_changes
 from parley.config.prepare import Prepared, prepare_resume
 from parley.config.trust import Allowed
 from parley.errors import Replaced, StoreAway, StoreError, TaskError, UsageError
@@ -96,7 +96,6 @@ def prepare_worker(
     with read_run(ref) as reader:
         old, new, id = reader.info.identity, prepared.identity, reader.info.id
         refuse_changes(old, new, id)
-        refuse_mixed_forms(old, new, id)
         if bots := changed_bots(old, new):
             raise UsageError(f"{id}: {bots[0]}; workers must have the same bots")
     return prepared

@@ -32,7 +32,6 @@ class Rejudged:
     names: list[str]  # which names were masked there
     seed: int | None = None  # for new samples from the same judges
     root: str = ""  # the run that was played, if that run was itself rejudged
-    masking: int = 1  # the masking scheme there
 
 
 @dataclass(frozen=True)
@@ -188,11 +187,8 @@ class Identity(TypedDict):
     """What a record depends on besides its configuration: the program, the rule, the prompts."""
 
     parley: str
-    python: NotRequired[str]
-    mends: NotRequired[str]
-    free_first: NotRequired[bool]
-    masking: NotRequired[int]
-    rounds_numbers: NotRequired[bool]
+    python: str
+    json_repair: NotRequired[str]  # the version of the library that repairs broken JSON
     task: str
     version: int
     runs_code: NotRequired[bool]
@@ -202,7 +198,7 @@ class Identity(TypedDict):
     seats: dict[str, int]
     metrics: list[MetricFacts]
     basis: NotRequired[dict[str, str]]
-    items: NotRequired[str | None]
+    items: str | None
     texts: dict[str, str]
     prompts: dict[str, str]
     works: NotRequired[dict[str, Any]]
