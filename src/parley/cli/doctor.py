@@ -271,7 +271,7 @@ async def ask_for_token(row: dict[str, Any], entry: dict[str, Any], allowed: All
                 family, name, {**options, "max_tokens": 16, "deadline": PATIENCE}
             )
     except Exception as wrong:  # any error is a finding here
-        row["error"] = redact(shorten(str(wrong) or f"failed: {type(wrong).__name__}", 300))
+        row["error"] = shorten(redact(str(wrong)) or f"failed: {type(wrong).__name__}", 300)
         return
     row["latency"], row["served"] = reply.latency, reply.model
 

@@ -4,15 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-from base64 import b64encode
-from bisect import bisect_right
-from collections.abc import Collection, Iterator, Sequence
-from functools import lru_cache
-from html import unescape
-from itertools import islice
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from parley.errors import UsageError
 from parley.providers._env_file import find_setting, read_env_file
@@ -21,11 +16,14 @@ from parley.rules.readers import LONGEST
 SECRET = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD)$", re.IGNORECASE)
 # characters of a secret; what is shorter is a placeholder, and an ordinary word in a reply
 SHORTEST = 8
-SHORT, MOST_REMEMBERED = 64, 4096  # characters of texts that are remembered masked; how many
 REFERENCE = re.compile(r"\$\{(\w+)\}")
-# how JSON may write a letter or a slash
-ESCAPED = re.compile(r"\\{1,4}(?:(?:u00|x)([2-7][0-9a-f])|/)", re.IGNORECASE)
-QUOTED = re.compile(r"%[0-9a-f]{2}", re.IGNORECASE)
+# what services print in place of the middle of a key
+LEFT_OUT = re.compile(
+    r"\*{3,}|\.{3,}|…|\\u2026|•{3,}|(\\u2022){3,}|x{4,}|#{3,}|[\[<(]redacted[\])>]"
+    r"|\bend(ing|s) (in|with):? ['\"`]?",
+    re.IGNORECASE,
+)
+ENDS = 4  # first or last characters of a key beside it that are too many to show
 USED: set[str] = set()  # every secret that was looked up here, whatever its variable is called
 
 
@@ -42,7 +40,15 @@ def read_key(variable: str | None, needed: bool) -> str | None:
 def keep_secret(value: str) -> None:
     """Mask this value from now on in every reply and error."""
     if len(value := value.strip()) >= SHORTEST:
-        USED.update(encodings_of(value))
+        USED.update(written_forms(value))
+
+
+def written_forms(value: str) -> Iterator[str]:
+    """A value as it is, and percent-quoted as in an address."""
+    yield value
+    for quoted in {quote(value, errors="replace"), quote(value, safe="", errors="replace")}:
+        yield quoted
+        yield re.sub("%..", lambda code: code[0].lower(), quoted)
 
 
 def expand_references(text: str, private: bool = False) -> str:
@@ -61,86 +67,63 @@ def expand_references(text: str, private: bool = False) -> str:
     return REFERENCE.sub(value, text)
 
 
-def secrets_in_environment() -> list[str]:
-    """Every value in the environment that looks like a secret, the longest first."""
+def secrets_in_environment() -> set[str]:
+    """Every value in the environment that looks like a secret."""
     named = {**read_env_file(Path.cwd()), **os.environ}
-    return sorted(
-        {v for n, v in named.items() if SECRET.search(n) and len(v) >= SHORTEST},
-        key=len,
-        reverse=True,
-    )
+    return {v for n, v in named.items() if SECRET.search(n) and len(v) >= SHORTEST}
+
+
+def known_secrets() -> list[str]:
+    """Every secret in use or in the environment, as it may be written, the longest first."""
+    named = {form for value in secrets_in_environment() for form in written_forms(value)}
+    return sorted(USED | named, key=len, reverse=True)
 
 
 def redact(text: str) -> str:
-    """Mask all secrets in a text, also encoded or shortened ones."""
-    return mask_secrets(text, secrets_in_environment())
+    """Mask all secrets in a text."""
+    return mask_secrets(text, known_secrets())
 
 
-def mask_secrets(text: str, named: Sequence[str] = ()) -> str:
-    """Mask the secrets in use and these in a text."""
-    used = secrets_in_use(len(USED))
-    if any(mark in text for mark in HIDDEN):
-        text = mask_partly_shown(text, [*used.values, *named])
-    forms = [text]
-    # what is encoded may be encoded again
-    while len(forms) < 3 and (plain := decode_escapes(forms[-1])) != forms[-1]:
-        forms.append(plain)
-    if len(forms) > 1:  # the first of equals: without a secret in it a text stays as it is
-        text = max(
-            forms,
-            key=lambda form: (
-                used.shown(form) + sum(form.count(secret) * len(secret) for secret in named)
-            ),
-        )
-    text = used.without(text)
-    for secret in named:
+def mask_secrets(text: str, secrets: Sequence[str], most: int | None = None) -> str:
+    """Mask these secrets in a text, the longest first, and cut an endless text."""
+    for secret in secrets:
         text = text.replace(secret, "[key]")
-    return text
+    text = text[:most]
+    shown = [each for each in secrets if each[:ENDS] in text or each[-ENDS:] in text]
+    return mask_shown_ends(text, shown) if shown else text
 
 
-@lru_cache(1)
-def secrets_in_use(count: int) -> Secrets:
-    """The secrets in use. They only become more, so their count is the key of the cache."""
-    return Secrets(USED)
-
-
-def decode_escapes(text: str) -> str:
-    """Undo the escapes of JSON, addresses and HTML in a text."""
-    if "\\" in text:
-        text = ESCAPED.sub(lambda found: chr(int(found[1], 16)) if found[1] else "/", text)
-    if QUOTED.search(text):
-        text = unquote(text)
-    return unescape(text) if "&" in text else text
+def mask_shown_ends(text: str, secrets: Sequence[str]) -> str:
+    """Mask keys whose first or last characters are shown around stars or dots, as services do in
+    their errors."""
+    sizes = range(max(map(len, secrets)), ENDS - 1, -1)
+    heads = [secret[:size] for size in sizes for secret in secrets]
+    tails = [secret[-size:] for size in sizes for secret in secrets]
+    parts, start = [], 0
+    for gap in LEFT_OUT.finditer(text):
+        before, after = gap.span()
+        head = next((head for head in heads if text.endswith(head, start, before)), "")
+        tail = next((tail for tail in tails if text.startswith(tail, after)), "")
+        if head or tail:
+            parts += [text[start : before - len(head)], "[key]"]
+            start = after + len(tail)
+    return "".join(parts) + text[start:]
 
 
 def mask_in_json(answer: Any) -> Any:
     """Mask the secrets in use in parsed JSON and shorten endless texts, in place."""
-    if not USED:
-        return answer
-    used, whole = secrets_in_use(len(USED)), [answer]
-    waiting: list[Any] = [whole]
-    while waiting:
+    used = sorted(USED, key=len, reverse=True)
+    waiting: list[Any] = [whole := [answer]]
+    while used and waiting:
         holder = waiting.pop()
         for key, value in list(holder.items() if isinstance(holder, dict) else enumerate(holder)):
             if isinstance(value, str):
-                holder[key] = mask_in_answer(value, used)
+                holder[key] = mask_secrets(value, used, 2 * LONGEST)
             elif isinstance(value, dict | list):
                 waiting.append(value)
-            if isinstance(key, str) and (name := mask_in_answer(key, used)) != key:
+            if isinstance(key, str) and (name := mask_secrets(key, used, 2 * LONGEST)) != key:
                 holder[name] = holder.pop(key)
     return whole[0]
-
-
-def mask_in_answer(text: str, used: Secrets) -> str:
-    """Mask the secrets in use in a text of an answer, and shorten an endless one. Short texts, such
-    as the names of fields, are the same in many answers: what becomes of them is remembered."""
-    if len(text) > SHORT:
-        return mask_secrets(text[: 2 * LONGEST])
-    if (masked := used.remembered.get(text)) is None:
-        if len(used.remembered) >= MOST_REMEMBERED:
-            used.remembered.clear()
-        masked = used.remembered[text] = mask_secrets(text)
-    return masked
 
 
 def complete_address(url: str, what: str, path: str = "") -> str:
@@ -181,17 +164,12 @@ def complete_address(url: str, what: str, path: str = "") -> str:
 def possible_secrets_in(value: str) -> Iterator[str]:
     """Everything in an address, or in a part of one, that may be a secret: the whole, and each
     segment and value."""
-    place, _, query = (
-        value.partition("://")[2].partition("?") if "://" in value else value.partition("?")
-    )
-    for whole in (place.partition("/")[2] if "://" in value else place, query):
-        yield whole
-        yield unquote(whole)
-    for piece in re.split(r"[/?&]", f"{place}?{query}"):
+    place, _, query = value.split("://", 1)[-1].partition("?")
+    pieces = re.split(r"[/?&]", f"{place}?{query}")
+    path = place.partition("/")[2] if "://" in value else place
+    for piece in (path, query, *pieces, *(piece.partition("=")[2] for piece in pieces)):
         yield piece
         yield unquote(piece)
-        yield piece.partition("=")[2]
-        yield unquote(piece.partition("=")[2])
 
 
 def printable_address(url: str, path: str = "") -> str:
@@ -207,149 +185,3 @@ def address_without_secrets(url: str | None) -> str | None:
     head, mark, rest = url.partition("://")
     place, slash, path = (rest if mark else url).partition("?")[0].partition("/")
     return redact(f"{head + mark if mark else ''}{place.rpartition('@')[2]}{slash}{path}")
-
-
-CUT = 12  # characters of a secret that are one themselves, wherever in it they stand
-# of which every CUT characters hold one that begins at a multiple of it: so few places of a text
-# are looked at
-BLOCK = 6
-
-
-# What may stand within a secret and not be seen, or only break its line: spaces, signs without
-# width, tags.
-UNSEEN = "\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u2064\ufeff"
-TAG = r"\\[nrt]|</?(?:wbr|br|b|i|em|u|code|span|mark)\s*/?>"
-GAP = re.compile(rf"(?:[\s{UNSEEN}]|{TAG})+")
-NO_WIDTH = dict.fromkeys(sign for sign in range(0xAD, 0xFF00) if re.match(f"[{UNSEEN}]", chr(sign)))
-# where a part was left out
-HIDDEN = ("***", "...", "…", "•", "\\u202", " end", "xxxx", "XXXX", "###", "redacted", "REDACTED")
-
-
-MASK = re.compile(
-    r"\*{3,}|\.{3,}|…|\\u2026|•{3,}|(?:\\u2022){3,}|x{4,}|X{4,}|#{3,}|[\[<(]\W?redacted\W?[\])>]"
-    r"|\bend(?:ing|s) (?:in|with):? ['\"`]?",
-    re.IGNORECASE,
-)
-
-
-BESIDE = 200  # characters on either side of a mask that are looked at
-TELLING = 4  # characters of a key that are too many to show
-MOST_MASKS = 1000  # of one text that are looked at
-
-
-def encodings_of(value: str) -> Iterator[str]:
-    """A value as it is, in hexadecimal, and the part that all base64 encodings of texts with the
-    value share."""
-    yield value
-    coded = value.encode()
-    yield from (coded.hex(), coded.hex().upper())
-    for ahead in range(3):
-        whole = b64encode(b" " * ahead + coded).rstrip(b"=").decode()
-        inside = whole[-(-ahead * 8 // 6) : len(whole) - bool((ahead + len(coded)) % 3)]
-        if len(inside) > CUT:
-            yield from {inside, inside.translate(str.maketrans("+/", "-_"))}
-
-
-class Secrets:
-    """Some secrets, prepared for searches in many texts."""
-
-    def __init__(self, values: Collection[str]) -> None:
-        self.values = sorted(values, key=len, reverse=True)
-        self.remembered: dict[str, str] = {}  # short texts of answers, as they are masked
-        self._short = [value for value in self.values if len(value) < CUT]
-        long = [remove_gaps(value) for value in self.values if len(value) >= CUT]
-        self._runs = {value[at : at + CUT] for value in long for at in range(len(value) - CUT + 1)}
-        self._blocks = {run[at : at + BLOCK] for run in self._runs for at in range(CUT - BLOCK + 1)}
-
-    def shown(self, text: str) -> int:
-        """How many characters of secrets a text shows."""
-        short = sum(text.count(value) * len(value) for value in self._short)
-        return short + sum(end - start for start, end in self._found(text))
-
-    def without(self, text: str) -> str:
-        """A text in which every secret, and every part of one that is long enough, is replaced."""
-        parts, last, places = [], 0, None
-        for start, end in self._found(text):
-            places = places or GapPositions(text)
-            parts += [text[last : places.of(start)], "[key]"]
-            last = places.of(end - 1) + 1
-        text = "".join(parts) + text[last:] if parts else text
-        for value in self._short:
-            text = text.replace(value, "[key]")
-        return text
-
-    def _found(self, text: str) -> Iterator[tuple[int, int]]:
-        """Where parts of secrets stand in a text, counted without its gaps."""
-        blocks, runs, end, text = self._blocks, self._runs, 0, remove_gaps(text)
-        if blocks.isdisjoint([text[at : at + BLOCK] for at in range(0, len(text), BLOCK)]):
-            return  # most texts have none, and this check is fast
-        for at in range(0, len(text) - BLOCK + 1, BLOCK):
-            if at < end or text[at : at + BLOCK] not in blocks:
-                continue
-            for start in range(max(end, at - CUT + BLOCK), at + 1):
-                if text[start : start + CUT] in runs:
-                    end = start + CUT
-                    while text[end - CUT + 1 : end + 1] in runs and end < len(text):
-                        end += 1
-                    yield start, end
-                    break
-
-
-def remove_gaps(text: str) -> str:
-    """Remove invisible characters, spaces and tags that may stand within a secret."""
-    if "\\" in text or "<" in text:
-        return GAP.sub("", text)
-    text = "".join(text.split())
-    return text if text.isascii() else text.translate(NO_WIDTH)
-
-
-class GapPositions:
-    """Where the characters of a text without its gaps stand in it."""
-
-    def __init__(self, text: str) -> None:
-        self._starts, self._shifts, shift = [0], [0], 0
-        for gap in GAP.finditer(text):
-            self._starts.append(gap.start() - shift)
-            shift += gap.end() - gap.start()
-            self._shifts.append(shift)
-
-    def of(self, at: int) -> int:
-        return at + self._shifts[bisect_right(self._starts, at) - 1]
-
-
-def mask_partly_shown(text: str, secrets: Sequence[str]) -> str:
-    """Mask keys whose first or last letters are shown around stars or dots, as endpoints often echo
-    them."""
-    parts, start = [], 0
-    for mask in islice(MASK.finditer(text), MOST_MASKS):
-        before, after = (
-            text[max(start, mask.start() - BESIDE) : mask.start()],
-            text[mask.end() : mask.end() + BESIDE],
-        )
-        for secret in secrets:
-            head, tail = count_shown_before(before, secret), count_shown_after(after, secret)
-            if head + tail >= TELLING:
-                parts += [text[start : mask.start() - head], "[key]"]
-                start = mask.end() + tail
-                break
-    return "".join(parts) + text[start:] if parts else text
-
-
-def count_shown_before(text: str, secret: str) -> int:
-    """How many characters at the end of a text are the beginning of a secret."""
-    longest = min(len(text), len(secret))
-    while longest and (longest := secret.rfind(text[-1], 0, longest) + 1):
-        if text.endswith(secret[:longest]):
-            return longest
-        longest -= 1
-    return 0
-
-
-def count_shown_after(text: str, secret: str) -> int:
-    """How many characters at the beginning of a text are the end of a secret."""
-    longest = min(len(text), len(secret))
-    while longest and (longest := text.rfind(secret[-1], 0, longest) + 1):
-        if secret.endswith(text[:longest]):
-            return longest
-        longest -= 1
-    return 0

@@ -9,7 +9,7 @@ from html import escape
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from parley.providers._secrets import mask_secrets, secrets_in_environment
+from parley.providers._secrets import known_secrets, mask_secrets
 from parley.report.figures import Clean, draw, scrollable
 from parley.report.looks import Looks
 from parley.results.types import Figure, Lines, Scatter
@@ -68,7 +68,7 @@ class RunComparison:
 
 def make_secret_filter() -> Clean:
     """A function that masks secrets in a text, before it is escaped."""
-    known = secrets_in_environment()
+    known = known_secrets()
     return lambda text: mask_secrets(text, known)
 
 
