@@ -12,7 +12,7 @@ import pytest
 
 import parley
 from parley.store import open_store
-from parley.web import following, timed_protocol
+from parley.web import following
 from parley.web.app import make_app, make_site
 from parley.web.following import Drawn, LiveRuns
 from parley.web.listening import make_server, open_address
@@ -197,48 +197,6 @@ async def serving(folder):
     finally:
         server.should_exit = True
         await task
-
-
-@pytest.mark.parametrize(
-    ("half", "status"),
-    [
-        ("", ""),
-        ("GET / HTTP/1.1\r\nHost: {host}\r\n", ""),
-        ("GET / HTTP/1.1\r\nHost: {host}\r\n\r\nGET /", "200"),  # after a whole one
-        ("POST /vote/x HTTP/1.1\r\nHost: {host}\r\nContent-Length: 100\r\n\r\npair=1", "404"),
-    ],
-)
-def test_a_request_that_does_not_arrive_is_given_up(folder, monkeypatch, half, status):
-    monkeypatch.setattr(timed_protocol, "REQUEST_SECONDS", 0.2)
-
-    async def wait():
-        async with serving(folder) as (url, _, server):
-            server.config.timeout_keep_alive = 0.2  # between two requests
-            host = url.removeprefix("http://")
-            reader, writer = await asyncio.open_connection(*host.split(":"))
-            writer.write(half.format(host=host).encode())
-            answer = await asyncio.wait_for(reader.read(), 60)  # until the server closes it
-            writer.close()
-            return answer
-
-    assert asyncio.run(wait())[9:12].decode() == status
-
-
-def test_a_stream_lives_longer_than_the_time_for_a_request(folder, pretend_to_run, monkeypatch):
-    monkeypatch.setattr(timed_protocol, "REQUEST_SECONDS", 0.05)
-    id = pretend_to_run(folder)
-
-    async def follow():
-        async with serving(folder) as (url, _, _):
-            host = url.removeprefix("http://")
-            reader, writer = await asyncio.open_connection(*host.split(":"))
-            writer.write(f"GET /run/{id}/events HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
-            await reader.readuntil(b"\r\n\r\n")
-            with pytest.raises(TimeoutError):
-                await asyncio.wait_for(reader.read(), 0.3)  # until the server closes it
-            writer.close()
-
-    asyncio.run(follow())
 
 
 class EventReader:

@@ -17,7 +17,6 @@ from starlette.applications import Starlette
 from parley.errors import UsageError
 from parley.tables import shorten
 from parley.web.safety import Safety, name_host
-from parley.web.timed_protocol import TimedProtocol
 
 TOKEN_VARIABLE = "PARLEY_VIEW_TOKEN"
 SHORTEST_TOKEN = 16
@@ -125,7 +124,7 @@ def make_server(app: Starlette, takes_signals: bool = True) -> PageServer:
     """A server that says nothing by itself; `await server.serve(sockets=[address.socket])`."""
     config = uvicorn.Config(
         app,
-        http=TimedProtocol,
+        http="h11",  # with the limit of a header below
         log_level="critical",
         access_log=False,
         server_header=False,
