@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from contextlib import suppress
 
 import click
@@ -47,8 +46,6 @@ def command(store: str | None, port: int, bind: str) -> None:
     address = open_address(bind, port)
     site = make_site(place, public=bool(address.safety.token))
     server = make_server(make_app(site, address.safety))
-    # results are computed in threads beside the pages, which must not wait for them
-    sys.setswitchinterval(0.001)
     say(f"{place.name} is shown at {address.link()} (Ctrl-C stops the server)")
     with suppress(KeyboardInterrupt):  # the ordinary way to stop it
         asyncio.run(server.serve(sockets=[address.socket]))

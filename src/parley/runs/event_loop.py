@@ -4,17 +4,11 @@ an event loop is running already."""
 from __future__ import annotations
 
 import asyncio
-import gc
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from threading import Lock
 from typing import Any, TypeVar
 
 T = TypeVar("T")
-LOCK = Lock()
-PLAYING: list[None] = []  # one for each run that is played in this process
-BEFORE: list[int] = []
 
 
 def run_sync(work: Coroutine[Any, Any, T]) -> T:
@@ -48,28 +42,8 @@ def is_inside_loop() -> bool:
 
 def run_in_new_loop(work: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine in a new event loop and wait for it."""
-    with lazy_collector(), asyncio.Runner(loop_factory=find_loop_factory()) as runner:
+    with asyncio.Runner(loop_factory=find_loop_factory()) as runner:
         return runner.run(work)
-
-
-@contextmanager
-def lazy_collector() -> Iterator[None]:
-    """Collect garbage less often while a run is played: its matches are many objects with few
-    cycles."""
-    with LOCK:
-        if not PLAYING:
-            BEFORE[:] = gc.get_threshold()
-            gc.set_threshold(20_000, 50, 100)
-            gc.freeze()  # existing objects need not be scanned again
-        PLAYING.append(None)
-    try:
-        yield
-    finally:
-        with LOCK:
-            PLAYING.pop()
-            if not PLAYING:
-                gc.unfreeze()
-                gc.set_threshold(*BEFORE)
 
 
 def find_loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:

@@ -559,10 +559,9 @@ class Player:
     def keep_fault(self, fault: ParticipantError) -> None:
         """Keep an error that has stopped a match. Its traceback holds the whole match, so only the
         first errors keep theirs."""
-        if str(fault) not in self.faults:
-            if len(self.faults) >= WITH_TRACEBACK:
-                fault.__traceback__ = fault.__cause__ = fault.__context__ = None
-            self.faults[str(fault)] = fault
+        first = self.faults.setdefault(str(fault), fault)
+        if first is not fault or len(self.faults) > WITH_TRACEBACK:
+            fault.__traceback__ = fault.__cause__ = fault.__context__ = None
         self.failed[str(fault)] += 1
 
     def stop_for_callback(self, fault: Exception) -> None:
