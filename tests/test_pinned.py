@@ -116,10 +116,16 @@ def chance():
 
 
 def draws(again=None):
-    """Where sampling begins for models in this process: by match, seat, round and try."""
+    """Where sampling begins for models in this process: by seating, seat, round and try."""
     seats = [Seat("players", 1), Seat("players", 2)]
     cast = {seat: Speaking(lambda view: "no") for seat in seats}
-    play(PublicGoods(rounds=1), cast, seed=42, number=3, draws="" if again is None else str(again))
+    play(
+        PublicGoods(rounds=1),
+        cast,
+        seed=42,
+        seating="ann bob",
+        draws="" if again is None else str(again),
+    )
     return [view.sampling_seed.hex()[:16] for seat in seats for view in cast[seat].views[:2]]
 
 
@@ -209,8 +215,8 @@ PINNED = {
     ],
     marks: ["181c620c4541", "d80d857dc332", "f8ff3c29a45e"],
     chance: [654, 114, 25, 759],
-    draws: ["ea2adb9c995eda4f", "541cfd82ea7484a0", "22b5ea0fee1f6549", "586642ce9ed60d4c"],
-    again: ["6a6acfb1670f4b4e", "8d6d31c6985ff93f", "4c562fb3635141cb", "e29a15120399dad7"],
+    draws: ["4577820dd31af28f", "443dcce8617ad966", "f12a69c19c1c36de", "2431947975b39f8e"],
+    again: ["bc48772867697f93", "6373765abdb67942", "c9da5f3d73aecc9b", "bc8948d7cb6c9aa4"],
     fates: [0.046930823, 0.885967548],
     replies: [
         'players.1 {"reason":"That is how I play.","coins":0}',

@@ -125,6 +125,15 @@ def test_an_item_keeps_its_block_and_seed_in_all_stages():
     assert len(seeds) == 2 * len(ITEMS)
 
 
+def test_matches_of_a_block_differ_in_stage_arm_or_seating():
+    plan = plan_for(
+        {"rounds": 3, "k": 1, "controls": True, "held_out": 0.5}, repeats=2, models=("a", "b")
+    )
+    specs = [spec for stage in plan.stages for spec in stage]
+    draws = {(spec.seed, spec.stage, spec.arm, *spec.seating) for spec in specs}
+    assert len(draws) == len(specs)
+
+
 def test_a_stage_begins_when_the_one_before_has_ended():
     plan, finished, seen = plan_for({"rounds": 2, "probe": False}), {}, [0]
     while True:

@@ -22,7 +22,9 @@ from parley.config.prepare import prepare_resume
 from parley.errors import TaskError
 from parley.options import from_keywords
 from parley.plans import Done, PlanCursor, ScoreTable
+from parley.plans.arrangements import ARRANGEMENTS
 from parley.plans.choice import choose_plan
+from parley.plans.fixed import make_fixed_plan
 from parley.plans.race import RaceRule
 from parley.plans.stop_targets import StopTarget, leading_metrics
 from parley.results.result import Result
@@ -35,6 +37,7 @@ from parley.statistics.stopping_rules import WatchedCell, forecast_blocks
 from parley.store import open_store, read_run
 from parley.store.config import Config
 from parley.tasks.public_goods import PublicGoods
+from parley.tasks.qa.rule import QA
 from tests import games
 from tests.cli.test_cli import parley as command_line
 from tests.plans.replays import first_batch, replay_plan
@@ -134,6 +137,30 @@ def test_groups_of_an_open_table_are_balanced_too(models, size, seed):
     assert set(seats.values()) == {1}
     assert all(len(spec.seats) == len(set(spec.seats.values())) == size for spec in specs)
     assert len(specs) == (1 if size == models else models)
+
+
+@settings(max_examples=40)
+@given(
+    st.sampled_from(sorted(ARRANGEMENTS)),
+    st.integers(2, 6),
+    st.integers(0, 10**6),
+    st.integers(1, 3),
+    st.integers(0, 3),
+)
+def test_no_two_matches_of_a_block_have_the_same_seating(name, models, seed, repeats, items):
+    names = [str(n) for n in range(items)]
+    task = {"each": QA(), "together": PublicGoods()}.get(name, Meeting())
+    specs = make_fixed_plan(
+        name, task, MODELS[:models], {}, names, repeats, seed, adversary="other"
+    ).specs
+    draws = {(spec.seed, *spec.seating) for spec in specs}
+    assert len(draws) == len(specs)
+
+
+def test_matches_of_a_race_differ_in_seed_or_seating():
+    played, _, _ = ended(race(), {name: 5 + n for n, name in enumerate(MODELS)})
+    draws = {(spec.seed, *spec.seating) for spec in played.values()}
+    assert len(draws) == len(played)
 
 
 def test_partners_in_cycles_are_drawn_from_all_others_alike():

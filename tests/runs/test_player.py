@@ -671,6 +671,36 @@ def test_sampling_seeds_differ_by_seat_turn_and_match_and_are_the_same_when_it_i
     assert not draws("other", seed=2).keys() & first.keys()
 
 
+def test_a_model_that_joins_later_changes_no_draw_of_the_matches_of_others(tmp_path):
+    def draws(*names):
+        seen = {name: set() for name in names}
+
+        def player(name):
+            def half(view):
+                seen[name].add(view.sampling_seed)
+                return '{"coins": 5}'
+
+            return half
+
+        parley.run(
+            "public_goods",
+            {name: player(name) for name in names},
+            plan="round_robin",
+            seats=2,
+            repeats=2,
+            rounds=2,
+            seed=1,
+            store=tmp_path / "".join(names),
+        )
+        return seen
+
+    before, after = draws("b", "c"), draws("a", "b", "c")
+    assert before["b"] < after["b"]
+    assert before["c"] < after["c"]
+    new = [after["a"], after["b"] - before["b"], after["c"] - before["c"]]
+    assert len(set.union(*new, *before.values())) == sum(map(len, (*new, *before.values())))
+
+
 def test_matches_that_wait_for_an_endpoint_that_is_down_leave_their_places_to_others(
     tmp_path, monkeypatch
 ):

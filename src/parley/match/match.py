@@ -105,7 +105,6 @@ class Match:
         cast: Mapping[Seat, Participant],
         *,
         seed: int = 0,
-        number: int = 0,
         item: Any = None,
         prompts: Mapping[str, Prompt] | None = None,
         record: Record | None = None,
@@ -115,6 +114,7 @@ class Match:
         execute: Execute | None = None,
         works: Mapping[str, Any] | None = None,
         draws: str = "",
+        seating: str = "",
         draw_order: DrawOrder | None = None,
     ) -> None:
         self.task, self.cast = task, cast
@@ -130,7 +130,9 @@ class Match:
         # `draws` changes the random draws of participants; those of the rule stay as they are
         chance = seed if not draws else Random(f"{seed}|{draws}").getrandbits(48)
         self._bot_knowledge = BotKnowledge(task, item, chance, works or {})
-        self._chance = f"{chance}|{number}"  # matches of one block share their seed
+        # Matches of one block share their seed, so that bots are equally able in all of them. Who
+        # sits where (`seating`) tells their samples apart.
+        self._sampling = f"{seed}|{draws}|{seating}"
         self._prompts, self._always = prompts or {}, standardise == "always"
         self._call, self._circulated = call, 0
 
@@ -299,7 +301,7 @@ class Match:
         participant = self.cast[seat]
         bot_knowledge = self._bot_knowledge if participant.sees_item else None
         sampling_seed = blake2b(
-            f"{self._chance}|{seat.key}|{round}|{attempt}".encode(), digest_size=16
+            f"{self._sampling}|{seat.key}|{round}|{attempt}".encode(), digest_size=16
         ).digest()
         view = View(
             seat,

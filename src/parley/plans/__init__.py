@@ -30,6 +30,12 @@ class MatchSpec:
     stage: int = 0
     arm: str = ""
 
+    @property
+    def seating(self) -> list[tuple[str, str]]:
+        """Which alias sits where, in a fixed order. No two matches of a block are equal in seating,
+        stage and arm; a match of another run with the same seed may be, whatever its number."""
+        return sorted((seat.key, alias) for seat, alias in self.seats.items())
+
 
 @dataclass(frozen=True, slots=True)
 class Done:

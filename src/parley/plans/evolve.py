@@ -174,6 +174,5 @@ def is_poisoned(arm: str, share: float, seed: int, spec: MatchSpec, seat: Seat) 
     matches."""
     if not share:
         return False
-    cast = sorted((each.key, alias) for each, alias in spec.seats.items())
-    where = f"{arm}|{spec.stage}|{spec.repeat}|{spec.block}|{seat.key}|{cast}"
+    where = f"{arm}|{spec.stage}|{spec.repeat}|{spec.block}|{seat.key}|{spec.seating}"
     return draw_share(f"{seed}|poison|{where}") < share

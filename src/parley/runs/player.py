@@ -523,7 +523,6 @@ class Player:
             prepared.task,
             {seat: self.seat_participant(spec, seat) for seat in spec.seats},
             seed=spec.seed,
-            number=spec.number,
             item=prepared.items[spec.item] if spec.item is not None else None,
             prompts=prepared.prompts,
             record=watched or record,
@@ -533,6 +532,7 @@ class Player:
             works=prepared.works,
             execute=None if self.execute is None else in_shell(self.execute, shell),
             draws=sampling_salt(config, spec),
+            seating=str(spec.seating),
             draw_order=order_of_draws(config, spec),
         )
         try:
