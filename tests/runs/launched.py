@@ -11,14 +11,18 @@ import parley
 PATIENCE = 120.0
 PASSWORD = "planted-password-of-the-store"
 KEY = "planted key 'of' $a \"model\"\nin two lines"
-SECRETS = {"PGPASSWORD": PASSWORD, "OPENAI_API_KEY": KEY}
+SECRETS = {
+    "PARLEY_STORE": f"postgresql://me@host/data base?password={PASSWORD}",
+    "PGPASSWORD": PASSWORD,
+    "OPENAI_API_KEY": KEY,
+}
 # Leaves a file with its words and variables, and another one when it drains.
 STAND_IN = """
 import json, os, signal, sys, time
 from pathlib import Path
 
 folder = Path(os.environ["STAND_IN"])
-names = ("PGPASSWORD", "OPENAI_API_KEY", "PARLEY_SETTING")
+names = ("PARLEY_STORE", "PGPASSWORD", "OPENAI_API_KEY", "PARLEY_SETTING")
 told = {name: os.environ.get(name) for name in names}
 node = os.environ.get("SLURMD_NODENAME", "")
 about = {"words": sys.argv[1:], "told": told, "cwd": os.getcwd(), "node": node, "pid": os.getpid()}

@@ -24,7 +24,7 @@ WRITTEN = "pl%2Fanted%23pass%3Fword%3Aof%25the%40store"
 KEY = "planted-key-of-a-model"
 OTHER_KEY = "planted-key-with-a-name-of-its-own"
 PLANTED = (PASSWORD, WRITTEN, "anted#pass", "anted%23", KEY, OTHER_KEY, "planted-key")
-WAYS = ("address", "variable with an address", "PGPASSWORD", "PGPASSFILE")
+WAYS = ("PARLEY_STORE", "PARLEY_STORE with parameters", "PGPASSWORD", "PGPASSFILE")
 
 
 @pytest.fixture(scope="module")
@@ -57,10 +57,16 @@ class Planted:
         self.public = server.url(name, "guarded")
         full = self.public.replace("guarded@", f"guarded:{WRITTEN}@")
         self.words, self.variables = ["--store", self.public], {}
-        if way == "address":
-            self.words = ["--store", full]
-        elif way == "variable with an address":
-            self.words, self.variables = [], {"PARLEY_STORE": full, "DATABASE_URL": full}
+        if way == "PARLEY_STORE":
+            self.words = []
+            self.variables = {
+                "PARLEY_STORE": full,
+                "DATABASE_URL": full,
+                "MEMO": f"it is {PASSWORD}",
+            }
+        elif way == "PARLEY_STORE with parameters":
+            secrets = f"password={WRITTEN}&sslpassword={WRITTEN}"
+            self.variables = {"PARLEY_STORE": f"{self.public}&{secrets}"}
         elif way == "PGPASSWORD":
             self.variables = {"PGPASSWORD": PASSWORD}
         else:
@@ -153,7 +159,7 @@ def test_secrets_reach_only_local_workers(guarded, tmp_path, way):
     refuse_secrets("files", [*files, *read_files(temporary, tmp_path)])
     refuse_secrets("output", [out, err])
     refuse_secrets("store", planted.rows())
-    if way == "address":
+    if way == "PARLEY_STORE":
         refuse_secrets("show", [call(planted, "show", "last", "--json")])
         refuse_secrets("stop", [call(planted, "stop", "last", code=2)])
         refuse_secrets("worker", [call(planted, "worker", "last")])
@@ -184,7 +190,7 @@ def refusing_endpoint():
 
 
 def test_failures_of_workers_show_no_secret(guarded, tmp_path):
-    planted = Planted(guarded, "address", tmp_path)
+    planted = Planted(guarded, "PARLEY_STORE", tmp_path)
     with refusing_endpoint() as address:
         done = subprocess.run(
             planted.run("", address, repeats=2),
@@ -197,7 +203,7 @@ def test_failures_of_workers_show_no_secret(guarded, tmp_path):
     assert "wrong key: Bearer [key]" in done.stderr
     refuse_secrets("output", [done.stdout, done.stderr])
     refuse_secrets("store", planted.rows())
-    planted.words[1] = planted.words[1].replace("of%25the", "wrong")
+    planted.variables["PARLEY_STORE"] = planted.variables["PARLEY_STORE"].replace("of%25the", "no")
     said = call(planted, "worker", code=1)
     assert "password authentication failed" in said
     refuse_secrets("a wrong password", [said])

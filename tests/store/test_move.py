@@ -599,7 +599,7 @@ def test_the_command_moves_runs_and_names_what_it_needs(tmp_path):
     assert "'lm-eval' is not 'parley'" in done.err
 
 
-@pytest.mark.parametrize("given", ["postgresql://me:secret@h/d#run", "postgres:/me:secret@h/d"])
+@pytest.mark.parametrize("given", ["postgresql://me@h/secret#run", "postgres:/me:secret@h/d"])
 def test_an_address_instead_of_a_file_is_refused_without_repeating_it(tmp_path, given):
     write(open_store(tmp_path / "runs"), fill)
     for words in (("import", "parley", given), ("export", "last", "--to", "parley", "-o", given)):

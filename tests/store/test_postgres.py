@@ -14,17 +14,19 @@ import threading
 import time
 from contextlib import closing
 from pathlib import Path
+from urllib.parse import urlencode
 
 import psycopg
 import pytest
 
 import parley
 from parley.audit.audit import audit_run
+from parley.cli import COMMANDS
 from parley.errors import StoreError, UsageError
 from parley.rules.pool import Message, Seat
 from parley.store import NewRun, find_run, open_store
 from parley.store.postgres import connections, migrations
-from parley.store.postgres.addresses import find_written_secrets, parse_address
+from parley.store.postgres.addresses import secrets_in, parse_address, split_address
 from parley.store.postgres.connections import escape, unescape
 from parley.store.postgres.database_writer import TYPES
 from parley.store.sql.rows import COLUMNS, ONCE
@@ -140,17 +142,61 @@ def test_a_misspelled_address_is_neither_repeated_nor_a_folder(tmp_path, given):
 @pytest.mark.parametrize(
     ("word", "secrets"),
     [
-        ("postgresql://me:p%40ss@host/db", ["p%40ss"]),
-        ("--store=postgres://me:secret@host/db?sslpassword=a%20b&port=1", ["secret", "a%20b"]),
-        ("postgresql://me:secret@host/db#run", ["secret"]),
-        ("postgresql://me@host/db", []),
-        ("postgresql://me@[::1/db", []),
+        ("postgresql://me:p%40ss@host/db", ["p@ss"]),
+        ("--store=postgres://me:secret@host/db?sslpassword=a%20b&port=1", ["a b", "secret"]),
+        ("a.key=Postgres://me:secret@host/db#run", ["secret"]),
+        ("postgres and postgresql://h/d,postgresql://h/d?oauth_client_secret=s", ["s", "s"]),
+        ("postgresql://me@[::1]:5/db?user=a@b", []),
         ("./me:1@home", []),
         ("runs", []),
     ],
 )
-def test_secrets_are_found_in_a_command_as_they_are_written(word, secrets):
-    assert list(find_written_secrets(word)) == secrets
+def test_secrets_are_found_in_words_of_a_command(word, secrets):
+    assert sorted(secrets_in(word)) == secrets
+
+
+ADDRESSES = (
+    "postgresql://me:secret@h/d",
+    "POSTGRES://me:secret@h/d#run",
+    "postgresql:///d?host=/tmp&password=secret",
+    "postgresql://me@h/d?sslpassword=secret#run",
+    "postgresql://me@h/d?oauth_client_secret=secret",
+    "postgresql://me@h/d?scram_client_key=secret",
+)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_typed_password_is_refused_without_repeating_it(tmp_path, command):
+    for address in ADDRESSES:
+        for words in (
+            [address],
+            ["--store", address],
+            [f"--store={address}"],
+            [f"-Ma.b={address}"],
+        ):
+            done = call_command(command, *words, cwd=tmp_path, code=2)
+            assert done.err.startswith("parley: this command contains an address with a password")
+            assert "PARLEY_STORE" in done.err
+            assert "PGPASSFILE" in done.err
+            assert "secret" not in done.out + done.err
+    unreadable = "--name=postgresql://me:sec#ret@h/d"
+    done = call_command(command, unreadable, cwd=tmp_path, code=2)
+    assert "cannot be read" in done.err
+    assert "sec" not in done.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_secrets_of_an_address_are_those_of_the_environment(monkeypatch):
+    public = "postgresql://me@only-in-the-environment/d?port=1"
+    monkeypatch.setenv("PARLEY_STORE", "postgresql://me:wrong#password@h/d")
+    assert parse_address(public).secrets == {}
+    secrets = {"password": PASSWORD, "sslpassword": "a b&c"}
+    monkeypatch.setenv("PARLEY_STORE", f"{public}&{urlencode(secrets)}".replace("+", "%20"))
+    assert parse_address(public.replace("/d", "/other")).variables == {}
+    variables = parse_address(public).variables
+    assert parse_address(public).secrets == secrets
+    address, found = split_address(variables["PARLEY_STORE"])
+    assert (address.public, found) == (public, secrets)
 
 
 @pytest.mark.parametrize("given", ["postgres/runs", "./me:1@home", "a/host=b", "runs 2", "x=1"])
@@ -532,7 +578,7 @@ def test_processes_that_start_at_once_migrate_once(fresh_url, monkeypatch):
     assert audit_run(ref).breaches == []
 
 
-def test_passwords_reach_no_store_message_or_log(postgres_server, fresh_url):
+def test_passwords_reach_no_store_message_or_log(postgres_server, fresh_url, monkeypatch):
     """The server trusts its socket, so a password is not needed, but it is given."""
     database = name_of(fresh_url)
     written = "pl%2Fanted%23p%40ss%3Fw%3Ard"
@@ -550,14 +596,13 @@ def test_passwords_reach_no_store_message_or_log(postgres_server, fresh_url):
         ("doctor", "--no-calls"),
         ("show", "nothing"),
     )
-    codes, said = map(
-        list, zip(*(invoke(*words, "--store", url) for words in commands), strict=True)
-    )
+    monkeypatch.setenv("PARLEY_STORE", url)
+    codes, said = map(list, zip(*(invoke(*words) for words in commands), strict=True))
     assert codes[:8] == [0] * 8, said
     assert codes[-1] != 0
     assert "public_goods" in said[1]
-    gone = url.replace(str(postgres_server.folder), "/nowhere")
-    said.append(invoke("ls", "--store", gone)[1])
+    monkeypatch.setenv("PARLEY_STORE", url.replace(str(postgres_server.folder), "/nowhere"))
+    said.append(invoke("ls")[1])
     assert "cannot connect" in said[-1]
     with run_parley(*run, PARLEY_STORE=url, PGPASSWORD=PASSWORD) as child:
         said += child.communicate(timeout=120)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import io
 import os
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from difflib import get_close_matches
 from importlib import import_module
@@ -58,6 +59,11 @@ TRACEBACK = click.Option(
 class Lazy(click.Group):
     """A group that imports a command only when it runs."""
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if not ctx.resilient_parsing:  # the shell completes a command
+            refuse_passwords(args)
+        return super().parse_args(ctx, args)
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
 
@@ -82,6 +88,21 @@ class Lazy(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
+
+
+def refuse_passwords(words: Sequence[str]) -> None:
+    """Refuse a command with the password of a database in its words, without repeating it."""
+    if not any("postgres" in word.lower() for word in words):
+        return
+    from parley.store import passwords_in  # late: it takes time
+
+    if any(passwords_in(word) for word in words):
+        raise UsageError(
+            "this command contains an address with a password, but all users of this machine can "
+            "read the words of a command: type the address without the password, and put the "
+            "password into a password file (~/.pgpass, or the file that PGPASSFILE names), or the "
+            "address with the password into the environment variable PARLEY_STORE"
+        )
 
 
 @click.group(
@@ -133,12 +154,8 @@ def print_traceback(wrong: BaseException) -> None:
 
 
 def prepare_surroundings() -> None:
-    """Hide passwords in the arguments of this process, open closed standard streams on the null
-    device, replace characters that the terminal cannot show, and raise the limit of open files."""
-    if any("postgres" in word for word in sys.argv):
-        from parley.cli.process_arguments import mask_passwords
-
-        mask_passwords()
+    """Open closed standard streams on the null device, replace characters that the terminal cannot
+    show, and raise the limit of open files."""
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         try:
             os.fstat(number)

@@ -890,10 +890,11 @@ def is_address(text: str) -> bool:
 
 
 def passwords_in(text: str) -> list[str]:
-    """The passwords in the address of a store, or in an option with one, as they are written."""
-    from parley.store.postgres.addresses import find_written_secrets  # late: few need it
+    """The secrets in the addresses of databases in a text; `UsageError` if one of the addresses
+    cannot be read."""
+    from parley.store.postgres.addresses import secrets_in  # late: few need it
 
-    return list(find_written_secrets(text))
+    return list(secrets_in(text))
 
 
 def refuse_misspelled(text: str, wanted: str = STORE_FORMS) -> None:

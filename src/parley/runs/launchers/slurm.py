@@ -24,6 +24,7 @@ from parley.runs.launchers.worker_folder import (
     create_worker_folder,
     read_last_lines,
 )
+from parley.store import passwords_in
 
 OPTIONS = "PARLEY_SLURM_OPTIONS"
 PAUSE = 5.0  # seconds between two questions to the controller
@@ -61,6 +62,7 @@ class SlurmLauncher:
 
     def start(self, workers: int, words: Sequence[str], secrets: Mapping[str, str]) -> None:
         hidden = {**find_secrets(), **secrets}
+        passwords = passwords_in(secrets.get("PARLEY_STORE", ""))
         folder = self._folder = create_worker_folder(hidden)
         task = "parley.runs.launchers.slurm_task"
         command = shlex.join([sys.executable, "-m", task, str(folder), *words])
@@ -72,7 +74,7 @@ class SlurmLauncher:
             said = ask_slurm(
                 *("sbatch", "--parsable", f"--array=1-{workers}", "--open-mode=append"),
                 *(f"--output={log}", f"--error={log}", *options, str(script)),
-                environment=environment_without(hidden),
+                environment=environment_without(hidden, passwords),
             )
         except ValueError as wrong:  # a quotation mark without its partner
             self._remove_folder()
@@ -203,12 +205,10 @@ def find_secrets() -> dict[str, str]:
     }
 
 
-def environment_without(secrets: Mapping[str, str]) -> dict[str, str]:
+def environment_without(secrets: Mapping[str, str], passwords: Sequence[str]) -> dict[str, str]:
     """The environment of this process for `sbatch`, which stores it on the controller's disk.
-
-    The address in PARLEY_STORE may contain a password; the workers get the address as a word.
-    """
-    hidden = {value for value in secrets.values() if len(value) >= 6}
+    PARLEY_STORE is left out: the workers get the address as a word, and its secrets in a file."""
+    hidden = {value for value in (*secrets.values(), *passwords) if len(value) >= 6}
     return {
         name: value
         for name, value in os.environ.items()

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import NamedTuple
 from urllib.parse import quote, unquote, urlencode, urlsplit
 
 from parley.errors import UsageError
+from parley.store import is_address
 
-SECRET = ("password", "sslpassword", "oauth_client_secret")  # parameters of libpq
+SECRET = (  # parameters of libpq
+    "password",
+    "sslpassword",
+    "oauth_client_secret",
+    "scram_client_key",
+    "scram_server_key",
+)
+SCHEME = re.compile("postgres(ql)?://", re.IGNORECASE)
 FORM = "postgresql://USER@HOST/DATABASE"
 HOST = re.compile(r"(\[[^\]]*\]|[^:]*)(:\d*)?")
 # secrets of addresses that were given to this process, by public address
@@ -24,8 +34,21 @@ class StoreAddress(NamedTuple):
 
     @property
     def secrets(self) -> dict[str, str]:
-        """The secrets that were given with this address, as parameters of libpq."""
+        """The secrets of this address, as parameters of libpq: as they were given to this process
+        with the address, else as PARLEY_STORE has them."""
+        variable = os.environ.get("PARLEY_STORE", "")
+        if self.public not in _SECRETS and is_address(variable):
+            with suppress(UsageError):
+                parse_address(variable)
         return _SECRETS.get(self.public, {})
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """What the environment of another process needs to know the secrets of this address."""
+        if not self.secrets:
+            return {}
+        secrets = urlencode(self.secrets, quote_via=quote)
+        return {"PARLEY_STORE": f"{self.public}{'&' if '?' in self.public else '?'}{secrets}"}
 
     def location_of(self, id: str) -> str:
         """The text that names a run of this store."""
@@ -37,25 +60,26 @@ class StoreAddress(NamedTuple):
         return text
 
 
-def find_written_secrets(text: str) -> Iterator[str]:
-    """The secrets in an address, or in an option with one, as they are written there."""
-    try:
-        parts = urlsplit(text[max(0, text.find("postgres")) :])
-    except ValueError:
-        return
-    if password := parts.netloc.rpartition("@")[0].partition(":")[2]:
-        yield password
-    for pair in parts.query.split("&"):
-        name, _, value = pair.partition("=")
-        if unquote(name) in SECRET and value:
-            yield value
+def secrets_in(text: str) -> Iterator[str]:
+    """The secrets in all addresses in a text, for example in an option."""
+    for found in SCHEME.finditer(text):
+        yield from split_address(text[found.start() :])[1].values()
 
 
 def parse_address(text: str) -> StoreAddress:
-    """Read an address. Errors never repeat it, because it may contain a password."""
+    """Read an address, and remember its secrets."""
+    address, secrets = split_address(text)
+    if secrets:
+        _SECRETS[address.public] = secrets
+    return address
+
+
+def split_address(text: str) -> tuple[StoreAddress, dict[str, str]]:
+    """An address and its secrets. Errors never repeat it, because it may contain a password."""
     unreadable = UsageError(
-        f"the address of the store cannot be read: expected {FORM}; write special characters "
-        "in a password as %XX, for example # as %23, or put the password into PGPASSFILE"
+        f"the address of the store cannot be read: expected {FORM}; put a password into a password "
+        "file (PGPASSFILE), or write its special characters in PARLEY_STORE as %XX, for example # "
+        "as %23"
     )
     try:
         parts = urlsplit(text)
@@ -77,6 +101,4 @@ def parse_address(text: str) -> StoreAddress:
         f"postgresql://{user}{has_login if user else ''}{hosts}{parts.path}"
         f"{'?' + urlencode(shown, safe='/', quote_via=quote) if shown else ''}"
     )
-    if secrets:
-        _SECRETS[public] = secrets
-    return StoreAddress(public, unquote(parts.fragment))
+    return StoreAddress(public, unquote(parts.fragment)), secrets

@@ -197,15 +197,7 @@ class PostgresStore:
             return [self._ref(id) for (id,) in rows or ()]
 
     def launch_words(self) -> tuple[list[str], dict[str, str]]:
-        secrets = dict(self.address.secrets)
-        password = secrets.pop("password", None)
-        if secrets:
-            raise UsageError(
-                f"workers cannot be started with {' and '.join(secrets)} in the address of the "
-                "store: use a password, PGPASSFILE, or start workers yourself (--workers 0)"
-            )
-        words = ["--store", self.address.public]
-        return words, {} if password is None else {"PGPASSWORD": password}
+        return ["--store", self.address.public], self.address.variables
 
     async def join(
         self, ref: RunRef, facts: WorkerFacts, notify: Callable[[str], None]
