@@ -11,9 +11,10 @@ DATA = Path(__file__).parent / "data" / "retrieval"
 TEXTS = json.loads((DATA / "texts.json").read_text(encoding="utf-8"))
 
 
-def own_cache(folder, files=(minilm.WEIGHTS, minilm.TOKENIZER)):
+def own_cache(folder):
     """The environment in which weights are found where they are, and nothing is written beside
     them."""
+    files = minilm.WEIGHTS, minilm.TOKENIZER
     found = zip(files, downloads.obtain_files(files), strict=True)
     return {"PARLEY_CACHE": str(folder)} | {each.variable: str(file) for each, file in found}
 

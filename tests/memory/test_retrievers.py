@@ -19,7 +19,7 @@ from parley.memory.retrievers._registry import (
 )
 from tests.retrieval import DATA, TEXTS, searching
 
-NAMES = ("bm25", "fixed", "minilm", "none", "random", "static")
+NAMES = ("bm25", "fixed", "minilm", "none", "random")
 
 
 def places(found):
@@ -80,6 +80,7 @@ def test_every_retriever_is_found_by_its_name():
     ("name", "says_what"),
     [
         ("bm52", "unknown retriever 'bm52'; did you mean 'bm25'"),
+        ("static", "unknown retriever .static.; available: bm25, fixed, hf/NAME, minilm, none"),
         ("_registry", "unknown retriever"),
         ("", "unknown retriever"),
         ("bm25/lucene", "bm25 takes no further name: write bm25"),

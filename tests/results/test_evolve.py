@@ -429,7 +429,7 @@ def test_a_critics_verdicts_are_held_against_the_truth(tmp_path):
 
 def test_near_duplicates_are_other_items_within_the_threshold(tmp_path, monkeypatch):
     """The distances of bm25 are all below zero, so that all that is not the same item is near."""
-    monkeypatch.setattr(evolve_plays, "UNIT_LENGTH", ("bm25",))
+    monkeypatch.setattr(evolve_plays, "is_distance_comparable", lambda arm: True)
     found = evolve(tmp_path, count=8, evolve={"rounds": 1, "probe": False}).part("evolve")
     row = find(found.rounds, round=1)
     assert 0 < row.same_item.value < 1

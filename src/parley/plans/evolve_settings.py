@@ -33,7 +33,7 @@ class EvolveArm:
 
     rounds     evolve rounds after the standard one
     k          how many experiences to show; as many as the task has examples, else 3
-    retriever  what finds similar experiences: minilm, static, bm25, hf/NAME, random, fixed or none
+    retriever  what finds similar experiences: minilm, bm25, hf/NAME, random, fixed or none
     mask       leave out a question's own earlier answer
     probe      play the last round once more with the question's own answer left out
     keep       which experiences to remember: only successes (positive), or all with their outcome

@@ -21,8 +21,6 @@ from parley.rules.pool import Seat
 from parley.statistics.paired_gain import Play
 from parley.store import MatchRow
 
-# Retrievers whose embeddings have unit length, so that distances are comparable.
-UNIT_LENGTH = ("minilm", "static")
 NEAR = 0.45  # L2 distance up to which an experience is a near duplicate: a cosine of 0.9
 
 
@@ -269,4 +267,4 @@ def describe_item(item: Mapping[str, Any]) -> str:
 
 def is_distance_comparable(arm: EvolveArm) -> bool:
     """Whether the distances of an arm's retriever can identify near duplicates."""
-    return arm.retriever in UNIT_LENGTH
+    return arm.retriever == "minilm"  # its embeddings have unit length

@@ -7,7 +7,7 @@ from statistics import fmean, stdev
 
 from parley.memory.feedback import LESSON_WORDS
 from parley.money import format_usd
-from parley.results.evolve_plays import NEAR, UNIT_LENGTH, PlayOwner
+from parley.results.evolve_plays import NEAR, PlayOwner
 from parley.results.parts.evolve import (
     EvolveGain,
     EvolveResult,
@@ -484,8 +484,8 @@ def shown_table(found: EvolveResult) -> Table | None:
         "`shown` is the mean number of experiences shown before a question. `same item` and "
         "`near duplicates` are shares of these experiences, with 95% intervals over items. A "
         f"near duplicate is a different item within an L2 distance of {NEAR:g}; it is counted "
-        f"only for retrievers with unit-length embeddings ({', '.join(UNIT_LENGTH)}). `dropped` "
-        "experiences were retrieved, but did not fit into the prompt"
+        "only for the retriever minilm, whose embeddings have unit length. `dropped` experiences "
+        "were retrieved, but did not fit into the prompt"
     )
     return Table(header, rows, left=len(names), note=note, title="Experiences shown")
 
