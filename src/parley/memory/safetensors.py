@@ -10,7 +10,7 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-DTYPES = {"F16": "<f2", "F32": "<f4", "I64": "<i8"}
+DTYPES = {"F32": "<f4", "I64": "<i8"}
 
 
 def read_tensors(file: Path) -> dict[str, NDArray[Any]]:

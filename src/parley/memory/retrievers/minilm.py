@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from parley import downloads
 from parley.downloads import Packaged
 from parley.memory.bert import Bert
 from parley.memory.dense import DenseRetriever
-from parley.memory.packaged_encoder import PackagedEncoder
 from parley.memory.retrievers._registry import refuse_name_after
 from parley.memory.safetensors import read_tensors
 from parley.memory.wordpiece import WordPiece
@@ -35,17 +35,24 @@ TOKENIZER = Packaged(
 MOST_TOKENS = 256  # of a text; what comes after them is left out
 
 
-class MiniLM(PackagedEncoder[tuple[WordPiece, Bert]]):
-    """The encoder."""
+class MiniLM:
+    """The encoder. Its files are downloaded once, and loaded when the first text is embedded."""
 
     width = 384
-    weights, tokenizer = WEIGHTS, TOKENIZER
 
-    def load_files(self, weights: Path, tokenizer: Path) -> tuple[WordPiece, Bert]:
-        return WordPiece(tokenizer), Bert(read_tensors(weights))
+    def __init__(self) -> None:
+        self._files: list[Path] = []
+        self._loaded: tuple[WordPiece, Bert] | None = None
+
+    def prepare(self) -> None:
+        self._files = self._files or downloads.obtain_files([WEIGHTS, TOKENIZER])
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        words, bert = self.loaded
+        if self._loaded is None:
+            self.prepare()
+            weights, tokenizer = self._files
+            self._loaded = WordPiece(tokenizer), Bert(read_tensors(weights))
+        words, bert = self._loaded
         return bert.encode([words.split(text, MOST_TOKENS) for text in texts])
 
 
