@@ -1,8 +1,12 @@
-"""The nearest vectors: exact with ties, masks and scopes, whatever the block."""
+"""The nearest vectors: exact with ties, masks and scopes, whatever the block and the company."""
 
+import os
+import subprocess
+import sys
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -53,31 +57,38 @@ def test_the_result_is_that_of_brute_force(data):
         scope=data.draw(st.sampled_from(["all", "subject", "other"])),
     )
     expected = brute_force(queries, stored, k, wanted.barred(slice(None)))
-    _, twins = np.unique(stored, axis=0, return_inverse=True)
-    for block in (1, data.draw(st.integers(1, 200)), 2**20):
-        found = find_nearest(queries, stored, k, wanted.barred, twins.ravel(), block=block)
-        assert found == expected
-    assert find_nearest(queries, stored, k, wanted.barred) == expected
+    with pytest.MonkeyPatch.context() as patch:
+        for block in (1, data.draw(st.integers(2, 50)), nearest.BLOCK):
+            patch.setattr(nearest, "BLOCK", block)
+            assert find_nearest(queries, stored, k, wanted.barred) == expected
 
 
-@given(st.integers(0, 2**32), st.integers(1, 50), st.integers(256, 1500))
-def test_screening_by_groups_loses_nothing(seed, k, size):
+@given(st.integers(0, 2**32), st.integers(1, 400))
+def test_the_distance_of_a_pair_depends_on_nothing_else(seed, width):
     chance = np.random.default_rng(seed)
-    stored = chance.integers(-2, 3, (size, 3)).astype(np.float32)
-    queries = chance.normal(size=(4, 3)).astype(np.float32)
-    barred = chance.random((4, size)) < chance.random()
-    expected = brute_force(queries, stored, k, barred)
-    assert find_nearest(queries, stored, k, lambda rows: barred[rows], block=size * 3) == expected
+    queries, stored = (chance.normal(size=(n, width)).astype(np.float32) for n in (3, 30))
+    together = find_nearest(queries, stored, len(stored))
+    for query, row in zip(queries, together, strict=True):
+        for place, distance in row:
+            assert find_nearest(query[None], stored[place : place + 1], 1) == [[(0, distance)]]
 
 
-def test_many_candidates_are_ranked_in_parts(monkeypatch):
-    stored = np.ones((300, 4), np.float32)
-    queries = np.repeat(np.arange(5, dtype=np.float32)[:, None], 4, axis=1)
-    expected = brute_force(queries, stored, 3)
-    assert [each.stored for each in expected[0]] == [0, 1, 2]
-    monkeypatch.setattr(nearest, "PAIRS", 700)
-    monkeypatch.setattr(nearest, "EXACT", 7)
-    assert find_nearest(queries, stored, 3) == expected
+def test_the_threads_of_numpy_change_nothing():
+    code = (
+        "import numpy as np\nfrom parley.memory.nearest import find_nearest\n"
+        "found = np.random.default_rng(1).normal(size=(900, 384)).astype(np.float32)\n"
+        "print(find_nearest(found[:20], found, 30))"
+    )
+    said = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            capture_output=True,
+            check=True,
+            env={**os.environ, "OPENBLAS_NUM_THREADS": count, "OMP_NUM_THREADS": count},
+        ).stdout
+        for count in ("1", "2")
+    }
+    assert len(said) == 1
 
 
 def test_masks_are_asked_for_the_rows_at_hand():
@@ -91,8 +102,8 @@ def test_masks_are_asked_for_the_rows_at_hand():
 
     chance = np.random.default_rng(1)
     queries, stored = (chance.normal(size=(n, 3)).astype(np.float32) for n in (50, 40))
-    found = find_nearest(queries, stored, 2, barred, block=400)
-    assert asked == [10] * 5
+    found = find_nearest(queries, stored, 2, barred)
+    assert asked == [1] * 50
     assert found == brute_force(queries, stored, 2, wanted.barred(slice(0, 50)))
     assert replace(wanted, mask=False).barred(slice(0, 50)) is None
 

@@ -46,12 +46,12 @@ class DenseRetriever:
     def search(self, wanted: Search) -> list[list[Neighbour]]:
         texts = list(dict.fromkeys([*wanted.stored, *wanted.queries]))
         numbers = {text: number for number, text in enumerate(texts)}
-        stored = np.array([numbers[text] for text in wanted.stored], np.int64)
-        queries = np.array([numbers[text] for text in wanted.queries], np.int64)
-        if not len(stored) or not len(queries):
-            return [[] for _ in wanted.queries]
+        stored = [numbers[text] for text in wanted.stored]
+        queries = [numbers[text] for text in wanted.queries]
+        if not stored or not queries:
+            return [[] for _ in queries]
         vectors = self.embed(texts)
-        return find_nearest(vectors[queries], vectors[stored], wanted.k, wanted.barred, stored)
+        return find_nearest(vectors[queries], vectors[stored], wanted.k, wanted.barred)
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """The vector of each text, from memory, from disk or computed now."""
