@@ -4,20 +4,18 @@ distance are found."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Protocol, TypeAlias
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from parley import downloads
 from parley.memory import Neighbour, Search
-from parley.memory.embedding_cache import EmbeddingCache, hash_text
+from parley.memory.embedding_cache import EmbeddingCache, Vector
 from parley.memory.nearest import find_nearest
 
 SAVE_EVERY = 1000  # texts, after which new embeddings are written to disk
 BATCH = 20  # texts that are embedded together; progress is reported after each batch
-
-Vector: TypeAlias = NDArray[np.float32]
 
 
 class Encoder(Protocol):
@@ -38,7 +36,13 @@ class DenseRetriever:
 
     def __init__(self, name: str, version: str, encoder: Encoder) -> None:
         self.name, self.version, self.encoder = name, version, encoder
+        self._cache = EmbeddingCache(name, version)
         self._known: dict[bytes, Vector] = {}
+
+    @property
+    def notice(self) -> str:
+        """What the user should know about the searches so far; empty if nothing."""
+        return self._cache.notice
 
     def prepare(self) -> None:
         self.encoder.prepare()
@@ -55,10 +59,9 @@ class DenseRetriever:
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """The vector of each text, from memory, from disk or computed now."""
-        keys = [hash_text(text) for text in texts]
-        cache = EmbeddingCache(self.name, self.version, self.encoder.width)
+        keys = [self._cache.make_key(text) for text in texts]
         if missing := set(keys) - self._known.keys():
-            self._known |= cache.load(missing)
+            self._known |= self._cache.load(missing, self.encoder.width)
         todo = {key: text for key, text in zip(keys, texts, strict=True) if key not in self._known}
         new: dict[bytes, Vector] = {}
         try:
@@ -70,10 +73,10 @@ class DenseRetriever:
                     "texts embedded"
                 )
                 if len(new) >= SAVE_EVERY:
-                    cache.keep(new, self._known)
+                    self._cache.keep(new)
                     new = {}
         finally:
-            cache.keep(new, self._known)
+            self._cache.keep(new)
             if todo:
                 downloads.notify_watchers("")
         return np.array([self._known[key] for key in keys], np.float32)

@@ -132,8 +132,11 @@ class Recaller:
             return places, read_verdict_votes(reader) if places else {}
 
     def cautions(self) -> Iterator[str]:
-        """Warnings about settings that make gains hard to interpret, once a stage has begun."""
+        """Warnings about settings that make gains hard to interpret, and notices of retrievers,
+        once a stage has begun."""
         assert self._rehearsal is not None
+        for retriever in self._retrievers.values():
+            yield getattr(retriever, "notice", "")
         for name, arm in self._settings.arms.items():
             if not arm.searches:
                 continue
