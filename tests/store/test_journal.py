@@ -50,6 +50,8 @@ IDENTITY = {
     "rule": "",
     "prompts": {},
     "parley": "0",
+    "python": "3",
+    "items": None,
     "texts": {},
     "roles": {"players": "contestant"},
     "seats": {"players": 1},

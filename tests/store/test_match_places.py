@@ -39,6 +39,8 @@ IDENTITY = {
     "rule": "",
     "prompts": {},
     "parley": "0",
+    "python": "3",
+    "items": None,
     "texts": {},
     "roles": {"players": "contestant", "judge": "instrument"},
     "seats": {"players": 2, "judge": 2},

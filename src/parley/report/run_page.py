@@ -433,7 +433,7 @@ def draw_setup(result: Result, info: RunInfo, clean: Clean) -> str:
     signature = (result.part("results") or [None])[0]
     if signature is not None:
         rows += f'<dt>Signature</dt><dd class="mono">{escape(clean(signature.signature))}</dd>'
-    texts = info.identity.get("texts") or {}
+    texts = info.identity["texts"]
     prompts = "".join(
         f"<h3>{escape(clean(name))}</h3><pre><bdi>{escape(clean(text))}</bdi></pre>"
         for name, text in texts.items()
