@@ -25,8 +25,8 @@ from parley.runs.seats import LimitedParticipant, is_on_this_machine
 from parley.store.postgres import grants as grants_module
 from parley.store.postgres.addresses import parse_address
 from parley.store.postgres.connections import connect
+from parley.store.postgres.database_tables import migrate_store
 from parley.store.postgres.grants import PostgresGrants, fair_shares
-from parley.store.postgres.migrations import migrate_store
 from parley.store.shared_limits import CALLS, USD, GrantRequest, Holding
 from tests.runs.test_money import a_view
 

@@ -25,7 +25,8 @@ from parley.cli import COMMANDS
 from parley.errors import StoreError, UsageError
 from parley.rules.pool import Message, Seat
 from parley.store import NewRun, find_run, open_store
-from parley.store.postgres import connections, migrations
+from parley.store.postgres import connections
+from parley.store.postgres import database_tables as postgres_schema
 from parley.store.postgres.addresses import secrets_in, parse_address, split_address
 from parley.store.postgres.connections import escape, unescape
 from parley.store.postgres.database_writer import TYPES
@@ -300,7 +301,7 @@ def test_reading_votes_creates_no_tables_and_changes_nothing(fresh_url):
         with pytest.raises(UsageError, match="there are no votes yet"):
             open_votes(read_only=True)
     with connections.connect(address) as connection:
-        assert migrations.version_of_store(connection, address) == 0
+        assert postgres_schema.version_of_store(connection, address) == 0
     with store.open_verdict_votes() as votes:
         votes.invite("run", "ann", b"1")
     with (
@@ -353,7 +354,7 @@ def test_a_group_can_own_the_tables_as_the_docs_say(postgres_server, fresh_url, 
     store, _ = play_and_vote(ben)
     store.delete(store.find(ref.id))
     step = "ALTER TABLE runs ADD COLUMN colour TEXT;"
-    monkeypatch.setattr(migrations, "MIGRATIONS", [*migrations.MIGRATIONS, step])
+    monkeypatch.setattr(postgres_schema, "MIGRATIONS", [*postgres_schema.MIGRATIONS, step])
     assert len(store.refs()) == 1  # anybody may migrate
 
 
@@ -385,7 +386,7 @@ def test_an_owner_can_let_others_write_and_read_as_the_docs_say(
         .state.startswith("ready to read, not to write: this user has no INSERT, UPDATE, DELETE")
     )
     step = "ALTER TABLE runs ADD COLUMN colour TEXT; CREATE TABLE birds (name TEXT);"
-    monkeypatch.setattr(migrations, "MIGRATIONS", [*migrations.MIGRATIONS, step])
+    monkeypatch.setattr(postgres_schema, "MIGRATIONS", [*postgres_schema.MIGRATIONS, step])
     with pytest.raises(StoreError, match=r"must be owner .* ask the owner to run `parley ls`"):
         store.refs()
     assert len(open_store(ann).refs()) == 1
@@ -420,7 +421,7 @@ def test_both_stores_have_the_same_tables_and_columns(fresh_url):
     """A table that only one store has would be missed when a run is written or read."""
     address = parse_address(fresh_url)
     with connections.connect(address) as connection:
-        migrations.migrate_store(connection, address)
+        postgres_schema.migrate_store(connection, address)
         rows = connection.execute(
             "SELECT table_name, column_name FROM information_schema.columns "
             "WHERE table_schema = 'parley'"
@@ -533,19 +534,24 @@ RUN = NewRun("run", CONFIG, IDENTITY)
 def test_nothing_migrates_while_workers_of_an_older_version_hold_leases(fresh_url, monkeypatch):
     address = parse_address(fresh_url)
     with connections.connect(address) as connection:
-        migrations.migrate_store(connection, address)
+        postgres_schema.migrate_store(connection, address)
         connection.execute(
             "INSERT INTO workers (run, host, pid, version, until) "
             "VALUES (1, 'far.example', 7, '0.0.1', clock_timestamp() + interval '1 hour')"
         )
         step = "ALTER TABLE runs ADD COLUMN colour TEXT DEFAULT 'red';"
-        monkeypatch.setattr(migrations, "MIGRATIONS", [*migrations.MIGRATIONS, step])
+        monkeypatch.setattr(postgres_schema, "MIGRATIONS", [*postgres_schema.MIGRATIONS, step])
         with pytest.raises(StoreError, match=r"1 worker, on far\.example for example"):
-            migrations.migrate_store(connection, address)
-        assert migrations.version_of_store(connection, address) == len(migrations.MIGRATIONS) - 1
+            postgres_schema.migrate_store(connection, address)
+        assert (
+            postgres_schema.version_of_store(connection, address)
+            == len(postgres_schema.MIGRATIONS) - 1
+        )
         connection.execute("UPDATE workers SET until = clock_timestamp()")
-        migrations.migrate_store(connection, address)
-        assert migrations.version_of_store(connection, address) == len(migrations.MIGRATIONS)
+        postgres_schema.migrate_store(connection, address)
+        assert postgres_schema.version_of_store(connection, address) == len(
+            postgres_schema.MIGRATIONS
+        )
 
 
 def test_processes_that_start_at_once_migrate_once(fresh_url, monkeypatch):
@@ -555,7 +561,7 @@ def test_processes_that_start_at_once_migrate_once(fresh_url, monkeypatch):
     def migrate():
         try:
             with connections.connect(address) as connection:
-                migrations.migrate_store(connection, address)
+                postgres_schema.migrate_store(connection, address)
         except Exception as wrong:
             faults.append(wrong)
 
@@ -570,10 +576,12 @@ def test_processes_that_start_at_once_migrate_once(fresh_url, monkeypatch):
     migrate_together()
     ref = parley.run("public_goods", models=BOTS, repeats=1, store=fresh_url).ref
     step = "ALTER TABLE runs ADD COLUMN colour TEXT DEFAULT 'red';"
-    monkeypatch.setattr(migrations, "MIGRATIONS", [*migrations.MIGRATIONS, step])
+    monkeypatch.setattr(postgres_schema, "MIGRATIONS", [*postgres_schema.MIGRATIONS, step])
     migrate_together()
     with connections.connect(address) as connection:
-        assert migrations.version_of_store(connection, address) == len(migrations.MIGRATIONS)
+        assert postgres_schema.version_of_store(connection, address) == len(
+            postgres_schema.MIGRATIONS
+        )
         assert connection.execute("SELECT colour FROM runs").fetchall() == [("red",)]
     assert audit_run(ref).breaches == []
 

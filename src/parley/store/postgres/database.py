@@ -36,8 +36,8 @@ from parley.store.postgres.database_sharing import (
     seal_run,
     share_run,
 )
+from parley.store.postgres.database_tables import LOCK, migrate_store, version_of_store
 from parley.store.postgres.database_writer import create_run, open_run, replace_parts
-from parley.store.postgres.migrations import LOCK, migrate_store, version_of_store
 from parley.store.refusals import refuse_running
 from parley.store.run_names import choose_run
 from parley.store.shared_runs import RunEnd, SealResult, SharedProgress, SpentBefore, WorkerFacts

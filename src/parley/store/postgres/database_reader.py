@@ -18,7 +18,7 @@ from parley.store.postgres.connections import (
     with_marks,
 )
 from parley.store.postgres.database_sharing import ALIVE, COUNTED, WorkerCounts, sum_counts
-from parley.store.postgres.migrations import DERIVED, DIALECT, LOCK, SAME_SUMS, migrate_store
+from parley.store.postgres.database_tables import DERIVED, DIALECT, LOCK, SAME_SUMS, migrate_store
 from parley.store.sql.digests import find_changes
 from parley.store.sql.moved_rows import MOVED
 from parley.store.sql.reader import RUN, RecordReader

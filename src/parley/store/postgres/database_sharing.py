@@ -14,7 +14,7 @@ from parley.errors import StoreError, UsageError
 from parley.store.config import Config
 from parley.store.owner import Owner
 from parley.store.postgres.connections import REMEDY, queries_on
-from parley.store.postgres.migrations import LOCK, OPEN_MATCHES, SAME_SUMS
+from parley.store.postgres.database_tables import LOCK, OPEN_MATCHES, SAME_SUMS
 from parley.store.refusals import refuse_played
 from parley.store.shared_runs import LEASE, RunEnd, SealResult, SharedProgress, SpentBefore
 from parley.store.sql.digests import digest_end, refuse_changed

@@ -18,7 +18,7 @@ from parley.store.postgres.connections import (
     unwritable_explained,
     with_marks,
 )
-from parley.store.postgres.migrations import LOCK, migrate_store, version_of_store
+from parley.store.postgres.database_tables import LOCK, migrate_store, version_of_store
 from parley.store.sql.pair_votes import PairVotes
 from parley.store.sql.verdict_votes import VerdictVoteTables
 from parley.store.sql.vote_tables import VoteTables

@@ -31,7 +31,7 @@ from parley.store.postgres.connections import (
     with_marks,
 )
 from parley.store.postgres.database_sharing import fold_workers
-from parley.store.postgres.migrations import DERIVED, LOCK, SAME_SUMS, migrate_store
+from parley.store.postgres.database_tables import DERIVED, LOCK, SAME_SUMS, migrate_store
 from parley.store.refusals import (
     ALREADY_ENDED,
     TAKEN_OVER,

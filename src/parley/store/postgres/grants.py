@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from parley.errors import Replaced
-from parley.store.postgres.migrations import LOCK
+from parley.store.postgres.database_tables import LOCK
 from parley.store.shared_limits import (
     CALLS,
     SLACK,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from parley.errors import StoreError
 from parley.store.postgres.addresses import StoreAddress
 from parley.store.postgres.connections import RIGHTS_ON_TABLES, TABLES
-from parley.store.postgres.migrations import has_schema, one_row, rights_to_migrate
+from parley.store.postgres.database_tables import has_schema, one_row, rights_to_migrate
 
 if TYPE_CHECKING:
     from parley.store.postgres.connections import Connection

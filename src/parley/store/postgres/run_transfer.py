@@ -21,9 +21,9 @@ from parley.store.postgres.connections import (
     with_marks,
 )
 from parley.store.postgres.database_reader import PostgresReader
+from parley.store.postgres.database_tables import LOCK, migrate_store
 from parley.store.postgres.database_votes import VOTING, VoteStatements
 from parley.store.postgres.database_writer import for_row_of, storable_rows
-from parley.store.postgres.migrations import LOCK, migrate_store
 from parley.store.refusals import refuse_imported
 from parley.store.sql.digests import digest_end
 from parley.store.sql.moved_rows import INTERRUPT, MOVED

@@ -20,9 +20,9 @@ from parley.store.owner import Owner
 from parley.store.postgres.addresses import StoreAddress
 from parley.store.postgres.connections import queries_on, unescape_row
 from parley.store.postgres.database_sharing import seal_run
+from parley.store.postgres.database_tables import LOCK, OPEN_MATCHES
 from parley.store.postgres.database_writer import require_durability
 from parley.store.postgres.grants import PostgresGrants
-from parley.store.postgres.migrations import LOCK, OPEN_MATCHES
 from parley.store.postgres.steady_connection import (
     LONGEST_WAIT,
     ControlLine,
