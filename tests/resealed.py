@@ -7,12 +7,12 @@ from parley.store.sql.digests import (
     SCORES,
     VIOLATIONS,
     ChainEnds,
-    digest_end,
     digest_match,
     digest_origin,
+    digest_run,
     with_digests,
 )
-from parley.store.sqlite.schema import DERIVED, same_sums_of
+from parley.store.sqlite.schema import DERIVED
 
 KEYS = {
     "calls": "match = ? AND round = ? AND seat = ? AND attempt = ?",
@@ -23,9 +23,8 @@ KEYS = {
 
 def reseal(connection):
     """Write the digests and totals that the file would have if it had always been as it is."""
-    if same_sums_of(connection):
-        sums = ", ".join(f"{name} = {sql}" for name, sql in DERIVED.items())
-        connection.execute(f"UPDATE matches AS m SET {sums} WHERE state IN ('done', 'aborted')")
+    sums = ", ".join(f"{name} = {sql}" for name, sql in DERIVED.items())
+    connection.execute(f"UPDATE matches AS m SET {sums} WHERE state IN ('done', 'aborted')")
     matches = connection.execute("SELECT number, state, reason, rounds FROM matches").fetchall()
     for number, *end in matches:
         ends = []
@@ -46,4 +45,4 @@ def reseal(connection):
             digest = digest_match(number, tuple(end), ChainEnds(*ends), *kept)
             connection.execute("UPDATE matches SET digest = ? WHERE number = ?", (digest, number))
     connection.execute("UPDATE runs SET origin = ?", (digest_origin(connection),))
-    connection.execute("UPDATE runs SET digest = ?", (digest_end(connection),))
+    connection.execute("UPDATE runs SET digest = ?", (digest_run(connection),))

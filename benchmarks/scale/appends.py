@@ -58,7 +58,7 @@ async def append_replies(place: str, callers: int, seconds: float) -> dict[str, 
         for round in count(1):
             if is_over:
                 return
-            reply = Reply(TEXT, "", "stop", USAGE, "m", 0.1, None, None, ())
+            reply = Reply(TEXT, usage=USAGE, served_model="m", latency=0.1)
             saw = round.to_bytes(16, "big")
             call = RecordedCall(round, SEATS[round % 2], 0, saw, reply, time.time())
             await records[number].append(call)

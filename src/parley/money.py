@@ -249,7 +249,7 @@ def cost_rows(
     for row in reader.usage_by_model(starts):
         role = row.seat.role
         cell = found.setdefault((row.alias, role), empty_cost_row(row.alias, role))
-        add_usage(cell, row, known[row.alias, row.model])
+        add_usage(cell, row, known[row.alias, row.served_model])
     for alias, roles in reader.unanswered().items():
         price = prices.of(alias)
         for role, count in roles.items():
@@ -282,7 +282,7 @@ def stage_cost_rows(
         add_usage(
             found.setdefault(key, empty_cost_row(row.alias, role)),
             row,
-            known[row.alias, row.model],
+            known[row.alias, row.served_model],
         )
     return found
 
@@ -290,7 +290,7 @@ def stage_cost_rows(
 def match_costs(reader: RunReader, numbers: Sequence[int], prices: Prices) -> dict[int, Total]:
     """The cost of some matches. Lost requests belong to no match and are not included."""
     usage = reader.usage_of_matches(numbers)
-    pairs = {(row.alias, row.model) for rows in usage.values() for row in rows}
+    pairs = {(row.alias, row.served_model) for rows in usage.values() for row in rows}
     known = {pair: prices.of(*pair) for pair in pairs}
     steps = price_steps(known.values())
     if steps:
@@ -302,7 +302,7 @@ def total_usage(
     rows: Sequence[UsageRow], known: Mapping[tuple[str, str | None], Price | None]
 ) -> Total:
     """The cost of some calls at these prices."""
-    costs = [known_cost(row, known[row.alias, row.model]) for row in rows]
+    costs = [known_cost(row, known[row.alias, row.served_model]) for row in rows]
     at_least = sum(usd or 0.0 for usd, _ in costs)
     whole = all(usd is not None and is_whole for usd, is_whole in costs)
     return Total(

@@ -484,32 +484,16 @@ def test_other_files_are_left_alone(tmp_path):
     assert path.read_bytes() == before
 
 
-def test_votes_of_an_earlier_version_open_count_and_go_on(tmp_path):
-    dump = Path(__file__).parent.parent / "data" / "votes.sql"
-    with sqlite3.connect(tmp_path / VOTES_FILE) as made:
-        made.executescript(dump.read_text(encoding="utf-8"))
-    made.close()
-    with SqliteVotes(tmp_path / VOTES_FILE, read_only=True) as votes:
-        study = votes.find_study(["r2", "r1"])
-        assert (study.seed, study.ties) == (7, True)
-        assert votes_by_name(votes, study) == {
-            1: {"Ann Lee": "A", "bob": "B", "Cat": "B"},
-            2: {"Ann Lee": "A", "bob": "A"},
-            3: {"bob": "A"},
-            4: {},
-        }
-        assert find_invited(votes, "a-secret-of-ann")[1].name == "Ann Lee"
-        assert find_invited(votes, "another") is None
-        data = summarise_votes(votes, study)
-        assert data["pairs"] == {"drawn": 4, "settled": 2, "undecided": 0, "open": 2}
-        assert [each["changed"] for each in data["annotators"]] == [1, 0, 0]
-    with SqliteVotes(tmp_path / VOTES_FILE) as votes:
-        found, ann = find_invited(votes, "a-secret-of-ann")
-        assert (found, ann.name) == (study, "Ann Lee")
-        assert offer_pair(votes, study, ann) == 3
-        assert cast_vote(votes, study, 3, ann, "B") == "recorded"
-        assert cast_vote(votes, study, 2, ann, "tie", change=True) == "changed"
-        assert votes_by_name(votes, study)[2] == {"Ann Lee": "tie", "bob": "A"}
+def test_a_file_of_votes_of_another_version_is_refused(tmp_path):
+    path = tmp_path / VOTES_FILE
+    SqliteVotes(path).__exit__(None, None, None)
+    for version, said in ((2, "newer version of Parley"), (0, "is not a Parley vote file")):
+        connection = sqlite3.connect(path)
+        connection.execute(f"PRAGMA user_version = {version}")
+        connection.close()
+        for read_only in (True, False):
+            with pytest.raises(StoreError, match=said):
+                SqliteVotes(path, read_only)
 
 
 def test_what_fails_in_a_transaction_changes_nothing(tmp_path):

@@ -179,7 +179,7 @@ def unheard(messages):
 
 SWAPPED = """UPDATE matches SET seats = json_set(seats, '$.translator', json_extract(seats, '$.proofreader'),
     '$.proofreader', json_extract(seats, '$.translator')) WHERE number = 1"""  # noqa: E501
-COLUMNS = "block, item, repeat, seed, seats, state, reason, rounds, began, ended, idle"
+COLUMNS = "block, item, repeat, seed, seats, idle, stage, arm, state, reason, rounds, began, ended"
 COPIED = f"""INSERT INTO matches (number, {COLUMNS})
     SELECT 99, {COLUMNS} FROM matches WHERE number = 1"""
 GONE = "DELETE FROM matches WHERE number = 4"
@@ -447,7 +447,9 @@ def test_a_model_whose_name_stands_in_a_prompt_is_told(tmp_path):
     words = {"public_goods.news": "The pool paid you {news} coins, says claude-opus-9."}
     result = parley.run("public_goods", models, repeats=1, store=tmp_path, prompts=words)
     with sqlite3.connect(result.path) as connection:
-        connection.execute("UPDATE calls SET model = 'claude-opus-9' WHERE seat = 'players.1'")
+        connection.execute(
+            "UPDATE calls SET served_model = 'claude-opus-9' WHERE seat = 'players.1'"
+        )
         reseal(connection)
     connection.close()
     found = audit_run(result.ref)

@@ -258,7 +258,9 @@ def test_functions_plain_async_and_instances_all_speak():
     assert said(made(Counting(), step="2"), view_of(), view_of()) == ["2", "4"]
     assert said(made(Waiting())) == ["How many?"]
     assert said(made(partial(waits, coins=3))) == ["3 of 1"]
-    assert said(made(lambda view: Reply("x", model="mine"))) == [Reply("x", model="mine")]
+    assert said(made(lambda view: Reply("x", served_model="mine"))) == [
+        Reply("x", served_model="mine")
+    ]
     assert said(made(lambda view: b"caf\xe9")) == ["caf\ufffd"]
 
 
@@ -319,8 +321,9 @@ def test_a_function_may_say_itself_that_it_cannot_answer(kind):
         {"finish": ["stop"]},
         {"usage": None},
         {"usage": Usage(2**70, -1, True, 1.5)},
-        {"model": 5, "latency": "long"},
-        {"model": "\ud800\0", "latency": float("nan"), "sent": 3},
+        {"served_model": 5, "latency": "long"},
+        {"served_model": "\ud800\0", "latency": float("nan"), "sent": 3},
+        {"response_id": "\ud800", "request_id": "x" * 201, "system_fingerprint": 7},
         {"content": (ContentPart("text", "\ud800\0"),), "latency": 10**400},
         {"provider_state": {"a": (1, float("nan"))}},
     ],
@@ -340,6 +343,7 @@ def test_an_odd_reply_is_made_fit_for_the_record(odd):
         text_of(reply.content).encode()
         assert reply.usage == Usage()
         assert reply.finish in ("stop", "other")
+        assert reply.response_id is reply.request_id is reply.system_fingerprint is None
         assert reply.provider_state in (None, {"a": [1, None]})
 
 
@@ -489,7 +493,7 @@ def test_a_service_is_sent_the_view_and_answers_with_a_reply():
         ],
         "schema": Amount("coins", 0, 10).schema,
     }
-    assert (reply.content, reply.model, plain.content, plain.model) == (
+    assert (reply.content, reply.served_model, plain.content, plain.served_model) == (
         "Six.",
         "mine",
         "Seven.",

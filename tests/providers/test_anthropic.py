@@ -297,7 +297,13 @@ def test_a_model_that_takes_no_temperature_is_asked_without():
 def test_a_reply_carries_words_usage_finish_and_the_model_as_served():
     usage = {"cache_read_input_tokens": 700, "cache_creation_input_tokens": 90}
     reply = replied("anthropic", says("Six", ".", **usage))
-    assert (reply.content, reply.reasoning, reply.finish, reply.model, reply.provider_state) == (
+    assert (
+        reply.content,
+        reply.reasoning,
+        reply.finish,
+        reply.served_model,
+        reply.provider_state,
+    ) == (
         "Six.",
         "",
         "stop",

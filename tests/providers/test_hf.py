@@ -308,7 +308,7 @@ def test_a_reply_ends_at_the_end_of_turn_and_its_tokens_are_counted(taught, play
     [reply] = asked(taught, "How many?", play=play)
     ids = library("transformers").AutoTokenizer.from_pretrained(taught)
     asked_for = len(ids("<|user|>How many?<|end|><|assistant|>")["input_ids"])
-    assert (reply.content, reply.finish, reply.model) == (TAUGHT, "stop", "taught")
+    assert (reply.content, reply.finish, reply.served_model) == (TAUGHT, "stop", "taught")
     assert reply.usage == Usage(asked_for, 0, len(ids(TAUGHT)["input_ids"]) + 1)
     assert 0 < reply.latency < 30
 
@@ -930,7 +930,7 @@ def test_a_name_is_looked_up_in_the_local_cache_and_served_with_its_commit(taugh
     (place / "refs").mkdir()
     (place / "refs" / "main").write_text(COMMIT)
     [reply] = asked("me/tiny", "How many?")
-    assert (reply.content, reply.model) == (TAUGHT, "me/tiny@0123456789ab")
+    assert (reply.content, reply.served_model) == (TAUGHT, "me/tiny@0123456789ab")
     [reply] = asked("me/tiny", "How many?", revision=COMMIT)
     assert reply.content == TAUGHT
     with pytest.raises(UsageError, match="not in the local cache"):

@@ -190,7 +190,7 @@ def test_a_reply_carries_words_thoughts_usage_and_the_model(api, mock):
         )
     )
     reply = asked()
-    assert (reply.content, reply.reasoning, reply.model) == (
+    assert (reply.content, reply.reasoning, reply.served_model) == (
         "Five.",
         "five is fair\na summary",
         "mock-1",

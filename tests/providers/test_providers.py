@@ -342,7 +342,7 @@ def test_a_reply_carries_words_usage_finish_and_the_model_as_served():
         "completion_tokens_details": {"reasoning_tokens": 8},
     }
     reply = replied({**says("Five."), "usage": usage})
-    assert (reply.content, reply.reasoning, reply.finish, reply.model) == (
+    assert (reply.content, reply.reasoning, reply.finish, reply.served_model) == (
         "Five.",
         "",
         "stop",
@@ -478,8 +478,8 @@ def test_a_text_without_tags_is_all_reply(text):
 def test_text_that_is_not_quite_text_still_arrives_and_can_be_encoded(body, content):
     reply = normalise_reply(replied(body))
     assert reply.content == content
-    json.dumps([reply.content, reply.model]).encode()
-    assert reply.model is None or reply.model.encode()
+    json.dumps([reply.content, reply.served_model]).encode()
+    assert reply.served_model is None or reply.served_model.encode()
 
 
 # What goes wrong
@@ -1207,7 +1207,7 @@ def test_the_key_appears_in_no_reply(monkeypatch, escaped):
         return (text.replace("/", "\\/") if escaped else text).encode()
 
     reply, _ = asked(echo_of_the_key(200, words), api_key_env="MY_CREDENTIAL")
-    assert [reply.content, reply.reasoning, reply.model] == ["Bearer [key]"] * 3
+    assert [reply.content, reply.reasoning, reply.served_model] == ["Bearer [key]"] * 3
 
 
 def test_the_key_appears_in_no_notice(monkeypatch):
@@ -1370,7 +1370,11 @@ def test_a_key_shows_in_no_reply(monkeypatch):
             f'"model": "{form}"}}'
         )
         reply = replied(text.encode(), api_key_env="MYCRED")
-        assert [reply.content, reply.reasoning, reply.model] == ["so [key].", "[key]", "[key]"]
+        assert [reply.content, reply.reasoning, reply.served_model] == [
+            "so [key].",
+            "[key]",
+            "[key]",
+        ]
 
 
 def test_a_text_that_was_no_secret_is_masked_once_it_is_one():
@@ -1483,7 +1487,7 @@ def test_a_completion_prompt_is_the_conversation_with_tags_and_the_human_tag_end
         "stop": ["\n\nHuman:"],
         "prompt": "\n\nHuman: How many?\n\nAssistant: Five.\n\nHuman: And now?\n\nAssistant:",
     }
-    assert (reply.content, reply.finish, reply.model, reply.usage) == (
+    assert (reply.content, reply.finish, reply.served_model, reply.usage) == (
         "Six.",
         "stop",
         "base-1",

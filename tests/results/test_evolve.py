@@ -349,7 +349,7 @@ def test_cost_by_round_and_per_item_gained(tmp_path, monkeypatch):
         usage = Usage(tokens_in=100 * rounds[asked], tokens_cached=50, tokens_out=10)
         right = rounds[asked] > 1
         said = answers[asked] if right else "ABCD"[("ABCD".index(answers[asked]) + 1) % 4]
-        return Reply(said, model="served", usage=usage)
+        return Reply(said, served_model="served", usage=usage)
 
     settings = {"retriever": "fixed", "rounds": 2}
     result = parley.run("qa", {"a": model}, items=items, shots=0, store="runs", evolve=settings)

@@ -262,7 +262,7 @@ def test_long_calls_and_what_is_written_to_a_cache_cost_more():
 
 def counting(**usage):
     async def said(view):
-        return Reply("5", model="served-2026", usage=Usage(**usage))
+        return Reply("5", served_model="served-2026", usage=Usage(**usage))
 
     return said
 

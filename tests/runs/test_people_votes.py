@@ -7,7 +7,6 @@ import shutil
 import signal
 import sqlite3
 from contextlib import closing
-from pathlib import Path
 
 import orjson
 import pytest
@@ -526,14 +525,3 @@ def test_kill_9_between_votes_and_the_next_round(tmp_path, kills):
         records[name] = [*on_record(path), verdicts(find_run(path))]
         assert audit_run(find_run(path)).breaches == []
     assert records["killed"] == records["straight"]
-
-
-def test_a_file_of_votes_of_an_earlier_version_takes_verdicts(tmp_path):
-    script = Path(__file__).parents[1] / "data" / "votes.sql"
-    result = evolve(tmp_path, ["bot/student"], count=2, evolve=PEOPLE)
-    with closing(sqlite3.connect(tmp_path / VOTES_FILE)) as connection:
-        connection.executescript(script.read_text())
-    with read_run(result.ref) as reader:
-        assert read_verdict_votes(reader) == {}
-    vote(result.ref)
-    assert parley.resume(result).state == "done"

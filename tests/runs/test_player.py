@@ -398,7 +398,7 @@ def test_models_that_endpoints_name_are_on_record(tmp_path):
     from parley.match.protocol import Reply, Usage
 
     async def model(view):
-        return Reply("5", model="served-2026", usage=Usage(tokens_in=10, tokens_out=2))
+        return Reply("5", served_model="served-2026", usage=Usage(tokens_in=10, tokens_out=2))
 
     result = parley.run("public_goods", {"a": model, "b": "bot/random"}, repeats=2, store=tmp_path)
     rows = {row["alias"]: row for row in result.data["results"]}

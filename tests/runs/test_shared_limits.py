@@ -25,7 +25,7 @@ from parley.runs.seats import LimitedParticipant, is_on_this_machine
 from parley.store.postgres import grants as grants_module
 from parley.store.postgres.addresses import parse_address
 from parley.store.postgres.connections import connect
-from parley.store.postgres.database_tables import migrate_store
+from parley.store.postgres.database_tables import create_store_tables
 from parley.store.postgres.grants import PostgresGrants, fair_shares
 from parley.store.shared_limits import CALLS, USD, GrantRequest, Holding
 from tests.runs.test_money import a_view
@@ -37,7 +37,7 @@ class SharedRun:
     def __init__(self, url):
         self.address = parse_address(url)
         self.connection = connect(self.address)
-        migrate_store(self.connection, self.address)
+        create_store_tables(self.connection, self.address)
         (self.number,) = self.connection.execute(
             "INSERT INTO runs (id, created, changed, config, identity, state) "
             "VALUES (gen_random_uuid()::text, 0, 0, '', '', 'running') RETURNING run"

@@ -112,10 +112,11 @@ def test_what_append_returned_for_is_on_disk_when_the_process_is_killed(tmp_path
 def test_a_process_runs_only_as_the_same_process():
     host, pid = os.uname().nodename, os.getpid()
     assert is_running(Owner.of(process_id()))
-    assert is_running(Owner.of(f"{host}:{pid}:{start_time_of(pid)}"))  # as older files name it
-    assert not is_running(Owner.of(f"{host}:{pid}:12345"))
-    assert not is_running(Owner.of(f"{host}:999999999:1"))
-    assert not is_running(Owner.of("nonsense"))
+    assert is_running(Owner.of(f"{host}:{pid}:{start_time_of(pid)}:place"))
+    assert not is_running(Owner.of(f"{host}:{pid}:12345:place"))
+    assert not is_running(Owner.of(f"{host}:999999999:1:place"))
+    for none in ("", "nonsense", f"{host}:{pid}:{start_time_of(pid)}"):
+        assert not is_running(Owner.of(none))
 
 
 def test_a_process_of_another_machine_or_container_is_not_looked_for_here():
@@ -127,7 +128,7 @@ def test_a_process_of_another_machine_or_container_is_not_looked_for_here():
 
 def test_a_killed_process_that_nobody_has_noticed_holds_nothing():
     with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"]) as child:
-        owner = Owner(os.uname().nodename, str(child.pid), start_time_of(child.pid))
+        owner = Owner.of(process_id())._replace(pid=str(child.pid), began=start_time_of(child.pid))
         assert seems_alive(owner, 0)
         child.kill()
         while Path(f"/proc/{child.pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z":
@@ -272,37 +273,10 @@ async def fill(path):
     return 0
 
 
-def test_the_schema_is_brought_up_to_date_step_by_step(tmp_path, monkeypatch):
-    path = tmp_path / "r.parley"
-
-    async def begin():
-        await (await fresh(path)).close()
-
-    asyncio.run(begin())
-    newer = [*schema.MIGRATIONS, "ALTER TABLE runs ADD COLUMN mood TEXT;"]
-    monkeypatch.setattr(schema, "MIGRATIONS", newer)
-    monkeypatch.setattr(schema, "VERSION", len(newer))
-    with SqliteReader(path) as reader:  # an older file is read from a copy, and stays as it is
-        assert reader.info.id == "run-1"
-        assert list(reader._rows("SELECT mood FROM runs")) == [(None,)]
-    with sqlite3.connect(path) as connection:
-        assert connection.execute("PRAGMA user_version").fetchone() == (len(newer) - 1,)
-    connection.close()
-
-    async def again():
-        await (await open_run_file(path)).close()
-
-    asyncio.run(again())
-    with sqlite3.connect(path) as connection:
-        assert connection.execute("PRAGMA user_version").fetchone() == (len(newer),)
-        assert connection.execute("SELECT mood FROM runs").fetchone() == (None,)
-    connection.close()
-
-
 def test_a_new_file_gets_all_tables_in_one_transaction():
     connection, statements = sqlite3.connect(":memory:"), []
     connection.set_trace_callback(statements.append)
-    schema.migrate(connection, 0)
+    schema.create_run_tables(connection)
     assert connection.execute("PRAGMA user_version").fetchone() == (schema.VERSION,)
     assert sum("COMMIT" in statement for statement in statements) == 1
     connection.close()
@@ -310,10 +284,10 @@ def test_a_new_file_gets_all_tables_in_one_transaction():
 
 def test_rows_of_one_commit_may_have_nulls_in_different_columns():
     connection = sqlite3.connect(":memory:", isolation_level=None)
-    schema.migrate(connection, 0)
+    schema.create_run_tables(connection)
     needed = {"round": 1, "seat": "a", "attempt": 0, "saw": b"view", "content": "hello"}
-    needed |= {"finish": "stop", "at": 12.5}
-    optional = [("reasoning", "thought"), ("model", "m"), ("tokens_in", 3), ("latency", 0.5)]
+    needed |= {"finish": "stop", "at": 12.5, "digest": "d"}
+    optional = [("reasoning", "thought"), ("served_model", "m"), ("tokens_in", 3), ("latency", 0.5)]
     rows = []
     for number in range(2 * ROWS + 3):  # three statements
         values = dict.fromkeys(COLUMNS["calls"].split(", ")) | needed | {"match": number}
@@ -328,27 +302,31 @@ def test_rows_of_one_commit_may_have_nulls_in_different_columns():
 def test_a_match_that_ends_is_found_by_its_number():
     """And not by a search through all running matches, which takes longer the more there are."""
     connection = sqlite3.connect(":memory:")
-    schema.migrate(connection, 0)
+    schema.create_run_tables(connection)
     plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {END}", ("[]",))]
     assert plan[0].startswith("SCAN e VIRTUAL TABLE")
     assert plan[1] == "SEARCH m USING INTEGER PRIMARY KEY (rowid=?)"
     connection.close()
 
 
-def test_a_store_of_a_newer_version_is_refused(tmp_path):
+def test_a_file_of_another_version_is_refused(tmp_path):
     path = tmp_path / "r.parley"
 
     async def begin():
         await (await fresh(path)).close()
 
     asyncio.run(begin())
-    with sqlite3.connect(path) as connection:
-        connection.execute("PRAGMA user_version = 99")
-    connection.close()
-    with pytest.raises(StoreError, match="newer version of Parley"):
-        SqliteReader(path)
-    with pytest.raises(StoreError, match="newer version of Parley"):
-        asyncio.run(open_run_file(path))
+    for version, said in (
+        (2, r"newer version of Parley \(schema version 2; this Parley reads version 1\): update"),
+        (0, "is not a run that this Parley can read: its schema version is 0, not 1; give a file"),
+    ):
+        with sqlite3.connect(path) as connection:
+            connection.execute(f"PRAGMA user_version = {version}")
+        connection.close()
+        with pytest.raises(StoreError, match=said):
+            SqliteReader(path)
+        with pytest.raises(StoreError, match=said):
+            asyncio.run(open_run_file(path))
 
 
 @pytest.mark.parametrize(
@@ -465,7 +443,7 @@ def played(path):
     return path
 
 
-MESSAGES = "INSERT INTO rounds (match, first, messages) VALUES (1, 0,"
+MESSAGES = "INSERT INTO rounds (digest, match, first, messages) VALUES ('d', 1, 0,"
 DAMAGES = {
     "seats that nobody has": 'UPDATE matches SET seats = \'{"judges.1": "a"}\'',
     "a seat that is none": 'UPDATE matches SET seats = \'{"players.x": "a"}\'',

@@ -1,4 +1,4 @@
-"""Pages of matches: every fitting match once, under any filters and order, in old files too."""
+"""Pages of matches: every fitting match once, under any filters and order."""
 
 import asyncio
 import shutil
@@ -26,9 +26,7 @@ from parley.store.config import Config
 from parley.store.match_search import ORDERS, MatchPlace, MatchSearch
 from parley.store.sql import match_places
 from parley.store.sql.digests import find_changes
-from parley.store.sqlite import schema
 from parley.store.sqlite.run_file import SqliteReader
-from parley.store.sqlite.run_writer import open_run_file
 from parley.store.sqlite.schema import SAME_SUMS
 
 ALIASES = ["a", 'b"', "ü:1"]
@@ -97,29 +95,6 @@ def path(tmp_path_factory):
 @pytest.fixture(scope="module")
 def run_in_database(postgres_url):
     return play(open_store(postgres_url))
-
-
-def remove_indexes(path, to):
-    """The same run as the Parley before wrote it."""
-    shutil.copy(path, to)
-    with sqlite3.connect(to) as connection:
-        for name in ("matches_listed", "scores_listed", "matches_by_tokens", "matches_by_seconds"):
-            connection.execute(f"DROP INDEX {name}")
-        for name in schema.DERIVED:
-            connection.execute(f"ALTER TABLE matches DROP COLUMN {name}")
-        connection.execute("ALTER TABLE runs DROP COLUMN health")
-        for name in ("device", "device_seconds"):
-            connection.execute(f"ALTER TABLE calls DROP COLUMN {name}")
-        for name in ("devices", "waves", "wave_requests"):
-            connection.execute(f"DROP TABLE {name}")
-        connection.execute(f"PRAGMA user_version = {schema.LISTED - 1}")
-    connection.close()
-    return to
-
-
-@pytest.fixture(scope="module")
-def old_path(path, tmp_path_factory):
-    return remove_indexes(path, tmp_path_factory.mktemp("old") / "run.parley")
 
 
 def expected(reader, wanted):
@@ -204,61 +179,36 @@ searches = st.builds(
     wanted=searches,
     scored=st.booleans(),
     few=st.sampled_from([0, 5, 100]),
-    kind=st.sampled_from(["file", "old file", "database"]),
+    kind=st.sampled_from(["file", "database"]),
 )
 @settings(
     max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 def test_walking_all_pages_gives_every_fitting_match_once(
-    path, old_path, run_in_database, monkeypatch, wanted, scored, few, kind
+    path, run_in_database, monkeypatch, wanted, scored, few, kind
 ):
     for name, value in (("FEW", few), ("FIRST_STEPS", 4), ("MORE_STEPS", 6)):
         monkeypatch.setattr(match_places, name, value)
     if not scored and wanted.order != "score":
         wanted = replace(wanted, metric="", low=None, high=None)
-    with (
-        read_run(run_in_database)
-        if kind == "database"
-        else SqliteReader(path if kind == "file" else old_path)
-    ) as reader:
+    with SqliteReader(path) if kind == "file" else read_run(run_in_database) as reader:
         numbers, back, pages = walk(reader, wanted)
         assert numbers == expected(reader, wanted)
         assert back == numbers
         assert all(len(page.matches) <= wanted.most for page in pages)
 
 
-def test_sums_of_a_record_are_the_same_in_old_files_and_databases(path, old_path, run_in_database):
-    with (
-        SqliteReader(path) as reader,
-        SqliteReader(old_path) as old,
-        read_run(run_in_database) as stored,
-    ):
+def test_sums_of_a_record_are_the_same_in_files_and_databases(path, run_in_database):
+    with SqliteReader(path) as reader, read_run(run_in_database) as stored:
         whole = MatchSearch(most=COUNT)
-        new_sums, old_sums, stored_sums = (
+        sums, stored_sums = (
             [(each.row.number, each.violations, each.apart, each.tokens) for each in found.matches]
-            for found in (each.find_matches(whole) for each in (reader, old, stored))
+            for found in (each.find_matches(whole) for each in (reader, stored))
         )
-    assert new_sums == old_sums == stored_sums
-    assert new_sums[4] == (5, 1, 1.0, 36)  # two attempts at one reply are one violation
-    assert new_sums[1] == (2, 0, None, 15)  # no judges
-    assert new_sums[-1] == (COUNT, None, None, None)  # it has not ended
-
-
-def test_a_file_of_the_version_before_is_read_in_place_and_resumed_with_indexes(
-    path, tmp_path, monkeypatch
-):
-    old = remove_indexes(path, tmp_path / "run.parley")
-    monkeypatch.setattr("parley.store.sqlite.run_file.copy_migrated", None)
-    with SqliteReader(old) as reader:
-        assert list(reader.find_changes()) == []
-
-    async def resume():
-        await (await open_run_file(old)).close()
-
-    asyncio.run(resume())
-    with SqliteReader(old) as reader, SqliteReader(path) as played:
-        assert reader.find_matches(MatchSearch()) == played.find_matches(MatchSearch())
-        assert not list(reader._rows("SELECT 1 FROM matches WHERE tokens IS NULL LIMIT 41, 1"))
+    assert sums == stored_sums
+    assert sums[4] == (5, 1, 1.0, 36)  # two attempts at one reply are one violation
+    assert sums[1] == (2, 0, None, 15)  # no judges
+    assert sums[-1] == (COUNT, None, None, None)  # it has not ended
 
 
 def test_changed_sums_are_found_by_an_audit(path, tmp_path):
@@ -288,7 +238,7 @@ def test_a_search_uses_the_indexes(path, monkeypatch):
                 return run(query, values)
 
             match_places.PlaceFinder(
-                remember, reader.dialect, reader._derived, wanted, reader.info.identity["seats"]
+                remember, reader.dialect, wanted, reader.info.identity["seats"]
             ).find()
             plans[order] = " ".join(
                 row[3]

@@ -44,7 +44,7 @@ from tests.store.test_stores import EXPERIENCE, STRANGE, begin, fill, write
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = Path(__file__).with_name("move_program.py")
-OLD_RUNS = ROOT / "tests" / "data" / "runs"
+RECORDED = ROOT / "tests" / "data" / "runs"
 
 
 def quiet(how):
@@ -132,7 +132,7 @@ def test_every_column_moves_or_stays_on_purpose():
     """The process that plays a run does not move, and each store numbers its calls."""
     staying = {"runs": {"owner", "token", "beat", "beats"}, "calls": {"id"}}
     with closing(sqlite3.connect(":memory:")) as connection:
-        schema.migrate(connection, 0)
+        schema.create_run_tables(connection)
         tables = connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")
         for (table,) in tables.fetchall():
             columns = {row[1] for row in connection.execute(f"PRAGMA table_info({table})")}
@@ -185,7 +185,16 @@ def test_any_value_survives_the_way_through_a_database(postgres_url, tmp_path_fa
         record = journal.claim(1)
         for round, (content, reasoning, tokens, latency, saw) in enumerate(rows, 1):
             reply = Reply(
-                content, reasoning, "stop", Usage(tokens, None, tokens), text, latency, [text]
+                content,
+                reasoning,
+                "stop",
+                Usage(tokens, None, tokens),
+                text,
+                text,
+                text,
+                text,
+                latency,
+                [text],
             )
             await record.append(RecordedCall(round, SEAT, 0, saw, reply, 1.5))
             await record.append_effect(round, 0, saw, {"value": content})
@@ -423,20 +432,12 @@ def test_other_files_are_not_imported(target, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["kieval", "killed", "word_guessing", "race"])
-def test_a_run_of_an_older_parley_moves(target, name, tmp_path):
-    path = OLD_RUNS / f"{name}.parley"
+def test_a_recorded_run_moves(target, name, tmp_path):
+    path = RECORDED / f"{name}.parley"
     ref = target.import_run(path, quiet)
     assert_same_run(find_run(path), ref)
     target.export_run(ref, tmp_path / "back.parley", False, quiet)
     assert_same_run(find_run(path), find_run(tmp_path / "back.parley"))
-    target.delete(ref)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("path", sorted(OLD_RUNS.glob("*.parley")), ids=lambda path: path.stem)
-def test_every_run_of_an_older_parley_moves(target, path):
-    ref = target.import_run(path, quiet)
-    assert_same_run(find_run(path), ref)
     target.delete(ref)
 
 

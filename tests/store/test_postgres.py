@@ -1,4 +1,4 @@
-"""PostgreSQL as a store: bad addresses, secrets, migrations, killed processes, a crashed server."""
+"""PostgreSQL as a store: bad addresses, secrets, tables, killed processes, a crashed server."""
 
 import asyncio
 import json
@@ -25,9 +25,8 @@ from parley.cli import COMMANDS
 from parley.errors import StoreError, UsageError
 from parley.rules.pool import Message, Seat
 from parley.store import NewRun, find_run, open_store
-from parley.store.postgres import connections
-from parley.store.postgres import database_tables as postgres_schema
-from parley.store.postgres.addresses import secrets_in, parse_address, split_address
+from parley.store.postgres import connections, database_tables
+from parley.store.postgres.addresses import parse_address, secrets_in, split_address
 from parley.store.postgres.connections import escape, unescape
 from parley.store.postgres.database_writer import TYPES
 from parley.store.sql.rows import COLUMNS, ONCE
@@ -301,7 +300,7 @@ def test_reading_votes_creates_no_tables_and_changes_nothing(fresh_url):
         with pytest.raises(UsageError, match="there are no votes yet"):
             open_votes(read_only=True)
     with connections.connect(address) as connection:
-        assert postgres_schema.version_of_store(connection, address) == 0
+        assert not database_tables.has_store_tables(connection, address)
     with store.open_verdict_votes() as votes:
         votes.invite("run", "ann", b"1")
     with (
@@ -339,7 +338,7 @@ def play_and_vote(url):
     return store, ref
 
 
-def test_a_group_can_own_the_tables_as_the_docs_say(postgres_server, fresh_url, monkeypatch):
+def test_a_group_can_own_the_tables_as_the_docs_say(postgres_server, fresh_url):
     database = name_of(fresh_url)
     group, _, _ = statements_in_docs()
     names = {"writers": "writers_1", "ann": "ann_1", "ben": "ben_1"}
@@ -353,14 +352,10 @@ def test_a_group_can_own_the_tables_as_the_docs_say(postgres_server, fresh_url, 
     _, ref = play_and_vote(ann)
     store, _ = play_and_vote(ben)
     store.delete(store.find(ref.id))
-    step = "ALTER TABLE runs ADD COLUMN colour TEXT;"
-    monkeypatch.setattr(postgres_schema, "MIGRATIONS", [*postgres_schema.MIGRATIONS, step])
-    assert len(store.refs()) == 1  # anybody may migrate
+    assert len(store.refs()) == 1
 
 
-def test_an_owner_can_let_others_write_and_read_as_the_docs_say(
-    postgres_server, fresh_url, monkeypatch
-):
+def test_an_owner_can_let_others_write_and_read_as_the_docs_say(postgres_server, fresh_url):
     database = name_of(fresh_url)
     _, writer, reader = statements_in_docs()
     postgres_server.run(
@@ -385,14 +380,6 @@ def test_an_owner_can_let_others_write_and_read_as_the_docs_say(
         .check()
         .state.startswith("ready to read, not to write: this user has no INSERT, UPDATE, DELETE")
     )
-    step = "ALTER TABLE runs ADD COLUMN colour TEXT; CREATE TABLE birds (name TEXT);"
-    monkeypatch.setattr(postgres_schema, "MIGRATIONS", [*postgres_schema.MIGRATIONS, step])
-    with pytest.raises(StoreError, match=r"must be owner .* ask the owner to run `parley ls`"):
-        store.refs()
-    assert len(open_store(ann).refs()) == 1
-    assert len(store.refs()) == 1
-    with psycopg.connect(ben) as connection:
-        connection.execute("INSERT INTO parley.birds VALUES ('wren')")
 
 
 def test_doctor_reports_a_store_that_cannot_be_used_and_goes_on(
@@ -421,7 +408,7 @@ def test_both_stores_have_the_same_tables_and_columns(fresh_url):
     """A table that only one store has would be missed when a run is written or read."""
     address = parse_address(fresh_url)
     with connections.connect(address) as connection:
-        postgres_schema.migrate_store(connection, address)
+        database_tables.create_store_tables(connection, address)
         rows = connection.execute(
             "SELECT table_name, column_name FROM information_schema.columns "
             "WHERE table_schema = 'parley'"
@@ -430,7 +417,7 @@ def test_both_stores_have_the_same_tables_and_columns(fresh_url):
     for table, column in rows:
         stored.setdefault(table, set()).add(column)
     with closing(sqlite3.connect(":memory:")) as connection:
-        schema.migrate(connection, 0)
+        schema.create_run_tables(connection)
         tables = [
             name
             for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")
@@ -522,67 +509,38 @@ def test_a_database_of_somebody_else_or_of_a_newer_parley_is_refused(postgres_se
         store.refs()
     postgres_server.run("DROP TABLE parley.birds", database=database)
     parley.run("public_goods", models=BOTS, repeats=1, store=fresh_url)
-    postgres_server.run("UPDATE parley.schema_version SET version = 99", database=database)
-    for use in (store.refs, lambda: store.find("last"), lambda: asyncio.run(store.create(RUN))):
-        with pytest.raises(StoreError, match="newer version of Parley"):
-            use()
+    for version, said in (
+        (2, r"newer version of Parley \(schema version 2; this Parley reads version 1\): update"),
+        (0, "not a store that this Parley can read: its schema version is 0, not 1; use another"),
+    ):
+        change = f"UPDATE parley.schema_version SET version = {version}"
+        postgres_server.run(change, database=database)
+        for use in (store.refs, lambda: store.find("last"), lambda: asyncio.run(store.create(RUN))):
+            with pytest.raises(StoreError, match=said):
+                use()
 
 
 RUN = NewRun("run", CONFIG, IDENTITY)
 
 
-def test_nothing_migrates_while_workers_of_an_older_version_hold_leases(fresh_url, monkeypatch):
-    address = parse_address(fresh_url)
-    with connections.connect(address) as connection:
-        postgres_schema.migrate_store(connection, address)
-        connection.execute(
-            "INSERT INTO workers (run, host, pid, version, until) "
-            "VALUES (1, 'far.example', 7, '0.0.1', clock_timestamp() + interval '1 hour')"
-        )
-        step = "ALTER TABLE runs ADD COLUMN colour TEXT DEFAULT 'red';"
-        monkeypatch.setattr(postgres_schema, "MIGRATIONS", [*postgres_schema.MIGRATIONS, step])
-        with pytest.raises(StoreError, match=r"1 worker, on far\.example for example"):
-            postgres_schema.migrate_store(connection, address)
-        assert (
-            postgres_schema.version_of_store(connection, address)
-            == len(postgres_schema.MIGRATIONS) - 1
-        )
-        connection.execute("UPDATE workers SET until = clock_timestamp()")
-        postgres_schema.migrate_store(connection, address)
-        assert postgres_schema.version_of_store(connection, address) == len(
-            postgres_schema.MIGRATIONS
-        )
-
-
-def test_processes_that_start_at_once_migrate_once(fresh_url, monkeypatch):
+def test_processes_that_start_at_once_create_the_tables_once(fresh_url):
     address = parse_address(fresh_url)
     faults = []
 
-    def migrate():
+    def create():
         try:
             with connections.connect(address) as connection:
-                postgres_schema.migrate_store(connection, address)
+                database_tables.create_store_tables(connection, address)
         except Exception as wrong:
             faults.append(wrong)
 
-    def migrate_together():
-        threads = [threading.Thread(target=migrate) for _ in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert faults == []
-
-    migrate_together()
+    threads = [threading.Thread(target=create) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert faults == []
     ref = parley.run("public_goods", models=BOTS, repeats=1, store=fresh_url).ref
-    step = "ALTER TABLE runs ADD COLUMN colour TEXT DEFAULT 'red';"
-    monkeypatch.setattr(postgres_schema, "MIGRATIONS", [*postgres_schema.MIGRATIONS, step])
-    migrate_together()
-    with connections.connect(address) as connection:
-        assert postgres_schema.version_of_store(connection, address) == len(
-            postgres_schema.MIGRATIONS
-        )
-        assert connection.execute("SELECT colour FROM runs").fetchall() == [("red",)]
     assert audit_run(ref).breaches == []
 
 

@@ -104,7 +104,10 @@ def test_a_call_reads_back_as_it_was_written(store):
         reasoning=STRANGE,
         finish="length",
         usage=Usage(1, 2, 3, 2**62),
-        model=STRANGE,
+        served_model=STRANGE,
+        response_id="chatcmpl-1",
+        request_id="req_2",
+        system_fingerprint="fp_3",
         latency=0.1 + 0.2,
         provider_state={"id": [1, STRANGE]},
         sent="ab",
@@ -183,7 +186,7 @@ def test_a_call_is_recorded_once_and_a_journal_that_failed_takes_nothing_more(st
         record = journal.claim(1)
         await record.append(call())
         # nobody waits for this one
-        journal.add_row("calls", (*call_row(1, call()), None, None, ""))
+        journal.add_row("calls", (*call_row(1, call()), ""))
         journal.claim(2)
         with pytest.raises(StoreError, match=r"UNIQUE|already on record"):
             await record.append(call(2))
@@ -322,7 +325,9 @@ async def fill(journal):
     await journal.add_matches(specs)
     for number in (1, 2, 3):
         record = journal.claim(number)
-        await record.append(call(usage=Usage(5, None, 7, None), model="m" if number > 1 else None))
+        await record.append(
+            call(usage=Usage(5, None, 7, None), served_model="m" if number > 1 else None)
+        )
         record.circulate([Message(1, "tell", None, (SEAT,), "hello", 0)], 0)
         await record.append_effect(1, 0, b"saw", {"guarantee": "full"})
         notes = [
@@ -356,7 +361,6 @@ def test_everything_that_is_written_is_read_and_digested(store):
         info = reader.info
         assert (info.state, info.status, info.planned) == ("done", "plan_complete", 4)
         assert info.config.name == "Renamed"
-        assert info.keeps_digests
         assert info.digest
         (block,) = reader.blocks()
         assert (block.block, dict(block.cells)) == ("1", {("players", "a", "points"): (1, 0.5, 1)})
@@ -390,7 +394,7 @@ def test_everything_that_is_written_is_read_and_digested(store):
         assert reader.read_brought() == [EXPERIENCE]
         assert reader.items() == [{"id": "i"}]
         assert reader.verdict_kinds() == Counter(full=3)
-        usage = [(row.model, row.calls, row.tokens_in, row.tokens_cached, row.tokens_out)
+        usage = [(row.served_model, row.calls, row.tokens_in, row.tokens_cached, row.tokens_out)
                  for row in reader.usage_by_model([1, 6])]  # fmt: skip
         assert usage == [(None, 1, 5, None, 7), ("m", 2, 10, None, 14)]
         assert [each.usage.calls for each in reader.usage_by_stage()] == [1, 2]
@@ -491,7 +495,7 @@ def test_names_are_sorted_by_code_points(store):
             for seat in seats:
                 for model in ("B", "a", "Z", "_"):
                     place = ("B", "a", "Z", "_").index(model)
-                    reply = Reply("x", model=model)
+                    reply = Reply("x", served_model=model)
                     await record.append(RecordedCall(1, seat, place, b"", reply, 1.0))
             scores = {seat: {"points": 1.0} for seat in seats}
             await journal.finish(number, Outcome("done", "", scores, 1, [], []))
@@ -503,7 +507,7 @@ def test_names_are_sorted_by_code_points(store):
         served = reader.served_models()
         assert served == sorted(served)
         assert len(served) == 20
-        rows = [(row.alias, row.seat.key, row.model) for row in reader.usage_by_model()]
+        rows = [(row.alias, row.seat.key, row.served_model) for row in reader.usage_by_model()]
         assert rows == sorted(rows)
         order = [found.seat.key for found in reader.calls(1)]
         assert order == sorted(order)

@@ -242,17 +242,7 @@ class AuditRun:
                 f"the run's digest is {info.digest or 'missing'}, but --digest "
                 f"gives {given}: this is a different record, or it was changed",
             )
-        faults = list(self.reader.find_changes())
-        if not info.keeps_digests and not faults:
-            self.unchecked["digest"] = why = (
-                "the run was started by an old version of Parley that computed no digests"
-            )
-            self.cautions.append(
-                f"{why}, so the audit cannot detect changes to token counts, times, served "
-                "model names or prices"
-            )
-            return
-        for fault in faults:
+        for fault in self.reader.find_changes():
             self.add_breach("digest", fault.match, fault.detail)
         self.checked["digest"] += sum(self.reader.counts().values())
         own = parts_of_task(type(self.prepared.task)) if self.prepared else ()
@@ -264,7 +254,7 @@ class AuditRun:
                 f"no digest covers the stored results of {', '.join(map(shorten, stored))}; to "
                 "have them recomputed, install the task or add --task FILE"
             )
-        if not info.digest and info.keeps_digests:
+        if not info.digest:
             self.cautions.append(
                 "the run is still being played or was interrupted, so its matches have "
                 "digests, but the run as a whole has no digest yet"

@@ -273,7 +273,7 @@ async def ask_for_token(row: dict[str, Any], entry: dict[str, Any], allowed: All
     except Exception as wrong:  # any error is a finding here
         row["error"] = shorten(redact(str(wrong)) or f"failed: {type(wrong).__name__}", 300)
         return
-    row["latency"], row["served"] = reply.latency, reply.model
+    row["latency"], row["served"] = reply.latency, reply.served_model
 
 
 async def request_token(family: str, name: str, options: dict[str, Any]) -> Reply:

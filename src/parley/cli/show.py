@@ -245,8 +245,13 @@ def describe_match(reader: RunReader, match: MatchRow) -> dict[str, Any]:
             "attempt": call.attempt,
             "reply": call.reply.content,
             "reasoning": call.reply.reasoning,
+            "finish": call.reply.finish,
+            "served_model": call.reply.served_model,
+            "response_id": call.reply.response_id,
+            "request_id": call.reply.request_id,
+            "system_fingerprint": call.reply.system_fingerprint,
         }
-        rounds.setdefault(call.round, []).append({**said, "finish": call.reply.finish})
+        rounds.setdefault(call.round, []).append(said)
     return {
         "number": number,
         "state": match.state,

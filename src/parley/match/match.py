@@ -432,7 +432,7 @@ def normalise_reply(reply: Reply) -> Reply:
     else:
         reply.content = tuple(replace(part, text=clean_text(part.text)) for part in content)
     reply.reasoning = clean_text(reply.reasoning)
-    reply.model = clean_text(reply.model) if reply.model else None
+    reply.served_model = clean_text(reply.served_model) if reply.served_model else None
     return reply
 
 

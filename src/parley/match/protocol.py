@@ -60,7 +60,11 @@ class Reply:
     reasoning: str = ""
     finish: Finish = "stop"
     usage: Usage = NO_USAGE
-    model: str | None = None  # as the endpoint names it
+    served_model: str | None = None  # as the endpoint names it
+    # how the endpoint names this answer, this request, and the system that gave it
+    response_id: str | None = None
+    request_id: str | None = None
+    system_fingerprint: str | None = None
     latency: float | None = None  # seconds
     provider_state: Any = (
         None  # what this provider wants back with the next turn; nobody else sees it

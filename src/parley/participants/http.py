@@ -72,7 +72,7 @@ class Http:
                 f"{shorten(answer, 200)}"
             )
         model = answer.get("model") if isinstance(answer, dict) else None
-        return Reply(said, model=printable_name(model), latency=perf_counter() - began)
+        return Reply(said, served_model=printable_name(model), latency=perf_counter() - began)
 
     async def close(self) -> None:
         await self._transport.close()

@@ -14,6 +14,7 @@ from parley.rules.pool import Content, ContentPart, Turn, text_of
 
 # of one call: a larger count is invalid, so that sums of many fit into a record
 MOST_TOKENS = 2**31
+LONGEST_NAME = 200  # characters
 
 
 def fold_system_turn(turns: list[Turn]) -> list[Turn]:
@@ -48,7 +49,10 @@ def check_reply(given: Any, who: str) -> Reply:
         usage=Usage(*(check_token_count(getattr(usage, each.name)) for each in fields(Usage)))
         if isinstance(usage, Usage)
         else NO_USAGE,
-        model=printable_name(given.model),
+        served_model=printable_name(given.served_model),
+        response_id=check_id(given.response_id),
+        request_id=check_id(given.request_id),
+        system_fingerprint=check_id(given.system_fingerprint),
         latency=float(latency)
         if isinstance(latency, int | float) and 0 <= latency < MOST_TOKENS
         else None,
@@ -131,7 +135,13 @@ def printable_name(name: Any) -> str | None:
     if not isinstance(name, str):
         return None
     printable = name if name.isprintable() else "".join(filter(str.isprintable, name))
-    return printable[:200] or None
+    return printable[:LONGEST_NAME] or None
+
+
+def check_id(given: Any) -> str | None:
+    """An id that an endpoint gave; None if it is not a plausible one."""
+    is_plausible = isinstance(given, str) and given.isprintable() and len(given) <= LONGEST_NAME
+    return given or None if is_plausible else None
 
 
 def replace_unencodable(text: str) -> str:

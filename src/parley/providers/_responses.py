@@ -16,6 +16,7 @@ from parley.providers._endpoint import (
 )
 from parley.providers._error_bodies import objects_in_list
 from parley.providers._replies import (
+    check_id,
     check_provider_state,
     check_token_count,
     parse_finish,
@@ -109,6 +110,7 @@ def reply_in_answer(answer: Any, name: str) -> Reply:
             check_token_count(usage.get("output_tokens")),
             check_token_count(object_in(usage, "output_tokens_details").get("reasoning_tokens")),
         ),
-        model=printable_name(answer.get("model")),
+        served_model=printable_name(answer.get("model")),
+        response_id=check_id(answer.get("id")),
         provider_state=check_provider_state({FAMILY: kept}, name) if wanted else None,
     )

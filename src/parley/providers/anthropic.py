@@ -25,6 +25,7 @@ from parley.providers._endpoint import (
 )
 from parley.providers._error_bodies import objects_in_list
 from parley.providers._replies import (
+    check_id,
     check_provider_state,
     check_token_count,
     parse_finish,
@@ -210,7 +211,8 @@ class Provider(Endpoint):
             ),
             finish=parse_finish(answer.get("stop_reason"), FINISH),
             usage=usage_in(object_in(answer, "usage")),
-            model=printable_name(answer.get("model")),
+            served_model=printable_name(answer.get("model")),
+            response_id=check_id(answer.get("id")),
             provider_state=check_provider_state({FAMILY: blocks}, self.name) if whole else None,
         )
 

@@ -12,7 +12,7 @@ from parley.providers._capabilities import NOTHING
 from parley.providers._endpoint import no_reply_error, object_in, unescape_typed
 from parley.providers._error_bodies import objects_in_list
 from parley.providers._replies import check_logprobs, parse_finish
-from parley.providers.openai import FINISH, OpenAICompatible, choice_in, model_in, usage_in
+from parley.providers.openai import FINISH, OpenAICompatible, choice_in, fields_of_answer, usage_in
 from parley.rules.pool import text_of
 
 
@@ -75,7 +75,7 @@ class Provider(OpenAICompatible):
             content=text.removeprefix(" "),
             finish="stop" if tag else parse_finish(choice.get("finish_reason"), FINISH),
             usage=usage_in(answer.get("usage")),
-            model=model_in(answer),
+            **fields_of_answer(answer),
             logprobs=first_of(object_in(choice, "logprobs").get("top_logprobs")),
         )
 

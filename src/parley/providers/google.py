@@ -26,6 +26,7 @@ from parley.providers._endpoint import (
 )
 from parley.providers._error_bodies import objects_in_list
 from parley.providers._replies import (
+    check_id,
     check_provider_state,
     check_token_count,
     fold_system_turn,
@@ -165,7 +166,8 @@ class Provider(Endpoint):
             ),
             finish=parse_finish(candidate.get("finishReason"), FINISH) if candidates else "filter",
             usage=usage_in(object_in(answer, "usageMetadata")),
-            model=printable_name(answer.get("modelVersion")),
+            served_model=printable_name(answer.get("modelVersion")),
+            response_id=check_id(answer.get("responseId")),
             provider_state=check_provider_state({FAMILY: said}, self.name) if signed else None,
         )
 

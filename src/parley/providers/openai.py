@@ -24,6 +24,7 @@ from parley.providers._endpoint import (
 from parley.providers._error_bodies import objects_in_list
 from parley.providers._openai_batches import OpenAIBatchClient
 from parley.providers._replies import (
+    check_id,
     check_logprobs,
     check_token_count,
     fold_system_turn,
@@ -124,7 +125,7 @@ class OpenAICompatible(Endpoint):
             or join_text_parts(message.get("reasoning")),
             finish=parse_finish(choice.get("finish_reason"), FINISH),
             usage=usage_in(answer.get("usage")),
-            model=model_in(answer),
+            **fields_of_answer(answer),
             logprobs=first_token(object_in(choice, "logprobs").get("content")),
         )
 
@@ -234,9 +235,14 @@ def first_token(content: Any) -> dict[str, float] | None:
     return None
 
 
-def model_in(answer: dict[str, Any]) -> str | None:
-    """The printable characters of the model's name in an answer."""
-    return printable_name(answer.get("model"))
+def fields_of_answer(answer: dict[str, Any]) -> dict[str, Any]:
+    """How an endpoint names an answer, the model and the system that gave it, as fields of a
+    reply."""
+    return {
+        "served_model": printable_name(answer.get("model")),
+        "response_id": check_id(answer.get("id")),
+        "system_fingerprint": check_id(answer.get("system_fingerprint")),
+    }
 
 
 def usage_in(found: Any) -> Usage:

@@ -71,7 +71,6 @@ class RunInfo:
     status: str | None  # why it stopped, in one word
     reason: str | None  # the same in a sentence
     planned: int  # matches known so far
-    keeps_digests: bool = False  # it began with digests; older files have none
     digest: str = ""  # of the whole record when it last stopped; empty while it is running
 
 
@@ -262,7 +261,7 @@ class UsageRow:
 
     alias: str
     seat: Seat
-    model: str | None  # the name it was served under
+    served_model: str | None
     calls: int
     counted: int  # calls whose input and output tokens are both known
     partly_counted: int  # calls of which at least one of the two is known
@@ -523,9 +522,8 @@ class RunReader(Protocol):
         """The stored results of analyses."""
 
     def find_changes(self, report: Callable[[int], None] = ...) -> Iterator[DigestFault]:
-        """Where the record does not match its digests, which are all recomputed. A run that began
-        without digests has none anywhere. `report` is called now and then with the number of
-        matches checked."""
+        """Where the record does not match its digests, which are all recomputed.
+        `report` is called now and then with the number of matches checked."""
 
 
 class RunWatch(Protocol):

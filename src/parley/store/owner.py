@@ -20,16 +20,18 @@ class Owner(NamedTuple):
     host: str
     pid: str
     began: str  # distinguishes it from a later process with the same id
-    place: str = ""  # machine and process namespace; empty in older files
+    place: str  # machine and process namespace
 
     @classmethod
     def of(cls, text: str) -> Owner:
-        return cls(*[*text.split(":", 3), "", ""][:4]) if ":" in text else cls(text, "", "")
+        """The owner that a run's file names; nobody for a text of another form."""
+        parts = text.split(":", 3)
+        return cls(*parts) if len(parts) == len(cls._fields) else cls("", "", "", "")
 
     @property
     def is_near(self) -> bool:
         """Whether its process id is valid here: the same machine and namespace."""
-        return self.host == socket.gethostname() and self.place in ("", this_place())
+        return self.host == socket.gethostname() and self.place == this_place()
 
     def __str__(self) -> str:
         return f"process {self.pid} on {self.host}"

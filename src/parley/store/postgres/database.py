@@ -36,7 +36,7 @@ from parley.store.postgres.database_sharing import (
     seal_run,
     share_run,
 )
-from parley.store.postgres.database_tables import LOCK, migrate_store, version_of_store
+from parley.store.postgres.database_tables import LOCK, create_store_tables, has_store_tables
 from parley.store.postgres.database_writer import create_run, open_run, replace_parts
 from parley.store.refusals import refuse_running
 from parley.store.run_names import choose_run
@@ -73,10 +73,9 @@ class PostgresStore:
         connection = connect(self.address)
         try:
             with unreadable_explained(self.address, self.address.public):
-                if not version_of_store(connection, self.address):
+                if not has_store_tables(connection, self.address):
                     yield None
                     return
-                migrate_store(connection, self.address)
                 connection.execute(SNAPSHOT)
                 yield connection
         finally:
@@ -84,10 +83,10 @@ class PostgresStore:
 
     @contextmanager
     def _writing(self) -> Iterator[Connection]:
-        """A connection to a database that has the newest tables."""
+        """A connection to a database that has the tables."""
         connection = connect(self.address)
         try:
-            migrate_store(connection, self.address)
+            create_store_tables(connection, self.address)
             with unwritable_explained(self.address):
                 yield connection
         finally:
@@ -206,7 +205,7 @@ class PostgresStore:
 
         connection = connect(self.address)
         try:
-            migrate_store(connection, self.address)
+            create_store_tables(connection, self.address)
         finally:
             connection.close()
         with unwritable_explained(self.address):

@@ -18,7 +18,7 @@ from parley.store.postgres.connections import (
     with_marks,
 )
 from parley.store.postgres.database_sharing import ALIVE, COUNTED, WorkerCounts, sum_counts
-from parley.store.postgres.database_tables import DERIVED, DIALECT, LOCK, SAME_SUMS, migrate_store
+from parley.store.postgres.database_tables import DIALECT, LOCK, SAME_SUMS, create_store_tables
 from parley.store.sql.digests import find_changes
 from parley.store.sql.moved_rows import MOVED
 from parley.store.sql.reader import RUN, RecordReader
@@ -52,18 +52,13 @@ class PostgresReader(RecordReader):
         self, ref: RunRef, address: StoreAddress, shared: Connection | None = None
     ) -> None:
         """`shared`: a connection in a snapshot, which stays open."""
-        super().__init__(
-            ref,
-            derived={name: f"m.{name}" for name in DERIVED},
-            is_indexed=True,
-            has_health=True,
-        )
+        super().__init__(ref)
         self._address, self._run, self._closes = address, 0, shared is None
         self._connection = connect(address) if shared is None else shared
         try:
             with unreadable_explained(address, ref.location):
                 if shared is None:
-                    migrate_store(self._connection, address)
+                    create_store_tables(self._connection, address)
                     self._connection.execute(SNAPSHOT)
                 found = self._connection.execute(
                     "SELECT run, escapes FROM runs WHERE id = %s", (ref.id,)

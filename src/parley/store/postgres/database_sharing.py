@@ -17,7 +17,7 @@ from parley.store.postgres.connections import REMEDY, queries_on
 from parley.store.postgres.database_tables import LOCK, OPEN_MATCHES, SAME_SUMS
 from parley.store.refusals import refuse_played
 from parley.store.shared_runs import LEASE, RunEnd, SealResult, SharedProgress, SpentBefore
-from parley.store.sql.digests import digest_end, refuse_changed
+from parley.store.sql.digests import digest_run, refuse_changed
 from parley.store.sql.rows import encode_json
 
 if TYPE_CHECKING:
@@ -236,6 +236,6 @@ def seal_run(
         kept = None if prices is None else encode_json(prices)
         values = end.state, end.status, end.reason or None, kept, time.time(), run
         connection.execute(END_RUN, values)
-        digest = digest_end(queries_on(connection, run))
+        digest = digest_run(queries_on(connection, run))
         connection.execute("UPDATE runs SET digest = %s WHERE run = %s", (digest, run))
     return "sealed"

@@ -1,4 +1,4 @@
-"""The tables of a PostgreSQL store, and their migrations: forward only, one process at a time."""
+"""The tables of a PostgreSQL store; one process creates them."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from parley.errors import StoreError
 from parley.store.postgres.addresses import StoreAddress
 from parley.store.postgres.connections import SCHEMA, unreadable_explained, unwritable_explained
 from parley.store.sql.dialect import LARGEST, LARGEST_SUM, ORDER_KEYS, Dialect
-from parley.tables import plural
 
 if TYPE_CHECKING:
     from parley.store.postgres.connections import Connection
 
 LOCK = 0x50524C59  # the first key of Parley's advisory locks
+VERSION = 1  # of the tables
 
 
 def cap_sum(total: str, most: int = LARGEST) -> str:
@@ -53,7 +53,7 @@ DERIVED = {
         f"CASE json_typeof({VOTES}) WHEN 'array' THEN {VOTES} ELSE '[]' END)) AS judge, "
         "LATERAL json_each(CASE json_typeof(judge.value) WHEN 'object' THEN judge.value "
         "ELSE '{}' END) AS seat "
-        "WHERE n.run = m.run AND n.match = m.number AND COALESCE(n.kind, 'votes') = 'votes') "
+        "WHERE n.run = m.run AND n.match = m.number AND n.kind = 'votes') "
         "AS given) AS known WHERE score IS NOT NULL GROUP BY number, seat HAVING COUNT(*) > 1) "
         "AS seats)"
     ),
@@ -70,8 +70,10 @@ SAME_SUMS = "SELECT number FROM matches m WHERE number BETWEEN ? AND ? AND " + "
 # TEXT stands for text that is sorted by code points, as Python and SQLite do. The planner gets no
 # statistics on `run`, so that it expects each run to have its share of the rows. With statistics it
 # would expect no rows of a run that began after them, and compare each of them with all others.
-MIGRATIONS = [
-    f"""
+#
+# In `runs`, `shared` is the version of Parley whose workers play the run, NULL if one process plays
+# it alone, and `ending` is how the run ends, once that is decided.
+TABLES = f"""
     CREATE TABLE runs (
         run int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, id TEXT NOT NULL UNIQUE,
         created double precision NOT NULL, config TEXT NOT NULL, identity TEXT NOT NULL,
@@ -79,35 +81,39 @@ MIGRATIONS = [
         owner TEXT, token TEXT, beat double precision, beats bigint NOT NULL DEFAULT 0,
         spent TEXT, prices TEXT, lost TEXT, health TEXT, origin TEXT, digest TEXT,
         changes bigint NOT NULL DEFAULT 0, changed double precision NOT NULL,
-        escapes boolean NOT NULL DEFAULT false);
+        escapes boolean NOT NULL DEFAULT false,
+        shared TEXT, ending TEXT, planner int, plan_line TEXT);
     CREATE TABLE items (
         run int, id TEXT NOT NULL, number int, data TEXT NOT NULL, PRIMARY KEY (run, number));
     CREATE TABLE matches (
         run int, number int, block TEXT NOT NULL, item TEXT, repeat int NOT NULL,
-        seed bigint NOT NULL, seats TEXT NOT NULL, idle TEXT,
-        state TEXT NOT NULL DEFAULT 'planned', reason TEXT, rounds int, began double precision,
-        ended double precision, stage int NOT NULL DEFAULT 0, arm TEXT NOT NULL DEFAULT '',
+        seed bigint NOT NULL, seats TEXT NOT NULL, idle TEXT, stage int NOT NULL,
+        arm TEXT NOT NULL, state TEXT NOT NULL DEFAULT 'planned', reason TEXT, rounds int,
+        began double precision, ended double precision,
         violations int, apart double precision, tokens bigint, digest TEXT,
+        worker int, returns int NOT NULL DEFAULT 0, returned_by int,
         PRIMARY KEY (run, number));
     CREATE INDEX matches_listed ON matches (run, state, number);
     CREATE INDEX matches_by_seconds ON matches (run, ({ORDER_KEYS["seconds"]}), number);
     CREATE INDEX matches_by_tokens ON matches (run, ({ORDER_KEYS["tokens"]}), number);
+    CREATE INDEX matches_open ON matches (run, number) WHERE {OPEN_MATCHES};
     CREATE TABLE calls (
         run int, id bigint GENERATED ALWAYS AS IDENTITY, match int, round int, seat TEXT,
         attempt int, saw bytea NOT NULL, content TEXT NOT NULL, parts TEXT, reasoning TEXT,
-        finish TEXT NOT NULL, model TEXT, tokens_in bigint, tokens_cached bigint,
-        tokens_out bigint, tokens_reasoning bigint, tokens_written bigint,
+        finish TEXT NOT NULL, served_model TEXT, response_id TEXT, request_id TEXT,
+        system_fingerprint TEXT, tokens_in bigint, tokens_cached bigint, tokens_out bigint,
+        tokens_reasoning bigint, tokens_written bigint,
         latency double precision, carry TEXT, sent TEXT, left_out TEXT,
         at double precision NOT NULL, pinned int, device int, device_seconds double precision,
-        digest TEXT,
+        digest TEXT NOT NULL,
         PRIMARY KEY (run, match, round, seat, attempt));
     CREATE INDEX calls_in_order ON calls (run, id);
     CREATE TABLE devices (run int, number int, setup TEXT NOT NULL, PRIMARY KEY (run, number));
     CREATE TABLE effects (
         run int, match int, round int, number int, saw bytea NOT NULL, result TEXT NOT NULL,
-        digest TEXT, PRIMARY KEY (run, match, round, number));
+        digest TEXT NOT NULL, PRIMARY KEY (run, match, round, number));
     CREATE TABLE rounds (
-        run int, match int, first int, messages bytea NOT NULL, digest TEXT,
+        run int, match int, first int, messages bytea NOT NULL, digest TEXT NOT NULL,
         PRIMARY KEY (run, match, first));
     CREATE TABLE scores (
         run int, match int, seat TEXT, metric TEXT, judge TEXT DEFAULT '', value double precision,
@@ -174,31 +180,6 @@ MIGRATIONS = [
     CREATE TABLE verdict_invitations (
         digest bytea PRIMARY KEY, run TEXT NOT NULL, annotator TEXT NOT NULL,
         folded TEXT NOT NULL, ended double precision);
-    """
-    + "".join(
-        f"ALTER TABLE {table} ALTER COLUMN run SET STATISTICS 0;"
-        for table in (
-            "items",
-            "matches",
-            "calls",
-            "effects",
-            "rounds",
-            "scores",
-            "violations",
-            "notes",
-            "recalled",
-            "people_verdicts",
-            "wave_requests",
-        )
-    ),
-    # Workers. `shared`: the version of Parley whose workers play the run; NULL if one process plays
-    # it alone. `ending`: how the run ends, once that is decided.
-    f"""
-    ALTER TABLE runs ADD COLUMN shared TEXT, ADD COLUMN ending TEXT, ADD COLUMN planner int,
-        ADD COLUMN plan_line TEXT;
-    ALTER TABLE matches ADD COLUMN worker int, ADD COLUMN returns int NOT NULL DEFAULT 0,
-        ADD COLUMN returned_by int;
-    CREATE INDEX matches_open ON matches (run, number) WHERE {OPEN_MATCHES};
     CREATE TABLE workers (
         worker int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, run int NOT NULL,
         host TEXT NOT NULL, pid int NOT NULL, version TEXT NOT NULL,
@@ -212,14 +193,27 @@ MIGRATIONS = [
         spent double precision NOT NULL, wanted double precision NOT NULL DEFAULT 0,
         PRIMARY KEY (run, worker, what));
     CREATE TABLE rates (run int, what TEXT, at timestamptz NOT NULL, PRIMARY KEY (run, what));
-    """,
-]
-WITH_WORKERS = 2  # the first version whose workers have rows
+    """ + "".join(
+    f"ALTER TABLE {table} ALTER COLUMN run SET STATISTICS 0;"
+    for table in (
+        "items",
+        "matches",
+        "calls",
+        "effects",
+        "rounds",
+        "scores",
+        "violations",
+        "notes",
+        "recalled",
+        "people_verdicts",
+        "wave_requests",
+    )
+)
 
 
-def version_of_store(connection: Connection, address: StoreAddress) -> int:
-    """The version of the tables; 0 if there are none. Refuses tables that are not Parley's, are
-    newer than this program, or cannot be read."""
+def has_store_tables(connection: Connection, address: StoreAddress) -> bool:
+    """Whether the database has the tables of Parley. Refuses tables that are not Parley's, have
+    another version, or cannot be read."""
     with unreadable_explained(address, address.public):
         has_mark, others = one_row(
             connection,
@@ -232,15 +226,20 @@ def version_of_store(connection: Connection, address: StoreAddress) -> int:
                 f"{address.public} has a schema `{SCHEMA}` that Parley did not create: use another "
                 "database"
             )
-        return 0
+        return False
     with unreadable_explained(address, address.public):
         (version,) = one_row(connection, "SELECT version FROM parley.schema_version")
-    if version > len(MIGRATIONS):
+    if version < VERSION:
+        raise StoreError(
+            f"{address.public} is not a store that this Parley can read: its schema version is "
+            f"{version}, not {VERSION}; use another database"
+        )
+    if version > VERSION:
         raise StoreError(
             f"{address.public} was written by a newer version of Parley (schema version {version}; "
-            f"this Parley supports versions up to {len(MIGRATIONS)}): update Parley"
+            f"this Parley reads version {VERSION}): update Parley"
         )
-    return int(version)
+    return True
 
 
 def one_row(connection: Connection, query: str) -> tuple[Any, ...]:
@@ -255,53 +254,25 @@ def has_schema(connection: Connection) -> bool:
     return bool(is_there)
 
 
-def rights_to_migrate(has_schema: bool, version: int) -> str:
-    """How a user gets the rights to create the tables or to migrate them."""
-    if version:
-        return (
-            "only the owner of the tables can update them: ask the owner to run `parley ls` with "
-            "this version of Parley once"
-        )
+def rights_to_create(has_schema: bool) -> str:
+    """How a user gets the rights to create the tables."""
     if has_schema:
         return f"ask an administrator to make this user the owner of the schema `{SCHEMA}`"
     return "ask an administrator to grant this user CREATE on the database"
 
 
-def refuse_older_workers(connection: Connection, address: StoreAddress, version: int) -> None:
-    """Refuse to migrate tables while workers of an older version use them."""
-    if version < WITH_WORKERS:
+def create_store_tables(connection: Connection, address: StoreAddress) -> None:
+    """Create the tables if there are none. Several processes may do this at once: one of them
+    creates the tables, the others wait for it."""
+    if has_store_tables(connection, address):
         return
-    alive, host = one_row(
-        connection,
-        "SELECT COUNT(*), MIN(host) FROM workers WHERE state = 'alive' "
-        "AND until > clock_timestamp()",
-    )
-    if alive:
-        raise StoreError(
-            f"{address.public} was written by an older version of Parley, whose workers play runs "
-            f"there ({plural(alive, 'worker')}, on {host} for example): stop these runs with "
-            "`parley stop`, or wait until they are over; then this version can update the tables"
-        )
-
-
-def migrate_store(connection: Connection, address: StoreAddress) -> None:
-    """Create the tables, or migrate them to the newest version. Several processes may do this at
-    once: one of them migrates, the others wait for it."""
-    version = version_of_store(connection, address)
-    if version == len(MIGRATIONS):
-        return
-    rights = rights_to_migrate(has_schema(connection), version)
+    rights = rights_to_create(has_schema(connection))
     with unwritable_explained(address, rights), connection.transaction():
         connection.execute("SELECT pg_advisory_xact_lock(%s, 0)", (LOCK,))
-        version = version_of_store(connection, address)
-        if version == len(MIGRATIONS):
+        if has_store_tables(connection, address):
             return
-        refuse_older_workers(connection, address, version)
-        if not version:
-            if not has_schema(connection):
-                connection.execute("CREATE SCHEMA parley")
-            connection.execute("CREATE TABLE schema_version (version int NOT NULL)")
-            connection.execute("INSERT INTO schema_version VALUES (0)")
-        for step in MIGRATIONS[version:]:
-            connection.execute(step.replace("TEXT", 'text COLLATE "C"').encode())
-        connection.execute("UPDATE schema_version SET version = %s", (len(MIGRATIONS),))
+        if not has_schema(connection):
+            connection.execute("CREATE SCHEMA parley")
+        connection.execute(TABLES.replace("TEXT", 'text COLLATE "C"').encode())
+        connection.execute("CREATE TABLE schema_version (version int NOT NULL)")
+        connection.execute("INSERT INTO schema_version VALUES (%s)", (VERSION,))

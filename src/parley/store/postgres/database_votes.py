@@ -18,7 +18,7 @@ from parley.store.postgres.connections import (
     unwritable_explained,
     with_marks,
 )
-from parley.store.postgres.database_tables import LOCK, migrate_store, version_of_store
+from parley.store.postgres.database_tables import LOCK, create_store_tables, has_store_tables
 from parley.store.sql.pair_votes import PairVotes
 from parley.store.sql.verdict_votes import VerdictVoteTables
 from parley.store.sql.vote_tables import VoteTables
@@ -52,17 +52,17 @@ class VotesDatabase(VoteTables):
         self.location, self._address = address.public, address
         self._connection = connect(address)
         try:
-            # a database without tables has no votes, and reading it must not create them
-            has_tables = not read_only or version_of_store(self._connection, address)
-            if has_tables:
-                migrate_store(self._connection, address)
             if read_only:
+                # a database without tables has no votes, and reading it must not create them
+                has_tables = has_store_tables(self._connection, address)
                 if not has_tables or not self._rows(HAS_VOTES)[0][0]:
                     raise UsageError(
                         "there are no votes yet: run `parley annotate RUN…` first "
                         f"({address.public} has no votes)"
                     )
                 self._connection.execute("SET default_transaction_read_only = on")
+            else:
+                create_store_tables(self._connection, address)
         except BaseException:
             self._connection.close()
             raise
@@ -91,9 +91,6 @@ class VotesDatabase(VoteTables):
     def _rows(self, query: str, *values: Any) -> list[Any]:
         with unreadable_explained(self._address, self.location):
             return self._connection.execute(with_marks(query).encode(), values).fetchall()
-
-    def _has_table(self, name: str) -> bool:
-        return True
 
 
 class PostgresVotes(PairVotes, VotesDatabase):

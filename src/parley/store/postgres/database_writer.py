@@ -31,7 +31,7 @@ from parley.store.postgres.connections import (
     with_marks,
 )
 from parley.store.postgres.database_sharing import fold_workers
-from parley.store.postgres.database_tables import DERIVED, LOCK, SAME_SUMS, migrate_store
+from parley.store.postgres.database_tables import DERIVED, LOCK, SAME_SUMS, create_store_tables
 from parley.store.refusals import (
     ALREADY_ENDED,
     TAKEN_OVER,
@@ -40,7 +40,7 @@ from parley.store.refusals import (
     refuse_shared,
 )
 from parley.store.sql.dialect import ENDED_MATCHES
-from parley.store.sql.digests import digest_end, digest_origin, refuse_changed
+from parley.store.sql.digests import digest_origin, digest_run, refuse_changed
 from parley.store.sql.first_rows import first_rows
 from parley.store.sql.journal import BatchJournal, read_open_matches
 from parley.store.sql.rows import COLUMNS, ONCE, Batch
@@ -130,7 +130,7 @@ class PostgresWriter:
                 self.connection.execute(CLAIM, (time.time(), self.run, batch.claims))
             apply_batch(self.connection, self.run, batch, careful)
             if batch.seals:
-                digest = digest_end(queries_on(self.connection, self.run))
+                digest = digest_run(queries_on(self.connection, self.run))
                 self.connection.execute(
                     "UPDATE runs SET digest = %s WHERE run = %s", (digest, self.run)
                 )
@@ -149,7 +149,7 @@ async def open_run(address: StoreAddress, ref: RunRef) -> BatchJournal:
     """Claim a run exclusively, to play it."""
     connection = connect(address)
     try:
-        migrate_store(connection, address)
+        create_store_tables(connection, address)
         writer = PostgresWriter(address, connection, ref.id)
         with unwritable_explained(address):
             await writer.take()

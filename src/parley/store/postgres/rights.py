@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from parley.errors import StoreError
 from parley.store.postgres.addresses import StoreAddress
 from parley.store.postgres.connections import RIGHTS_ON_TABLES, TABLES
-from parley.store.postgres.database_tables import has_schema, one_row, rights_to_migrate
+from parley.store.postgres.database_tables import has_schema, one_row, rights_to_create
 
 if TYPE_CHECKING:
     from parley.store.postgres.connections import Connection
@@ -28,7 +28,7 @@ def describe_rights(connection: Connection, address: StoreAddress, has_tables: b
             return "ready (no tables yet: the first run creates them)"
         return (
             "cannot be written: there are no tables yet, and this user has no right to create "
-            f"them: {rights_to_migrate(is_there, version=0)}"
+            f"them: {rights_to_create(is_there)}"
         )
     if not has_right(connection, "SELECT"):
         raise StoreError(

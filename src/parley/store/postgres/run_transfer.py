@@ -21,11 +21,11 @@ from parley.store.postgres.connections import (
     with_marks,
 )
 from parley.store.postgres.database_reader import PostgresReader
-from parley.store.postgres.database_tables import LOCK, migrate_store
+from parley.store.postgres.database_tables import LOCK, create_store_tables
 from parley.store.postgres.database_votes import VOTING, VoteStatements
 from parley.store.postgres.database_writer import for_row_of, storable_rows
 from parley.store.refusals import refuse_imported
-from parley.store.sql.digests import digest_end
+from parley.store.sql.digests import digest_run
 from parley.store.sql.moved_rows import INTERRUPT, MOVED
 from parley.store.sql.verdict_votes import add_vote_rows
 from parley.store.sqlite.new_file import new_file
@@ -56,7 +56,7 @@ def import_into_database(address: StoreAddress, source: Path, tell: Callable[[st
     id = read_id(source)
     connection = connect(address)
     try:
-        migrate_store(connection, address)
+        create_store_tables(connection, address)
         with failed_import_explained(address):
             known = connection.execute("SELECT 1 FROM runs WHERE id = %s", (id,)).fetchone()
         if known:
@@ -101,7 +101,7 @@ def insert_moved_run(
     if reader.info.state == "running":
         for statement, values in INTERRUPT:
             connection.execute(for_row_of(statement, run).encode(), values)
-        digest = digest_end(queries_on(connection, run))
+        digest = digest_run(queries_on(connection, run))
         connection.execute("UPDATE runs SET digest = %s WHERE run = %s", (digest, run))
     if votes := reader.carried_votes():
         connection.execute("SELECT pg_advisory_xact_lock(%s, %s)", (LOCK, -VOTING))

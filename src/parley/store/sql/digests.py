@@ -25,19 +25,16 @@ import orjson
 from parley.errors import StoreError
 from parley.store import ENDED, DigestFault
 from parley.store.sql.dialect import AT_ONCE, ENDED_MATCHES, LARGEST, SMALLEST
+from parley.store.sql.rows import COLUMNS
 from parley.tables import plural
 
 LONG = 64  # bytes
 EXACT = 2.0**53  # integral floats below this are written as integers
-CALLS = (
-    "SELECT match, round, seat, attempt, saw, content, parts, reasoning, finish, model, tokens_in, "
-    "tokens_cached, tokens_out, tokens_reasoning, tokens_written, latency, carry, sent, left_out, "
-    "at, pinned, digest FROM calls WHERE match BETWEEN ? AND ? ORDER BY match, id"
+CALLS = f"SELECT {COLUMNS['calls']} FROM calls WHERE match BETWEEN ? AND ? ORDER BY match, id"
+SPECIAL = tuple(
+    COLUMNS["calls"].split(", ").index(name) for name in ("saw", "latency", "at", "device_seconds")
 )
-# with the time of a device, which is digested only where there is one
-TIMED_CALLS = CALLS.replace("pinned, ", "pinned, device, device_seconds, ")
 DEVICES = "SELECT number, setup FROM devices ORDER BY number"
-SPECIAL = (4, 15, 19)  # saw, latency, at
 ROUND_SPECIAL = (2,)  # messages
 EFFECTS = (
     "SELECT match, round, number, saw, result, digest FROM effects WHERE match BETWEEN ? AND ? "
@@ -165,15 +162,14 @@ def digest_origin(connection: RunConnection) -> str:
     return digest
 
 
-def digest_run(connection: RunConnection, has_devices: bool = True) -> str:
-    """The digest of a run in its current state, from the stored digests of its matches.
-    `has_devices`: whether the times of devices can be on record."""
+def digest_run(connection: RunConnection) -> str:
+    """The digest of a run in its current state, from the stored digests of its matches."""
     ends = open_chain_ends(connection, NOT_ENDED)
     digest = digest_row(connection.execute(END).fetchone())
-    for *row, stage, arm in connection.execute(MATCHES):
-        evolved = (stage, arm) if stage or arm else ()
-        digest = digest_row((*row, *evolved, *ends.get(row[0], ())), digest)
-    for query in (RECALLED, PEOPLE, *([DEVICES] if has_devices else ())):
+    for row in connection.execute(MATCHES):
+        digest = digest_row((*row, *ends.get(row[0], ChainEnds())), digest)
+    for query in (RECALLED, PEOPLE, DEVICES):
+        digest = digest_row((), digest)  # separates the tables
         for row in connection.execute(query):
             digest = digest_row(row, digest)
     return digest
@@ -190,14 +186,8 @@ def open_chain_ends(
             f"WHERE {chosen} {order}",
             values,
         ):
-            found[match] = found.get(match, ChainEnds())._replace(**{table: digest or ""})
+            found[match] = found.get(match, ChainEnds())._replace(**{table: digest})
     return found
-
-
-def digest_end(connection: RunConnection) -> str | None:
-    """The digest of a run that stops; None if the run began without digests."""
-    (origin,) = connection.execute("SELECT origin FROM runs").fetchone()
-    return None if origin is None else digest_run(connection)
 
 
 def with_digests(rows: Iterable[Sequence[Any]]) -> list[tuple[Any, ...]]:
@@ -212,24 +202,13 @@ def with_digests(rows: Iterable[Sequence[Any]]) -> list[tuple[Any, ...]]:
 def find_changes(
     connection: RunConnection,
     same_sums: str,
-    has_devices: bool = True,
     report: Callable[[int], None] = lambda checked: None,
 ) -> Iterator[DigestFault]:
-    """Where the stored digests do not match the record. A run that began without digests must have
-    none anywhere. `same_sums`: a query that finds the matches in a range of numbers whose sums for
-    lists are right; empty if the run has no such sums. `has_devices`: whether the times of devices
-    can be on record. `report` is called now and then with the number of matches checked."""
+    """Where the stored digests do not match the record. `same_sums`: a query that finds the matches
+    in a range of numbers whose sums for lists are right. `report` is called now and then with the
+    number of matches checked."""
     origin, kept, state = connection.execute("SELECT origin, digest, state FROM runs").fetchone()
-    if origin is None:
-        places = find_digests(connection)
-        if not places:
-            return
-        yield DigestFault(
-            None,
-            "the digest of the run's first part (configuration and items) is missing, but its "
-            f"{', '.join(places)} have digests",
-        )
-    elif origin != digest_origin(connection):
+    if origin != digest_origin(connection):
         yield DigestFault(
             None, "the identity, the items or the copied scores have changed since the run began"
         )
@@ -241,26 +220,15 @@ def find_changes(
             yield DigestFault(
                 number, f"the record contains {table} of this match, but not the match itself"
             )
-    yield from find_changed_matches(connection, same_sums, has_devices, report)
+    yield from find_changed_matches(connection, same_sums, report)
     if kept is None and state != "running":
         yield DigestFault(None, "the run has stopped, but its digest is missing")
-    if kept is not None and kept != digest_run(connection, has_devices):
+    if kept is not None and kept != digest_run(connection):
         yield DigestFault(
             None,
             "the run's configuration, prices, spending, final state or list of matches has "
             "changed since the run stopped",
         )
-
-
-def find_digests(connection: RunConnection) -> list[str]:
-    """The tables that have digests, and the end of the run."""
-    (kept,) = connection.execute("SELECT digest FROM runs").fetchone()
-    found = [
-        table
-        for table in (*CHAINS, "matches")
-        if connection.execute(f"SELECT 1 FROM {table} WHERE digest IS NOT NULL LIMIT 1").fetchone()
-    ]
-    return found if kept is None else [*found, "end"]
 
 
 def refuse_changed(connection: RunConnection, place: str, same_sums: str, remedy: str) -> None:
@@ -284,25 +252,21 @@ def refuse_faults(faults: Sequence[DigestFault], place: str, outcome: str, remed
 
 
 def find_changed_matches(
-    connection: RunConnection, same_sums: str, has_devices: bool, report: Callable[[int], None]
+    connection: RunConnection, same_sums: str, report: Callable[[int], None]
 ) -> Iterator[DigestFault]:
     """What was changed in single matches. Records are read in pages."""
-    first, queries = SMALLEST, {**RECORD, "calls": TIMED_CALLS} if has_devices else RECORD
-    checked = 0
+    first, checked = SMALLEST, 0
     while page := connection.execute(PAGE, (first, AT_ONCE)).fetchall():
         span = page[0][0], page[-1][0]
         record: dict[str, dict[int, list[Sequence[Any]]]] = {}
-        for table, query in queries.items():
-            rows: Iterable[Sequence[Any]] = connection.execute(query, span)
-            if query is TIMED_CALLS:
-                rows = map(without_no_device, rows)
+        for table, query in RECORD.items():
+            rows = connection.execute(query, span)
             record[table] = {number: list(found) for number, found in groupby(rows, itemgetter(0))}
-        right = {number for (number,) in connection.execute(same_sums, span)} if same_sums else None
+        right = {number for (number,) in connection.execute(same_sums, span)}
         for match in page:
             number = match[0]
             own = {table: rows_of.get(number, []) for table, rows_of in record.items()}
-            has_right_sums = right is None or number in right
-            for detail in find_changes_in(match, own, has_right_sums):
+            for detail in find_changes_in(match, own, number in right):
                 yield DigestFault(number, detail)
         checked += len(page)
         report(checked)
@@ -339,11 +303,6 @@ def find_changes_in(
             "its record (calls, messages, lookups, scores, violations, notes or outcome) was "
             "changed after it was played"
         )
-
-
-def without_no_device(row: Sequence[Any]) -> Sequence[Any]:
-    """A call without the columns of a device if it was not timed."""
-    return (*row[:-3], row[-1]) if row[-3] is None and row[-2] is None else row
 
 
 def place_of(table: str, row: Sequence[Any]) -> str:

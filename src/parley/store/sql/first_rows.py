@@ -22,9 +22,8 @@ def copied_rows(match: CopiedMatch) -> Iterator[tuple[str, list[tuple[Any, ...]]
     """The rows of a match that is copied from another run, to be rejudged, by table."""
     number = match.spec.number
     yield "matches", [match_row(match.spec)]
-    calls = [call_row(number, call, pinned=1) for call in match.calls]
     # the device of a copied call worked for the other run
-    yield "calls", [(*row, None, None, digest) for *row, digest in with_digests(calls)]
+    yield "calls", with_digests(call_row(number, call, pinned=1) for call in match.calls)
     effects = [
         (number, *place, saw, encode_json(result))
         for place, (saw, result) in sorted(match.effects.items())

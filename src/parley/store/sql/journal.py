@@ -53,7 +53,6 @@ if TYPE_CHECKING:
     from parley.memory.feedback import PeopleVerdict
 
 ADDED_AT_ONCE = 4096  # planned matches of one transaction
-NO_DEVICE = (None, None)
 # How many callers make it worth to wait for more of them, how many seconds, and with how many a
 # commit begins at once.
 CROWD, LINGER, ENOUGH = 16, 0.003, 32
@@ -84,7 +83,6 @@ class BatchWriter(Protocol):
 class OpenMatches(NamedTuple):
     """What is on record of matches that have not ended, by match."""
 
-    keeps_digests: bool  # whether the run began with digests
     calls: dict[int, dict[tuple[int, str, int], RecordedCall]]
     effects: dict[int, dict[tuple[int, int], tuple[bytes, Any]]]
     chains: dict[int, ChainEnds]
@@ -94,10 +92,9 @@ class OpenMatches(NamedTuple):
 def read_open_matches(
     connection: RunConnection, chosen: str = NOT_ENDED, values: Sequence[Any] = ()
 ) -> OpenMatches:
-    """Read whether the run keeps digests, and the records of all unfinished matches, or of some:
-    `chosen` is a condition on their rows `m`."""
-    (origin,) = connection.execute("SELECT origin FROM runs").fetchone()
-    found = OpenMatches(origin is not None, {}, {}, {}, {})
+    """Read the records of all unfinished matches, or of some: `chosen` is a condition on their rows
+    `m`."""
+    found = OpenMatches({}, {}, {}, {})
     for number, setup in connection.execute("SELECT number, setup FROM devices"):
         found.devices[setup_from(orjson.loads(setup))] = number
     open_matches = f"SELECT m.number FROM matches m WHERE {chosen}"
@@ -124,7 +121,7 @@ class BatchJournal:
         self, ref: RunRef, writer: BatchWriter, found: OpenMatches, notice: str = ""
     ) -> None:
         self.ref, self.writer, self.notice, self.commits = ref, writer, notice, 0
-        self.keeps_digests, self._kept, self._effects, self._chains, self._devices = found
+        self._kept, self._effects, self._chains, self._devices = found
         self._fault = ""
         self._loop = asyncio.get_running_loop()
         self._ended: asyncio.Future[None] = self._loop.create_future()
@@ -258,11 +255,7 @@ class BatchJournal:
                 batch.inserts[table] += rows
         end = outcome.state, outcome.reason or None, outcome.rounds
         chains = self._played.pop(number).chains
-        digest = (
-            digest_match(number, end, chains, scores, violations, notes)
-            if self.keeps_digests
-            else None
-        )
+        digest = digest_match(number, end, chains, scores, violations, notes)
         batch.ends.append((number, *end, time.time(), digest))
         await self.acknowledged()
 
@@ -373,8 +366,7 @@ class BatchJournal:
 
 
 class MatchRecord:
-    """The journal of one match. Each row has a digest that covers the one before it, unless the run
-    began without digests."""
+    """The journal of one match. Each row has a digest that covers the one before it."""
 
     __slots__ = (
         "_calls_end",
@@ -411,15 +403,11 @@ class MatchRecord:
         return self._kept.get((round, seat.key, attempt)) if self._kept else None
 
     def append(self, call: RecordedCall) -> Awaitable[None]:
-        row, used = call_row(self._number, call), call.reply.device
-        device, seconds = NO_DEVICE if used is None else self._journal.number_device(used)
-        if self._journal.keeps_digests:
-            self._calls_end = (
-                digest_row(row, self._calls_end, SPECIAL)
-                if used is None
-                else digest_row((*row, device, seconds), self._calls_end)
-            )
-        self._journal.add_row("calls", (*row, device, seconds, self._calls_end or None))
+        used = call.reply.device
+        device = None if used is None else self._journal.number_device(used)
+        row = call_row(self._number, call, device=device)
+        self._calls_end = digest_row(row, self._calls_end, SPECIAL)
+        self._journal.add_row("calls", (*row, self._calls_end))
         return self._journal.acknowledged()
 
     def effect(self, round: int, number: int) -> tuple[bytes, Any] | None:
@@ -427,15 +415,13 @@ class MatchRecord:
 
     async def append_effect(self, round: int, number: int, saw: bytes, result: Any) -> None:
         row = self._number, round, number, saw, encode_json(result)
-        if self._journal.keeps_digests:
-            self._effects_end = digest_row(row, self._effects_end)
-        self._journal.add_row("effects", (*row, self._effects_end or None))
+        self._effects_end = digest_row(row, self._effects_end)
+        self._journal.add_row("effects", (*row, self._effects_end))
         await self._journal.acknowledged()
 
     def circulate(self, messages: list[Message], first: int) -> None:
         if messages:
             row = round_row(self._number, first, messages)
-            if self._journal.keeps_digests:
-                self._rounds_end = digest_row(row, self._rounds_end, ROUND_SPECIAL)
-            self._journal.add_row("rounds", (*row, self._rounds_end or None))
+            self._rounds_end = digest_row(row, self._rounds_end, ROUND_SPECIAL)
+            self._journal.add_row("rounds", (*row, self._rounds_end))
             self._journal.wake()

@@ -20,12 +20,7 @@ from parley.store.sql.dialect import ORDER_KEYS, Dialect
 
 FEW = 2_000  # matches that are looked at one by one for one page
 FIRST_STEPS, MORE_STEPS = 500, 2_000  # rows of an index that are walked for one page
-KEYS = {  # by order: what a match is ordered by; matches without it come first
-    "number": "m.number",
-    "seconds": ORDER_KEYS["seconds"],
-    "tokens": "COALESCE({tokens}, -1)",
-}
-
+KEYS = {"number": "m.number", **ORDER_KEYS}  # matches without what they are ordered by come first
 # the index for lists begins with the state: a search for an item needs each state that occurs
 EVERY_STATE = (
     "m.state IN (WITH RECURSIVE states(state) AS (SELECT MIN(state) FROM matches UNION ALL "
@@ -58,30 +53,27 @@ class PlaceFinder:
         self,
         run_query: Callable[..., Iterator[Any]],
         dialect: Dialect,
-        columns: Mapping[str, str],
         wanted: MatchSearch,
         seats: Mapping[str, int],
-        is_indexed: bool = True,
     ) -> None:
-        """`columns`: the derived columns of `matches` as SQL; `seats`: how many each role has;
-        `is_indexed`: whether the file has the indexes for lists."""
+        """`seats`: how many each role has."""
         self._run_query, self._dialect, self._wanted = run_query, dialect, wanted
         self._start = wanted.after or wanted.before
         self._falls = wanted.descending != (wanted.before is not None)
-        self._filters = list(filter_matches(wanted, columns, seats, dialect))
+        self._filters = list(filter_matches(wanted, seats, dialect))
         # SQLite would often choose another index than the one that needs the fewest rows
-        self._listed = dialect.use_index("matches_listed") if is_indexed else ""
+        self._listed = dialect.use_index("matches_listed")
         is_item_only = wanted.item is not None and not wanted.states
-        every_state = [Condition(EVERY_STATE)] if is_item_only and is_indexed else []
+        every_state = [Condition(EVERY_STATE)] if is_item_only else []
         self._listing = join_conditions([*every_state, *self._filters])
         self._by_score = wanted.order == "score"
         if self._by_score:
             self._key, self._place, self._ordered = "s.value", "s.value, s.match, s.seat", ""
             self._fits = fit_score(wanted, self._filters, dialect)
         else:
-            self._key = KEYS[wanted.order].format(**columns)
+            self._key = KEYS[wanted.order]
             self._place = f"{self._key}, m.number"
-            has_index = is_indexed and wanted.order in ORDER_KEYS
+            has_index = wanted.order in ORDER_KEYS
             self._ordered = dialect.use_index(f"matches_by_{wanted.order}") if has_index else ""
             scored = [fit_some_score(wanted, dialect)] if wanted.metric else []
             self._fits = join_conditions([*self._filters, *scored])
@@ -211,7 +203,6 @@ class PlaceFinder:
 
 def filter_matches(
     wanted: MatchSearch,
-    columns: Mapping[str, str],
     seats: Mapping[str, int],
     dialect: Dialect,
 ) -> Iterator[Condition]:
@@ -222,9 +213,9 @@ def filter_matches(
     if wanted.item is not None:
         yield Condition("m.item = ?", (wanted.item,))
     if wanted.violations:
-        yield Condition(f"{columns['violations']} > 0")
+        yield Condition("m.violations > 0")
     if wanted.apart is not None:
-        yield Condition(f"{columns['apart']} >= ?", (wanted.apart,))
+        yield Condition("m.apart >= ?", (wanted.apart,))
     if wanted.model:
         # `seats` is compact JSON: a quotation mark inside a name is escaped
         alias = as_json_text(wanted.model)

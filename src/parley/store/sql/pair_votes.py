@@ -145,8 +145,7 @@ class PairVotes(VoteTables):
 
     def find_token(self, digest: bytes) -> Invitation | None:
         known = self._rows("SELECT token, id, 0 FROM annotators WHERE token IS NOT NULL")
-        if self._has_table("ended_invitations"):
-            known += self._rows("SELECT digest, annotator, 1 FROM ended_invitations")
+        known += self._rows("SELECT digest, annotator, 1 FROM ended_invitations")
         # All are compared, and as much is read for a guess: the time reveals nothing.
         found, ended = 0, False
         for each, annotator, over in known:

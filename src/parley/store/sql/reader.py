@@ -99,7 +99,6 @@ RUN: dict[str, Kinds] = {
     "planned": WHOLE,
     "owner": TEXT_OR_NULL,
     "beat": NUMBER_OR_NULL,
-    "origin": TEXT_OR_NULL,
     "digest": TEXT_OR_NULL,
 }
 MATCH: dict[str, Kinds] = {
@@ -123,7 +122,8 @@ NOTE = (WHOLE, WHOLE, TEXT_OR_NULL, TEXT)
 VIOLATION = (WHOLE, TEXT, WHOLE, TEXT, WHOLE, TEXT, TEXT, TEXT)
 USAGE = (TEXT, TEXT, TEXT_OR_NULL, WHOLE, WHOLE, WHOLE, *(WHOLE_OR_NULL,) * 6)
 CALL = (
-    *(WHOLE, TEXT, WHOLE, (bytes,), TEXT, TEXT_OR_NULL, TEXT_OR_NULL, TEXT, TEXT_OR_NULL),
+    *(WHOLE, TEXT, WHOLE, (bytes,), TEXT, TEXT_OR_NULL, TEXT_OR_NULL, TEXT),
+    *(TEXT_OR_NULL,) * 4,
     *(WHOLE_OR_NULL,) * 5,
     *(NUMBER_OR_NULL, TEXT_OR_NULL, TEXT_OR_NULL, TEXT_OR_NULL, NUMBER),
 )
@@ -173,21 +173,8 @@ class RecordReader(ABC):
     dialect: ClassVar[Dialect]
     remedy: ClassVar[str]  # for a damaged record
 
-    def __init__(
-        self,
-        ref: RunRef,
-        derived: Mapping[str, str],
-        is_indexed: bool,
-        has_health: bool,
-        has_devices: bool = True,
-        has_waves: bool = True,
-    ) -> None:
-        """`derived`: the sums for lists of matches as SQL; `is_indexed`: whether the matches have
-        indexes for lists; `has_health`, `has_devices` and `has_waves`: whether the health of
-        endpoints, the times of devices, and waves can be on record."""
-        self.ref, self._derived, self._has_devices = ref, derived, has_devices
-        self._is_indexed, self._has_health = is_indexed, has_health
-        self._has_waves = has_waves
+    def __init__(self, ref: RunRef) -> None:
+        self.ref = ref
         self._seats: dict[str, Seat] = {}
         self._seatings: dict[str, dict[Seat, str]] = {}
         self._idle: dict[str, frozenset[Seat]] = {}
@@ -208,8 +195,7 @@ class RecordReader(ABC):
         if row is None:
             raise StoreError(f"{self.ref.location} contains no run: it may be incomplete")
         self._check(row, RUN.values(), "the run")
-        id, created, config, identity, state, status, reason, planned, owner, beat, *digests = row
-        origin, digest = digests
+        id, created, config, identity, state, status, reason, planned, owner, beat, digest = row
         try:
             known = Config.decoded(config)
         except (ValueError, TypeError, UsageError) as wrong:
@@ -240,7 +226,6 @@ class RecordReader(ABC):
             status,
             reason,
             planned,
-            keeps_digests=origin is not None,
             digest=digest or "",
         )
 
@@ -253,9 +238,8 @@ class RecordReader(ABC):
 
     def _counts(self) -> tuple[str | None, str | None, str | None]:
         """Spending, unanswered requests and the health of endpoints, as JSON."""
-        health = "health" if self._has_health else "NULL"
         found: tuple[str | None, str | None, str | None] = self._row(
-            f"SELECT spent, lost, {health} FROM runs"
+            "SELECT spent, lost, health FROM runs"
         )
         return found
 
@@ -473,9 +457,7 @@ class RecordReader(ABC):
         from parley.store.sql.match_places import PlaceFinder
 
         seats = self.info.identity["seats"]
-        finder = PlaceFinder(
-            self._rows, self.dialect, self._derived, wanted, seats, self._is_indexed
-        )
+        finder = PlaceFinder(self._rows, self.dialect, wanted, seats)
         found = finder.find()
         places = found.places
         further = (found.end or places[-1]) if found.more else None
@@ -487,8 +469,8 @@ class RecordReader(ABC):
         return FoundMatches(tuple(listed), back, further, found.looked_at)
 
     def _found_rows(self, numbers: list[int]) -> dict[int, tuple[MatchRow, Any]]:
-        """The matches with these numbers, each with its derived columns."""
-        columns = ", ".join([*(f"m.{name}" for name in MATCH), *self._derived.values()])
+        """The matches with these numbers, each with what its record adds up to."""
+        columns = ", ".join(f"m.{name}" for name in (*MATCH, "violations", "apart", "tokens"))
         found = {}
         for row in self._rows(
             f"SELECT {columns} FROM {self.dialect.chosen} "
@@ -957,8 +939,6 @@ class RecordReader(ABC):
         return found
 
     def device_times(self) -> list[DeviceTime]:
-        if not self._has_devices:
-            return []
         setups = {
             number: setup_from(self._json(text, DeviceSetup, "the setup of a device"))
             for number, text in self._rows("SELECT number, setup FROM devices ORDER BY number")
@@ -1027,8 +1007,9 @@ class RecordReader(ABC):
         counts = ("in", "cached", "out", "reasoning", "written")
         keys = ", ".join(str(1 + at) for at in range(3 + by.count(",")))
         return self._rows(
-            f"SELECT {by}s.value, c.seat, c.model, COUNT(*), COUNT(c.tokens_in + c.tokens_out), "
-            f"COUNT(COALESCE(c.tokens_in, c.tokens_out)), MIN(c.tokens_in), "
+            f"SELECT {by}s.value, c.seat, c.served_model, COUNT(*), "
+            "COUNT(c.tokens_in + c.tokens_out), COUNT(COALESCE(c.tokens_in, c.tokens_out)), "
+            f"MIN(c.tokens_in), "
             f"{', '.join(self.dialect.add_up(f'c.tokens_{count}') for count in counts)} "
             f"FROM {f'{self.dialect.chosen} CROSS JOIN ' if chosen else ''}calls c "
             f"JOIN matches m ON c.match = m.number JOIN {self.dialect.seats} ON s.key = c.seat "
@@ -1057,11 +1038,11 @@ class RecordReader(ABC):
 
     def served_models(self, copied: bool = False) -> list[tuple[str, str | None]]:
         found: set[tuple[str, str | None]] = {
-            (row.alias, row.model) for row in self.usage_by_model()
+            (row.alias, row.served_model) for row in self.usage_by_model()
         }
         if copied:
             for alias, model in self._rows(
-                "SELECT DISTINCT s.value, c.model FROM calls c "
+                "SELECT DISTINCT s.value, c.served_model FROM calls c "
                 "JOIN matches m ON c.match = m.number "
                 f"JOIN {self.dialect.seats} ON s.key = c.seat WHERE c.pinned IS NOT NULL"
             ):
@@ -1122,8 +1103,6 @@ class RecordReader(ABC):
     def waves(self) -> list[Wave]:
         from parley.store.wave_records import Wave  # late: few runs have waves
 
-        if not self._has_waves:
-            return []
         rows = list(self._rows(f"SELECT {', '.join(WAVE)} FROM waves ORDER BY number"))
         for row in rows:
             self._check(row, WAVE.values(), "a wave")
@@ -1133,7 +1112,7 @@ class RecordReader(ABC):
         from parley.store.wave_records import OpenWave, WaveRequest
 
         found: dict[int, list[WaveRequest]] = {}
-        for row in self._rows(OPEN_REQUESTS) if self._has_waves else ():
+        for row in self._rows(OPEN_REQUESTS):
             self._check(row, WAVE_REQUEST.values(), "a request of a wave")
             wave, number, match, round, seat, attempt, body, usd = row
             place = CallPlace(match, round, seat, attempt)

@@ -19,15 +19,16 @@ from parley.rules.notes import WrittenNote
 from parley.rules.pool import Content, ContentPart, Message, Seat, text_of
 from parley.rules.referee import Violation
 
+FIELDS = (  # of a call, as a reader gives it
+    "round, seat, attempt, saw, content, parts, reasoning, finish, served_model, response_id, "
+    "request_id, system_fingerprint, tokens_in, tokens_cached, tokens_out, tokens_reasoning, "
+    "tokens_written, latency, carry, sent, left_out, at"
+)
 # The columns that stores write, by table.
 COLUMNS = {
     "items": "id, number, data",
     "matches": "number, block, item, repeat, seed, seats, idle, stage, arm",
-    "calls": (
-        "match, round, seat, attempt, saw, content, parts, reasoning, finish, model, tokens_in, "
-        "tokens_cached, tokens_out, tokens_reasoning, tokens_written, latency, carry, sent, "
-        "left_out, at, pinned, device, device_seconds, digest"
-    ),
+    "calls": f"match, {FIELDS}, pinned, device, device_seconds, digest",
     "devices": "number, setup",
     "effects": "match, round, number, saw, result, digest",
     "rounds": "match, first, messages, digest",
@@ -42,11 +43,6 @@ COLUMNS = {
     "part_results": "name, version, schema, data, figures",
 }
 ONCE = ("matches", "rounds", "people_verdicts")  # rows that are known are left as they are
-FIELDS = (
-    "round, seat, attempt, saw, content, parts, reasoning, finish, model, tokens_in, "
-    "tokens_cached, tokens_out, tokens_reasoning, tokens_written, latency, carry, "
-    "sent, left_out, at"
-)
 
 
 class Batch:
@@ -76,9 +72,14 @@ def match_row(spec: MatchSpec) -> tuple[Any, ...]:
     return *row, spec.stage, spec.arm
 
 
-def call_row(number: int, call: RecordedCall, pinned: int | None = None) -> tuple[Any, ...]:
-    """A match's call as a row, without the time of a device; `pinned`: 1 if it was copied from
-    another run."""
+def call_row(
+    number: int,
+    call: RecordedCall,
+    pinned: int | None = None,
+    device: tuple[int, float] | None = None,
+) -> tuple[Any, ...]:
+    """A match's call as a row, without its digest. `pinned`: 1 if it was copied from another run;
+    `device`: the number of the device that worked for it, and the seconds."""
     reply, usage = call.reply, call.reply.usage
     return (
         number,
@@ -90,7 +91,10 @@ def call_row(number: int, call: RecordedCall, pinned: int | None = None) -> tupl
         parts_of(reply.content),
         reply.reasoning or None,
         reply.finish,
-        reply.model,
+        reply.served_model,
+        reply.response_id,
+        reply.request_id,
+        reply.system_fingerprint,
         usage.tokens_in,
         usage.tokens_cached,
         usage.tokens_out,
@@ -102,6 +106,7 @@ def call_row(number: int, call: RecordedCall, pinned: int | None = None) -> tupl
         ",".join(reply.left_out) or None,
         call.at,
         pinned,
+        *(device or (None, None)),
     )
 
 
@@ -160,7 +165,10 @@ def call_from(row: Sequence[Any]) -> RecordedCall:
         parts,
         reasoning,
         finish,
-        model,
+        served_model,
+        response_id,
+        request_id,
+        system_fingerprint,
         *usage,
         latency,
         carry,
@@ -174,7 +182,18 @@ def call_from(row: Sequence[Any]) -> RecordedCall:
         tuple(left_out.split(",")) if left_out else (),
     )
     reply = Reply(
-        content, reasoning or "", finish, Usage(*usage), model, latency, carried, sent, missed
+        content,
+        reasoning or "",
+        finish,
+        Usage(*usage),
+        served_model,
+        response_id,
+        request_id,
+        system_fingerprint,
+        latency,
+        carried,
+        sent,
+        missed,
     )
     return RecordedCall(round, Seat.of(seat), attempt, saw, reply, at)
 

@@ -41,8 +41,6 @@ class VerdictVoteTables(VoteTables):
     """The votes on single conversations in a store of votes."""
 
     def votes(self, run: str) -> VerdictVotes:
-        if not self._has_table("verdict_votes"):
-            return {}
         found: VerdictVotes = {}
         names: dict[str, str] = {}
         for row in self._rows(
@@ -69,8 +67,6 @@ class VerdictVoteTables(VoteTables):
     def vote_rows(self, run: str) -> list[VoteRow]:
         """All votes on a run, also those that were replaced, in the order in which they were
         recorded."""
-        if not self._has_table("verdict_votes"):
-            return []
         return read_vote_rows(self._rows(VOTE_ROWS, run), self.location)
 
     def add_rows(self, run: str, rows: Sequence[VoteRow]) -> None:
@@ -117,8 +113,6 @@ class VerdictVoteTables(VoteTables):
         return bool(ended.rowcount > 0)
 
     def find_invitation(self, digest: bytes) -> VerdictInvitation | None:
-        if not self._has_table("verdict_invitations"):
-            return None
         found = None
         # All are compared: the time reveals nothing.
         for each, run, annotator, ended in self._rows(

@@ -25,9 +25,5 @@ class VoteTables(ABC):
     def _rows(self, query: str, *values: Any) -> list[Any]:
         """Run a query; values are marked by `?`."""
 
-    @abstractmethod
-    def _has_table(self, name: str) -> bool:
-        """Whether the store has a table; one of an older Parley that is only read may not."""
-
     def _damaged(self, what: str) -> NoReturn:
         raise StoreError(f"{self.location} is damaged: {what}; {self.remedy}")

@@ -16,7 +16,7 @@ from parley.store.sql.digests import digest_origin
 from parley.store.sql.first_rows import first_rows
 from parley.store.sqlite.new_file import sync_to_disk
 from parley.store.sqlite.run_writer import insert_rows
-from parley.store.sqlite.schema import migrate
+from parley.store.sqlite.schema import create_run_tables
 
 
 def create_file(path: Path, run: NewRun) -> None:
@@ -33,7 +33,7 @@ def create_file(path: Path, run: NewRun) -> None:
         try:
             connection.execute("PRAGMA journal_mode = MEMORY")
             connection.execute("PRAGMA synchronous = OFF")
-            migrate(connection, 0)
+            create_run_tables(connection)
             connection.execute("BEGIN")
             connection.execute(
                 "INSERT INTO runs (id, created, config, identity, state) "

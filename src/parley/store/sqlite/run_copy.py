@@ -6,12 +6,11 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from parley.errors import StoreError, UsageError
 from parley.store.refusals import refuse_imported
-from parley.store.sql.digests import digest_end, refuse_faults
+from parley.store.sql.digests import digest_run, refuse_faults
 from parley.store.sql.moved_rows import INTERRUPT, MOVED
 from parley.store.sql.reader import RecordReader
 from parley.store.sql.verdict_votes import VoteRow, add_vote_rows
@@ -24,7 +23,7 @@ from parley.store.sqlite.run_file import (
     connect_to_read,
 )
 from parley.store.sqlite.run_writer import for_file, placeholders
-from parley.store.sqlite.schema import VERSION, migrate, version_of
+from parley.store.sqlite.schema import create_run_tables, refuse_unreadable
 from parley.store.sqlite.votes_file import VERDICT_VOTES, SqliteVerdictVotes
 from parley.tables import plural, shorten
 
@@ -35,12 +34,11 @@ Tell = Callable[[str], None]
 
 
 def copy_run_file(source: Path, target: Path, tell: Tell) -> None:
-    """Copy the run in a file as it is now, also while it is being played, into an empty file. The
-    copy has the newest tables, and nobody plays it."""
+    """Copy the run in a file as it is now, also while it is being played, into an empty file.
+    Nobody plays the copy."""
     with closing(connect_new(target)) as copy:
-        version = copy_pages(source, copy, tell)
+        copy_pages(source, copy, tell)
         copy.execute("PRAGMA journal_mode = DELETE")  # the mode of the source is part of the copy
-        migrate(copy, version)
         with SqliteReader(target, named=source) as reader:
             is_played = reader.info.state == "running"
         copy.execute("BEGIN")
@@ -60,15 +58,15 @@ def connect_new(target: Path) -> sqlite3.Connection:
     return connection
 
 
-def copy_pages(source: Path, copy: sqlite3.Connection, tell: Tell) -> int:
-    """Copy a file; returns the version of its tables."""
+def copy_pages(source: Path, copy: sqlite3.Connection, tell: Tell) -> None:
+    """Copy a file."""
 
     def report(status: int, left: int, pages: int) -> None:
         tell(f"copying {source.name}: {1 - left / max(pages, 1):.0%}")
 
     try:
         with closing(connect_to_read(source)) as connection:
-            version = version_of(connection, str(source))
+            refuse_unreadable(connection, str(source))
             refuse_to_block(connection, source)
             connection.execute("BEGIN")
             connection.execute("SELECT 1 FROM sqlite_schema").fetchone()  # the snapshot begins
@@ -77,7 +75,6 @@ def copy_pages(source: Path, copy: sqlite3.Connection, tell: Tell) -> int:
         if getattr(wrong, "sqlite_errorname", "") in ("SQLITE_FULL", "SQLITE_IOERR_WRITE"):
             raise  # by the copy
         raise StoreError(f"{source} cannot be read as a run: {wrong}") from None
-    return version
 
 
 def refuse_to_block(connection: sqlite3.Connection, source: Path) -> None:
@@ -109,7 +106,7 @@ def interrupt_run(connection: sqlite3.Connection) -> None:
     """Stop the run in a copy, which nobody plays."""
     for statement, values in INTERRUPT:
         connection.execute(for_file(statement), values)
-    connection.execute("UPDATE runs SET digest = ?", (digest_end(connection),))
+    connection.execute("UPDATE runs SET digest = ?", (digest_run(connection),))
 
 
 def write_run_file(
@@ -117,7 +114,7 @@ def write_run_file(
 ) -> None:
     """Write a run and the votes on it into an empty file."""
     with closing(connect_new(target)) as copy:
-        migrate(copy, 0)
+        create_run_tables(copy)
         copy.execute("BEGIN")
         for table, (columns, _) in MOVED.items():
             marks = placeholders(columns.count(",") + 1, 1)
@@ -149,24 +146,13 @@ def carry_votes(copy: sqlite3.Connection, run: str, votes: Sequence[VoteRow]) ->
 
 @contextmanager
 def read_to_import(source: Path, tell: Tell) -> Iterator[SqliteReader]:
-    """A run in a file, with the newest tables and an unchanged record. An older file is copied for
-    this."""
+    """A run in a file, whose record is unchanged."""
     with closing(connect_to_read(source)) as connection:
-        is_current = version_of(connection, str(source)) == VERSION
+        refuse_unreadable(connection, str(source))
         refuse_to_block(connection, source)
-    if is_current:
-        with SqliteReader(source) as reader:
-            check_importable(reader, tell)
-            yield reader
-        return
-    with (
-        TemporaryDirectory(prefix="parley-import-") as folder,
-        new_file(Path(folder) / source.name) as copy,
-    ):
-        copy_run_file(source, copy, tell)
-        with SqliteReader(copy, named=source) as reader:
-            check_importable(reader, tell)
-            yield reader
+    with SqliteReader(source) as reader:
+        check_importable(reader, tell)
+        yield reader
 
 
 def check_importable(reader: SqliteReader, tell: Tell) -> None:
@@ -184,7 +170,7 @@ def read_id(source: Path) -> str:
     """The id of the run in a file. It becomes a name in a store, so it must be a plain one."""
     try:
         with closing(connect_to_read(source)) as connection:
-            version_of(connection, str(source))
+            refuse_unreadable(connection, str(source))
             ids = [id for (id,) in connection.execute("SELECT id FROM runs LIMIT 2")]
     except UNREADABLE as wrong:
         raise StoreError(f"{source} cannot be read as a run: {wrong}") from None

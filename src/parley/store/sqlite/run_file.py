@@ -12,22 +12,9 @@ from urllib.parse import quote
 
 from parley.errors import StoreError
 from parley.store import DigestFault, RunRef
-from parley.store.sql.dialect import ENDED_MATCHES, Dialect
+from parley.store.sql.dialect import Dialect
 from parley.store.sql.reader import RUN, RecordReader
-from parley.store.sqlite.schema import (
-    DERIVED,
-    DEVICES,
-    HEALTH,
-    LISTED,
-    ORDERED,
-    WAVES,
-    copy_migrated,
-    find_stranger,
-    needs_copy,
-    same_sums_of,
-    sum_as_sql,
-    version_of,
-)
+from parley.store.sqlite.schema import SAME_SUMS, find_stranger, refuse_unreadable, sum_as_sql
 
 if TYPE_CHECKING:
     from parley.store.sql.verdict_votes import VoteRow
@@ -67,13 +54,7 @@ class SqliteReader(RecordReader):
         # crafted to make it take days.
         self._steps, self._most_steps = 0, STEPS + STEPS_PER_BYTE * opened.stat().st_size
         try:
-            version = version_of(self._connection, str(path))
-            is_listed, has_health = version >= LISTED, version >= HEALTH
-            is_indexed, self._has_devices = version >= ORDERED, version >= DEVICES
-            has_waves = version >= WAVES
-            if needs_copy(version):
-                self._connection = copy_migrated(self._connection, version)
-                is_listed = has_health = is_indexed = self._has_devices = has_waves = True
+            refuse_unreadable(self._connection, str(path))
             if stranger := find_stranger(self._connection):
                 self._connection.close()
                 raise StoreError(
@@ -81,19 +62,7 @@ class SqliteReader(RecordReader):
                     "Parley did not create and which could falsify results"
                 )
             self._connection.execute("BEGIN")  # a consistent snapshot of the run
-            super().__init__(
-                ref_of(path),
-                derived={  # columns of `matches`, which older files do not have
-                    name: f"m.{name}"
-                    if is_listed
-                    else f"CASE WHEN m.{ENDED_MATCHES} THEN {sql} END"
-                    for name, sql in DERIVED.items()
-                },
-                is_indexed=is_indexed,
-                has_health=has_health,
-                has_devices=self._has_devices,
-                has_waves=has_waves,
-            )
+            super().__init__(ref_of(path))
             self._set_info(self._row(f"SELECT {', '.join(RUN)} FROM runs"))
         except UNREADABLE as wrong:
             self._connection.close()
@@ -136,9 +105,7 @@ class SqliteReader(RecordReader):
             (sound,) = self._connection.execute("PRAGMA integrity_check(1)").fetchone()
             if sound != "ok":
                 yield DigestFault(None, f"SQLite finds the file corrupt: {sound}")
-            yield from find_changes(
-                self._connection, same_sums_of(self._connection), self._has_devices, report
-            )
+            yield from find_changes(self._connection, SAME_SUMS, report)
         except (TypeError, *UNREADABLE) as wrong:
             raise StoreError(f"{self.path} cannot be read: {wrong}") from None
 

@@ -17,12 +17,12 @@ from parley.errors import StoreError
 from parley.store.owner import STALE, Owner, is_running, process_id
 from parley.store.refusals import ALREADY_ENDED, TAKEN_OVER, refuse_played
 from parley.store.sql.dialect import ENDED_MATCHES
-from parley.store.sql.digests import digest_end, refuse_changed
+from parley.store.sql.digests import digest_run, refuse_changed
 from parley.store.sql.journal import BatchJournal, read_open_matches
 from parley.store.sql.rows import COLUMNS, ONCE, Batch, encode_json
 from parley.store.sqlite.filesystem import is_network
 from parley.store.sqlite.run_file import REMEDY, ref_of
-from parley.store.sqlite.schema import DERIVED, migrate, same_sums_of, version_of
+from parley.store.sqlite.schema import DERIVED, SAME_SUMS, refuse_unreadable
 
 WATCH = 1.0  # seconds between two checks of another machine's heartbeats
 COLUMN_NAMES = {table: columns.split(", ") for table, columns in COLUMNS.items()}
@@ -68,8 +68,7 @@ class SqliteWriter:
         since = 0.0
         while True:
             connection.execute("BEGIN IMMEDIATE")
-            # an older Parley writes only the time; it is enough that it changes
-            found = connection.execute("SELECT owner, token, beats, beat FROM runs").fetchone()
+            found = connection.execute("SELECT owner, token, beats FROM runs").fetchone()
             owner = Owner.of(found[0] or "")
             if not found[0] or (owner.is_near and not is_running(owner)):
                 break
@@ -88,7 +87,7 @@ class SqliteWriter:
                 )
             await asyncio.sleep(WATCH)
         try:
-            refuse_changed(connection, self.place, same_sums_of(connection), REMEDY)
+            refuse_changed(connection, self.place, SAME_SUMS, REMEDY)
         except StoreError:
             connection.execute("ROLLBACK")
             raise
@@ -132,7 +131,7 @@ async def open_run_file(
     try:
         writer = SqliteWriter(path)
         try:
-            migrate(writer.connection, version_of(writer.connection, writer.place))
+            refuse_unreadable(writer.connection, writer.place)
             await writer.take(notify)
             found = read_open_matches(writer.connection)
             notice = set_durability(writer.connection, path)
@@ -166,7 +165,7 @@ def write_batch(connection: sqlite3.Connection, batch: Batch, token: str) -> Non
         connection.execute("DELETE FROM part_results")
         insert_rows(connection, "part_results", batch.parts)
     if batch.seals:
-        connection.execute("UPDATE runs SET digest = ?", (digest_end(connection),))
+        connection.execute("UPDATE runs SET digest = ?", (digest_run(connection),))
     connection.execute("COMMIT")
 
 

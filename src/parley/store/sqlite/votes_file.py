@@ -23,47 +23,43 @@ VERDICT_VOTES = """CREATE TABLE verdict_votes (
         id INTEGER PRIMARY KEY, run TEXT NOT NULL, match INTEGER NOT NULL, seat TEXT NOT NULL,
         annotator TEXT NOT NULL, folded TEXT NOT NULL, choice TEXT NOT NULL, at REAL NOT NULL,
         replaced REAL)"""
-# the tables, and the steps that bring an older file up to date
-MIGRATIONS = [
-    # Pairs of conversations, and votes on which of the two is better.
-    """
+VERSION = 1  # of the tables
+TABLES = f"""
+    -- pairs of conversations, and votes on which of the two is better
     CREATE TABLE studies (
-        id INTEGER PRIMARY KEY, runs TEXT NOT NULL UNIQUE, seed INTEGER NOT NULL, ties INTEGER NOT NULL, created REAL NOT NULL);
+        id INTEGER PRIMARY KEY, runs TEXT NOT NULL UNIQUE, seed INTEGER NOT NULL,
+        ties INTEGER NOT NULL, created REAL NOT NULL);
     CREATE TABLE pairs (
         study INTEGER NOT NULL, number INTEGER NOT NULL, dataset TEXT NOT NULL, item TEXT NOT NULL,
         a_run TEXT NOT NULL, a_match INTEGER NOT NULL, a_model TEXT NOT NULL, a_score REAL NOT NULL,
         b_run TEXT NOT NULL, b_match INTEGER NOT NULL, b_model TEXT NOT NULL, b_score REAL NOT NULL,
         PRIMARY KEY (study, number)) WITHOUT ROWID;
     CREATE TABLE annotators (
-        id INTEGER PRIMARY KEY, study INTEGER NOT NULL, name TEXT NOT NULL, folded TEXT NOT NULL, token BLOB UNIQUE,
-        created REAL NOT NULL, UNIQUE (study, folded));
+        id INTEGER PRIMARY KEY, study INTEGER NOT NULL, name TEXT NOT NULL, folded TEXT NOT NULL,
+        token BLOB UNIQUE, created REAL NOT NULL, UNIQUE (study, folded));
     CREATE TABLE votes (
-        id INTEGER PRIMARY KEY, study INTEGER NOT NULL, pair INTEGER NOT NULL, annotator INTEGER NOT NULL, choice TEXT NOT NULL,
-        at REAL NOT NULL, replaced REAL);
+        id INTEGER PRIMARY KEY, study INTEGER NOT NULL, pair INTEGER NOT NULL,
+        annotator INTEGER NOT NULL, choice TEXT NOT NULL, at REAL NOT NULL, replaced REAL);
     CREATE UNIQUE INDEX votes_once ON votes (study, pair, annotator) WHERE replaced IS NULL;
     CREATE TABLE held (
-        study INTEGER NOT NULL, pair INTEGER NOT NULL, annotator INTEGER NOT NULL, until REAL NOT NULL,
+        study INTEGER NOT NULL, pair INTEGER NOT NULL, annotator INTEGER NOT NULL,
+        until REAL NOT NULL, PRIMARY KEY (study, pair, annotator)) WITHOUT ROWID;
+    CREATE TABLE skipped ( -- pairs that people have put off
+        study INTEGER NOT NULL, pair INTEGER NOT NULL, annotator INTEGER NOT NULL,
         PRIMARY KEY (study, pair, annotator)) WITHOUT ROWID;
-    """,  # noqa: E501
-    # Votes on whether one conversation is a success, for runs that wait for them.
-    f"""
+    -- secrets that are no longer valid, so that the people who have them can be told
+    CREATE TABLE ended_invitations (
+        digest BLOB PRIMARY KEY, annotator INTEGER NOT NULL, at REAL NOT NULL) WITHOUT ROWID;
+    -- votes on whether one conversation is a success, for runs that wait for them
     {VERDICT_VOTES};
-    CREATE UNIQUE INDEX verdict_votes_once ON verdict_votes (run, match, seat, folded) WHERE replaced IS NULL;
-    """,  # noqa: E501
-    # Secrets that are no longer valid, so that the people who have them can be told; and the pairs
-    # that people have put off.
-    """
-    CREATE TABLE ended_invitations (digest BLOB PRIMARY KEY, annotator INTEGER NOT NULL, at REAL NOT NULL) WITHOUT ROWID;
-    CREATE TABLE skipped (
-        study INTEGER NOT NULL, pair INTEGER NOT NULL, annotator INTEGER NOT NULL, PRIMARY KEY (study, pair, annotator)) WITHOUT ROWID;
-    """,  # noqa: E501
-    # Personal links for votes on single conversations.
-    """
-    CREATE TABLE verdict_invitations (
-        digest BLOB PRIMARY KEY, run TEXT NOT NULL, annotator TEXT NOT NULL, folded TEXT NOT NULL, ended REAL) WITHOUT ROWID;
-    """,  # noqa: E501
-]
-VERSION = len(MIGRATIONS)
+    CREATE UNIQUE INDEX verdict_votes_once ON verdict_votes (run, match, seat, folded)
+        WHERE replaced IS NULL;
+    CREATE TABLE verdict_invitations ( -- personal links for these votes
+        digest BLOB PRIMARY KEY, run TEXT NOT NULL, annotator TEXT NOT NULL, folded TEXT NOT NULL,
+        ended REAL) WITHOUT ROWID;
+    PRAGMA application_id = {APPLICATION};
+    PRAGMA user_version = {VERSION};
+"""
 
 
 class VotesFile(VoteTables):
@@ -131,9 +127,6 @@ class VotesFile(VoteTables):
         except sqlite3.Error as wrong:
             raise StoreError(f"{self.path} cannot be read: {wrong}") from None
 
-    def _has_table(self, name: str) -> bool:
-        return bool(self._rows("SELECT 1 FROM sqlite_master WHERE name = ?", name))
-
 
 class SqliteVotes(PairVotes, VotesFile):
     """The votes on pairs in a file of votes."""
@@ -149,7 +142,7 @@ def has_tables(connection: sqlite3.Connection) -> bool:
 
 
 def prepare_file(connection: sqlite3.Connection, path: Path) -> None:
-    """Make commits durable, and create the tables that a new or older file lacks."""
+    """Make commits durable, and create the tables in a new file."""
     deadline = time.monotonic() + PATIENCE
     while True:
         try:
@@ -160,27 +153,23 @@ def prepare_file(connection: sqlite3.Connection, path: Path) -> None:
             if "locked" not in str(wrong) or time.monotonic() > deadline:
                 raise
             time.sleep(0.05)
-    if version_of_votes(connection) == VERSION:
+    if has_tables(connection):
         return
     connection.execute("BEGIN IMMEDIATE")
-    for step in MIGRATIONS[version_of_votes(connection) :]:
-        for statement in step.split(";\n"):
+    if not has_tables(connection):  # another process may have been faster
+        for statement in TABLES.split(";\n"):
             connection.execute(statement)
-    connection.execute(f"PRAGMA application_id = {APPLICATION}")
-    connection.execute(f"PRAGMA user_version = {VERSION}")
     connection.execute("COMMIT")
 
 
 def check_is_votes(connection: sqlite3.Connection, path: Path) -> None:
-    """Refuse a file that is not a vote file, or was written by a newer Parley."""
+    """Refuse a file that is not a vote file, or has tables of another version."""
     (application,) = connection.execute("PRAGMA application_id").fetchone()
-    if application != APPLICATION:
-        raise StoreError(f"{path} is not a Parley vote file: move it to another folder")
-    if version_of_votes(connection) > VERSION:
-        raise StoreError(f"{path} was written by a newer version of Parley: update Parley")
-
-
-def version_of_votes(connection: sqlite3.Connection) -> int:
-    """How many of the migrations a file has seen; a new file has seen none."""
     (version,) = connection.execute("PRAGMA user_version").fetchone()
-    return int(version)
+    if application != APPLICATION or version < VERSION:
+        raise StoreError(f"{path} is not a Parley vote file: move it to another folder")
+    if version > VERSION:
+        raise StoreError(
+            f"{path} was written by a newer version of Parley (schema version {version}; this "
+            f"Parley reads version {VERSION}): update Parley"
+        )
