@@ -27,13 +27,13 @@ from parley.providers import (
     _capabilities as capabilities,
 )
 from parley.providers import (
+    _connections as connections,
+)
+from parley.providers import (
     _endpoint_health as endpoint_health,
 )
 from parley.providers import (
     _error_bodies as error_bodies,
-)
-from parley.providers import (
-    _post_connection as post_connection,
 )
 from parley.providers import _registry as providers
 from parley.providers import (
@@ -1058,8 +1058,8 @@ def test_all_requests_of_one_call_share_its_deadline(clock):
 def test_a_connection_is_given_up_before_usual_servers_close_it(monkeypatch):
     """A server that tears down what comes after a while of silence: the next request takes a new
     connection."""
-    assert post_connection.KEEPALIVE < 5  # uvicorn's
-    monkeypatch.setattr(post_connection, "KEEPALIVE", 0.1)
+    assert connections.KEEPALIVE < 5  # uvicorn's
+    monkeypatch.setattr(connections, "KEEPALIVE", 0.1)
     last, listening = {}, Listening()
 
     async def strict(asked, writer):

@@ -331,6 +331,8 @@ async def check_address(base: str) -> str:
     """Whether an address answers."""
     import aiohttp
 
+    from parley.providers._connections import describe_http_failure
+
     try:
         url = complete_address(base, "base_url", "/models")
         limit = aiohttp.ClientTimeout(total=3)
@@ -341,18 +343,7 @@ async def check_address(base: str) -> str:
             return f"answers (HTTP {response.status})"
     except ParleyError as wrong:
         return str(wrong)
-    except (aiohttp.ClientError, OSError, TimeoutError) as wrong:
-        return f"does not answer ({describe_cause(wrong)})"
-
-
-def describe_cause(wrong: Exception) -> str:
-    """Why an address does not answer, in words."""
-    import aiohttp
-
-    from parley.providers._connections import describe_connection_error
-
-    if isinstance(wrong, TimeoutError):
-        return "no reply within 3 s"
-    if isinstance(wrong, aiohttp.ClientConnectorError):
-        return describe_connection_error(wrong)
-    return "the connection was lost"
+    except TimeoutError:
+        return "does not answer (no reply within 3 s)"
+    except (aiohttp.ClientError, OSError) as wrong:
+        return f"does not answer ({describe_http_failure(wrong)})"

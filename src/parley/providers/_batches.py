@@ -12,8 +12,7 @@ from typing import Any, ClassVar, NamedTuple
 from parley.errors import ParticipantError, Refused, Rejected
 from parley.providers._endpoint_health import Retryable
 from parley.providers._error_bodies import objects_in_list, parse_answer
-from parley.providers._post_connection import LARGEST
-from parley.providers._transport import Transport
+from parley.providers._transport import LARGEST, Transport
 from parley.tables import shorten
 
 SHORT = 120.0  # seconds for a request with a small answer

@@ -9,19 +9,18 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from hashlib import blake2b
-from typing import Any, TypeAlias
+from typing import Any
 from urllib.parse import urlsplit
 from uuid import uuid4
 
 import aiohttp
 import orjson
-from yarl import URL
 
 from parley.errors import FaultKind, Filtered, ParticipantError, Refused, Rejected
 from parley.match.protocol import Call
 from parley.providers._connections import (
-    SharedConnector,
-    describe_connection_error,
+    CONNECT,
+    describe_http_failure,
     find_proxy,
     is_proxy_address,
     release_connector,
@@ -41,12 +40,11 @@ from parley.providers._error_bodies import (
     parse_answer,
     read_error,
 )
-from parley.providers._post_connection import LARGEST, WholeAnswer
-from parley.providers._posting import CONNECT, InvalidHeader, PostedRequest, PostTarget
 from parley.providers._secrets import keep_secret, mask_in_json, redact
 from parley.tables import shorten
 
 TRIES = 5
+LARGEST = 16 * 2**20  # bytes of one answer
 LIMITED = {429, 529}  # too many requests
 # a proxy gave up waiting: the model may have answered, and the call may be billed
 UNSURE = {408, 504, 524}
@@ -63,7 +61,6 @@ FINAL: dict[int, tuple[FaultKind, str]] = {
 }
 # paths of addresses that lack the version
 BARE = ("/chat/completions", "/completions", "/responses", "/messages")
-StreamedResponse: TypeAlias = PostedRequest | aiohttp.ClientResponse
 
 
 class Deadline:
@@ -100,6 +97,9 @@ class Transport:
                 "the API key contains characters that are not allowed in an HTTP "
                 "header: check the key"
             )
+        for header, value in {**(headers or {}), idempotency_header or "": ""}.items():
+            if {"\r", "\n", "\0"} & {*header, *value}:  # it would begin another header
+                raise ValueError(f"the header {header!r} contains a line break or a NUL character")
         self.url, self.deadline, self.timeout, self._idempotency = (
             url,
             deadline,
@@ -109,6 +109,7 @@ class Transport:
         # whether an error refuses the content of a request
         self._scope, self._filtered = scope, filtered
         self.address = address or redact(url.partition("?")[0])  # how errors name the endpoint
+        # A session with headers of its own would send them to a proxy, and the key is one.
         self._headers = {"Accept-Encoding": "identity", **(headers or {})}
         if key:
             keep_secret(key)
@@ -122,8 +123,7 @@ class Transport:
         self._health: EndpointHealth | None = None
         self._session: aiohttp.ClientSession | None = None
         self._loop: asyncio.AbstractEventLoop | None = None  # to which the session belongs
-        self._target: PostTarget | None = None  # None: no request can be sent
-        self._invalid = ""  # why
+        self._invalid = ""  # why no request can be sent
 
     async def post(self, body: bytes, call: Call, deadline: Deadline | None = None) -> Any:
         """The endpoint's answer, within the deadline, which begins with the first request.
@@ -236,37 +236,58 @@ class Transport:
     async def _send_once(
         self, body: bytes, headers: Mapping[str, str] | None, seconds: float
     ) -> Any:
-        if self._target is None:
+        assert self._session is not None
+        if self._invalid:
             raise Refused(self._invalid, kind="address")
-        request = PostedRequest(self._target, body, headers)
+        is_sent = False  # before that, nothing can be billed
+
+        async def send_body() -> AsyncIterator[bytes]:
+            nonlocal is_sent
+            await asyncio.sleep(0)  # aiohttp returns an answer that is already there, unasked
+            is_sent = True
+            yield body
+
+        length = {"Content-Type": "application/json", "Content-Length": str(len(body))}
+        limits = aiohttp.ClientTimeout(seconds, sock_connect=CONNECT, sock_read=self.timeout)
         try:
-            # A redirect would carry the prompt elsewhere, or turn into another method: it is
-            # reported, not followed.
-            answer = await request.answer(seconds, self._read_body)
+            async with self._session.post(
+                self.url,
+                data=send_body(),
+                headers={**self._headers, **length, **(headers or {})},
+                allow_redirects=False,  # one would carry the prompt elsewhere: it is reported
+                timeout=limits,
+            ) as response:
+                if not is_sent:
+                    response.close()
+                    raise Retryable("the server sent an answer before it had a request")
+                answer = await self._read_body(response)
         except (aiohttp.ClientError, OSError, TimeoutError) as fault:
-            raise self._explain_failure(fault, request.sent) from None
-        if not 200 <= answer.status < 300:
-            raise self._error_in(answer, answer.body)
-        return self._answer_in(parse_answer(answer.body), answer.headers)
+            raise self._explain_failure(fault, is_sent) from None
+        if not 200 <= response.status < 300:
+            raise self._error_in(response, answer)
+        return self._answer_in(parse_answer(answer), response.headers)
 
     def _explain_failure(self, fault: Exception, sent: bool) -> Exception:
         """The error for a request without an answer; a timeout stays one if the request was
         sent."""
-        if isinstance(fault, aiohttp.ConnectionTimeoutError):
-            return Retryable("cannot connect: timeout", kind="unreachable")
-        if isinstance(fault, aiohttp.SocketTimeoutError):
-            return Retryable(f"no data for {self.timeout:g} s", unsure=True)
         if isinstance(fault, aiohttp.InvalidURL):
             return Refused(f"{self.address} is not a valid address", kind="address")
-        if isinstance(fault, aiohttp.ClientConnectorError):
-            said = describe_connection_error(fault)
-            return Retryable(f"cannot connect: {said}", kind="unreachable")
+        if isinstance(fault, aiohttp.SocketTimeoutError):
+            return Retryable(f"no data for {self.timeout:g} s", unsure=sent)
+        no_connection = (
+            aiohttp.ClientConnectorError,
+            aiohttp.ClientHttpProxyError,
+            aiohttp.ConnectionTimeoutError,
+            *(() if sent else (TimeoutError,)),
+        )
+        if isinstance(fault, no_connection):
+            return Retryable(f"cannot connect: {describe_http_failure(fault)}", kind="unreachable")
         if isinstance(fault, TimeoutError):
-            return fault if sent else Retryable("cannot connect: timeout", kind="unreachable")
-        return Retryable(self._describe_error(fault) or type(fault).__name__, unsure=sent)
+            return fault
+        return Retryable(describe_http_failure(fault), unsure=sent)
 
     def _error_in(
-        self, response: WholeAnswer | aiohttp.ClientResponse, answer: bytes, place: str = ""
+        self, response: aiohttp.ClientResponse, answer: bytes, place: str = ""
     ) -> Exception:
         """The exception for an answer with the status of an error."""
         said = answer[:LOOKED_AT].decode("utf-8", "replace").strip()
@@ -305,7 +326,7 @@ class Transport:
         """The same, for an answer that may be large."""
         await self._ensure_open()
         assert self._session is not None
-        if self._target is None:
+        if self._invalid:
             raise Refused(self._invalid, kind="address")
         limits = aiohttp.ClientTimeout(total=seconds, sock_connect=CONNECT)
         headers = {**self._headers, **options.pop("headers", {})}
@@ -336,52 +357,28 @@ class Transport:
                 await left.close()
 
     def _open(self) -> None:
-        self._loop, proxy = asyncio.get_running_loop(), find_proxy(self.url)
-        shared = shared_connector()
-        # The session has no headers of its own: it would send them to a proxy, and the key is one.
+        self._loop, proxy, self._invalid = asyncio.get_running_loop(), find_proxy(self.url), ""
         self._session = aiohttp.ClientSession(
-            connector=shared.connector, connector_owner=False, proxy=proxy
+            connector=shared_connector(), connector_owner=False, proxy=proxy
         )
-        self._target = None
         if proxy and not is_proxy_address(proxy):
             name = f"{urlsplit(self.url).scheme}_proxy"
             self._invalid = (
                 f"the environment variable {name} must be the address of an HTTP proxy, such as "
                 f"http://localhost:3128: correct or unset it"
             )
-        else:
-            try:
-                cookies = self._session.cookie_jar
-                self._target = PostTarget(
-                    URL(self.url), self._headers, shared, cookies, proxy, self.timeout
-                )
-            except InvalidHeader as wrong:
-                self._invalid = f"{self.address}: {wrong}"
-            except ValueError:
-                self._invalid = f"{self.address} is not a valid address"
         self._health = health_of_endpoint(self._endpoint, self.address, self._scope)
 
-    async def _read_body(self, response: StreamedResponse) -> bytes:
+    async def _read_body(self, response: aiohttp.ClientResponse) -> bytes:
         """The body of an answer, if it is not too large; a compressed one may be larger than its
         header says."""
-        length = response.content_length
-        if length is not None and "Content-Encoding" not in response.headers:
-            self._refuse_large(length)
-            return await response.read()
+        self._refuse_large(response.content_length or 0)
         parts, size = [], 0
         async for part in response.content.iter_any():
             parts.append(part)
             size += len(part)
             self._refuse_large(size)
         return b"".join(parts)
-
-    def _describe_error(self, broken: Exception) -> str:
-        """The message of an error with keys masked, and with the address as the user wrote it."""
-        said, host = (
-            redact(str(broken)).replace(self.url, self.address),
-            urlsplit(self.url).hostname or "",
-        )
-        return said if host in self.address else said.replace(host, "[host]")
 
     def _refuse_large(self, size: int) -> None:
         if size > LARGEST:
@@ -428,7 +425,7 @@ class Transport:
         hint = "did you leave out /v1 at the end of base_url?" if bare else ""
         return Refused(f"{place}: {fault} ({advice})", kind=kind, hint=hint, status=status)
 
-    def _drop(self) -> SharedConnector | None:
+    def _drop(self) -> aiohttp.TCPConnector | None:
         """Drop the session, which may belong to a loop that has ended; returns its connections if
         they must be closed here."""
         if self._session is None or self._loop is None:
