@@ -34,7 +34,7 @@ from parley.rules.pool import Message, Seat
 from parley.rules.task import Metric
 from parley.store import NewRun, open_store
 from parley.store.config import Config
-from parley.store.sql.journal import BatchJournal
+from parley.store.sql.journal import GroupJournal
 from parley.store.sqlite import run_writer, schema
 from parley.store.sqlite.create import create_file
 from parley.store.sqlite.run_writer import open_run_file
@@ -88,13 +88,13 @@ async def record_matches(path: Path, matches: int) -> float:
     )
     before = time.process_time()
     for first in range(1, matches + 1, AT_A_TIME):
-        batch = range(first, min(first + AT_A_TIME, matches + 1))
-        await asyncio.gather(*(record_match(journal, number) for number in batch))
+        numbers = range(first, min(first + AT_A_TIME, matches + 1))
+        await asyncio.gather(*(record_match(journal, number) for number in numbers))
     await journal.close()
     return time.process_time() - before
 
 
-async def record_match(journal: BatchJournal, number: int) -> None:
+async def record_match(journal: GroupJournal, number: int) -> None:
     """Six calls, four scores and the votes of two judges."""
     record, told = journal.claim(number), []
     for round in range(1, 4):

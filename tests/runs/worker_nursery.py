@@ -133,17 +133,17 @@ def change_settings(lease=None, beat=0.2, shares_loopback=False, at=None, signum
 
 
 def in_commit(strike):
-    """In the transaction of a batch with replies, when nothing of it is written yet."""
+    """In the transaction of a commit with replies, when nothing of it is written yet."""
     from parley.store.postgres import worker_journal
 
-    apply_batch, strikes = worker_journal.apply_batch, [strike]
+    apply_group, strikes = worker_journal.apply_group, [strike]
 
-    def apply(connection, run, batch, *rest):
-        if batch.inserts.get("calls") and strikes:
+    def apply(connection, run, group, *rest):
+        if group.inserts.get("calls") and strikes:
             strikes.pop()()
-        apply_batch(connection, run, batch, *rest)
+        apply_group(connection, run, group, *rest)
 
-    worker_journal.apply_batch = apply
+    worker_journal.apply_group = apply
 
 
 def in_claim(strike):
@@ -168,7 +168,7 @@ def in_plan(strike):
 
     def add(self):
         future = acknowledged(self)
-        if self._batch.inserts.get("matches"):
+        if self._group.inserts.get("matches"):
             future.add_done_callback(lambda _: strike())
         return future
 

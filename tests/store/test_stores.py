@@ -38,7 +38,7 @@ from parley.store import (
 from parley.store.postgres.database import PostgresStore, PostgresWatch
 from parley.store.postgres.database_reader import PostgresReader
 from parley.store.postgres.database_votes import PostgresVerdictVotes, PostgresVotes
-from parley.store.sql.journal import CROWD, ENOUGH, BatchJournal
+from parley.store.sql.journal import CROWD, ENOUGH, GroupJournal
 from parley.store.sql.rows import call_row
 from parley.store.sqlite.folder import FolderStore
 from parley.store.sqlite.run_file import SqliteReader
@@ -79,7 +79,7 @@ def write(store, *steps, **parts):
         (Store, (FolderStore, PostgresStore)),
         (RunReader, (SqliteReader, PostgresReader)),
         (RunWatch, (SqliteWatch, PostgresWatch)),
-        (Journal, (BatchJournal,)),
+        (Journal, (GroupJournal,)),
         (VoteStore, (SqliteVotes, PostgresVotes)),
         (VerdictVoteStore, (SqliteVerdictVotes, PostgresVerdictVotes)),
     ],
@@ -199,7 +199,7 @@ def test_a_call_is_recorded_once_and_a_journal_that_failed_takes_nothing_more(st
 
 
 def test_values_that_only_sqlite_takes_as_they_are_are_stored_by_both(store):
-    """Their batch is written once, together with its other rows."""
+    """Their group is written once, together with its other rows."""
     latency = [0.5, float("nan"), True, 0.25]
     texts = ["NaN", "a\tNaN", "zero \x00", "plain"]
 

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from parley.store.postgres.connections import Connection
     from parley.store.postgres.database_votes import PostgresVerdictVotes, PostgresVotes
     from parley.store.postgres.worker_session import PostgresWorker
-    from parley.store.sql.journal import BatchJournal
+    from parley.store.sql.journal import GroupJournal
 
 
 class PostgresStore:
@@ -142,14 +142,14 @@ class PostgresStore:
     def watch(self, ref: RunRef) -> PostgresWatch:
         return PostgresWatch(self.address, ref)
 
-    async def create(self, run: NewRun) -> BatchJournal:
+    async def create(self, run: NewRun) -> GroupJournal:
         with self._writing() as connection:
             create_run(connection, self.address.location_of(run.id), run)
         return await open_run(self.address, self._ref(run.id))
 
     async def open(
         self, ref: RunRef, notify: Callable[[str], None] = lambda said: None
-    ) -> BatchJournal:
+    ) -> GroupJournal:
         return await open_run(self.address, ref)
 
     async def create_shared(self, run: NewRun) -> RunRef:

@@ -184,7 +184,7 @@ TABLES = f"""
         worker int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, run int NOT NULL,
         host TEXT NOT NULL, pid int NOT NULL, version TEXT NOT NULL,
         state TEXT NOT NULL DEFAULT 'alive', until timestamptz NOT NULL,
-        batch bigint NOT NULL DEFAULT 0,
+        commits bigint NOT NULL DEFAULT 0,
         playing int NOT NULL DEFAULT 0, calls bigint NOT NULL DEFAULT 0,
         ended bigint NOT NULL DEFAULT 0, spent TEXT, lost TEXT, health TEXT);
     CREATE INDEX workers_of_run ON workers (run, worker);

@@ -1,4 +1,5 @@
-"""Writes a run into PostgreSQL: which process may write it, and one transaction for each batch."""
+"""Writes a run into PostgreSQL: which process may write it, and one transaction for each group of
+rows."""
 
 from __future__ import annotations
 
@@ -42,8 +43,8 @@ from parley.store.refusals import (
 from parley.store.sql.dialect import ENDED_MATCHES
 from parley.store.sql.digests import digest_origin, digest_run, refuse_changed
 from parley.store.sql.first_rows import first_rows
-from parley.store.sql.journal import BatchJournal, read_open_matches
-from parley.store.sql.rows import COLUMNS, ONCE, Batch
+from parley.store.sql.journal import GroupJournal, read_open_matches
+from parley.store.sql.rows import COLUMNS, ONCE, CommitGroup
 
 if TYPE_CHECKING:
     from parley.store.postgres.connections import Connection
@@ -109,27 +110,27 @@ class PostgresWriter:
                 (process_id(), self.token, time.time(), self.run),
             )
 
-    def write(self, batch: Batch) -> None:
-        """Write a batch in one transaction; nothing is written if the run is no longer ours."""
+    def write(self, group: CommitGroup) -> None:
+        """Write a group in one transaction; nothing is written if the run is no longer ours."""
         try:
             try:
-                self._commit(batch, careful=False)
+                self._commit(group, careful=False)
             except (DataError, UniqueViolation):
-                self._commit(batch, careful=True)
+                self._commit(group, careful=True)
         except UniqueViolation as wrong:
             raise StoreError(f"this is already on record: {wrong.diag.message_detail}") from None
         except Error as wrong:
             raise StoreError(explain_unwritable(self._address, wrong)) from None
 
-    def _commit(self, batch: Batch, careful: bool) -> None:
+    def _commit(self, group: CommitGroup, careful: bool) -> None:
         with self.connection.transaction():
             fence = self.connection.execute(FENCE, (time.time(), self.run, self.token))
             if not fence.rowcount:
                 raise StoreError(TAKEN_OVER)
-            if batch.claims:
-                self.connection.execute(CLAIM, (time.time(), self.run, batch.claims))
-            apply_batch(self.connection, self.run, batch, careful)
-            if batch.seals:
+            if group.claims:
+                self.connection.execute(CLAIM, (time.time(), self.run, group.claims))
+            apply_group(self.connection, self.run, group, careful)
+            if group.seals:
                 digest = digest_run(queries_on(self.connection, self.run))
                 self.connection.execute(
                     "UPDATE runs SET digest = %s WHERE run = %s", (digest, self.run)
@@ -145,7 +146,7 @@ class PostgresWriter:
         self.connection.close()
 
 
-async def open_run(address: StoreAddress, ref: RunRef) -> BatchJournal:
+async def open_run(address: StoreAddress, ref: RunRef) -> GroupJournal:
     """Claim a run exclusively, to play it."""
     connection = connect(address)
     try:
@@ -159,7 +160,7 @@ async def open_run(address: StoreAddress, ref: RunRef) -> BatchJournal:
     except BaseException:
         connection.close()
         raise
-    return await BatchJournal.start(ref, writer, found, notice)
+    return await GroupJournal.start(ref, writer, found, notice)
 
 
 def require_durability(connection: Connection, address: StoreAddress) -> str:
@@ -211,30 +212,30 @@ def insert_run(connection: Connection, run: NewRun, shared: str | None) -> None:
     )
 
 
-def apply_batch(connection: Connection, run: int, batch: Batch, careful: bool) -> None:
-    """Write the rows of a batch, the ends of matches and the other changes, in a transaction that
+def apply_group(connection: Connection, run: int, group: CommitGroup, careful: bool) -> None:
+    """Write the rows of a group, the ends of matches and the other changes, in a transaction that
     has begun.
 
     First try it without `careful`, which is much cheaper. It raises `DataError` if a value cannot
-    be stored as it is, and `UniqueViolation` if a row is on record already. Then write the batch
+    be stored as it is, and `UniqueViolation` if a row is on record already. Then write the group
     again with `careful`, in a new transaction.
     """
     escapes = False
-    for table, rows in batch.inserts.items():
+    for table, rows in group.inserts.items():
         escapes |= write_rows(connection, run, table, rows, careful)
-    if batch.ends:
-        ends = storable_rows(batch.ends)
+    if group.ends:
+        ends = storable_rows(group.ends)
         escapes |= ends.escapes
         columns = [list(column) for column in zip(*ends.rows, strict=True)]
         if connection.execute(END_MATCHES.encode(), (*columns, run)).rowcount != len(ends.rows):
             raise StoreError(ALREADY_ENDED)
-    if batch.changes:
-        changes = storable_rows(values for _, values in batch.changes)
+    if group.changes:
+        changes = storable_rows(values for _, values in group.changes)
         escapes |= changes.escapes
-        for (statement, _), values in zip(batch.changes, changes.rows, strict=True):
+        for (statement, _), values in zip(group.changes, changes.rows, strict=True):
             connection.execute(for_row_of(statement, run).encode(), values)
-    if batch.parts is not None:
-        escapes |= write_parts(connection, run, batch.parts)
+    if group.parts is not None:
+        escapes |= write_parts(connection, run, group.parts)
     if escapes:
         connection.execute(MARK_ESCAPED, (run,))
 

@@ -14,22 +14,22 @@ from parley.match.record import Record
 from parley.store import EndpointRecord, RunRef
 from parley.store.postgres.addresses import StoreAddress
 from parley.store.postgres.connections import explain_unwritable
-from parley.store.postgres.database_writer import apply_batch
+from parley.store.postgres.database_writer import apply_group
 from parley.store.postgres.steady_connection import SteadyConnection, is_temporary
 from parley.store.shared_runs import MOST_RETURNS
-from parley.store.sql.journal import BatchJournal, OpenMatches
-from parley.store.sql.rows import Batch, encode_json
+from parley.store.sql.journal import GroupJournal, OpenMatches
+from parley.store.sql.rows import CommitGroup, encode_json
 
 if TYPE_CHECKING:
     from parley.match.match import Outcome
     from parley.store.postgres.connections import Connection
 
-# Each commit moves the batch number of its worker from n - 1 to n, unless the worker was declared
-# dead. So a worker that was replaced cannot write, and after a broken connection the number tells
-# whether the commit happened.
+# Each commit moves the number of commits of its worker from n - 1 to n, unless the worker was
+# declared dead. So a worker that was replaced cannot write, and after a broken connection the
+# number tells whether the commit happened.
 FENCE = (
-    "UPDATE workers SET batch = %s, calls = calls + %s, ended = ended + %s "
-    "WHERE worker = %s AND batch = %s AND state = 'alive'"
+    "UPDATE workers SET commits = %s, calls = calls + %s, ended = ended + %s "
+    "WHERE worker = %s AND commits = %s AND state = 'alive'"
 )
 # One worker after the other changes a run: the row is locked until the end of the transaction. So
 # the ids of calls become visible in their order. A worker that waits for this lock does not hold
@@ -47,27 +47,27 @@ LONGEST_STATEMENT = "statement_timeout = '60s'"
 
 
 class WorkerWriter:
-    """Writes the batches of one worker. It waits while the database is away."""
+    """Writes the groups of one worker. It waits while the database is away."""
 
     def __init__(
         self, steady: SteadyConnection, address: StoreAddress, id: str, run: int, worker: int
     ) -> None:
         self.place, self.was_replaced = address.location_of(id), False
         self._steady, self._address, self._run, self._worker = steady, address, run, worker
-        self._batch = 0
+        self._commits = 0
 
-    def write(self, batch: Batch) -> None:
-        """Write a batch in one transaction, durably; nothing is written if this worker was
+    def write(self, group: CommitGroup) -> None:
+        """Write a group in one transaction, durably; nothing is written if this worker was
         replaced."""
-        self._batch += 1
-        self._steady.run(lambda connection: self._write(connection, batch))
+        self._commits += 1
+        self._steady.run(lambda connection: self._write(connection, group))
 
-    def _write(self, connection: Connection, batch: Batch) -> None:
+    def _write(self, connection: Connection, group: CommitGroup) -> None:
         try:
             try:
-                self._commit(connection, batch, careful=False)
+                self._commit(connection, group, careful=False)
             except (DataError, UniqueViolation):
-                self._commit(connection, batch, careful=True)
+                self._commit(connection, group, careful=True)
         except UniqueViolation as wrong:
             raise StoreError(f"this is already on record: {wrong.diag.message_detail}") from None
         except Error as wrong:
@@ -75,23 +75,23 @@ class WorkerWriter:
                 raise  # it is tried again
             raise StoreError(explain_unwritable(self._address, wrong)) from None
 
-    def _commit(self, connection: Connection, batch: Batch, careful: bool) -> None:
-        calls, ends = len(batch.inserts.get("calls", ())), len(batch.ends)
+    def _commit(self, connection: Connection, group: CommitGroup, careful: bool) -> None:
+        calls, ends = len(group.inserts.get("calls", ())), len(group.ends)
         with connection.transaction():
             connection.execute(CHANGE, (time.time(), self._run))
-            values = self._batch, calls, ends, self._worker, self._batch - 1
+            values = self._commits, calls, ends, self._worker, self._commits - 1
             if not connection.execute(FENCE, values).rowcount:
                 self._check_committed(connection)
                 return
-            apply_batch(connection, self._run, batch, careful)
+            apply_group(connection, self._run, group, careful)
 
     def _check_committed(self, connection: Connection) -> None:
-        """The batch was committed by an attempt whose answer was lost, or this worker was
+        """The group was committed by an attempt whose answer was lost, or this worker was
         replaced."""
         found = connection.execute(
-            "SELECT batch FROM workers WHERE worker = %s AND state = 'alive'", (self._worker,)
+            "SELECT commits FROM workers WHERE worker = %s AND state = 'alive'", (self._worker,)
         ).fetchone()
-        if found != (self._batch,):
+        if found != (self._commits,):
             self.was_replaced = True
             raise Replaced
 
@@ -99,7 +99,7 @@ class WorkerWriter:
         self._steady.close()
 
 
-class WorkerJournal(BatchJournal):
+class WorkerJournal(GroupJournal):
     """The journal of one worker. What is counted for a whole run is counted for each worker here;
     readers add it up."""
 

@@ -35,7 +35,7 @@ from parley.store.sql.digests import (
 )
 from parley.store.sql.rows import (
     FIELDS,
-    Batch,
+    CommitGroup,
     call_from,
     call_row,
     encode_json,
@@ -67,13 +67,13 @@ RUNNING = (
 )
 
 
-class BatchWriter(Protocol):
-    """Writes the batches of one run, in the writer thread."""
+class GroupWriter(Protocol):
+    """Writes the groups of one run, in the writer thread."""
 
     place: str  # what is written, for messages
 
-    def write(self, batch: Batch) -> None:
-        """Write a batch in one transaction, durably; nothing is written if the run is no longer
+    def write(self, group: CommitGroup) -> None:
+        """Write a group in one transaction, durably; nothing is written if the run is no longer
         ours."""
 
     def close(self) -> None:
@@ -114,28 +114,28 @@ def read_open_matches(
     return found
 
 
-class BatchJournal:
-    """A run that is being played. Its rows go to the writer in batches."""
+class GroupJournal:
+    """A run that is being played. Its rows go to the writer in groups."""
 
     def __init__(
-        self, ref: RunRef, writer: BatchWriter, found: OpenMatches, notice: str = ""
+        self, ref: RunRef, writer: GroupWriter, found: OpenMatches, notice: str = ""
     ) -> None:
         self.ref, self.writer, self.notice, self.commits = ref, writer, notice, 0
         self._kept, self._effects, self._chains, self._devices = found
         self._fault = ""
         self._loop = asyncio.get_running_loop()
         self._ended: asyncio.Future[None] = self._loop.create_future()
-        self._batch, self._idle = Batch(), asyncio.Event()
+        self._group, self._idle = CommitGroup(), asyncio.Event()
         self._idle.set()
-        self._queue: SimpleQueue[Batch | None] = SimpleQueue()
+        self._queue: SimpleQueue[CommitGroup | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._write_all, name="journal", daemon=True)
         self._played: dict[int, MatchRecord] = {}
         self._linger: asyncio.TimerHandle | None = None  # the wait before a commit
 
     @classmethod
     async def start(
-        cls, ref: RunRef, writer: BatchWriter, found: OpenMatches, notice: str = ""
-    ) -> BatchJournal:
+        cls, ref: RunRef, writer: GroupWriter, found: OpenMatches, notice: str = ""
+    ) -> GroupJournal:
         """Start to write a run that the writer has claimed."""
         journal = cls(ref, writer, found, notice)
         journal._thread.start()
@@ -163,32 +163,32 @@ class BatchJournal:
     async def add_matches(self, specs: Iterable[MatchSpec]) -> None:
         left = iter(specs)
         while rows := list(map(match_row, islice(left, ADDED_AT_ONCE))):
-            self._batch.inserts["matches"] += rows
+            self._group.inserts["matches"] += rows
             await self.acknowledged()
         await self.commit(
             "UPDATE runs SET planned = (SELECT COUNT(*) FROM matches WHERE {run}) WHERE {run}", ()
         )
 
     async def add_recalled(self, rows: Sequence[Recalled]) -> None:
-        self._batch.inserts["recalled"] += map(recalled_row, rows)
+        self._group.inserts["recalled"] += map(recalled_row, rows)
         await self.acknowledged()
 
     async def ask_people(self, places: Sequence[tuple[int, Seat]]) -> None:
-        self._batch.inserts["people_verdicts"] += [
+        self._group.inserts["people_verdicts"] += [
             (match, seat.key, None, None, None) for match, seat in places
         ]
         await self.acknowledged()
 
     async def set_people_verdicts(self, verdicts: Sequence[PeopleVerdict]) -> None:
-        self._batch.changes += [
+        self._group.changes += [
             (VERDICT, (each.yes, each.no, each.unsure, each.match, each.seat.key))
             for each in verdicts
         ]
         await self.acknowledged()
 
     async def add_wave(self, wave: Wave, requests: Sequence[WaveRequest]) -> None:
-        self._batch.inserts["waves"].append(tuple(wave))
-        self._batch.inserts["wave_requests"] += [
+        self._group.inserts["waves"].append(tuple(wave))
+        self._group.inserts["wave_requests"] += [
             (wave.number, each.number, *each.place, each.body, each.usd) for each in requests
         ]
         await self.acknowledged()
@@ -200,14 +200,14 @@ class BatchJournal:
         )
 
     async def end_wave(self, number: int, failed: Sequence[int]) -> None:
-        self._batch.changes += [(FAILED_REQUEST, (number, each)) for each in failed]
+        self._group.changes += [(FAILED_REQUEST, (number, each)) for each in failed]
         await self.commit(
             "UPDATE waves SET state = 'ended', ended = ? WHERE {run} AND number = ?",
             (time.time(), number),
         )
 
     def claim(self, number: int) -> Record:
-        self._batch.claims.append(number)
+        self._group.claims.append(number)
         self.wake()
         return self.open_record(number)
 
@@ -225,7 +225,7 @@ class BatchJournal:
     async def restart(self, number: int) -> tuple[Record, Counter[Seat]]:
         gone = Counter(call.seat for call in self._played[number].kept_calls)
         for table in CHAINS:
-            self._batch.changes.append(
+            self._group.changes.append(
                 (f"DELETE FROM {table} WHERE {{run}} AND match = ?", (number,))
             )
         record = self._played[number] = MatchRecord(self, number, {}, {}, ChainEnds())
@@ -240,7 +240,7 @@ class BatchJournal:
             raise StoreError(
                 f"match {number} is not being played: it has not started yet, or has already ended"
             )
-        batch = self._batch
+        group = self._group
         scores = [
             (number, seat.key, metric, value, "")
             for seat, by in outcome.scores.items()
@@ -252,11 +252,11 @@ class BatchJournal:
         notes = [note_row(number, n, note) for n, note in enumerate(outcome.notes)]
         for table, rows in (("scores", scores), ("violations", violations), ("notes", notes)):
             if rows:
-                batch.inserts[table] += rows
+                group.inserts[table] += rows
         end = outcome.state, outcome.reason or None, outcome.rounds
         chains = self._played.pop(number).chains
         digest = digest_match(number, end, chains, scores, violations, notes)
-        batch.ends.append((number, *end, time.time(), digest))
+        group.ends.append((number, *end, time.time(), digest))
         await self.acknowledged()
 
     async def fail(self, number: int, reason: str) -> None:
@@ -267,17 +267,17 @@ class BatchJournal:
         )
 
     async def set_state(self, state: str, status: str | None, reason: str) -> None:
-        self._batch.changes.append(
+        self._group.changes.append(
             ("UPDATE matches SET state = 'stopped' WHERE {run} AND state = 'running'", ())
         )
-        self._batch.seals = True
+        self._group.seals = True
         await self.commit(
             "UPDATE runs SET state = ?, stop_status = ?, stop_reason = ? WHERE {run}",
             (state, status, reason or None),
         )
 
     async def keep_parts(self, parts: Sequence[StoredPart]) -> None:
-        self._batch.parts = [astuple(part) for part in parts]
+        self._group.parts = [astuple(part) for part in parts]
         await self.acknowledged()
 
     async def close(self) -> None:
@@ -288,14 +288,14 @@ class BatchJournal:
             await self._ended
 
     def acknowledged(self) -> asyncio.Future[None]:
-        """Wait until the current batch is on disk."""
+        """Wait until the current group is on disk."""
         future: asyncio.Future[None] = self._loop.create_future()
         if self._fault:
             future.set_exception(StoreError(self._fault))
         else:
-            self._batch.waiting.append(future)
+            self._group.waiting.append(future)
             self.wake()
-            if self._linger is not None and len(self._batch.waiting) == ENOUGH:
+            if self._linger is not None and len(self._group.waiting) == ENOUGH:
                 self._linger.cancel()
                 self._linger = None
                 self._loop.call_soon(self._hand_over)  # with what others are about to add
@@ -313,10 +313,10 @@ class BatchJournal:
         self.add_row("devices", (number, encode_json(asdict(setup))))
 
     def add_row(self, table: str, row: tuple[Any, ...]) -> None:
-        self._batch.inserts[table].append(row)
+        self._group.inserts[table].append(row)
 
     async def commit(self, statement: str, values: tuple[Any, ...]) -> None:
-        self._batch.changes.append((statement, values))
+        self._group.changes.append((statement, values))
         await self.acknowledged()
 
     def wake(self) -> None:
@@ -327,39 +327,39 @@ class BatchJournal:
     def _hand_over(self) -> None:
         self.commits += 1
         self._linger = None
-        batch, self._batch = self._batch, Batch()
-        self._queue.put(batch)
+        group, self._group = self._group, CommitGroup()
+        self._queue.put(group)
 
-    def _acknowledge(self, batch: Batch, fault: str) -> None:
+    def _acknowledge(self, group: CommitGroup, fault: str) -> None:
         """Wake the callers that wait. After a fault nothing more is written: an incomplete record
         would be worse."""
         self._fault = self._fault or fault
-        for future in [*batch.waiting, *(self._batch.waiting if self._fault else ())]:
+        for future in [*group.waiting, *(self._group.waiting if self._fault else ())]:
             if not future.done():
                 if self._fault:
                     future.set_exception(StoreError(self._fault))
                 else:
                     future.set_result(None)
         if self._fault:
-            self._batch = Batch()
-        if not self._batch:
+            self._group = CommitGroup()
+        if not self._group:
             self._idle.set()
-        elif len(batch.waiting) < CROWD or len(self._batch.waiting) >= ENOUGH:
+        elif len(group.waiting) < CROWD or len(self._group.waiting) >= ENOUGH:
             self._hand_over()
         else:  # with many callers, a short wait lets one commit serve more of them
             self._linger = self._loop.call_later(LINGER, self._hand_over)
 
     def _write_all(self) -> None:
-        """The writer thread: one transaction per batch."""
+        """The writer thread: one transaction per group."""
         writer = self.writer
         try:
-            while (batch := self._queue.get()) is not None:
+            while (group := self._queue.get()) is not None:
                 fault = ""
                 try:
-                    writer.write(batch)
+                    writer.write(group)
                 except Exception as wrong:  # whatever it is, no caller may wait forever
                     fault = f"{writer.place} could not be written: {wrong}"
-                self._loop.call_soon_threadsafe(self._acknowledge, batch, fault)
+                self._loop.call_soon_threadsafe(self._acknowledge, group, fault)
         finally:
             writer.close()
             self._loop.call_soon_threadsafe(self._ended.set_result, None)
@@ -380,7 +380,7 @@ class MatchRecord:
 
     def __init__(
         self,
-        journal: BatchJournal,
+        journal: GroupJournal,
         number: int,
         kept: dict[tuple[int, str, int], RecordedCall],
         effects: dict[tuple[int, int], tuple[bytes, Any]],

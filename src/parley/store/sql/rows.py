@@ -1,4 +1,4 @@
-"""The rows that a run writes, in the form that stores keep, and the batch of one commit."""
+"""The rows that a run writes, in the form that stores keep, and those of one commit as a group."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ COLUMNS = {
 ONCE = ("matches", "rounds", "people_verdicts")  # rows that are known are left as they are
 
 
-class Batch:
-    """The rows of the next commit, and the callers that wait for it."""
+class CommitGroup:
+    """The rows that are committed together, and the callers that wait for this."""
 
     __slots__ = ("changes", "claims", "ends", "inserts", "parts", "seals", "waiting")
 

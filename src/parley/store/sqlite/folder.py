@@ -28,7 +28,7 @@ from parley.tables import shorten
 
 if TYPE_CHECKING:
     from parley.store import VerdictVotes
-    from parley.store.sql.journal import BatchJournal
+    from parley.store.sql.journal import GroupJournal
     from parley.store.sqlite.votes_file import SqliteVerdictVotes, SqliteVotes
     from parley.store.sqlite.watch import SqliteWatch
 
@@ -123,7 +123,7 @@ class FolderStore:
 
         return SqliteWatch(Path(ref.location))
 
-    async def create(self, run: NewRun) -> BatchJournal:
+    async def create(self, run: NewRun) -> GroupJournal:
         from parley.store.sqlite.create import create_file  # late: most commands only read
         from parley.store.sqlite.run_writer import open_run_file
 
@@ -133,7 +133,7 @@ class FolderStore:
 
     async def open(
         self, ref: RunRef, notify: Callable[[str], None] = lambda said: None
-    ) -> BatchJournal:
+    ) -> GroupJournal:
         from parley.store.sqlite.run_writer import open_run_file
 
         return await open_run_file(Path(ref.location), notify)

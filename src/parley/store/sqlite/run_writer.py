@@ -1,4 +1,5 @@
-"""Writes the file of a run: which process may write it, and one transaction for each batch."""
+"""Writes the file of a run: which process may write it, and one transaction for each group of
+rows."""
 
 from __future__ import annotations
 
@@ -18,8 +19,8 @@ from parley.store.owner import STALE, Owner, is_running, process_id
 from parley.store.refusals import ALREADY_ENDED, TAKEN_OVER, refuse_played
 from parley.store.sql.dialect import ENDED_MATCHES
 from parley.store.sql.digests import digest_run, refuse_changed
-from parley.store.sql.journal import BatchJournal, read_open_matches
-from parley.store.sql.rows import COLUMNS, ONCE, Batch, encode_json
+from parley.store.sql.journal import GroupJournal, read_open_matches
+from parley.store.sql.rows import COLUMNS, ONCE, CommitGroup, encode_json
 from parley.store.sqlite.filesystem import is_network
 from parley.store.sqlite.run_file import REMEDY, ref_of
 from parley.store.sqlite.schema import DERIVED, SAME_SUMS, refuse_unreadable
@@ -97,12 +98,12 @@ class SqliteWriter:
         )
         connection.execute("COMMIT")
 
-    def write(self, batch: Batch) -> None:
-        """Write a batch in one transaction; nothing is written if the run is no longer ours."""
+    def write(self, group: CommitGroup) -> None:
+        """Write a group in one transaction; nothing is written if the run is no longer ours."""
         if not self._is_there():
             raise StoreError("the file was moved or deleted during the run")
         try:
-            write_batch(self.connection, batch, self.token)
+            write_group(self.connection, group, self.token)
         except BaseException:
             with suppress(sqlite3.Error):
                 self.connection.execute("ROLLBACK")
@@ -125,7 +126,7 @@ class SqliteWriter:
 
 async def open_run_file(
     path: Path, notify: Callable[[str], None] = lambda said: None
-) -> BatchJournal:
+) -> GroupJournal:
     """Claim the run in a file exclusively, to play it. `notify` gets a message for the user if this
     takes long."""
     try:
@@ -140,31 +141,31 @@ async def open_run_file(
             raise
     except (OSError, sqlite3.Error) as wrong:
         raise StoreError(f"{path} cannot be written: {wrong}") from None
-    return await BatchJournal.start(ref_of(path), writer, found, notice)
+    return await GroupJournal.start(ref_of(path), writer, found, notice)
 
 
-def write_batch(connection: sqlite3.Connection, batch: Batch, token: str) -> None:
-    """Write a batch in one transaction; nothing is written if the run is no longer ours."""
+def write_group(connection: sqlite3.Connection, group: CommitGroup, token: str) -> None:
+    """Write a group in one transaction; nothing is written if the run is no longer ours."""
     connection.execute("BEGIN IMMEDIATE")
     if connection.execute("SELECT 1 FROM runs WHERE token = ?", (token,)).fetchone() is None:
         raise StoreError(TAKEN_OVER)
-    if batch.claims:
-        connection.execute(CLAIM, (time.time(), encode_json(batch.claims)))
-    for table, rows in batch.inserts.items():
+    if group.claims:
+        connection.execute(CLAIM, (time.time(), encode_json(group.claims)))
+    for table, rows in group.inserts.items():
         insert_rows(connection, table, rows)
-    if batch.ends and connection.execute(END, (encode_json(batch.ends),)).rowcount != len(
-        batch.ends
+    if group.ends and connection.execute(END, (encode_json(group.ends),)).rowcount != len(
+        group.ends
     ):
         raise StoreError(ALREADY_ENDED)
-    for number, _, reason, *_ in batch.ends:
+    for number, _, reason, *_ in group.ends:
         if reason and "\x00" in reason:  # a text from JSON ends there
             connection.execute("UPDATE matches SET reason = ? WHERE number = ?", (reason, number))
-    for statement, values in batch.changes:
+    for statement, values in group.changes:
         connection.execute(for_file(statement), values)
-    if batch.parts is not None:
+    if group.parts is not None:
         connection.execute("DELETE FROM part_results")
-        insert_rows(connection, "part_results", batch.parts)
-    if batch.seals:
+        insert_rows(connection, "part_results", group.parts)
+    if group.seals:
         connection.execute("UPDATE runs SET digest = ?", (digest_run(connection),))
     connection.execute("COMMIT")
 
