@@ -7,7 +7,7 @@ from parley.store import open_verdict_votes
 from tests.browser.conftest import press
 from tests.runs.test_recall import evolve
 
-SETTINGS = {"rounds": 1, "probe": False, "feedback": "people"}
+SETTINGS = {"stages": 1, "probe": False, "feedback": "people"}
 
 
 @pytest.fixture(scope="module")

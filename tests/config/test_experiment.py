@@ -229,7 +229,7 @@ models:
   one: {model: bot/student}
   judge: {model: bot/critic, false_yes: 0.3}
 instruments: {critic: judge}
-evolve: {rounds: 1, retriever: bm25, feedback: critic, probe: false}
+evolve: {stages: 1, retriever: bm25, feedback: critic, probe: false}
 """
     config, _ = ran(wrote(text))
     assert (config.contestants, config.instruments) == (["one"], {"critic": ["judge"]})

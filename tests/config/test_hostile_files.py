@@ -592,10 +592,10 @@ def test_a_file_begins_with_no_run_of_the_users(here, tmp_path, monkeypatch, sto
         here,
         {
             "x.yaml": "kind: experiment\ntask: qa\nitems: 2\nplan: evolve\n"
-            f"evolve: {{from: last, retriever: random}}\nmodels: {{a: bot/learner}}\n{store}"
+            f"evolve: {{transfer: last, retriever: random}}\nmodels: {{a: bot/learner}}\n{store}"
         },
     )
     said = command("run", "x.yaml", "--yes", cwd=here, code=code)
     if code:
-        assert "evolve.from: last is a run" in said.err
+        assert "evolve.transfer: last is a run" in said.err
         assert "--allow-path last" in said.err

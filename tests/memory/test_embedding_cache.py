@@ -203,7 +203,7 @@ def test_a_run_says_once_that_the_cache_cannot_be_used(tmp_path, monkeypatch):
         "qa",
         "bot/student",
         items=4,
-        evolve={"rounds": 2, "k": 1, "arms": {"one": {}, "two": {"mask": True}}},
+        evolve={"stages": 2, "k": 1, "arms": {"one": {}, "two": {"mask": True}}},
         store=tmp_path / "runs",
         progress=lambda event: said.append(event.text) if event.kind == "notice" else None,
     )

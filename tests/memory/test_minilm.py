@@ -110,7 +110,7 @@ def test_without_the_package_it_says_what_to_do(tmp_path, monkeypatch):
 def test_a_run_without_the_package_is_not_begun(tmp_path):
     env = {"PARLEY_CACHE": str(tmp_path / "cache")}
     alone(env.__setitem__, tmp_path)
-    words = ("run", "qa", "-m", "bot/student", "--items", 4, "--evolve", "rounds=1")
+    words = ("run", "qa", "-m", "bot/student", "--items", 4, "--evolve", "stages=1")
     done = command(*words, "--plan", "evolve", cwd=tmp_path, env=env, code=1)
     assert "parley: model.safetensors and tokenizer.json could not be downloaded" in done.err
     assert not list(tmp_path.rglob("*.parley"))

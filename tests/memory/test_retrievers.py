@@ -185,7 +185,7 @@ def test_an_error_of_another_package_names_the_retriever_and_the_line(installed,
 def test_a_run_says_which_retriever_failed_and_can_be_resumed(installed, tmp_path):
     broken = "class Last:\n    version = '1'\n    def __init__(self, name): pass\n    def search"
     installed(f"{broken}(self, wanted): return ({{}}['k'] for _ in wanted.queries)")
-    settings = {"retriever": "last", "rounds": 1, "k": 1}
+    settings = {"retriever": "last", "stages": 1, "k": 1}
     with pytest.raises(ParleyError, match=r"retriever last failed: `search` .*raised KeyError"):
         parley.run("qa", "bot/copier", items=2, shots=0, evolve=settings, store=tmp_path / "runs")
     (tmp_path / "made_up_last.py").write_text(f"{broken}(self, wanted): return [[], []]")

@@ -39,11 +39,11 @@ def shape(plan):
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"roundz": 2}, "unknown key of evolve: 'roundz'; did you mean 'rounds'"),
+        ({"stagez": 2}, "unknown key of evolve: 'stagez'; did you mean 'stages'"),
         ({"k": 0}, "evolve.k must be from 1"),
-        ({"rounds": "many"}, "evolve.rounds must be a whole number"),
+        ({"stages": "many"}, "evolve.stages must be a whole number"),
         ({"scope": "subjects"}, "did you mean 'subject'"),
-        ({"window": 4, "rounds": 2}, "remove one of them"),
+        ({"window": 4, "stages": 2}, "remove one of them"),
         ({"success": "accuracy=1"}, "`success` must be METRIC>=X"),
         ({"held_out": 1}, "`held_out` must be less than 1"),
         ({"controls": "perhaps"}, "evolve.controls must be true or false"),
@@ -63,16 +63,16 @@ def test_what_cannot_be_meant_is_refused_with_the_nearest_name(given, said):
 
 def test_arms_take_what_all_have_and_change_what_they_name():
     found = parse_evolve(
-        {"rounds": "2", "k": 4, "arms": {"near": {"scope": "subject"}, "far": {"k": "1"}}}
+        {"stages": "2", "k": 4, "arms": {"near": {"scope": "subject"}, "far": {"k": "1"}}}
     )
-    assert found.arms["near"] == EvolveArm(rounds=2, k=4, scope="subject")
-    assert found.arms["far"] == EvolveArm(rounds=2, k=1)
+    assert found.arms["near"] == EvolveArm(stages=2, k=4, scope="subject")
+    assert found.arms["far"] == EvolveArm(stages=2, k=1)
     assert found.first == "near"
 
 
 def test_the_controls_are_three_arms_beside_the_first():
-    found = parse_evolve({"controls": "true", "rounds": 2})
-    own = EvolveArm(rounds=2)
+    found = parse_evolve({"controls": "true", "stages": 2})
+    own = EvolveArm(stages=2)
     assert list(found.arms) == ["evolve", "unchanged", "masked", "random"]
     assert found.arms["evolve"] == own
     assert found.arms["unchanged"].retriever == "fixed"
@@ -87,14 +87,14 @@ def test_the_controls_are_three_arms_beside_the_first():
 def test_settings_come_back_from_a_record_as_they_were():
     from dataclasses import asdict
 
-    found = parse_evolve({"controls": True, "from": "other", "fit": 100})
-    assert found.arms["evolve"].source == "other"
+    found = parse_evolve({"controls": True, "transfer": "other", "fit": 100})
+    assert found.arms["evolve"].transfer == "other"
     assert EvolveSettings.decoded(asdict(found)) == found
 
 
 def test_a_signature_names_another_run_without_its_folder():
-    (arm,) = parse_evolve({"from": "/home/somebody/runs/first.parley", "k": 2}).arms.values()
-    assert describe_arm(arm) == "k=2,from=first.parley"
+    (arm,) = parse_evolve({"transfer": "/home/somebody/runs/first.parley", "k": 2}).arms.values()
+    assert describe_arm(arm) == "k=2,transfer=first.parley"
     assert describe_arm(EvolveArm()) == "default"
 
 
@@ -104,8 +104,8 @@ def test_a_share_that_holds_out_nothing_or_everything_is_refused(share, said):
         plan_for({"held_out": share})
 
 
-def test_arms_share_the_standard_round_and_the_last_one_is_probed():
-    plan = plan_for({"rounds": 2, "arms": {"one": {}, "two": {"mask": True}}})
+def test_arms_share_the_standard_stage_and_the_last_one_is_probed():
+    plan = plan_for({"stages": 2, "arms": {"one": {}, "two": {"mask": True}}})
     assert shape(plan) == [
         {(0, ""): 12},
         {(1, "one"): 12, (1, "two"): 12},
@@ -116,7 +116,7 @@ def test_arms_share_the_standard_round_and_the_last_one_is_probed():
 
 
 def test_an_item_keeps_its_block_and_seed_in_all_stages():
-    plan = plan_for({"rounds": 2}, repeats=2)
+    plan = plan_for({"stages": 2}, repeats=2)
     seeds = {}
     for spec in (spec for stage in plan.stages for spec in stage):
         assert spec.block == spec.item
@@ -127,7 +127,7 @@ def test_an_item_keeps_its_block_and_seed_in_all_stages():
 
 def test_matches_of_a_block_differ_in_stage_arm_or_seating():
     plan = plan_for(
-        {"rounds": 3, "k": 1, "controls": True, "held_out": 0.5}, repeats=2, models=("a", "b")
+        {"stages": 3, "k": 1, "controls": True, "held_out": 0.5}, repeats=2, models=("a", "b")
     )
     specs = [spec for stage in plan.stages for spec in stage]
     draws = {(spec.seed, spec.stage, spec.arm, *spec.seating) for spec in specs}
@@ -135,7 +135,7 @@ def test_matches_of_a_block_differ_in_stage_arm_or_seating():
 
 
 def test_a_stage_begins_when_the_one_before_has_ended():
-    plan, finished, seen = plan_for({"rounds": 2, "probe": False}), {}, [0]
+    plan, finished, seen = plan_for({"stages": 2, "probe": False}), {}, [0]
     while True:
         specs, end = replay_plan(plan, finished)
         if end is not None:

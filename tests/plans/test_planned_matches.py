@@ -43,11 +43,11 @@ def list_stages(series, settings, items, repeats):
     """The matches of the plan `evolve` without windows, one after the other."""
     places = list(product(range(1, repeats + 1), items))
     sections = [(0, "")]
-    for stage in range(1, 1 + max(arm.rounds for arm in settings.arms.values())):
+    for stage in range(1, 1 + max(arm.stages for arm in settings.arms.values())):
         for name, arm in settings.arms.items():
-            if stage <= arm.rounds:
+            if stage <= arm.stages:
                 sections.append((stage, name))
-                sections += [(stage, name + PROBE)] * (arm.has_probe and stage == arm.rounds)
+                sections += [(stage, name + PROBE)] * (arm.has_probe and stage == arm.stages)
     found = []
     for stage, arm in sections:
         for turn, (repeat, item) in enumerate(places):
@@ -80,7 +80,7 @@ def test_a_fixed_plan_has_the_matches_of_a_list(name, models, repeats, items, se
 
 @given(st.integers(2, 4), st.integers(2, 5), st.integers(1, 3), st.integers(0, 9))
 def test_the_stages_of_evolve_have_the_matches_of_a_list(models, items, repeats, seed):
-    settings = parse_evolve({"rounds": 2, "arms": {"one": {}, "two": {"rounds": 1}}})
+    settings = parse_evolve({"stages": 2, "arms": {"one": {}, "two": {"stages": 1}}})
     ids = [f"i{n}" for n in range(items)]
     series = BlockMaker(default_arrangement(QA()), QA(), MODELS[:models], {}, seed)
     plan = EvolvePlan(series, settings, ids, repeats, seed)

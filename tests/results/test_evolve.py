@@ -1,4 +1,4 @@
-"""The part `evolve`: rounds, paired gains, controls, what was shown and paid, and what it says."""
+"""The part `evolve`: stages, paired gains, controls, what was shown and paid, and what it says."""
 
 import csv
 import io
@@ -21,7 +21,7 @@ from parley.results.evolve_plays import NEAR, collect_evolve_plays
 from parley.results.evolve_result import is_control
 from parley.results.evolve_tables import describe_findings
 from parley.results.judged_matches import list_judged_matches
-from parley.results.parts.evolve import ArmDifference, EvolveGain, EvolveResult, EvolveRound
+from parley.results.parts.evolve import ArmDifference, EvolveGain, EvolveResult, EvolveStage
 from parley.results.result import Result
 from parley.results.scores import RunScores
 from parley.statistics.paired_gain import Gain, ItemShare, compute_paired_interval
@@ -34,8 +34,8 @@ COUNT = 24
 
 @pytest.fixture(scope="module")
 def played(tmp_path_factory):
-    """Two bots, the three controls, two rounds."""
-    settings = {"rounds": 2, "controls": True}
+    """Two bots, the three controls, two stages."""
+    settings = {"stages": 2, "controls": True}
     return evolve(tmp_path_factory.mktemp("runs"), TWO, count=COUNT, evolve=settings)
 
 
@@ -59,10 +59,10 @@ def find(rows, **wanted):
     return row
 
 
-def test_rounds_and_gains_are_those_of_the_matches(played):
+def test_stages_and_gains_are_those_of_the_matches(played):
     found, seen = played.part("evolve"), successes(played, "copier")
     standard, last, probe = seen["", 0], seen["evolve", 2], seen["evolve/probe", 2]
-    row = find(found.rounds, alias="copier", arm="evolve", round=2, probe=False)
+    row = find(found.stages, alias="copier", arm="evolve", stage=2, probe=False)
     assert row.success.value == sum(last.values()) / COUNT
     assert (row.criterion, row.missing, row.plays) == ("accuracy>=1", 0, COUNT)
     gains = [each for each in found.gains if (each.alias, each.arm) == ("copier", "evolve")]
@@ -82,14 +82,14 @@ def test_rounds_and_gains_are_those_of_the_matches(played):
 
 def test_solved_so_far_and_forgotten(played):
     found, seen = played.part("evolve"), successes(played, "student")
-    rounds = [seen["", 0], seen["masked", 1], seen["masked", 2]]
-    any_round = {item for each in rounds for item, value in each.items() if value}
-    row = find(found.rounds, alias="student", arm="masked", round=2)
-    assert row.solved_so_far.value == pytest.approx(len(any_round) / COUNT)
-    earlier = {item for each in rounds[:2] for item, value in each.items() if value}
+    stages = [seen["", 0], seen["masked", 1], seen["masked", 2]]
+    any_stage = {item for each in stages for item, value in each.items() if value}
+    row = find(found.stages, alias="student", arm="masked", stage=2)
+    assert row.solved_so_far.value == pytest.approx(len(any_stage) / COUNT)
+    earlier = {item for each in stages[:2] for item, value in each.items() if value}
     lost = find(found.forgotten, alias="student", arm="masked")
     assert lost.solved_before == len(earlier)
-    assert lost.forgotten == sum(not rounds[2][item] for item in earlier)
+    assert lost.forgotten == sum(not stages[2][item] for item in earlier)
     copied = find(found.forgotten, alias="copier", arm="evolve")
     assert copied.forgotten == 0
 
@@ -108,9 +108,9 @@ def say(last, probe=None, **controls):
         gains.append(EvolveGain("m", "student", "evolve", "success", "probe", "all", 3, probe))
     share = ItemShare(0.5, 0.4, 0.6, 96)
     where = ("m", "student", "evolve", 0, False, "accuracy>=1")
-    rounds = EvolveRound(*where, share, "accuracy", share, share, 96, 0, None, share, share, 0)
+    stages = EvolveStage(*where, share, "accuracy", share, share, 96, 0, None, share, share, 0)
     found = EvolveResult(
-        "evolve", (), (rounds,), tuple(gains),
+        "evolve", (), (stages,), tuple(gains),
         tuple(
             ArmDifference("m", "student", "evolve", name, True, 3, gain)
             for name, gain in controls.items()
@@ -124,13 +124,13 @@ def say(last, probe=None, **controls):
 def test_a_sentence_claims_no_more_than_its_interval():
     clear, none, loss = gain_of(23, 0), gain_of(11, 9), gain_of(2, 20)
     assert say(clear).startswith(
-        "m: arm evolve is significantly better than the standard round, by +0.240 (0.155 to "
-        "0.336) in round 3 (23 "
+        "m: arm evolve is significantly better than the standard stage, by +0.240 (0.155 to "
+        "0.336) in stage 3 (23 "
     )
     assert say(none).startswith(
-        "m: arm evolve does not differ significantly from the standard round: +0.021"
+        "m: arm evolve does not differ significantly from the standard stage: +0.021"
     )
-    assert "arm evolve is significantly worse than the standard round, by -0.188" in say(loss)
+    assert "arm evolve is significantly worse than the standard stage, by -0.188" in say(loss)
     assert "11 gained and 9 lost" in say(none)
     assert "; with experiences of the same item masked, the gain is +0.021" in say(clear, none)
     assert "; with experiences of the same item masked, the gain is +0.240 (" in say(clear, clear)
@@ -168,10 +168,10 @@ def test_differences_of_gains_are_paired_with_the_first_arm(played):
 
 def test_the_same_item_is_never_shown_where_it_is_masked(played):
     found = played.part("evolve")
-    probe = find(found.rounds, alias="copier", arm="evolve", probe=True)
+    probe = find(found.stages, alias="copier", arm="evolve", probe=True)
     assert probe.same_item.value == 0
     assert probe.same_item.items == COUNT
-    row = find(found.rounds, alias="copier", arm="evolve", round=2, probe=False)
+    row = find(found.stages, alias="copier", arm="evolve", stage=2, probe=False)
     with read_run(played.ref) as reader:
         matches = {match.number: match for match in reader.matches()}
         shown = [
@@ -183,7 +183,7 @@ def test_the_same_item_is_never_shown_where_it_is_masked(played):
         ]
     assert row.same_item.value == pytest.approx(sum(shown) / len(shown))
     assert row.near_duplicates.value is None  # the distances of bm25 say nothing of that
-    fixed = find(found.rounds, alias="copier", arm="unchanged", round=2)
+    fixed = find(found.stages, alias="copier", arm="unchanged", stage=2)
     assert fixed.experiences is None
 
 
@@ -196,7 +196,7 @@ def test_every_form_has_it(played, tmp_path):
     rows = list(csv.DictReader(io.StringIO(played.render("csv", "evolve"))))
     tables = {row["table"] for row in rows}
     assert tables >= {
-        "rounds",
+        "stages",
         "gains",
         "differences",
         "forgotten",
@@ -211,7 +211,7 @@ def test_every_form_has_it(played, tmp_path):
         assert "gain, same item masked" in played.render(form, "evolve")
     page = played.report(tmp_path / "page.html").read_text(encoding="utf-8")
     assert "Learning curve of copier" in page
-    assert "Learning from earlier rounds" in page
+    assert "Learning from experience" in page
     titles = [figure.title for figure in played.figures("evolve")]
     assert titles[0] == "Learning curve of copier"
     curve = next(s for s in played.figures("evolve")[0].series if s.label == "evolve")
@@ -222,9 +222,9 @@ def test_every_form_has_it(played, tmp_path):
 def test_truth_as_feedback_keeps_all_that_is_right_and_poison_does_not(played, tmp_path):
     row = find(played.part("evolve").feedback, alias="copier", arm="evolve")
     assert row.precision.value == row.recall.value == 1
-    assert row.verdicts == 2 * COUNT  # the standard round and the first: what round 2 draws on
+    assert row.verdicts == 2 * COUNT  # the standard stage and the first: what stage 2 draws on
     assert "precision:" not in played.render("text", "evolve")
-    settings = {"rounds": 1, "poison": 0.3, "probe": False}
+    settings = {"stages": 1, "poison": 0.3, "probe": False}
     poisoned = evolve(tmp_path, count=64, evolve=settings)
     (row,) = poisoned.part("evolve").feedback
     with read_run(poisoned.ref) as reader:
@@ -239,7 +239,7 @@ def test_truth_as_feedback_keeps_all_that_is_right_and_poison_does_not(played, t
 
 
 def test_held_out_items_and_series_are_shown_apart(tmp_path):
-    settings = {"rounds": 1, "held_out": 0.25}
+    settings = {"stages": 1, "held_out": 0.25}
     result = evolve(tmp_path, count=32, repeats=2, evolve=settings)
     found = result.part("evolve")
     with read_run(result.ref) as reader:
@@ -324,37 +324,37 @@ def test_what_has_no_score_leaves_the_pair_and_is_counted(tmp_path):
         good = json.dumps({"reason": "", "answer": "A" if again else "B"})
         return "nonsense" if "thing 0" in words and again else good
 
-    settings = {"rounds": 1, "retriever": "fixed"}
+    settings = {"stages": 1, "retriever": "fixed"}
     result = parley.run(
         Stumbling(), {"m": model}, items=questions(6), store=tmp_path, evolve=settings
     )
     found = result.part("evolve")
     last = find(found.gains, kind="last").gain
     assert (last.value, last.items, last.unpaired) == (1.0, 5, 1)
-    row = find(found.rounds, round=1)
+    row = find(found.stages, stage=1)
     assert (row.missing, row.plays, row.success.items) == (1, 6, 5)
     assert "1 play left out of the gain" in result.render("text", "evolve")
 
 
-def test_cost_by_round_and_per_item_gained(tmp_path, monkeypatch):
+def test_cost_by_stage_and_per_item_gained(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "prices.yaml").write_text("a: {input: 10, cached_input: 1, output: 30}\n")
-    rounds = defaultdict(int)
+    stages = defaultdict(int)
     items = questions(6)
     answers = {item.question: item.answer for item in items}
 
     def model(view):
         asked = next(words for words in answers if words in view.text)
-        rounds[asked] += 1
-        usage = Usage(tokens_in=100 * rounds[asked], tokens_cached=50, tokens_out=10)
-        right = rounds[asked] > 1
+        stages[asked] += 1
+        usage = Usage(tokens_in=100 * stages[asked], tokens_cached=50, tokens_out=10)
+        right = stages[asked] > 1
         said = answers[asked] if right else "ABCD"[("ABCD".index(answers[asked]) + 1) % 4]
         return Reply(said, served_model="served", usage=usage)
 
-    settings = {"retriever": "fixed", "rounds": 2}
+    settings = {"retriever": "fixed", "stages": 2}
     result = parley.run("qa", {"a": model}, items=items, shots=0, store="runs", evolve=settings)
     found = result.part("evolve")
-    costs = {(row.arm, row.round): row for row in found.costs}
+    costs = {(row.arm, row.stage): row for row in found.costs}
     assert {key: row.tokens_in for key, row in costs.items()} == {
         ("", 0): 600, ("evolve", 1): 1200, ("evolve", 2): 1800,
     }  # fmt: skip
@@ -367,7 +367,7 @@ def test_cost_by_round_and_per_item_gained(tmp_path, monkeypatch):
     assert each.usd_per_item_low <= each.usd_per_item <= each.usd_per_item_high
     assert each.tokens_per_item == pytest.approx((3000 + 120) / 6)
     text = result.render("text", "evolve")
-    assert "Cost by round" in text
+    assert "Cost by stage" in text
     assert "USD (" in text
     with read_run(result.ref) as reader:
         whole = sum(row.tokens_in for row in reader.usage_by_model())
@@ -390,12 +390,12 @@ def test_a_run_that_does_not_evolve_says_how_it_would(tmp_path):
     assert "--plan evolve" in result.render("text", "evolve")
 
 
-def test_a_game_without_items_has_its_rounds_too(tmp_path):
-    settings = {"rounds": 1, "retriever": "bm25", "success": "payoff>=120", "held_out": 0.5}
+def test_a_game_without_items_has_its_stages_too(tmp_path):
+    settings = {"stages": 1, "retriever": "bm25", "success": "payoff>=120", "held_out": 0.5}
     models = {"a": "bot/random", "b": "bot/altruist"}
     result = parley.run("public_goods", models, evolve=settings, items=4, store=tmp_path)
     found = result.part("evolve")
-    assert {row.success.items for row in found.rounds} == {4}
+    assert {row.success.items for row in found.stages} == {4}
     sets = {row.item_set: row.gain.items for row in found.gains if row.kind == "last"}
     assert (sets["practised"], sets["held_out"]) == (2, 2)
     measures = {row.measure for row in found.gains}
@@ -405,10 +405,10 @@ def test_a_game_without_items_has_its_rounds_too(tmp_path):
 
 
 def test_a_critics_verdicts_are_held_against_the_truth(tmp_path):
-    """Arms with and without a critic share the standard round, and their plays are the same."""
+    """Arms with and without a critic share the standard stage, and their plays are the same."""
     arms = {"plain": {}, "judged": {"feedback": "critic"}}
     roles = {"critic": {"judge": {"model": "bot/critic", "false_yes": 0.5, "false_no": 0.3}}}
-    settings = {"rounds": 1, "probe": False, "arms": arms}
+    settings = {"stages": 1, "probe": False, "arms": arms}
     result = evolve(tmp_path, ["bot/student"], count=40, evolve=settings, roles=roles)
     found = result.part("evolve")
     assert [row.arm for row in found.feedback] == ["plain", "judged"]
@@ -430,8 +430,8 @@ def test_a_critics_verdicts_are_held_against_the_truth(tmp_path):
 def test_near_duplicates_are_other_items_within_the_threshold(tmp_path, monkeypatch):
     """The distances of bm25 are all below zero, so that all that is not the same item is near."""
     monkeypatch.setattr(evolve_plays, "is_distance_comparable", lambda arm: True)
-    found = evolve(tmp_path, count=8, evolve={"rounds": 1, "probe": False}).part("evolve")
-    row = find(found.rounds, round=1)
+    found = evolve(tmp_path, count=8, evolve={"stages": 1, "probe": False}).part("evolve")
+    row = find(found.stages, stage=1)
     assert 0 < row.same_item.value < 1
     assert row.near_duplicates.value == pytest.approx(1 - row.same_item.value)
 
@@ -445,7 +445,7 @@ def test_near_duplicates_are_other_items_within_the_threshold(tmp_path, monkeypa
     ],
 )
 def test_a_damaged_row_of_what_was_shown_is_named(tmp_path, changed, said):
-    result = evolve(tmp_path, count=4, evolve={"rounds": 1, "probe": False})
+    result = evolve(tmp_path, count=4, evolve={"stages": 1, "probe": False})
     with closing(sqlite3.connect(result.path)) as file:
         file.execute("UPDATE recalled SET shown = ? WHERE match = 5", (changed,))
         file.commit()
@@ -462,7 +462,7 @@ class Topical(Stumbling):
 
 
 def test_held_out_items_are_those_that_the_run_held_out_whatever_field_they_are_drawn_by(tmp_path):
-    settings = {"rounds": 1, "retriever": "bm25", "k": 30, "held_out": 0.4, "probe": False}
+    settings = {"stages": 1, "retriever": "bm25", "k": 30, "held_out": 0.4, "probe": False}
 
     def model(view):
         return json.dumps({"reason": "", "answer": "A"})
@@ -479,14 +479,14 @@ def test_held_out_items_are_those_that_the_run_held_out_whatever_field_they_are_
     assert plays.held_out["evolve"] == every - shown  # all succeed, and all that is kept is shown
 
 
-def test_arms_of_a_run_that_stopped_are_compared_in_the_last_round_that_both_have(tmp_path):
+def test_arms_of_a_run_that_stopped_are_compared_in_the_last_stage_that_both_have(tmp_path):
     def model(view):
         return "A"
 
-    # the standard round, four arms in round 1, the first arm in round 2
-    settings = {"rounds": 3, "controls": True}
+    # the standard stage, four arms in stage 1, the first arm in stage 2
+    settings = {"stages": 3, "controls": True}
     result = evolve(tmp_path, {"m": model}, count=8, max_calls=8 * 6, evolve=settings)
     found = result.part("evolve")
-    assert find(found.gains, arm="evolve", kind="last").round == 2
-    assert {(row.round, row.difference.items) for row in found.differences} == {(1, 8)}
-    assert "in round 2" in result.render("text", "evolve")
+    assert find(found.gains, arm="evolve", kind="last").stage == 2
+    assert {(row.stage, row.difference.items) for row in found.differences} == {(1, 8)}
+    assert "in stage 2" in result.render("text", "evolve")

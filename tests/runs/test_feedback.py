@@ -22,7 +22,7 @@ from parley.store import read_run
 from parley.store.feedback_notes import read_feedback
 from tests.runs.test_recall import BM25, accuracy, evolve, questions, rows
 
-CRITIC = {"rounds": 1, "probe": False, "feedback": "critic"}
+CRITIC = {"stages": 1, "probe": False, "feedback": "critic"}
 YES = '{"reason": "it looks right", "success": "yes"}'
 
 
@@ -88,9 +88,9 @@ def test_what_is_shown_is_what_the_critic_took_for_a_success(tmp_path, false_yes
 
 def test_an_arm_by_truth_beside_a_critic_is_as_without_one(tmp_path):
     arms = {"truth": {}, "judged": {"feedback": "critic"}}
-    settings = {"rounds": 2, "probe": True, "arms": arms}
+    settings = {"stages": 2, "probe": True, "arms": arms}
     both = evolve(tmp_path, evolve=settings, roles=planted(false_yes=0.5))
-    alone = evolve(tmp_path, evolve={"rounds": 2, "arms": {"truth": {}}})
+    alone = evolve(tmp_path, evolve={"stages": 2, "arms": {"truth": {}}})
     matches, *_ = rows(both)
     seated = defaultdict(set)
     for match in matches.values():
@@ -186,7 +186,7 @@ def test_a_run_that_stops_before_a_verdict_goes_on_and_asks_nobody_twice(tmp_pat
     played = Counter(match.item for match in rows(result)[0].values())
     assert {role for role, _ in asked} == {"student", "critic"}
     assert set(played.values()) == {2}
-    assert set(asked.values()) == {2}  # every question once a round
+    assert set(asked.values()) == {2}  # every question once a stage
     assert not audit_run(result.ref).breaches
 
 
@@ -325,13 +325,13 @@ def test_a_task_with_a_critic_of_its_own_keeps_it_and_cannot_have_another(tmp_pa
             return [parley.Metric("mark", 0, 1, epsilon=0.1, success=1)]
 
     options = {"items": questions(3), "store": tmp_path, "roles": {"critic": "bot/random"}}
-    settings = {**BM25, "rounds": 1}
+    settings = {**BM25, "stages": 1}
     assert parley.run(Reviewed(), ["bot/null"], evolve=settings, **options).state == "done"
     with pytest.raises(UsageError, match="has a role named `critic`"):
         parley.run(Reviewed(), ["bot/null"], evolve={**settings, "feedback": "critic"}, **options)
 
 
-INSIGHTS = {"rounds": 1, "probe": False, "memory": "insights"}
+INSIGHTS = {"stages": 1, "probe": False, "memory": "insights"}
 
 
 def test_lessons_of_won_and_lost_matches_stand_before_the_question(tmp_path):
@@ -401,7 +401,7 @@ def test_a_process_that_is_killed_before_a_verdict_pays_for_no_reply_twice(tmp_p
         return subprocess.run(call, cwd=tmp_path, env=env, capture_output=True, text=True)
 
     one = ["--concurrency", "1"]
-    settings = [f"--evolve={each}" for each in ("feedback=critic", "retriever=bm25", "rounds=1")]
+    settings = [f"--evolve={each}" for each in ("feedback=critic", "retriever=bm25", "stages=1")]
     who = ["-m", "m=python/killed:play", "--role", "critic=j=python/killed:judge"]
     begun = command("run", "qa", *who, "--items", "4", "--set", "shots=0", *settings, *one)
     assert begun.returncode == -9, begun.stderr
@@ -409,7 +409,7 @@ def test_a_process_that_is_killed_before_a_verdict_pays_for_no_reply_twice(tmp_p
     ended = command("resume", "last")
     assert ended.returncode == 0, ended.stderr
     lines = (tmp_path / "asked.txt").read_text().splitlines()
-    # 4 items in the standard round, in the one after it, and in its probe, which nobody judges
+    # 4 items in the standard stage, in the one after it, and in its probe, which nobody judges
     assert sum(line.startswith("student") for line in lines) == 12
     assert sum(line.startswith("critic") for line in lines) == 8 + 1  # one was under way
     audit = command("audit", "last")
@@ -460,7 +460,7 @@ instruments: {critic: c}
 prompts: {evolve.critic: words.txt}
 items: 3
 set: {shots: 0}
-evolve: {retriever: bm25, rounds: 1, feedback: critic, probe: false}
+evolve: {retriever: bm25, stages: 1, feedback: critic, probe: false}
 """
 
 
@@ -492,7 +492,7 @@ def test_a_task_that_no_python_defines_is_judged_and_audited(tmp_path):
 
 def test_verdicts_and_lessons_depend_on_no_order(tmp_path):
     items = questions(7)
-    settings = {"rounds": 1, "feedback": "critic", "held_out": 0.3, "controls": True}
+    settings = {"stages": 1, "feedback": "critic", "held_out": 0.3, "controls": True}
     settings["arms"] = {"plain": {"poison": 0.2}, "lessons": {"memory": "insights"}}
     options = {"roles": planted(false_yes=0.3, false_no=0.2), "evolve": settings}
     first = evolve(tmp_path, items=items, concurrency=1, **options)

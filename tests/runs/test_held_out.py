@@ -7,7 +7,7 @@ from tests.runs.test_recall import evolve, questions, rows
 
 def test_what_asks_the_same_as_a_held_out_item_is_not_remembered_either(tmp_path):
     twins = [replace(each, id=f"{each.id}{end}") for each in questions(8) for end in "xy"]
-    settings = {"rounds": 1, "held_out": 0.5, "k": 50, "keep": "all"}
+    settings = {"stages": 1, "held_out": 0.5, "k": 50, "keep": "all"}
     result = evolve(tmp_path, items=twins, evolve=settings)
     held_out = result.part("evolve").gains
     assert {row.item_set for row in held_out} == {"all", "practised", "held_out"}

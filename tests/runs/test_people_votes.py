@@ -1,4 +1,4 @@
-"""People as feedback: a run waits for their votes between rounds, and their votes decide what is
+"""People as feedback: a run waits for their votes between stages, and their votes decide what is
 remembered."""
 
 import io
@@ -40,7 +40,7 @@ from tests.runs.test_recall import accuracy, evolve, rows
 from tests.runs.test_recall_killed import on_record, wait_for_calls
 from tests.runs.test_recall_killed import parley as start
 
-PEOPLE = {"rounds": 1, "probe": False, "feedback": "people"}
+PEOPLE = {"stages": 1, "probe": False, "feedback": "people"}
 
 
 def vote(ref, choose=lambda place: "yes", name="ann"):
@@ -90,29 +90,29 @@ def test_a_message_says_which_matches_lack_a_vote():
     places = [(number, one) for number in range(1, 31)]
     assert (
         describe_missing_votes(places, {}, 0)
-        == "30 of 30 matches of the standard round lack a vote"
+        == "30 of 30 matches of the standard stage lack a vote"
     )
     votes = {place: {"ann": "yes"} for place in places}
     assert describe_missing_votes(places, votes, 0) == ""
     del votes[7, one]
-    assert describe_missing_votes(places, votes, 2) == "1 of 30 matches of round 2 lacks a vote: 7"
+    assert describe_missing_votes(places, votes, 2) == "1 of 30 matches of stage 2 lacks a vote: 7"
     few = {place: {"ann": "no"} for place in places[:15]}
     assert describe_missing_votes(places, few, 2).endswith("22, 23, 24, 25 and 5 more")
     both = [(1, one), (1, two), (2, one), (2, two)]
     assert describe_missing_votes(both, {(1, one): {"ann": "yes"}}, 1) == (
-        "2 of 2 matches of round 1 lack a vote, 3 votes in all"
+        "2 of 2 matches of stage 1 lack a vote, 3 votes in all"
     )
 
 
 # ── a run that waits ──
 
 
-def test_a_run_waits_after_each_round_and_remembers_what_people_call_a_success(tmp_path):
-    settings = {"rounds": 2, "feedback": "people"}
+def test_a_run_waits_after_each_stage_and_remembers_what_people_call_a_success(tmp_path):
+    settings = {"stages": 2, "feedback": "people"}
     result = evolve(tmp_path, ["bot/random"], count=8, evolve=settings)
     assert result.state == "stopped"
     assert stop_of(result).status == "waiting_for_votes"
-    assert stop_of(result).reason == "8 of 8 matches of the standard round lack a vote"
+    assert stop_of(result).reason == "8 of 8 matches of the standard stage lack a vote"
     again = Result(result.ref).render()
     assert f"vote with `parley annotate {result.ref.id}`, then resume with `parley resume" in again
     assert not audit_run(result.ref).breaches
@@ -121,16 +121,16 @@ def test_a_run_waits_after_each_round_and_remembers_what_people_call_a_success(t
     wrong = {n for n, by in scores.items() if not next(iter(by.values()))["accuracy"]}
     assert vote(result.ref, lambda place: "yes" if place[0] in wrong else "no") == 8
     result = parley.resume(result)
-    assert stop_of(result).reason == "8 of 8 matches of round 1 lack a vote"
+    assert stop_of(result).reason == "8 of 8 matches of stage 1 lack a vote"
     assert sources(result) <= wrong
     assert vote(result.ref) == 8
     result = parley.resume(result)
     assert result.state == "done"
     matches, recalled, _ = rows(result)
-    # everybody said yes in round 1, so round 2 sees all of it; the last round is not judged
+    # everybody said yes in stage 1, so stage 2 sees all of it; the last stage is not judged
     assert {each.match for row in recalled if matches[row.match].stage == 2 for each in row.shown}
     assert {matches[match].stage for match, _ in verdicts(result.ref)} == {0, 1}
-    plain = evolve(tmp_path, ["bot/random"], count=8, evolve={"rounds": 2})
+    plain = evolve(tmp_path, ["bot/random"], count=8, evolve={"stages": 2})
     assert accuracy(result)["", 0] == accuracy(plain)["", 0]  # scores stay the task's own
     found = audit_run(result.ref)
     assert not found.breaches
@@ -154,8 +154,8 @@ def test_people_who_disagree_or_cannot_tell_keep_nothing_and_are_counted(tmp_pat
         judged = list(list_judged_matches(reader))
         data = summarise_verdicts(reader, read_verdict_votes(reader))
     assert sum(each.verdict is None for each in judged) == 5
-    assert data["rounds"] == [
-        {"round": 0, "asked": 6, "success": 1, "failure": 0, "undecided": 5, "missing": 0}
+    assert data["stages"] == [
+        {"stage": 0, "asked": 6, "success": 1, "failure": 0, "undecided": 5, "missing": 0}
     ]
     assert [each["votes"] for each in data["annotators"]] == [6, 6, 6]
     (row,) = result.part("evolve").feedback
@@ -177,14 +177,14 @@ def test_a_run_without_votes_or_with_some_missing_waits_and_asks_no_model(tmp_pa
     with read_run(result.ref) as reader, open_verdict_votes(result.ref) as votes:
         cast_verdict(votes, reader, (3, Seat("student")), "ann", "no")
     result = parley.resume(result, functions={"m": model})
-    assert stop_of(result).reason == ("3 of 4 matches of the standard round lack a vote: 1, 2, 4")
+    assert stop_of(result).reason == ("3 of 4 matches of the standard stage lack a vote: 1, 2, 4")
     assert len(asked) == 4
     assert all(each.is_open for each in verdicts(result.ref).values())
     assert not audit_run(result.ref).breaches
 
 
 def test_votes_that_come_or_change_later_change_nothing(tmp_path):
-    result = evolve(tmp_path, ["bot/copier"], count=6, evolve={"rounds": 2, "feedback": "people"})
+    result = evolve(tmp_path, ["bot/copier"], count=6, evolve={"stages": 2, "feedback": "people"})
     with read_run(result.ref) as reader, open_verdict_votes(result.ref) as votes:
         place = list_open_places(reader)[0]
         cast_verdict(votes, reader, place, "ann", "no")
@@ -199,7 +199,7 @@ def test_votes_that_come_or_change_later_change_nothing(tmp_path):
     result = parley.resume(result)
     used, shown = verdicts(result.ref), rows(result)[1]
     with read_run(result.ref) as reader, open_verdict_votes(result.ref) as votes:
-        with pytest.raises(UsageError, match="cannot change any more, because a later round"):
+        with pytest.raises(UsageError, match="cannot change any more, because a later stage"):
             cast_verdict(votes, reader, place, "bob", "no")
         with pytest.raises(UsageError, match="does not ask for votes on match 1, Other"):
             cast_verdict(votes, reader, (1, Seat("other")), "bob", "no")
@@ -207,7 +207,7 @@ def test_votes_that_come_or_change_later_change_nothing(tmp_path):
             cast_verdict(votes, reader, list_open_places(reader)[0], "bob", "maybe")
     flip_votes(tmp_path)  # somebody writes into the file of votes
     result = parley.resume(result)
-    assert stop_of(result).reason.startswith("6 of 6 matches of round 1")
+    assert stop_of(result).reason.startswith("6 of 6 matches of stage 1")
     vote(result.ref, name="bob")
     result = parley.resume(result)
     assert result.state == "done"
@@ -251,9 +251,9 @@ def test_a_damaged_file_of_votes_is_named_and_the_run_stays_as_it_is(tmp_path):
 
 def test_only_what_a_memory_of_people_could_hold_is_asked(tmp_path):
     arms = {"truth": {"feedback": "truth"}, "people": {}, "fixed": {"retriever": "fixed"}}
-    settings = {"rounds": 2, "feedback": "people", "held_out": 0.25, "arms": arms}
+    settings = {"stages": 2, "feedback": "people", "held_out": 0.25, "arms": arms}
     result = evolve(tmp_path, ["bot/student"], count=8, evolve=settings)
-    assert stop_of(result).reason == "6 of 6 matches of the standard round lack a vote"
+    assert stop_of(result).reason == "6 of 6 matches of the standard stage lack a vote"
     assert vote(result.ref) == 6
     result = parley.resume(result)
     assert vote(result.ref) == 6  # of one arm of three
@@ -268,7 +268,7 @@ def test_in_a_stream_the_control_is_not_judged(tmp_path):
     settings = {"window": 3, "feedback": "people"}
     result = evolve(tmp_path, ["bot/student"], count=6, evolve=settings)
     # the first window has an empty memory, so nobody is asked before it
-    assert stop_of(result).reason == "3 of 3 matches of round 1 lack a vote"
+    assert stop_of(result).reason == "3 of 3 matches of stage 1 lack a vote"
     vote(result.ref)
     assert parley.resume(result).state == "done"
 
@@ -278,7 +278,7 @@ def test_a_cut_reply_is_no_experience_and_nobody_is_asked_about_it(tmp_path):
         return Reply("B", finish="length" if "thing 0 " in view.text else "stop")
 
     result = evolve(tmp_path, {"m": model}, count=4, evolve=PEOPLE)
-    assert stop_of(result).reason == "3 of 3 matches of the standard round lack a vote"
+    assert stop_of(result).reason == "3 of 3 matches of the standard stage lack a vote"
 
 
 def test_every_seat_of_a_game_without_items_gets_its_own_vote(tmp_path):
@@ -351,9 +351,9 @@ def judged(tmp_path_factory):
         (
             "UPDATE people_verdicts SET yes = NULL, no = NULL, unsure = NULL WHERE match = 2",
             "votes",
-            "round 1 began before people had voted on student",
+            "stage 1 began before people had voted on student",
         ),
-        ("DELETE FROM people_verdicts WHERE match = 2", "votes", "round 1 began"),
+        ("DELETE FROM people_verdicts WHERE match = 2", "votes", "stage 1 began"),
         ("UPDATE people_verdicts SET yes = 1, no = 0 WHERE match = 1", "recalled", "differs"),
         (
             "INSERT INTO people_verdicts SELECT MAX(number), 'student', 1, 0, 0 FROM matches",
@@ -408,7 +408,7 @@ def test_verdicts_are_exported(judged):
 
 
 def test_another_run_takes_over_what_people_called_a_success(judged, tmp_path):
-    settings = {"rounds": 1, "probe": False, "from": str(judged.path), "k": 9}
+    settings = {"stages": 1, "probe": False, "transfer": str(judged.path), "k": 9}
     result = evolve(tmp_path, ["bot/copier"], count=4, evolve=settings)
     with read_run(result.ref) as reader:
         brought = reader.read_brought()
@@ -434,7 +434,7 @@ def test_a_critic_who_judges_again_leaves_the_votes_as_they_are(tmp_path):
 
 
 def run_words(*more):
-    settings = ("retriever=bm25", "k=2", "rounds=1", "probe=false", "feedback=people")
+    settings = ("retriever=bm25", "k=2", "stages=1", "probe=false", "feedback=people")
     words = [word for setting in settings for word in ("--evolve", setting)]
     return ["run", "qa", "-m", "bot/student", "--items", "4", "--set", "shots=0", *words, *more]
 
@@ -442,13 +442,13 @@ def run_words(*more):
 def test_the_command_waits_takes_votes_and_goes_on(tmp_path):
     forecast = command(*run_words("--dry-run"), cwd=tmp_path)
     assert (
-        "waits for people's votes, up to 4 votes in all: 4 after the standard round" in forecast.out
+        "waits for people's votes, up to 4 votes in all: 4 after the standard stage" in forecast.out
     )
     data = json.loads(command(*run_words("--dry-run", "--json"), cwd=tmp_path).out)
-    assert data["people_votes"] == [{"round": 0, "votes": 4}]
+    assert data["people_votes"] == [{"stage": 0, "votes": 4}]
 
     played = command(*run_words("--name", "talk"), cwd=tmp_path, code=3)
-    assert "waiting for votes (4 of 4 matches of the standard round lack a vote)" in played.err
+    assert "waiting for votes (4 of 4 matches of the standard stage lack a vote)" in played.err
     (path,) = (tmp_path / "runs").glob("*.parley")
     assert f"annotate runs/{path.name} --terminal --annotator NAME" in played.err
     assert f"resume runs/{path.name}" in played.err
@@ -465,8 +465,8 @@ def test_the_command_waits_takes_votes_and_goes_on(tmp_path):
     voted = command(*sitting, cwd=tmp_path, typed="n\nu\ny\n")
     assert "every match has a vote; resume with:" in voted.err
     data = json.loads(command("annotate", "talk", "--results", "--json", cwd=tmp_path).out)
-    assert data["rounds"] == [
-        {"round": 0, "asked": 4, "success": 2, "failure": 1, "undecided": 1, "missing": 0}
+    assert data["stages"] == [
+        {"stage": 0, "asked": 4, "success": 2, "failure": 1, "undecided": 1, "missing": 0}
     ]
     with read_run(find_run(path)) as reader:
         own = {choice: place[0] for place, by in read_verdict_votes(reader).items()
@@ -493,12 +493,12 @@ def test_an_experiment_file_may_ask_people(tmp_path):
         )
     )  # fmt: skip
     result = parley.run(tmp_path / "people.yaml", store=tmp_path)
-    assert stop_of(result).reason == "3 of 3 matches of the standard round lack a vote"
+    assert stop_of(result).reason == "3 of 3 matches of the standard stage lack a vote"
 
 
 @pytest.mark.parametrize("kills", [1, pytest.param(3, marks=pytest.mark.slow)])
-def test_kill_9_between_votes_and_the_next_round(tmp_path, kills):
-    """A run is killed in the round after the votes, and the votes change before it goes on: it is
+def test_kill_9_between_votes_and_the_next_stage(tmp_path, kills):
+    """A run is killed in the stage after the votes, and the votes change before it goes on: it is
     shown, says and scores the same as an unbroken one with the votes of then."""
     words = [*run_words()[2:]]
     words[1] = "m=openai-compatible/mock"

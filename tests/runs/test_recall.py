@@ -56,7 +56,7 @@ def accuracy(result):
 
 def test_every_experience_shown_is_the_owners_own_and_from_an_earlier_stage(tmp_path):
     models = {"one": "bot/copier", "two": "bot/student"}
-    settings = {"rounds": 2, "arms": {"plain": {}, "near": {"scope": "subject"}}}
+    settings = {"stages": 2, "arms": {"plain": {}, "near": {"scope": "subject"}}}
     result = evolve(tmp_path, models, evolve=settings, repeats=2)
     matches, recalled, scores = rows(result)
     assert recalled
@@ -78,7 +78,7 @@ def test_every_experience_shown_is_the_owners_own_and_from_an_earlier_stage(tmp_
 
 
 def test_a_copier_gains_and_loses_it_where_its_own_question_is_masked(tmp_path):
-    found = accuracy(evolve(tmp_path, count=96, evolve={"rounds": 3}))
+    found = accuracy(evolve(tmp_path, count=96, evolve={"stages": 3}))
     assert found["evolve", 3] > found["", 0] + 0.2
     assert found["evolve/probe", 3] < found["evolve", 3] - 0.2
     stages = [found["", 0], *(found["evolve", stage] for stage in (1, 2, 3))]
@@ -87,7 +87,7 @@ def test_a_copier_gains_and_loses_it_where_its_own_question_is_masked(tmp_path):
 
 def test_nothing_depends_on_the_order_of_items_or_on_concurrency(tmp_path):
     items = questions(16)
-    settings = {"rounds": 2, "held_out": 0.25, "poison": 0.1, "controls": True}
+    settings = {"stages": 2, "held_out": 0.25, "poison": 0.1, "controls": True}
 
     def shown(result):
         matches, recalled, scores = rows(result)
@@ -109,13 +109,13 @@ def test_nothing_depends_on_the_order_of_items_or_on_concurrency(tmp_path):
     assert shown(evolve(tmp_path, evolve=settings, items=mixed, concurrency=7)) == first
 
 
-def test_another_number_of_examples_is_said_before_the_first_round(tmp_path):
+def test_another_number_of_examples_is_said_before_the_first_stage(tmp_path):
     def notices(**settings):
         said = []
         evolve(
             tmp_path,
             count=8,
-            evolve={"rounds": 1, "probe": False, **settings},
+            evolve={"stages": 1, "probe": False, **settings},
             shots=3,
             shots_from="samples",
             progress=lambda event: said.append((event.kind, event.done, event.text)),
@@ -123,29 +123,29 @@ def test_another_number_of_examples_is_said_before_the_first_round(tmp_path):
         return [text for kind, done, text in said if kind == "notice" and done == 0]
 
     (found,) = [text for text in notices(k=2, controls=True) if "number of examples alone" in text]
-    assert "the standard round shows 3 examples, but later rounds show 2" in found
+    assert "the standard stage shows 3 examples, but later stages show 2" in found
     assert "add --evolve k=3" in found
     assert not [text for text in notices(k=3) if "alone" in text]
 
 
-def test_the_main_table_is_the_last_round_of_the_first_arm_and_says_so(tmp_path):
-    result = evolve(tmp_path, count=24, evolve={"rounds": 2, "controls": True})
+def test_the_main_table_is_the_last_stage_of_the_first_arm_and_says_so(tmp_path):
+    result = evolve(tmp_path, count=24, evolve={"stages": 2, "controls": True})
     (row,) = result.part("results")
     assert row.matches == 24
     assert row.mean == accuracy(result)["evolve", 2]
-    assert "evolve:rounds=2,k=2,retriever=bm25" in row.signature
+    assert "evolve:stages=2,k=2,retriever=bm25" in row.signature
     text = result.render()
-    assert "the table shows round 2 of 2 of arm evolve" in text
+    assert "the table shows stage 2 of 2 of arm evolve" in text
     last = next(row for row in result.part("evolve").gains if row.kind == "last").gain
     ends = f"({last.low:.3f} to {last.high:.3f})"
     (line,) = [line for line in text.splitlines() if line.startswith("gain over the standard")]
     assert f"{last.value:+.3f} {ends}" in line
-    assert line.endswith("`parley show RUN --part evolve` shows all rounds, controls and costs")
+    assert line.endswith("`parley show RUN --part evolve` shows all stages, controls and costs")
     assert {(m["stage"], m["arm"]) for m in result.matches} >= {(0, ""), (2, "evolve/probe")}
 
 
 def test_chance_is_drawn_anew_in_each_stage_while_the_game_stays_the_same(tmp_path):
-    result = evolve(tmp_path, ["bot/random"], count=40, evolve={"retriever": "fixed", "rounds": 1})
+    result = evolve(tmp_path, ["bot/random"], count=40, evolve={"retriever": "fixed", "stages": 1})
     matches, _, scores = rows(result)
     by_stage = defaultdict(dict)
     for number, marks in scores.items():
@@ -166,7 +166,7 @@ def test_a_model_is_sent_the_demonstrations_where_the_examples_stood(tmp_path):
         Question("q2", "What is red and round?", "A", ("tomato", "sea")),
         Question("q3", "What is red, round and sweet?", "B", ("salt", "cherry")),
     ]
-    result = evolve(tmp_path, {"m": model}, items=items, evolve={"rounds": 1, "probe": False})
+    result = evolve(tmp_path, {"m": model}, items=items, evolve={"stages": 1, "probe": False})
     matches, recalled, _ = rows(result)
     assert {len(row.shown) for row in recalled} == {2}  # q3 was wrong
     first, second = seen[next(text for text in seen if "sweet" in text)]
@@ -202,7 +202,7 @@ def test_an_aborted_match_is_no_experience(tmp_path):
 
     result = parley.run(
         Breaks(), {"m": model}, items=questions(3), store=tmp_path,
-        evolve={**BM25, "rounds": 1, "probe": False},
+        evolve={**BM25, "stages": 1, "probe": False},
     )  # fmt: skip
     matches, recalled, _ = rows(result)
     assert {match.state for match in matches.values()} == {"aborted", "done"}
@@ -225,7 +225,7 @@ def parley_task():
 )
 def test_what_cannot_work_is_refused_before_anything_is_written(tmp_path, settings, said):
     if said is None:
-        evolve(tmp_path, evolve={"rounds": 1, **settings})
+        evolve(tmp_path, evolve={"stages": 1, **settings})
         return
     with pytest.raises(UsageError, match=said):
         evolve(tmp_path, evolve=settings)
@@ -235,14 +235,14 @@ def test_what_cannot_work_is_refused_before_anything_is_written(tmp_path, settin
 def test_settings_with_another_plan_are_refused(tmp_path):
     with pytest.raises(UsageError, match="add --plan evolve"):
         evolve(tmp_path, plan="each")
-    with pytest.raises(UsageError, match="fixed number of rounds"):
+    with pytest.raises(UsageError, match="fixed number of stages"):
         evolve(tmp_path, until_stable=True)
 
 
 def test_a_run_can_begin_with_the_memory_of_another(tmp_path):
-    first = evolve(tmp_path, {"m": "bot/student"}, evolve={"rounds": 1}, name="first", count=8)
+    first = evolve(tmp_path, {"m": "bot/student"}, evolve={"stages": 1}, name="first", count=8)
     others = [replace(each, id=f"x{each.id}") for each in questions(20)[8:]]
-    settings = {"rounds": 1, "from": "first", "k": 3}
+    settings = {"stages": 1, "transfer": "first", "k": 3}
     second = evolve(tmp_path, {"m": "bot/student"}, items=others, evolve=settings)
     _, recalled, _ = rows(second)
     with read_run(second.ref) as reader:
@@ -262,13 +262,13 @@ def test_a_run_can_begin_with_the_memory_of_another(tmp_path):
 
 def test_a_dry_run_refuses_a_memory_that_is_not_there(tmp_path):
     words = ("run", "qa", "-m", "bot/student", "--items", 2, "--set", "shots=0", "--dry-run")
-    done = command(*words, "--evolve", "from=nowhere", cwd=tmp_path, code=2)
+    done = command(*words, "--evolve", "transfer=nowhere", cwd=tmp_path, code=2)
     assert "unknown run" in done.err
     assert "'nowhere'" in done.err
 
 
 def test_audit_finds_an_experience_that_is_not_the_seats_own(tmp_path):
-    result = evolve(tmp_path, {"one": "bot/copier", "two": "bot/student"}, evolve={"rounds": 2})
+    result = evolve(tmp_path, {"one": "bot/copier", "two": "bot/student"}, evolve={"stages": 2})
     path = result.path
     assert audit_run(result.ref).breaches == []
     matches, recalled, _ = rows(result)
@@ -294,7 +294,7 @@ def test_audit_finds_an_experience_that_is_not_the_seats_own(tmp_path):
 
 
 def test_audit_finds_that_other_words_were_sent(tmp_path):
-    result = evolve(tmp_path, evolve={"rounds": 1})
+    result = evolve(tmp_path, evolve={"stages": 1})
     with sqlite3.connect(result.path) as connection:
         (number,) = connection.execute("SELECT MAX(match) FROM calls").fetchone()
         connection.execute("UPDATE calls SET sent = 'ab' WHERE match = ?", (number,))
@@ -306,7 +306,7 @@ def test_audit_finds_that_other_words_were_sent(tmp_path):
 
 
 def test_a_match_shows_what_it_recalls_and_where_that_comes_from(tmp_path):
-    result = evolve(tmp_path, evolve={"rounds": 1, "k": 3})
+    result = evolve(tmp_path, evolve={"stages": 1, "k": 3})
     matches, recalled, _ = rows(result)
     row = next(row for row in recalled if row.shown)
     first = row.shown[0]
@@ -319,12 +319,12 @@ def test_a_match_shows_what_it_recalls_and_where_that_comes_from(tmp_path):
     assert source in text
     assert source in own
     assert f"→ {said}" in own
-    assert "round 1 of arm evolve" in text
+    assert "stage 1 of arm evolve" in text
 
 
 def test_what_does_not_fit_goes_farthest_first_and_is_counted(tmp_path):
-    whole = evolve(tmp_path, evolve={"rounds": 1, "k": 4, "probe": False})
-    fitted = evolve(tmp_path, evolve={"rounds": 1, "k": 4, "probe": False, "fit": 110})
+    whole = evolve(tmp_path, evolve={"stages": 1, "k": 4, "probe": False})
+    fitted = evolve(tmp_path, evolve={"stages": 1, "k": 4, "probe": False, "fit": 110})
     for one, other in zip(rows(whole)[1], rows(fitted)[1], strict=True):
         assert len(other.shown) == 2
         assert other.dropped == 2
@@ -340,7 +340,7 @@ def test_every_retriever_that_shows_the_tasks_own_examples(tmp_path):
 
     for retriever, orders in (("fixed", 1), ("none", 3)):
         seen.clear()
-        settings = {"retriever": retriever, "rounds": 3}
+        settings = {"retriever": retriever, "stages": 3}
         parley.run("qa", {"m": model}, evolve=settings, items=4, shots=4, store=tmp_path)
         assert all(len({frozenset(each) for each in shown}) == 1 for shown in seen.values())
         assert max(len(shown) for shown in seen.values()) >= orders
@@ -355,7 +355,7 @@ def test_a_dry_run_counts_all_stages(tmp_path, retriever):
 
     experiment = Experiment("qa", {"shots": 0}, item_list=questions(8))
     experiment.contestants = [experiment.add_model("m=vllm/x")]
-    experiment.evolve = {"retriever": retriever, "rounds": 2, "k": 2}
+    experiment.evolve = {"retriever": retriever, "stages": 2, "k": 2}
     found = forecast_run(experiment.prepare())
     stages = 3 + (retriever in ("bm25", "random"))
     assert found.matches == 8 * stages
@@ -370,7 +370,7 @@ def test_a_dry_run_counts_all_stages(tmp_path, retriever):
 
 def test_a_game_without_items_evolves_too(tmp_path):
     models = ["bot/free-rider", "bot/altruist", "bot/random"]
-    settings = {**BM25, "rounds": 1, "success": "payoff>=1"}
+    settings = {**BM25, "stages": 1, "success": "payoff>=1"}
     result = parley.run("public_goods", models, evolve=settings, items=4, store=tmp_path)
     matches, recalled, scores = rows(result)
     assert {match.item for match in matches.values()} == {None}
@@ -392,15 +392,15 @@ def test_a_game_without_items_evolves_too(tmp_path):
     assert all(scores.values())
 
 
-def test_every_opening_of_a_game_is_drawn_once_a_round(tmp_path):
+def test_every_opening_of_a_game_is_drawn_once_a_stage(tmp_path):
     pair = {"a": "bot/random", "b": "bot/random"}
-    settings = {**BM25, "rounds": 1, "probe": False}
+    settings = {**BM25, "stages": 1, "probe": False}
     result = parley.run("idiom_solitaire", pair, evolve=settings, items=3, store=tmp_path)
     told = defaultdict(set)
     for match in result.matches:
         asked = next(each for each in match["transcript"] if each["kind"] == "ask")
         told[match["block"]].add(asked["content"])
-    assert {len(each) for each in told.values()} == {1}  # the same in both rounds
+    assert {len(each) for each in told.values()} == {1}  # the same in both stages
     assert len(set.union(*told.values())) == 3
 
 
@@ -409,7 +409,7 @@ def test_kieval_evolves_unchanged(tmp_path):
         "kieval",
         {"c": "bot/candidate"},
         roles={"interactor": "bot/interactor", "evaluator": "bot/evaluator"},
-        evolve={**BM25, "rounds": 1, "probe": False},
+        evolve={**BM25, "stages": 1, "probe": False},
         items=4,
         verify="no",
         rounds=2,
@@ -433,7 +433,7 @@ def test_a_stage_that_was_resumed_remembers_the_matches_that_ended_late(tmp_path
 
     def play(store):
         asked.clear()
-        settings = {"rounds": 2, "keep": "all"}
+        settings = {"stages": 2, "keep": "all"}
         return evolve(store, {"m": student}, count=6, evolve=settings, concurrency=1)
 
     with pytest.raises(parley.ParleyError, match="not now"):

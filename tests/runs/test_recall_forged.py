@@ -17,7 +17,7 @@ from tests.runs.test_recall import evolve, questions
 
 @pytest.fixture(scope="module")
 def played(tmp_path_factory):
-    return evolve(tmp_path_factory.mktemp("forged"), count=4, evolve={"rounds": 1})
+    return evolve(tmp_path_factory.mktemp("forged"), count=4, evolve={"stages": 1})
 
 
 def forge(result, folder, statement):
@@ -33,17 +33,17 @@ def forge(result, folder, statement):
 @pytest.mark.parametrize(
     "change", ["stage = -3", "arm = 'nope'", "arm = ''", "arm = '/probe'", "stage = 0"]
 )
-def test_a_round_that_the_run_does_not_have_is_damage(played, tmp_path, change):
+def test_a_stage_that_the_run_does_not_have_is_damage(played, tmp_path, change):
     ref = forge(played, tmp_path, f"UPDATE matches SET {change} WHERE number = 5")
-    with read_run(ref) as reader, pytest.raises(StoreError, match="match 5 is in round"):
+    with read_run(ref) as reader, pytest.raises(StoreError, match="match 5 is in stage"):
         list(reader.matches())
 
 
 @pytest.mark.parametrize(
     ("key", "value"),
     [
-        ("rounds", "1000000000"),
-        ("rounds", "'many'"),
+        ("stages", "1000000000"),
+        ("stages", "'many'"),
         ("k", "-1"),
         ("window", "0"),
         ("held_out", "77"),
@@ -58,14 +58,14 @@ def test_settings_that_nobody_could_have_given_are_refused(played, tmp_path, key
         read_run(forge(played, tmp_path, change)).close()
 
 
-def test_what_was_recalled_in_the_standard_round_stays_out_of_the_tables(played, tmp_path):
+def test_what_was_recalled_in_the_standard_stage_stays_out_of_the_tables(played, tmp_path):
     from parley.results.result import Result
 
     change = "UPDATE recalled SET match = 1 WHERE match = 5"
     ref = forge(played, tmp_path, change)
-    assert Result(ref).part("evolve").rounds
+    assert Result(ref).part("evolve").stages
     assert any(
-        "this seat has no memory in this round" in each.detail for each in audit_run(ref).breaches
+        "this seat has no memory in this stage" in each.detail for each in audit_run(ref).breaches
     )
 
 
@@ -80,7 +80,7 @@ def test_audit_finds_that_one_seat_has_no_memory_on_record(played, tmp_path):
     ref = forge(played, tmp_path, "DELETE FROM recalled WHERE match = 5")
     found = audit_run(ref).breaches
     assert {(each.kind, each.match) for each in found} == {("recalled", 5)}
-    assert any("has one for other seats of this round" in each.detail for each in found)
+    assert any("has one for other seats of this stage" in each.detail for each in found)
 
 
 def test_audit_says_once_that_too_much_was_shown(played, tmp_path):
@@ -94,8 +94,8 @@ def test_audit_says_once_that_too_much_was_shown(played, tmp_path):
 
 def test_an_id_of_another_run_neither_replaces_nor_is_held_out(tmp_path):
     """Two runs number their questions alike, and ask different ones."""
-    first = evolve(tmp_path, {"m": "bot/student"}, count=8, evolve={"rounds": 1})
-    settings = {"rounds": 2, "from": str(first.path), "k": 50, "held_out": 0.5}
+    first = evolve(tmp_path, {"m": "bot/student"}, count=8, evolve={"stages": 1})
+    settings = {"stages": 2, "transfer": str(first.path), "k": 50, "held_out": 0.5}
     second = evolve(tmp_path, {"m": "bot/student"}, items=questions(8, seed=5), evolve=settings)
     with read_run(second.ref) as reader:
         brought = len(reader.read_brought())
@@ -130,8 +130,8 @@ def same_answer(count):
 
 def test_an_experience_without_turns_is_damage(tmp_path):
     items = same_answer(3)
-    first = evolve(tmp_path, {"m": lambda view: "A"}, items=items, evolve={"rounds": 1})
-    settings = {"rounds": 1, "keep": "all", "from": str(first.path)}
+    first = evolve(tmp_path, {"m": lambda view: "A"}, items=items, evolve={"stages": 1})
+    settings = {"stages": 1, "keep": "all", "transfer": str(first.path)}
     second = evolve(tmp_path, {"m": lambda view: "A"}, items=items, evolve=settings)
     change = "UPDATE brought SET experience = json_set(experience, '$.turns', json('[]'))"
     ref = forge(second, tmp_path, change)

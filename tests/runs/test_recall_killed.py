@@ -31,7 +31,7 @@ def parley(*words, store, url):
 
 
 def begin(store, url, items):
-    settings = ("retriever=bm25", "k=2", "rounds=2", "controls=true", "held_out=0.2")
+    settings = ("retriever=bm25", "k=2", "stages=2", "controls=true", "held_out=0.2")
     words = [word for setting in settings for word in ("--evolve", setting)]
     return parley(
         *("run", "qa", "-m", "m=openai-compatible/mock", "--items", str(items), "--set", "shots=0"),

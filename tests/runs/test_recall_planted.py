@@ -8,7 +8,7 @@ import pytest
 import parley
 from parley.rules.items import Question
 
-SETTINGS = {"retriever": "bm25", "k": 3, "rounds": 3}
+SETTINGS = {"retriever": "bm25", "k": 3, "stages": 3}
 
 
 def questions(count, seed=0):
@@ -22,7 +22,7 @@ def questions(count, seed=0):
 
 
 def gains(result):
-    """By model and arm: the paired gain of the last round over the standard one, with its
+    """By model and arm: the paired gain of the last stage over the standard one, with its
     interval."""
     return {
         (row.alias, f"{row.arm}/probe" if row.kind == "probe" else row.arm): (

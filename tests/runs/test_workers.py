@@ -45,7 +45,7 @@ def test_a_run_with_a_memory_is_the_same_on_workers(postgres_url, tmp_path):
         "models": {"a": "bot/learner", "b": "bot/student"},
         "plan": "evolve",
         "items": 12,
-        "evolve": {"rounds": 2, "retriever": "bm25"},
+        "evolve": {"stages": 2, "retriever": "bm25"},
     }
     ref = create(prepare(**given), postgres_url)
     serve_together(ref)

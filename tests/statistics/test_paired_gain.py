@@ -14,7 +14,7 @@ from parley.statistics.paired_gain import (
     compute_paired_interval,
     estimate_forgotten,
     follow_stream,
-    mean_over_rounds,
+    mean_over_stages,
     measure_feedback,
     solved_so_far,
 )
@@ -136,7 +136,7 @@ def test_the_interval_covers_at_least_94_percent_however_few_items_flip(n, most)
 
 
 @pytest.mark.slow
-def test_the_interval_of_the_mean_over_rounds_covers_at_least_94_percent():
+def test_the_interval_of_the_mean_over_stages_covers_at_least_94_percent():
     rng, covered, runs = Random(7), 0, 1500
     for _ in range(runs):
         gaps = []
@@ -151,11 +151,11 @@ def test_the_interval_of_the_mean_over_rounds_covers_at_least_94_percent():
     assert covered / runs >= 0.94
 
 
-def test_rounds_together():
-    rounds = [[0.0, 1.0, None, 0.0], [1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 1.0, None]]
-    assert solved_so_far(rounds) == [1.0, 1.0, 1.0, None]
-    assert mean_over_rounds(rounds[1:]) == [0.5, 0.0, 0.5, None]
-    before, failed, share = estimate_forgotten(one_series(4), rounds[:2], rounds[2])
+def test_stages_together():
+    stages = [[0.0, 1.0, None, 0.0], [1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 1.0, None]]
+    assert solved_so_far(stages) == [1.0, 1.0, 1.0, None]
+    assert mean_over_stages(stages[1:]) == [0.5, 0.0, 0.5, None]
+    before, failed, share = estimate_forgotten(one_series(4), stages[:2], stages[2])
     assert (before, failed, share.value) == (2, 2, 1.0)
 
 
@@ -192,7 +192,7 @@ def test_a_stream_that_learns_has_a_regret_below_zero():
     assert steps[-1].regret == -500
 
 
-# The paper's tables: share at the standard round, shares by round, printed gain, and which it is.
+# The paper's tables: share at the standard stage, shares by stage, printed gain, and which it is.
 MMLU = {
     "Llama2-7B": (47.19, (52.04, 53.17, 52.93), 5.74, "last"),
     "Mistral-7B": (58.90, (63.05, 63.99, 63.75), 4.85, "last"),
@@ -218,9 +218,9 @@ TABLES = [(MMLU, 14_042, 0.011), (OS_STD, 144, 0.051), (GSM8K, 1_319, 0.04)]
 @pytest.mark.parametrize(("table", "n", "rounding"), TABLES, ids=["mmlu", "os-std", "gsm8k"])
 def test_printed_gains_follow_from_their_cells(table, n, rounding):
     """Tables 1 to 3: last in most cells, best in three."""
-    for model, (standard, rounds, printed, kind) in table.items():
+    for model, (standard, stages, printed, kind) in table.items():
         plays, before = one_series(n), solve(standard, n)
-        gains = [100 * compute_gain(plays, before, solve(share, n)).value for share in rounds]
+        gains = [100 * compute_gain(plays, before, solve(share, n)).value for share in stages]
         found = {"last": gains[-1], "best": max(gains)}
         assert found[kind] == pytest.approx(printed, abs=rounding), model
         if kind == "best":
@@ -231,8 +231,8 @@ def test_the_last_gains_where_the_paper_prints_the_best():
     last = {"Qwen2-72B": (MMLU, 14_042, 0.92), "Llama3-8B": (OS_STD, 144, 6.9)}
     last["GPT-4"] = (OS_STD, 144, 6.2)
     for model, (table, n, wanted) in last.items():
-        standard, rounds, _, _ = table[model]
-        found = compute_gain(one_series(n), solve(standard, n), solve(rounds[-1], n))
+        standard, stages, _, _ = table[model]
+        found = compute_gain(one_series(n), solve(standard, n), solve(stages[-1], n))
         assert 100 * found.value == pytest.approx(wanted, abs=0.06)
 
 
@@ -244,8 +244,8 @@ def test_one_cell_of_table_2_is_an_erratum():
     assert f"{100 * (63 - 47) / 144:.1f}" == "11.1"
 
 
-def test_table_4_counts_rounds_in_two_ways():
-    """Llama3-8B on MMLU: one row counts what any round so far solved, which cannot fall."""
+def test_table_4_counts_stages_in_two_ways():
+    """Llama3-8B on MMLU: one row counts what any stage so far solved, which cannot fall."""
     n, standard = 14_042, 65.35
     rows = {"evolve": 71.08, "BERT": 71.04, "feedback by Llama3-70B": 68.57}
     gains = {"evolve": 5.73, "BERT": 5.69, "feedback by Llama3-70B": 3.22}
@@ -254,6 +254,6 @@ def test_table_4_counts_rounds_in_two_ways():
         found = compute_gain(plays, before, solve(share, n))
         assert 100 * found.value == pytest.approx(gains[name], abs=0.011)
         assert found.low > 0
-    rounds = [before, *(solve(share, n) for share in (67.77, 68.90, 69.61))]
-    so_far = [sum(solved_so_far(rounds[: count + 1])) / n * 100 for count in range(4)]
+    stages = [before, *(solve(share, n) for share in (67.77, 68.90, 69.61))]
+    so_far = [sum(solved_so_far(stages[: count + 1])) / n * 100 for count in range(4)]
     assert so_far == pytest.approx([65.35, 67.77, 68.90, 69.61], abs=0.006)

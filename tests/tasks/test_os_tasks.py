@@ -256,7 +256,7 @@ def test_bundled_tasks_are_of_six_kinds():
 @isolated
 def test_one_experience_replaces_the_worked_example_in_evolve(tmp_path):
     items = [each for each in load_items("samples", OSEntry) if each.subject == "logs"]
-    settings = {"rounds": 1, "retriever": "bm25", "probe": False}
+    settings = {"stages": 1, "retriever": "bm25", "probe": False}
     result = run(
         "os_tasks", ["bot/solver"], items=items, store=tmp_path, plan="evolve", evolve=settings
     )

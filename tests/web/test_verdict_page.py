@@ -15,7 +15,7 @@ from tests.cli.test_cli import parley as command
 from tests.runs.test_recall import evolve
 
 HOST = "127.0.0.1:8642"
-SETTINGS = {"rounds": 1, "probe": False, "feedback": "people"}
+SETTINGS = {"stages": 1, "probe": False, "feedback": "people"}
 
 
 class Waiting:

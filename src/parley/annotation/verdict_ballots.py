@@ -1,5 +1,5 @@
 """People say whether a conversation is a success: what they see, which one comes next, which votes
-count. Runs that evolve with `feedback=people` wait for these votes between two rounds."""
+count. Runs that evolve with `feedback=people` wait for these votes between two stages."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def cast_verdict(
 ) -> VoteOutcome:
     """Record a vote. The same vote again changes nothing. A different one is refused, unless
     `change` asks for it; then both stay on record, and the newer counts. A vote on a conversation
-    that a later round has used is refused."""
+    that a later stage has used is refused."""
     if choice not in VERDICT_CHOICES:
         raise UsageError(
             f"a vote must be {', '.join(VERDICT_CHOICES[:-1])} or unsure, not {choice!r}"
@@ -160,22 +160,22 @@ def check_is_open(asked: Sequence[PeopleVerdict], place: Place, run: str) -> Non
         )
     if not found.is_open:
         raise UsageError(
-            f"the votes on match {match}, {seat} cannot change any more, because a later round "
+            f"the votes on match {match}, {seat} cannot change any more, because a later stage "
             f"of {run} has already used them"
         )
 
 
 def summarise_verdicts(reader: RunReader, votes: VerdictVotes) -> dict[str, Any]:
-    """How the votes on a run stand, as data (schema parley.verdicts/1). Votes that a round has used
+    """How the votes on a run stand, as data (schema parley.verdicts/1). Votes that a stage has used
     are counted as the run recorded them."""
     stages = {match.number: match.stage for match in reader.matches()}
-    rounds: dict[int, list[PeopleVerdict]] = {}
+    by_stage: dict[int, list[PeopleVerdict]] = {}
     waiting, several, unanimous = 0, 0, 0
     for asked in reader.people_verdicts():
         place = asked.match, asked.seat
         given = votes.get(place, {})
         said = count_verdict(*place, given) if asked.is_open and given else asked
-        rounds.setdefault(stages.get(asked.match, 0), []).append(said)
+        by_stage.setdefault(stages.get(asked.match, 0), []).append(said)
         waiting += said.is_open
         several += len(given) > 1
         unanimous += len(given) > 1 and len(set(given.values())) == 1
@@ -184,8 +184,8 @@ def summarise_verdicts(reader: RunReader, votes: VerdictVotes) -> dict[str, Any]
         "schema": "parley.verdicts/1",
         "run": reader.info.id,
         "missing": waiting,
-        "rounds": [
-            {"round": stage, **count_outcomes(said)} for stage, said in sorted(rounds.items())
+        "stages": [
+            {"stage": stage, **count_outcomes(said)} for stage, said in sorted(by_stage.items())
         ],
         "annotators": [{"name": name, "votes": count} for name, count in sorted(people.items())],
         "several_votes": several,
@@ -194,7 +194,7 @@ def summarise_verdicts(reader: RunReader, votes: VerdictVotes) -> dict[str, Any]
 
 
 def count_outcomes(verdicts: Sequence[PeopleVerdict]) -> Mapping[str, int]:
-    """How many conversations of a round are successes, failures and undecided, and how many lack a
+    """How many conversations of a stage are successes, failures and undecided, and how many lack a
     vote."""
     given = [each for each in verdicts if not each.is_open]
     return {

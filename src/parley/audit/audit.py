@@ -13,9 +13,9 @@ anonymity     no message of the referee contains a model's name that neither the
 information   before the first reply, a seat reads the same in all matches of a block, and so do all
               seats of a role
 plan          the matches on record are those that the configuration plans; a finished run has all
-recalled      seats were shown only their own experiences, from earlier rounds of the same arm
-votes         if people decide what is remembered, they had voted on every match of a round before
-              the next round began
+recalled      seats were shown only their own experiences, from earlier stages of the same arm
+votes         if people decide what is remembered, they had voted on every match of a stage before
+              the next stage began
 balance       every contestant held every role and position equally often
 items         every contestant played every item (or block) equally often in every role
 

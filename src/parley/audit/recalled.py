@@ -1,4 +1,4 @@
-"""Audit check: seats were shown their own experiences from earlier rounds, and nothing else."""
+"""Audit check: seats were shown their own experiences from earlier stages, and nothing else."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class RecallCheck:
         self._memories: dict[tuple[MemoryOwner, int], tuple[str, set[tuple[int, str]]]] = {}
 
     def find_vote_faults(self, reader: RunReader) -> Iterator[tuple[int, str]]:
-        """Verdicts of people that cannot be, and matches that lacked one when the next round began,
+        """Verdicts of people that cannot be, and matches that lacked one when the next stage began,
         each with the match."""
         matches = {match.number: match for match in reader.matches()}
         planned = arms_by_stage(spec for stage in self._stages for spec in stage)
@@ -54,7 +54,7 @@ class RecallCheck:
                 )
         for stage, begun in arms_by_stage(match.spec for match in matches.values()).items():
             for number, seat in self._builder.places_to_judge(stage - 1, begun):
-                yield number, f"round {stage} began before people had voted on {seat.key}"
+                yield number, f"stage {stage} began before people had voted on {seat.key}"
 
     def find_faults(
         self,
@@ -68,7 +68,7 @@ class RecallCheck:
             if match.stage == 0 or row.seat not in seats:
                 yield (
                     f"the record shows experiences for {row.seat}, although this seat has no "
-                    "memory in this round"
+                    "memory in this stage"
                 )
                 continue
             seat = seats[row.seat]
@@ -82,7 +82,7 @@ class RecallCheck:
                 if is_recalling and seat.role in rules and seat not in match.idle:
                     yield (
                         f"the record has no memory for {key}, but it has one for other seats "
-                        "of this round"
+                        "of this stage"
                     )
                 yield from self._find_unrecorded(seat, conversations[seat], calls)
 
@@ -142,7 +142,7 @@ class RecallCheck:
         if found is None:
             return "this arm has no such experience"
         return (
-            f"that experience is from {found.alias} as {found.role}, round {found.stage}, series "
+            f"that experience is from {found.alias} as {found.role}, stage {found.stage}, series "
             f"{found.series}"
         )
 

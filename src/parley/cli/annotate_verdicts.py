@@ -64,16 +64,16 @@ def print_verdicts(ref: RunRef, form: str, as_json: bool) -> None:
         )
     elif waits:
         say(f"every match has a vote; resume with: {command_name()} resume {place}")
-    elif not data["rounds"]:
-        say("this run does not need votes yet: it asks for votes at the end of each round")
+    elif not data["stages"]:
+        say("this run does not need votes yet: it asks for votes at the end of each stage")
 
 
 def verdict_tables(data: dict[str, Any]) -> list[Table]:
-    """What people were asked about, round by round, and who has voted."""
+    """What people were asked about, stage by stage, and who has voted."""
     keys = ("asked", "success", "failure", "undecided", "missing")
     rows = [
-        ["standard" if not each["round"] else str(each["round"]), *(str(each[key]) for key in keys)]
-        for each in data["rounds"]
+        ["standard" if not each["stage"] else str(each["stage"]), *(str(each[key]) for key in keys)]
+        for each in data["stages"]
     ]
     several = data["several_votes"]
     note = (
@@ -85,7 +85,7 @@ def verdict_tables(data: dict[str, Any]) -> list[Table]:
             f"\n{plural(several, 'conversation')} with several votes, {data['unanimous']} of them "
             f"unanimous"
         )
-    tables = [Table(["round", *keys], rows, note=note)]
+    tables = [Table(["stage", *keys], rows, note=note)]
     people = [[each["name"], str(each["votes"])] for each in data["annotators"]]
     return [*tables, Table(["annotator", "votes"], people)] if people else tables
 

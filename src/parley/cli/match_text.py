@@ -85,7 +85,7 @@ def format_headline(reader: RunReader, match: MatchRow, width: int | None) -> st
     why = f" ({match.reason})" if match.reason else ""
     item = f", item {match.item}" if match.item is not None else ""
     arm = f" of arm {match.arm}" if match.arm else ""
-    evolved = f", round {match.stage}{arm}" if info.config.evolve is not None else ""
+    evolved = f", stage {match.stage}{arm}" if info.config.evolve is not None else ""
     head = f"match {match.number} of {info.id}{item}{evolved}: {match.state}{ended}{why}"
     seats = [f"{seat}: {alias}" for seat, alias in match.seats.items()]
     return break_lines(make_visible("\n".join([head, *seats])), width)

@@ -90,7 +90,7 @@ ASK_FROM = 1.0  # USD
     "--evolve",
     multiple=True,
     metavar="KEY=VALUE",
-    help='Configure `--plan evolve` (see the docs page "Learning from earlier rounds").',
+    help='Configure `--plan evolve` (see the docs page "Learning from experience").',
 )
 @click.option(
     "--prompt",

@@ -189,7 +189,7 @@ class Experiment:
         stop = self.stop(options, plan, on_items=made.items is not None)
         if stop is not None and plan == "evolve":
             raise UsageError(
-                "`--plan evolve` plays a fixed number of rounds: remove --until-stable or `stop`"
+                "`--plan evolve` plays a fixed number of stages: remove --until-stable or `stop`"
             )
         repeats = options.repeats
         if repeats is None:

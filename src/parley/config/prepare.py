@@ -391,7 +391,7 @@ def make_plan(config: Config, task: Task, items: Mapping[str, Any]) -> Plan:
 
 def block_names(config: Config, items: Mapping[str, Any]) -> list[str]:
     """The items of a run; for a game without items in the plan evolve, the numbers of the games of
-    a round."""
+    a stage."""
     if items or config.evolve is None:
         return list(items)
     return [str(number) for number in range(1, (config.items or 0) + 1)]

@@ -19,7 +19,7 @@ from parley.rules.task import Task
 from parley.store.config import Config
 from parley.tables import format_item_count
 
-GAMES = 20  # per round of the plan evolve, if the task has no items
+GAMES = 20  # per stage of the plan evolve, if the task has no items
 
 
 class Selection(NamedTuple):

@@ -168,9 +168,9 @@ def check_parameters(file: YamlFile, allowed: Allowed) -> None:
 
 
 def check_evolve_paths(file: YamlFile, allowed: Allowed) -> None:
-    """Refuse a run to start from, or a retriever, outside a file's folder."""
+    """Refuse a run whose memory to start with, or a retriever, outside a file's folder."""
     for place, text in texts_in(file.data.get("evolve", {}), ("evolve",)):
-        if place[-1] == "from":
+        if place[-1] == "transfer":
             check_if_path(file, place, text, allowed)
             check_run_name(file, place, text, allowed)
         elif place[-1] == "retriever":

@@ -1,4 +1,4 @@
-"""What a model remembers between rounds: experiences from finished matches, and which are kept."""
+"""What a model remembers between stages: experiences from finished matches, and which are kept."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Experience:
     role: str
     item: str
     stage: int
-    arm: str  # empty for the standard round, which all arms share
+    arm: str  # empty for the standard stage, which all arms share
     series: int
     cue: str  # the words that searches compare
     turns: tuple[Example, ...]
@@ -55,7 +55,7 @@ class MemoryPolicy:
 
     keep: Literal["positive", "all"] = "positive"
     refresh: Literal["merge", "replace"] = "merge"
-    stream: bool = False  # the standard round is a control and is not remembered
+    stream: bool = False  # the standard stage is a control and is not remembered
     lessons: bool = False  # keep every lesson, whatever the outcome of its match
 
 
@@ -68,7 +68,7 @@ def select_experiences(
 ) -> list[Experience]:
     """The memory of one owner when a stage begins, in the order of items.
 
-    Only earlier stages of the same arm count, and the standard round. With `merge`, a newer success
+    Only earlier stages of the same arm count, and the standard stage. With `merge`, a newer success
     on an item replaces older ones, and a failure removes nothing. With `replace`, only the stage
     before counts.
     """

@@ -19,7 +19,7 @@ LESSON_WRITER = "lesson_writer"  # the model that played writes down what it has
 FEEDBACK_ROLES = (CRITIC, SELF_CRITIC, LESSON_WRITER)
 # the role of the model that gives the feedback, where a model gives it
 CRITICS: dict[Critic, str] = {"critic": CRITIC, "self": SELF_CRITIC}
-PEOPLE = "people"  # people vote on the matches of a round before the next one begins
+PEOPLE = "people"  # people vote on the matches of a stage before the next one begins
 LESSON_WORDS = 60  # the most words of a lesson
 # a character of Chinese, Japanese or Korean stands for a word
 WORD = re.compile(

@@ -1,6 +1,6 @@
-"""The plan `evolve`: plays the same items in several rounds; models see their earlier successes.
+"""The plan `evolve`: plays the same items in several stages; models see their earlier successes.
 
-Stage 0 is the standard round, which all arms share. A stage reads the memory as it stood when the
+Stage 0 is the standard stage, which all arms share. A stage reads the memory as it stood when the
 stage began, so the matches of a stage do not depend on each other.
 """
 
@@ -49,7 +49,7 @@ class EvolvePlan:
         if len(items) < 2:
             raise UsageError(
                 "`--plan evolve` needs at least two "
-                f"{'items' if has_items else 'games per round'}, so that a model can use what "
+                f"{'items' if has_items else 'games per stage'}, so that a model can use what "
                 "it learned from one of them in another: "
                 f"{'add --items N' if has_items else 'add --repeats N'}"
             )
@@ -84,9 +84,9 @@ class EvolvePlan:
     @property
     def status_line(self) -> str:
         if self._at == 0:
-            return "standard round"
+            return "standard stage"
         streams = all(arm.window is not None for arm in self.settings.arms.values())
-        return f"{'window' if streams else 'round'} {self._at} of {len(self.stages) - 1}"
+        return f"{'window' if streams else 'stage'} {self._at} of {len(self.stages) - 1}"
 
     @property
     def matches(self) -> int:
@@ -97,7 +97,7 @@ class EvolvePlan:
         arms = plural(len(self.settings.arms), "arm")
         return [
             f"`--plan evolve` plays {plural(len(self.stages[0]), 'match', 'matches')} in the "
-            f"standard round (without memory) and {self.matches:,} in total ({arms})",
+            f"standard stage (without memory) and {self.matches:,} in total ({arms})",
             *(
                 f"evolve: window={arm.window} covers all {len(self._items)} "
                 f"{'items' if self._has_items else 'games'}, so the memory would be empty until "
@@ -115,7 +115,7 @@ class EvolvePlan:
 
     def _stage_count(self, arm: EvolveArm) -> int:
         """How many stages an arm has after the standard one."""
-        return arm.rounds if arm.window is None else -(-len(self._items) // arm.window)
+        return arm.stages if arm.window is None else -(-len(self._items) // arm.window)
 
     def _stage(self, number: int, played: int) -> PlannedMatches:
         """The matches of one stage, numbered after those that were played before."""
@@ -126,7 +126,7 @@ class EvolvePlan:
                 continue
             places = everything if arm.window is None else self._window(arm.window, number)
             sections.append(StageSection(name, places))
-            if arm.has_probe and number == arm.rounds:
+            if arm.has_probe and number == arm.stages:
                 sections.append(StageSection(name + PROBE, places))
         groups = sum(len(section.places) for section in sections)
         return PlannedMatches(groups, self._size, partial(self._matches, sections, number, played))

@@ -15,31 +15,30 @@ from parley.rules.task import Metric
 from parley.tables import shorten
 
 FIRST_ARM = "evolve"  # the name of the only arm, if the user names none
-PROBE = "/probe"  # ends the name of an arm whose last round is played once more, masked
+PROBE = "/probe"  # ends the name of an arm whose last stage is played once more, masked
 # the three controls, and the settings in which they differ from the first arm
 CONTROLS: dict[str, dict[str, Any]] = {
     "unchanged": {"retriever": "fixed"},
     "masked": {"mask": True},
     "random": {"retriever": "random"},
 }
-KEYS = {"from": "source"}  # keys that are reserved words in Python, and their fields
 SUCCESS = re.compile(r"\s*([\w.-]+)\s*(>=|<=)\s*([-+.\deE]+)\s*")
 Share = Annotated[float, (0, 1)]
 
 
 @dataclass(frozen=True)
 class EvolveArm:
-    """One set of settings. Every arm has its own memories; all arms share the standard round.
+    """One set of settings. Every arm has its own memories; all arms share the standard stage.
 
-    rounds     evolve rounds after the standard one
+    stages     passes over all items after the standard stage
     k          how many experiences to show; as many as the task has examples, else 3
     retriever  what finds similar experiences: minilm, bm25, hf/NAME, random, fixed or none
     mask       leave out a question's own earlier answer
-    probe      play the last round once more with the question's own answer left out
+    probe      play the last stage once more with the question's own answer left out
     keep       which experiences to remember: only successes (positive), or all with their outcome
     feedback   who decides what is a success: the task's score (truth), the player (self), a critic,
                or people
-    refresh    whether new successes are added (merge), or replace those of earlier rounds
+    refresh    whether new successes are added (merge), or replace those of earlier stages
     scope      where to search: in all, in the same subject, or in other subjects
     order      how to order what is shown: nearest_last or nearest_first
     window     play items once, as a stream, N at a time
@@ -48,10 +47,10 @@ class EvolveArm:
     poison     the share of verdicts that is reversed
     success    what counts as a success: METRIC>=X or METRIC<=X
     fit        the most tokens that the shown experiences may have
-    from       another run whose memory to begin with
+    transfer   another run whose memory to begin with
     """
 
-    rounds: Annotated[int, (1, 1000)] = 3
+    stages: Annotated[int, (1, 1000)] = 3
     k: Annotated[int, (1, 1000)] | None = None
     retriever: str = "minilm"
     mask: bool = False
@@ -67,7 +66,7 @@ class EvolveArm:
     poison: Share = 0.0
     success: str = ""
     fit: Annotated[int, (1, 10**9)] | None = None
-    source: str = ""
+    transfer: str = ""
 
     def __post_init__(self) -> None:
         if self.success and not SUCCESS.fullmatch(self.success):
@@ -95,7 +94,7 @@ class EvolveArm:
 
     @property
     def has_probe(self) -> bool:
-        """Whether the last round is played once more, masked."""
+        """Whether the last stage is played once more, masked."""
         return self.probe and self.searches and not self.mask and self.window is None
 
 
@@ -117,7 +116,7 @@ class EvolveSettings:
 
     @property
     def first(self) -> str:
-        """The arm whose last round the main results show."""
+        """The arm whose last stage the main results show."""
         return next(iter(self.arms))
 
     def arm(self, name: str) -> EvolveArm:
@@ -162,23 +161,17 @@ def parse_evolve(given: Mapping[str, Any]) -> EvolveSettings:
 
 def parse_arm(given: Mapping[str, Any], owner: str) -> EvolveArm:
     """Read the settings of one arm."""
-    known = [setting_key(each.name) for each in fields(EvolveArm)]
+    known = [each.name for each in fields(EvolveArm)]
     for key in given:
         if key not in known:
             raise unknown_name(f"key of {owner}:", str(key), [*known, "arms", "controls"])
-    named = {KEYS.get(key, key): value for key, value in given.items()}
-    arm = build_dataclass(EvolveArm, named, "key of", owner)
-    if arm.window is not None and "rounds" in given:
+    arm = build_dataclass(EvolveArm, given, "key of", owner)
+    if arm.window is not None and "stages" in given:
         raise UsageError(
-            f"{owner}: `window` plays every item once, but `rounds` plays all items several "
+            f"{owner}: `window` plays every item once, but `stages` plays all items several "
             "times: remove one of them"
         )
     return arm
-
-
-def setting_key(field: str) -> str:
-    """The key that users write for a field."""
-    return next((key for key, name in KEYS.items() if name == field), field)
 
 
 def with_controls(settings: EvolveSettings) -> EvolveSettings:
@@ -253,6 +246,6 @@ def describe_arm(arm: EvolveArm) -> str:
     """An arm's settings in one line, for signatures: what differs from the defaults. A path to
     another run is shortened to the name of its file."""
     usual = asdict(EvolveArm())
-    found = {**asdict(arm), "source": PurePath(arm.source).name}
-    said = {setting_key(name): value for name, value in found.items() if value != usual[name]}
-    return ",".join(f"{key}={value}" for key, value in said.items()) or "default"
+    found = {**asdict(arm), "transfer": PurePath(arm.transfer).name}
+    said = [f"{key}={value}" for key, value in found.items() if value != usual[key]]
+    return ",".join(said) or "default"

@@ -50,7 +50,7 @@ def find_wanted_feedback(settings: EvolveSettings) -> FeedbackWanted:
     if len({(arm.feedback, arm.success) for arm in writing}) > 1:
         raise UsageError(
             "evolve.arms: all arms with `memory=insights` share the lessons from the standard "
-            "round, so they need the same `feedback` and `success`"
+            "stage, so they need the same `feedback` and `success`"
         )
     for arm in writing:
         if arm.poison:
@@ -130,7 +130,7 @@ class FeedbackSeats:
         roles = {
             role
             for each in ([arms[arm]] if arm else arms.values())
-            # the standard round of a stream is a control
+            # the standard stage of a stream is a control
             if stage > 0 or each.window is None
             for role in roles_for_arm(each)
         }

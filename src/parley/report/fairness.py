@@ -30,7 +30,7 @@ WORDS = {
     "information": ("Equal information", "all seats of a role began with the same information"),
     "plan": ("Plan", "the matches on record are the planned ones"),
     "recalled": ("Memories", "seats were shown only their own earlier experiences"),
-    "votes": ("Votes", "people had voted on every match before the next round began"),
+    "votes": ("Votes", "people had voted on every match before the next stage began"),
     "balance": ("Balance", "every model held every role and position equally often"),
     "items": ("Items", "every model played every item equally often"),
 }

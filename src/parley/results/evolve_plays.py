@@ -1,4 +1,4 @@
-"""The plays of an `evolve` run: the same seats in every round, with their scores and the
+"""The plays of an `evolve` run: the same seats in every stage, with their scores and the
 experiences that they were shown. Each table of the run is read once."""
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ class PlayOwner(NamedTuple):
 
 
 class StageKey(NamedTuple):
-    """A round of an arm. The standard round has number 0 and belongs to no arm; a stream, whose
-    windows have each item once, is one round."""
+    """A stage of an arm. The standard stage has number 0 and belongs to no arm; a stream, whose
+    windows have each item once, is one stage."""
 
     arm: str
     stage: int
@@ -86,8 +86,8 @@ class OwnerPlays:
         """The number of plays in a stage."""
         return sum(place is not None for place in self.places.get(stage, ()))
 
-    def rounds_of(self, arm: str) -> list[StageKey]:
-        """The rounds of an arm that have scores, without the standard round."""
+    def stages_of(self, arm: str) -> list[StageKey]:
+        """The stages of an arm that have scores, without the standard stage."""
         return sorted(key for key in self.marks if key.arm == arm and any(self.marks[key]))
 
 
@@ -133,7 +133,7 @@ def collect_evolve_plays(run: RunScores, settings: EvolveSettings) -> EvolvePlay
 
 
 def find_stage(match: MatchRow, streams: frozenset[str]) -> StageKey:
-    """The round that a match belongs to."""
+    """The stage that a match belongs to."""
     return StageKey(match.arm, 1 if match.arm in streams else match.stage)
 
 
@@ -166,7 +166,7 @@ def place_plays(
 ) -> dict[PlayOwner, OwnerPlays]:
     """Number the plays of each owner: a play is a seat at a table of the same contestants, on an
     item, in a series. Tables that a series has several times go by their order. Critics do not
-    count: a round may have others, or none."""
+    count: a stage may have others, or none."""
     numbers: dict[PlayOwner, dict[tuple[Any, ...], int]] = {}
     found: dict[PlayOwner, OwnerPlays] = {}
     seen: dict[tuple[Any, ...], int] = {}
@@ -236,7 +236,7 @@ def count_shown(
     for row in run.reader.read_recalled():
         match = matches.get(row.match)
         if match is None or not match.has_ended or match.stage == 0:
-            continue  # the standard round recalls nothing; the audit checks this
+            continue  # the standard stage recalls nothing; the audit checks this
         seat = seats.get(row.seat) or seats.setdefault(row.seat, Seat.of(row.seat))
         own = owners.get(PlayOwner(match.seats.get(seat, ""), seat.role))
         if own is None:

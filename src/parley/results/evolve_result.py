@@ -1,4 +1,4 @@
-"""The results of an `evolve` run: scores by round, paired gains over the standard round, controls,
+"""The results of an `evolve` run: scores by stage, paired gains over the standard stage, controls,
 experiences shown, feedback and cost."""
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from parley.results.parts.evolve import (
     EvolveArmFacts,
     EvolveGain,
     EvolveResult,
-    EvolveRound,
+    EvolveStage,
     FeedbackRow,
     ForgottenShare,
     GainCost,
@@ -58,7 +58,7 @@ from parley.statistics.paired_gain import (
     estimate_mean,
     estimate_share,
     follow_stream,
-    mean_over_rounds,
+    mean_over_stages,
     measure_feedback,
     solved_so_far,
 )
@@ -72,7 +72,7 @@ def analyse_evolution(run: RunScores) -> EvolveResult | None:
         return None
     found = collect_evolve_plays(run, settings)
     costs = tuple(collect_costs(run, settings))
-    rounds, gains, differences = list[EvolveRound](), list[EvolveGain](), list[ArmDifference]()
+    stages, gains, differences = list[EvolveStage](), list[EvolveGain](), list[ArmDifference]()
     forgotten, subjects, streams = list[ForgottenShare](), list[SubjectGain](), list[StreamRow]()
     regrets, paid = list[StreamRegret](), list[GainCost]()
     for owner, own in found.owners.items():
@@ -80,7 +80,7 @@ def analyse_evolution(run: RunScores) -> EvolveResult | None:
             if owner.role not in found.rules[arm]:
                 continue
             scores = ArmScores(run, found, owner, own, arm)
-            rounds += scores.rounds()
+            stages += scores.stage_rows()
             if not scores.stages:
                 continue
             gains += scores.gains()
@@ -100,7 +100,7 @@ def analyse_evolution(run: RunScores) -> EvolveResult | None:
     return EvolveResult(
         settings.first,
         tuple(describe_arms(settings)),
-        tuple(rounds),
+        tuple(stages),
         tuple(gains),
         tuple(differences),
         tuple(forgotten),
@@ -125,35 +125,35 @@ class ArmScores:
         self._rule = found.rules[arm][owner.role]
         self._metric = run.ranking_metric(owner.role) or self._rule.metric
         self.streams = self._setting.window is not None
-        self.stages = own.rounds_of(arm)
+        self.stages = own.stages_of(arm)
         self._standard = self._successes(STANDARD)
         self._later = [self._successes(stage) for stage in self.stages]
-        probe = StageKey(arm + PROBE, self._setting.rounds)
+        probe = StageKey(arm + PROBE, self._setting.stages)
         self._probe = probe if probe in own.marks and any(own.marks[probe]) else None
 
     @property
     def last(self) -> Values:
-        """The successes of the last round that was played."""
+        """The successes of the last stage that was played."""
         return self._later[-1]
 
     def _successes(self, stage: StageKey) -> list[float | None]:
         return self._own.successes(stage, self._rule)
 
-    def rounds(self) -> Iterator[EvolveRound]:
-        """The standard round, all rounds, and the probe."""
-        yield self._round(STANDARD, [self._standard])
+    def stage_rows(self) -> Iterator[EvolveStage]:
+        """The standard stage, all stages, and the probe."""
+        yield self._stage_row(STANDARD, [self._standard])
         for count, stage in enumerate(self.stages):
             so_far = [] if self.streams else [self._standard, *self._later[: count + 1]]
-            yield self._round(stage, so_far)
+            yield self._stage_row(stage, so_far)
         if self._probe is not None:
-            yield self._round(self._probe, [])
+            yield self._stage_row(self._probe, [])
 
-    def _round(self, stage: StageKey, so_far: Sequence[Values]) -> EvolveRound:
+    def _stage_row(self, stage: StageKey, so_far: Sequence[Values]) -> EvolveStage:
         plays, values = self._own.plays, self._own.values(stage, self._metric)
         shown = self._own.shown.get(stage)
         success = self._successes(stage)
         planned = self._own.planned(stage)
-        return EvolveRound(
+        return EvolveStage(
             *self._owner,
             self._arm,
             stage.stage,
@@ -172,7 +172,7 @@ class ArmScores:
         )
 
     def gains(self) -> Iterator[EvolveGain]:
-        """Gains over the standard round: on all items, on practised and on held-out ones."""
+        """Gains over the standard stage: on all items, on practised and on held-out ones."""
         held_out = self._found.held_out[self._arm]
         yield from self._success_gains("all", None)
         if held_out:
@@ -185,8 +185,8 @@ class ArmScores:
         if all(values[stage] == self._successes(stage) for stage in values):
             return  # the metric is the success itself
         bounds = self._run.bounds[self._metric]
-        rounds = [values[stage] for stage in self.stages]
-        for kind, number, later in self._kinds(rounds, values.get(self._probe or STANDARD, [])):
+        by_stage = [values[stage] for stage in self.stages]
+        for kind, number, later in self._kinds(by_stage, values.get(self._probe or STANDARD, [])):
             gain = compute_gain(self._own.plays, values[STANDARD], later, bounds)
             yield self._gain(self._metric, kind, "all", number, gain)
 
@@ -218,11 +218,11 @@ class ArmScores:
         yield self._gain("success", "solved_so_far", "all", number, gain(so_far))
 
     def _kinds(
-        self, rounds: Sequence[Values], probe: Values
+        self, by_stage: Sequence[Values], probe: Values
     ) -> Iterator[tuple[GainKind, int | None, Values]]:
-        yield "last", self.stages[-1].stage, rounds[-1]
+        yield "last", self.stages[-1].stage, by_stage[-1]
         if not self.streams:
-            yield "mean", None, mean_over_rounds(rounds)
+            yield "mean", None, mean_over_stages(by_stage)
         if self._probe is not None:
             yield "probe", self._probe.stage, probe
 
@@ -232,7 +232,7 @@ class ArmScores:
         return EvolveGain(*self._owner, self._arm, measure, kind, item_set, number, gain)
 
     def differences(self) -> Iterator[ArmDifference]:
-        """The first arm minus each other arm, in the last round that both have."""
+        """The first arm minus each other arm, in the last stage that both have."""
         settings = self._found.settings
         if self._arm == settings.first:
             return
@@ -240,8 +240,8 @@ class ArmScores:
         if not first.stages or first._rule != self._rule or first.streams != self.streams:
             return
         mine, theirs = first.stages[-1], self.stages[-1]
-        if first._setting.rounds == self._setting.rounds and mine.stage != theirs.stage:
-            # a run that stopped: the last round that both have
+        if first._setting.stages == self._setting.stages and mine.stage != theirs.stage:
+            # a run that stopped: the last stage that both have
             number = min(mine.stage, theirs.stage)
             mine, theirs = mine._replace(stage=number), theirs._replace(stage=number)
         own, others = (
@@ -258,7 +258,7 @@ class ArmScores:
         )
 
     def forgotten(self) -> Iterator[ForgottenShare]:
-        """Items solved in an earlier round that fail in the last one."""
+        """Items solved in an earlier stage that fail in the last one."""
         earlier = [self._standard, *self._later[:-1]]
         before, failed, share = estimate_forgotten(self._own.plays, earlier, self._later[-1])
         if before:
@@ -340,7 +340,7 @@ def describe_arms(settings: EvolveSettings) -> Iterator[EvolveArmFacts]:
             arm.feedback,
             arm.mask,
             arm.window,
-            arm.rounds,
+            arm.stages,
             is_control(settings, name),
         )
 
@@ -355,7 +355,7 @@ def is_control(settings: EvolveSettings, name: str) -> bool:
 
 
 def collect_feedback(run: RunScores, found: EvolvePlays) -> Iterator[FeedbackRow]:
-    """The quality of the feedback, in all rounds that a later round could use."""
+    """The quality of the feedback, in all stages that a later stage could use."""
     matches = {match.number: match for match in run.every_match}
     judged = any(arm.feedback != "truth" for arm in found.settings.arms.values())
     verdicts = {
@@ -364,11 +364,11 @@ def collect_feedback(run: RunScores, found: EvolvePlays) -> Iterator[FeedbackRow
     }
     for owner, own in found.owners.items():
         for name, arm in found.settings.arms.items():
-            rule, rounds = found.rules[name].get(owner.role), own.rounds_of(name)
-            if rule is None or not rounds or not arm.searches:
+            rule, stages = found.rules[name].get(owner.role), own.stages_of(name)
+            if rule is None or not stages or not arm.searches:
                 continue
             cases = []
-            for place, item, truth in kept_from(own, name, rule, rounds):
+            for place, item, truth in kept_from(own, name, rule, stages):
                 if item in found.held_out[name]:
                     continue
                 said = truth if arm.feedback == "truth" else verdicts.get((name, *place))
@@ -401,13 +401,13 @@ def collect_lessons(run: RunScores, found: EvolvePlays) -> Iterator[LessonRow]:
 
 
 def kept_from(
-    own: OwnerPlays, arm: str, rule: SuccessRule, rounds: Sequence[StageKey]
+    own: OwnerPlays, arm: str, rule: SuccessRule, stages: Sequence[StageKey]
 ) -> Iterator[tuple[PlayPlace, str, bool]]:
     """The plays that a memory of an arm could use, with their items and whether they succeeded:
-    those of all rounds, or windows, but the last."""
+    those of all stages, or windows, but the last."""
     windows = own.windows.get(arm)
     last = max(windows) if windows else 0
-    for stage in rounds if windows else [STANDARD, *rounds[:-1]]:
+    for stage in stages if windows else [STANDARD, *stages[:-1]]:
         truths = own.successes(stage, rule)
         for at, (place, truth) in enumerate(zip(own.places[stage], truths, strict=True)):
             if place is not None and truth is not None and not (windows and windows[at] == last):
@@ -415,7 +415,7 @@ def kept_from(
 
 
 def collect_costs(run: RunScores, settings: EvolveSettings) -> Iterator[StageCost]:
-    """The cost of every round, by model and role."""
+    """The cost of every stage, by model and role."""
     streams = frozenset(name for name, arm in settings.arms.items() if arm.window is not None)
     found = stage_cost_rows(run.reader, run.prices, streams)
     for (stage, arm, alias, role), row in found.items():
@@ -478,7 +478,7 @@ def cost_of_gain(gain: EvolveGain, costs: Sequence[StageCost]) -> Iterator[GainC
 def list_rows(found: EvolveResult) -> list[Mapping[str, Any]]:
     """All numbers as rows; the first column names the table."""
     tables: dict[str, Sequence[Any]] = {
-        "rounds": found.rounds,
+        "stages": found.stages,
         "gains": found.gains,
         "differences": found.differences,
         "forgotten": found.forgotten,

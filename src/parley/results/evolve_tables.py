@@ -11,7 +11,7 @@ from parley.results.evolve_plays import NEAR, PlayOwner
 from parley.results.parts.evolve import (
     EvolveGain,
     EvolveResult,
-    EvolveRound,
+    EvolveStage,
     GainKind,
     ItemSet,
     StageCost,
@@ -66,12 +66,12 @@ def find_gain(
 
 def list_owners(found: EvolveResult) -> list[PlayOwner]:
     """Every model in every role that is scored."""
-    return list(dict.fromkeys(PlayOwner(row.alias, row.role) for row in found.rounds))
+    return list(dict.fromkeys(PlayOwner(row.alias, row.role) for row in found.stages))
 
 
 def has_several_roles(found: EvolveResult) -> bool:
     """Whether rows must name the role."""
-    return len({row.role for row in found.rounds}) > 1
+    return len({row.role for row in found.stages}) > 1
 
 
 def owner_columns(found: EvolveResult, owner: PlayOwner) -> list[str]:
@@ -83,11 +83,11 @@ def owner_headers(found: EvolveResult) -> list[str]:
     return ["model", "role"] if has_several_roles(found) else ["model"]
 
 
-def rounds_of_arm(found: EvolveResult, owner: PlayOwner, arm: str) -> dict[int, EvolveRound]:
-    """The rounds of one model in one arm, by number, without the probe."""
+def stages_of_arm(found: EvolveResult, owner: PlayOwner, arm: str) -> dict[int, EvolveStage]:
+    """The stages of one model in one arm, by number, without the probe."""
     return {
-        row.round: row
-        for row in found.rounds
+        row.stage: row
+        for row in found.stages
         if (row.alias, row.role, row.arm) == (*owner, arm) and not row.probe
     }
 
@@ -97,8 +97,8 @@ def stream_arms(found: EvolveResult) -> set[str]:
     return {each.arm for each in found.arms if each.window is not None}
 
 
-def arms_in_rounds(found: EvolveResult) -> list[str]:
-    """The arms that play all items in each round."""
+def arms_in_stages(found: EvolveResult) -> list[str]:
+    """The arms that play all items in each stage."""
     streams = stream_arms(found)
     return [each.arm for each in found.arms if each.arm not in streams]
 
@@ -125,15 +125,15 @@ def format_flips(gain: Gain | None) -> str:
 
 
 def main_table(found: EvolveResult) -> Table | None:
-    """Success by round, and the gain of the last round with the same item shown and masked."""
-    arms = arms_in_rounds(found)
+    """Success by stage, and the gain of the last stage with the same item shown and masked."""
+    arms = arms_in_stages(found)
     masked = {each.arm for each in found.arms if each.mask}
-    numbers = sorted({row.round for row in found.rounds if row.arm in arms and row.round > 0})
+    numbers = sorted({row.stage for row in found.stages if row.arm in arms and row.stage > 0})
     rows = []
     for owner in list_owners(found):
         for arm in arms:
-            rounds = rounds_of_arm(found, owner, arm)
-            if not rounds:
+            stages = stages_of_arm(found, owner, arm)
+            if not stages:
                 continue
             last = find_gain(found, owner, arm)
             probe = last if arm in masked else find_gain(found, owner, arm, "probe")
@@ -143,15 +143,15 @@ def main_table(found: EvolveResult) -> Table | None:
                     *owner_columns(found, owner),
                     arm,
                     *(
-                        format_number(rounds[number].success.value, DIGITS)
-                        if number in rounds
+                        format_number(stages[number].success.value, DIGITS)
+                        if number in stages
                         else "–"
                         for number in [0, *numbers]
                     ),
                     format_gain(gain),
                     format_gain(probe.gain if probe else None),
                     format_flips(gain),
-                    str(gain.items if gain else rounds[0].success.items),
+                    str(gain.items if gain else stages[0].success.items),
                 ]
             )
     if not rows:
@@ -161,7 +161,7 @@ def main_table(found: EvolveResult) -> Table | None:
         *names,
         "arm",
         "standard",
-        *(f"round {number}" for number in numbers),
+        *(f"stage {number}" for number in numbers),
         "gain",
         "gain, same item masked",
         "gained/lost",
@@ -171,9 +171,9 @@ def main_table(found: EvolveResult) -> Table | None:
     of_what = "plays (a play is one item in one series)" if several else "items"
     notes = [
         *describe_findings(found),
-        "`standard` and `round N` are shares of successes "
-        f"({'; '.join(describe_criteria(found))}); `gain` is the last round minus the standard "
-        "round, with a paired 95% interval over items that holds for this memory only; "
+        "`standard` and `stage N` are shares of successes "
+        f"({'; '.join(describe_criteria(found))}); `gain` is the last stage minus the standard "
+        "stage, with a paired 95% interval over items that holds for this memory only; "
         f"`gained/lost` counts {of_what} that changed from failure to success, and from success "
         "to failure",
         *describe_missing(found),
@@ -183,7 +183,7 @@ def main_table(found: EvolveResult) -> Table | None:
 
 def describe_criteria(found: EvolveResult) -> list[str]:
     """The success criterion, by role if roles have different ones."""
-    by_role = dict.fromkeys((row.role, row.criterion) for row in found.rounds)
+    by_role = dict.fromkeys((row.role, row.criterion) for row in found.stages)
     several = len({criterion for _, criterion in by_role}) > 1
     return list(dict.fromkeys(f"{role}: {said}" if several else said for role, said in by_role))
 
@@ -197,7 +197,7 @@ def describe_missing(found: EvolveResult) -> list[str]:
             plays = plural(row.gain.unpaired, "play")
             lines.append(
                 f"{row.alias}, {row.role}, {row.arm}: {plays} left out of the gain, because the "
-                "score of one of the two rounds is missing"
+                "score of one of the two stages is missing"
             )
     return lines
 
@@ -228,18 +228,18 @@ def summarise_gains(found: EvolveResult) -> str:
         if last is not None and last.gain.value is not None:
             who = f"{owner.alias} as {owner.role}" if has_several_roles(found) else owner.alias
             said.append(f"{who} {format_gain(last.gain)}")
-    more = "`parley show RUN --part evolve` shows all rounds, controls and costs"
+    more = "`parley show RUN --part evolve` shows all stages, controls and costs"
     if not said:
         return more
     named = [*said[:NAMED], *(["and others"] if len(said) > NAMED else [])]
     gains = ", ".join(named)
-    return f"gain over the standard round, which has no memory, with 95% interval: {gains}; {more}"
+    return f"gain over the standard stage, which has no memory, with 95% interval: {gains}; {more}"
 
 
 def describe_gain(row: EvolveGain, stream: bool) -> str:
     """The gain of an arm in words."""
     gain = row.gain
-    where = "" if stream else f" in round {row.round}"
+    where = "" if stream else f" in stage {row.stage}"
     what = (
         f"{format_gain(gain)}{where} ({gain.gained} gained and {gain.lost} lost, of "
         f"{plural(gain.items, 'item')})"
@@ -247,10 +247,10 @@ def describe_gain(row: EvolveGain, stream: bool) -> str:
     if gain.low is None or gain.high is None:
         return f"too few items to test the gain of arm {row.arm}, which is {what}"
     if gain.low > 0:
-        return f"arm {row.arm} is significantly better than the standard round, by {what}"
+        return f"arm {row.arm} is significantly better than the standard stage, by {what}"
     if gain.high < 0:
-        return f"arm {row.arm} is significantly worse than the standard round, by {what}"
-    return f"arm {row.arm} does not differ significantly from the standard round: {what}"
+        return f"arm {row.arm} is significantly worse than the standard stage, by {what}"
+    return f"arm {row.arm} does not differ significantly from the standard stage: {what}"
 
 
 def describe_probe(gain: Gain) -> str:
@@ -314,7 +314,7 @@ def other_arms_table(found: EvolveResult) -> Table | None:
         "random": "`random` shows randomly drawn successes",
     }
     notes = [
-        "differences between gains are paired by item; all arms share the same standard round",
+        "differences between gains are paired by item; all arms share the same standard stage",
         *(said for name, said in meaning.items() if name in controls),
     ]
     title = f"Other arms compared with {found.first}"
@@ -346,7 +346,7 @@ def gain_table(found: EvolveResult) -> Table | None:
                 *([measure] if len(measures) > 1 else []),
                 *([item_set.replace("_", " ")] if len(sets) > 1 else []),
                 format_gain(last.gain if last else None),
-                f"{format_gain(best.gain)} in {best.round}" if best else "–",
+                f"{format_gain(best.gain)} in {best.stage}" if best else "–",
                 format_gain(mean.gain if mean else None),
                 format_gain(probe.gain if probe else None),
                 "–"
@@ -363,18 +363,18 @@ def gain_table(found: EvolveResult) -> Table | None:
     ]
     header = [
         *names,
-        "last round",
-        "best round*",
-        "mean of rounds",
+        "last stage",
+        "best stage*",
+        "mean of stages",
         "last, masked",
         "forgotten",
         "n",
     ]
     note = (
-        "gains over the standard round, with paired 95% intervals over items; * the best round "
-        "is chosen after the fact, so its gain is biased upwards; `mean of rounds` is the area "
+        "gains over the standard stage, with paired 95% intervals over items; * the best stage "
+        "is chosen after the fact, so its gain is biased upwards; `mean of stages` is the area "
         "under the learning curve; `forgotten` is the share of items that were solved in an "
-        "earlier round and failed in the last round"
+        "earlier stage and failed in the last stage"
     )
     if any(row.gain.series for row in found.gains):
         note += (
@@ -386,17 +386,17 @@ def gain_table(found: EvolveResult) -> Table | None:
 
 
 def counting_table(found: EvolveResult) -> Table | None:
-    """Both ways of counting: success in each round, and in at least one round so far."""
-    arms = arms_in_rounds(found)
+    """Both ways of counting: success in each stage, and in at least one stage so far."""
+    arms = arms_in_stages(found)
     facts = {each.arm: each for each in found.arms}
-    numbers = sorted({row.round for row in found.rounds if row.arm in arms and row.round > 0})
+    numbers = sorted({row.stage for row in found.stages if row.arm in arms and row.stage > 0})
     rows = []
     for owner in list_owners(found):
         for arm in arms:
-            rounds = rounds_of_arm(found, owner, arm)
-            if not rounds.keys() - {0}:
+            stages = stages_of_arm(found, owner, arm)
+            if not stages.keys() - {0}:
                 continue
-            so_far = [rounds[n].solved_so_far.value if n in rounds else None for n in numbers]
+            so_far = [stages[n].solved_so_far.value if n in stages else None for n in numbers]
             gain = find_gain(found, owner, arm, "solved_so_far")
             rows.append(
                 [
@@ -405,7 +405,7 @@ def counting_table(found: EvolveResult) -> Table | None:
                     facts[arm].retriever + (", masked" if facts[arm].mask else ""),
                     facts[arm].feedback,
                     *(
-                        format_item_share(rounds[n].success) if n in rounds else "–"
+                        format_item_share(stages[n].success) if n in stages else "–"
                         for n in numbers
                     ),
                     *(format_number(value, DIGITS) for value in so_far),
@@ -415,17 +415,17 @@ def counting_table(found: EvolveResult) -> Table | None:
     names = [*owner_headers(found), "arm", "retriever", "feedback"]
     header = [
         *names,
-        *(f"round {n}" for n in numbers),
+        *(f"stage {n}" for n in numbers),
         *(f"any to {n}" for n in numbers),
         "gain of any",
     ]
     note = (
-        "`round N` is the share of items solved in round N, with its 95% interval; `any to N` "
-        "is the share solved in at least one round up to N, including the standard round (the "
-        "first round, without memory). More tries alone raise `any to N`, even if the model "
+        "`stage N` is the share of items solved in stage N, with its 95% interval; `any to N` "
+        "is the share solved in at least one stage up to N, including the standard stage (the "
+        "first stage, without memory). More tries alone raise `any to N`, even if the model "
         "does not improve"
     )
-    title = "Success by round, and solved so far"
+    title = "Success by stage, and solved so far"
     return Table(header, rows, left=len(names), note=note, title=title)
 
 
@@ -446,7 +446,7 @@ def series_table(found: EvolveResult) -> Table | None:
                 if row.kind == "probe"
                 else "stream"
                 if row.arm in streams
-                else "last round",
+                else "last stage",
                 format_signed(fmean(series), DIGITS),
                 format_number(stdev(series), DIGITS),
                 f"{format_signed(min(series), DIGITS)} to {format_signed(max(series), DIGITS)}",
@@ -463,22 +463,22 @@ def series_table(found: EvolveResult) -> Table | None:
 
 
 def shown_table(found: EvolveResult) -> Table | None:
-    """The experiences that seats were shown in each round."""
+    """The experiences that seats were shown in each stage."""
     streams = stream_arms(found)
     rows = [
         [
             *owner_columns(found, PlayOwner(row.alias, row.role)),
             row.arm,
-            "stream" if row.arm in streams else describe_round(row.round, row.probe),
+            "stream" if row.arm in streams else describe_stage(row.stage, row.probe),
             format_number(row.experiences, 1),
             format_item_share(row.same_item),
             format_item_share(row.near_duplicates),
             str(row.dropped),
         ]
-        for row in found.rounds
+        for row in found.stages
         if row.experiences
     ]
-    names = [*owner_headers(found), "arm", "round"]
+    names = [*owner_headers(found), "arm", "stage"]
     header = [*names, "shown", "same item", "near duplicates", "dropped"]
     note = (
         "`shown` is the mean number of experiences shown before a question. `same item` and "
@@ -532,7 +532,7 @@ def lesson_table(found: EvolveResult) -> Table:
     ]
     names = owner_headers(found)
     note = (
-        "`matches` counts the matches after which a lesson was requested, in all rounds; `cut` "
+        "`matches` counts the matches after which a lesson was requested, in all stages; `cut` "
         f"counts lessons that were longer than {LESSON_WORDS} words and were shortened to that "
         "length"
     )
@@ -563,7 +563,7 @@ def subject_table(found: EvolveResult) -> Table | None:
         who = f"{owner.alias}, {owner.role}" if several else owner.alias
         header += [who, f"{who}: gain; n"]
     note = (
-        f"arm {found.first}: success in the standard round → in the last round, and the gain "
+        f"arm {found.first}: success in the standard stage → in the last stage, and the gain "
         "with its paired 95% interval over items; the last row gives all subjects equal "
         "weight, while the first table gives all items equal weight"
     )
@@ -571,7 +571,7 @@ def subject_table(found: EvolveResult) -> Table | None:
 
 
 def cost_table(found: EvolveResult) -> Table | None:
-    """Tokens and money by round; None if no tokens were counted."""
+    """Tokens and money by stage; None if no tokens were counted."""
     if not any(row.tokens_in is not None or row.usd for row in found.costs):
         return None
     streams = stream_arms(found)
@@ -580,7 +580,7 @@ def cost_table(found: EvolveResult) -> Table | None:
             row.alias,
             row.role,
             row.arm or "(all)",
-            "stream" if row.arm in streams else describe_round(row.round, row.probe),
+            "stream" if row.arm in streams else describe_stage(row.stage, row.probe),
             f"{row.calls:,}",
             "–" if row.tokens_in is None else f"{row.tokens_in:,}",
             "–" if row.cached_share is None else f"{row.cached_share:.0%}",
@@ -593,7 +593,7 @@ def cost_table(found: EvolveResult) -> Table | None:
         "model",
         "role",
         "arm",
-        "round",
+        "stage",
         "calls",
         "tokens in",
         "cached",
@@ -614,14 +614,14 @@ def cost_table(found: EvolveResult) -> Table | None:
             )
             lines.append(
                 f"{each.alias}, {each.role}, {each.arm}: {format_usd(each.usd_per_item)} USD "
-                f"({ends}) per item gained, net of items lost; the cost of the standard round, "
+                f"({ends}) per item gained, net of items lost; the cost of the standard stage, "
                 "of the masked probe and of critics is not included"
             )
-    return Table(header, rows, left=4, note="\n".join(lines), title="Cost by round")
+    return Table(header, rows, left=4, note="\n".join(lines), title="Cost by stage")
 
 
-def describe_round(number: int, probe: bool) -> str:
-    """A round in a table that has the probe as well."""
+def describe_stage(number: int, probe: bool) -> str:
+    """A stage in a table that has the probe as well."""
     return f"{number}, masked" if probe else str(number) if number else "standard"
 
 
@@ -666,14 +666,14 @@ def stream_table(found: EvolveResult) -> Table | None:
         "gain",
         "gained/lost",
     ]
-    notes = [] if arms_in_rounds(found) else describe_findings(found)
+    notes = [] if arms_in_stages(found) else describe_findings(found)
     notes.append(
         "every item is played once, and the memory is updated after each window; `control` is "
-        "the same items in the standard round; `regret` sums control − stream over the items "
+        "the same items in the standard stage; `regret` sums control − stream over the items "
         "so far, so a negative regret means that the stream did better; the last regret has a "
         "95% interval over items, which holds for this order only"
     )
-    title = "Streams" if arms_in_rounds(found) else ""
+    title = "Streams" if arms_in_stages(found) else ""
     return Table(header, rows, left=len(names), note="\n".join(notes), title=title)
 
 
@@ -702,7 +702,7 @@ def draw_figures(found: EvolveResult) -> list[Figure]:
     """Learning curves, gains with the same item shown and masked, and the regret of streams."""
     figures: list[Figure] = list(learning_curves(found))
     if points := tuple(gain_points(found)):
-        title = "Gain of the last round over the standard round"
+        title = "Gain of the last stage over the standard stage"
         alt = (
             f"{title}, with paired intervals: once with experiences of the same item, and "
             "once with these masked"
@@ -716,17 +716,17 @@ def draw_figures(found: EvolveResult) -> list[Figure]:
 
 
 def learning_curves(found: EvolveResult) -> Iterator[Lines]:
-    """Success by round: one figure per model with its arms, or one with all models if there is
+    """Success by stage: one figure per model with its arms, or one with all models if there is
     one arm."""
-    arms = arms_in_rounds(found)
+    arms = arms_in_stages(found)
     curves: dict[str, list[Series]] = {}
     for owner in list_owners(found):
         who = f"{owner.alias}, {owner.role}" if has_several_roles(found) else owner.alias
         for arm in arms:
-            rounds = rounds_of_arm(found, owner, arm)
-            if not rounds.keys() - {0}:
+            stages = stages_of_arm(found, owner, arm)
+            if not stages.keys() - {0}:
                 continue
-            rows = [rounds[number] for number in sorted(rounds)]
+            rows = [stages[number] for number in sorted(stages)]
             title, label = (
                 ("Learning curve", who)
                 if len(arms) == 1
@@ -738,7 +738,7 @@ def learning_curves(found: EvolveResult) -> Iterator[Lines]:
             curves.setdefault(title, []).append(
                 Series(
                     label,
-                    tuple(float(row.round) for row in rows),
+                    tuple(float(row.stage) for row in rows),
                     tuple(row.success.value for row in rows),
                     tuple(row.success.low for row in rows),
                     tuple(row.success.high for row in rows),
@@ -746,8 +746,8 @@ def learning_curves(found: EvolveResult) -> Iterator[Lines]:
                 )
             )
     for title, series in curves.items():
-        alt = f"{title}: successes by round, with 95% intervals; round 0 is the standard round"
-        yield Lines(title, alt, "round", "share of successes", tuple(series), y_bounds=(0.0, 1.0))
+        alt = f"{title}: successes by stage, with 95% intervals; stage 0 is the standard stage"
+        yield Lines(title, alt, "stage", "share of successes", tuple(series), y_bounds=(0.0, 1.0))
 
 
 def gain_points(found: EvolveResult) -> Iterator[Point]:
@@ -756,7 +756,7 @@ def gain_points(found: EvolveResult) -> Iterator[Point]:
         if (row.measure, row.item_set) != ("success", "all") or row.kind not in ("last", "probe"):
             continue
         who = f"{row.alias}, {row.role}" if has_several_roles(found) else row.alias
-        label = who if len(arms_in_rounds(found)) == 1 else f"{who}: {row.arm}"
+        label = who if len(arms_in_stages(found)) == 1 else f"{who}: {row.arm}"
         memory = MASKED if row.kind == "probe" else UNMASKED
         gain = row.gain
         yield Point(label, gain.value, gain.low, gain.high, memory, row.alias)

@@ -25,7 +25,7 @@ class JudgedMatch:
 
 def list_judged_matches(reader: RunReader) -> Iterator[JudgedMatch]:
     """Every verdict of an `evolve` run, once for each arm that uses it. All arms share the
-    verdicts of the standard round."""
+    verdicts of the standard stage."""
     config, identity = reader.info.config, reader.info.identity
     if config.evolve is None:
         return

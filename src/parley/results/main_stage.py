@@ -1,4 +1,4 @@
-"""Which matches of an `evolve` run the main tables show: the last round of the first arm."""
+"""Which matches of an `evolve` run the main tables show: the last stage of the first arm."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from parley.plans.evolve_settings import EvolveSettings
 
 @dataclass(frozen=True)
 class MainStage:
-    """The round that the main tables show; a stream shows all of its windows."""
+    """The stage that the main tables show; a stream shows all of its windows."""
 
     arm: str
     stage: int | None  # None: all windows of a stream
-    last: int  # the last round that is planned
+    last: int  # the last stage that is planned
 
     def includes(self, stage: int, arm: str) -> bool:
         """Whether the matches of a stage and arm count in the main tables."""
@@ -27,15 +27,15 @@ class MainStage:
         """What the main tables show, in words."""
         if self.stage is None:
             return f"the table shows the stream of arm {self.arm}"
-        which = "the standard round" if self.stage == 0 else f"round {self.stage} of {self.last}"
-        early = " (later rounds were not played)" if self.stage < self.last else ""
+        which = "the standard stage" if self.stage == 0 else f"stage {self.stage} of {self.last}"
+        early = " (later stages were not played)" if self.stage < self.last else ""
         return f"the table shows {which} of arm {self.arm}{early}"
 
 
 def choose_main_stage(
     settings: EvolveSettings | None, ended: Iterable[tuple[int, str]]
 ) -> MainStage | None:
-    """The last round of the first arm that has ended matches; None if the run does not evolve.
+    """The last stage of the first arm that has ended matches; None if the run does not evolve.
     `ended`: the stages and arms with such matches."""
     if settings is None:
         return None
@@ -43,4 +43,4 @@ def choose_main_stage(
     if arm.window is not None:
         return MainStage(name, None, 0)
     stages = [stage for stage, by in ended if by in (name, "")]
-    return MainStage(name, max(stages, default=0), arm.rounds)
+    return MainStage(name, max(stages, default=0), arm.stages)

@@ -148,7 +148,7 @@ def match_table(found: list[ListedMatch], task: str, several_roles: bool) -> Tab
         columns.append(("item", [each.row.item or "" for each in found]))
     if any(each.row.arm for each in found):
         columns.append(("arm", [each.row.arm or "all" for each in found]))
-        columns.append(("round", [str(each.row.stage) for each in found]))
+        columns.append(("stage", [str(each.row.stage) for each in found]))
     if any(each.row.state != "done" for each in found):
         columns.append(("state", [each.row.state for each in found]))
     focused = any(each.focus for each in found)

@@ -20,22 +20,22 @@ class PlayedMatches:
 
     blocks: BlockNames
     open_blocks: frozenset[int]  # blocks of which a match has not ended
-    rounds: list[tuple[int, str]]  # the stages and arms of the plan `evolve`
+    stages: list[tuple[int, str]]  # the stages and arms of the plan `evolve`
     items: list[str | None]
     number: array[int]
     block: array[int]
     repeat: array[int]
-    round: array[int]  # the place in `rounds`
+    stage: array[int]  # the place in `stages`
     item: array[int]  # the place in `items`
 
     @classmethod
     def read(cls, matches: Iterable[MatchRow]) -> PlayedMatches:
         """The matches that a reader yields, by number."""
         blocks, unfinished = BlockNames(), set[int]()
-        rounds: dict[tuple[int, str], int] = {}
+        stages: dict[tuple[int, str], int] = {}
         items: dict[str | None, int] = {}
         number, block, repeat = array("q"), array("i"), array("q")
-        round, item = array("i"), array("i")
+        stage, item = array("i"), array("i")
         for match in matches:
             at = blocks.number(match.block)
             if not match.has_ended:
@@ -44,17 +44,17 @@ class PlayedMatches:
             number.append(match.number)
             block.append(at)
             repeat.append(match.repeat)
-            round.append(rounds.setdefault((match.stage, match.arm), len(rounds)))
+            stage.append(stages.setdefault((match.stage, match.arm), len(stages)))
             item.append(items.setdefault(match.item, len(items)))
         return cls(
             blocks,
             frozenset(unfinished),
-            list(rounds),
+            list(stages),
             list(items),
             number,
             block,
             repeat,
-            round,
+            stage,
             item,
         )
 
@@ -73,7 +73,7 @@ class PlayedMatches:
             number=select_values(self.number, chosen),
             block=select_values(self.block, chosen),
             repeat=select_values(self.repeat, chosen),
-            round=select_values(self.round, chosen),
+            stage=select_values(self.stage, chosen),
             item=select_values(self.item, chosen),
         )
 
@@ -81,14 +81,14 @@ class PlayedMatches:
         """Those in blocks of which all matches have ended."""
         return self.select(block not in self.open_blocks for block in self.block)
 
-    def in_rounds(self, wanted: Callable[[int, str], bool]) -> PlayedMatches:
+    def in_stages(self, wanted: Callable[[int, str], bool]) -> PlayedMatches:
         """Those of some stages and arms."""
-        chosen = [wanted(*each) for each in self.rounds]
-        return self.select(map(chosen.__getitem__, self.round))
+        chosen = [wanted(*each) for each in self.stages]
+        return self.select(map(chosen.__getitem__, self.stage))
 
     def stages_and_arms(self) -> list[tuple[int, str]]:
         """The stages and arms that have matches."""
-        return [self.rounds[at] for at in sorted(set(self.round))]
+        return [self.stages[at] for at in sorted(set(self.stage))]
 
     def rows(self, reader: RunReader) -> LazyRows[MatchRow]:
         """These matches, read again each time."""

@@ -479,7 +479,7 @@ class Result:
             why += describe_resuming(run, self.style.sequential)
         elif run.state == "running":
             why = "; the run is being played, so the numbers still change"
-        # an `evolve` run plans a round when the one before has ended
+        # an `evolve` run plans a stage when the one before has ended
         far = " planned so far" if self.head.shown and not self.style.sequential else ""
         line = f"{run.state}: {count}{far}{why}"
         return [

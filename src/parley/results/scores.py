@@ -89,13 +89,13 @@ class RunScores:
         scores = ScoreColumns.read(reader.scores(), played.blocks)
         if self.config.stop is not None:
             scores = scores.select(number in played for number in scores.match)
-        # in an `evolve` run: all rounds here, and below the round that the main tables show
+        # in an `evolve` run: all stages here, and below the stage that the main tables show
         self._every_match = played
         self.every_match = played.rows(reader)
         self.every_score = LazyRows(scores.scores, len(scores))
         self.main_stage = choose_main_stage(self.config.evolve, played.stages_and_arms())
         if self.main_stage is not None:
-            played = played.in_rounds(self.main_stage.includes)
+            played = played.in_stages(self.main_stage.includes)
             scores = scores.select(number in played for number in scores.match)
         self._played, self._scores = played, scores
         self.blocks = played.blocks  # all blocks of the run, by number

@@ -207,7 +207,7 @@ class ResultHead:
     identical: (
         IdenticalRepeats | None
     )  # None: replies to the same prompt differed, or no prompt was repeated
-    shown: str | None  # in an `evolve` run: which round the tables show
+    shown: str | None  # in an `evolve` run: which stage the tables show
     schema: Literal["parley.result/1"] = SCHEMA
 
 

@@ -190,7 +190,7 @@ class ExperienceBuilder:
 
     def _load_match(self, match: RecordedMatch, spec: MatchSpec, marks: Marks) -> None:
         own = spec.arm.removesuffix(PROBE)
-        arms = [own] if own else list(self.rules)  # all arms share the standard round
+        arms = [own] if own else list(self.rules)  # all arms share the standard stage
         roles = {role for arm in arms for role in self.rules[arm]}
         for key, interaction in collect_interactions(match).items():
             seat = Seat.of(key)

@@ -72,7 +72,7 @@ class Forecast:
     growth: list[dict[str, Any]] = field(default_factory=list)
     # from fast endpoints to slow ones; None: it depends on the batch APIs of providers
     time: tuple[RunTime, RunTime] | None = (RunTime(0.0, ""), RunTime(0.0, ""))
-    # votes that people will be asked for, at the most, by round
+    # votes that people will be asked for, at the most, by stage
     people_votes: dict[int, int] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
@@ -109,7 +109,7 @@ class Forecast:
             },
             "limited_by": None if self.time is None else self.time[1].limited_by or None,
             "people_votes": [
-                {"round": stage, "votes": count} for stage, count in self.people_votes.items()
+                {"stage": stage, "votes": count} for stage, count in self.people_votes.items()
             ],
             "notes": self.notes,
         }

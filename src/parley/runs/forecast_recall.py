@@ -1,5 +1,5 @@
-"""Forecasts of runs that evolve: in later rounds, stand-ins are shown demonstrations as long as
-their conversations in the standard round."""
+"""Forecasts of runs that evolve: in later stages, stand-ins are shown demonstrations as long as
+their conversations in the standard stage."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LESSON_TOKENS = 80  # of a lesson of 60 words
 
 @dataclass
 class Rehearsal:
-    """Records what stand-ins say in the standard round, and shows it to them in later rounds."""
+    """Records what stand-ins say in the standard stage, and shows it to them in later stages."""
 
     settings: EvolveSettings
     turns: dict[str, tuple[Example, ...]] = field(default_factory=dict)  # by role
@@ -43,7 +43,7 @@ class Rehearsal:
 
 
 class Rehearsing:
-    """A stand-in in one seat of the standard round, whose replies are recorded."""
+    """A stand-in in one seat of the standard stage, whose replies are recorded."""
 
     def __init__(self, rehearsal: Rehearsal, participant: Participant) -> None:
         self._rehearsal, self._participant = rehearsal, participant

@@ -1,4 +1,4 @@
-"""Between two rounds of a run whose feedback people give: which matches lack a vote, and what the
+"""Between two stages of a run whose feedback people give: which matches lack a vote, and what the
 votes say once they are all there."""
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ def describe_missing_votes(
     which = f": {numbers}{more}" if len(matches) < len(of) else ""
     seats = "" if len(places) == len(of) else f", {plural(len(lacking), 'vote')} in all"
     return (
-        f"{len(matches):,} of {plural(len(of), 'match', 'matches')} of {name_round(stage)} "
+        f"{len(matches):,} of {plural(len(of), 'match', 'matches')} of {name_stage(stage)} "
         f"{'lacks' if len(matches) == 1 else 'lack'} a vote{seats}{which}"
     )
 
 
 def count_wanted_votes(prepared: Prepared) -> dict[int, int]:
-    """How many votes people will be asked for by round, if every match is played to its end. One
+    """How many votes people will be asked for by stage, if every match is played to its end. One
     vote on each seat is enough."""
     evolve, plan = prepared.config.evolve, prepared.plan
     if evolve is None or not isinstance(plan, EvolvePlan):
@@ -73,7 +73,7 @@ def count_wanted_votes(prepared: Prepared) -> dict[int, int]:
 
 def describe_wanted_votes(votes: Mapping[int, int]) -> str:
     """Say how many votes a run needs, and when."""
-    shown = [f"{count:,} after {name_round(stage)}" for stage, count in list(votes.items())[:SHOWN]]
+    shown = [f"{count:,} after {name_stage(stage)}" for stage, count in list(votes.items())[:SHOWN]]
     more = ["…"] * (len(votes) > SHOWN)
     return (
         "this run stops and waits for people's votes, up to "
@@ -81,6 +81,6 @@ def describe_wanted_votes(votes: Mapping[int, int]) -> str:
     )
 
 
-def name_round(stage: int) -> str:
+def name_stage(stage: int) -> str:
     """A stage as users know it."""
-    return "the standard round" if stage == 0 else f"round {stage}"
+    return "the standard stage" if stage == 0 else f"stage {stage}"

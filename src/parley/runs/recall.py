@@ -144,7 +144,7 @@ class Recaller:
                 own, k = self._rehearsal.own.get(role, 0), self._rehearsal.choose_k(role, arm.k)
                 if own and k != own and arm.memory == "demonstrations":
                     yield (
-                        f"the standard round shows {plural(own, 'example')}, but later rounds "
+                        f"the standard stage shows {plural(own, 'example')}, but later stages "
                         f"show {k}, so a gain or loss may come from the number of examples "
                         f"alone. To show the same number, add --evolve k={own}"
                     )

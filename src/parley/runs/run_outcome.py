@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from parley.runs.budget import Budget
 
 SHOWN = 400  # characters of a fault
-# what to do where people have to vote before the next round
+# what to do where people have to vote before the next stage
 VOTE_FIRST = "vote with: {annotate} --terminal --annotator NAME; then resume with: {resume}"
 
 

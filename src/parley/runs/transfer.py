@@ -1,4 +1,4 @@
-"""Transfers the memory of another run to a new one (`evolve.from`)."""
+"""Transfers the memory of another run to a new one (`evolve.transfer`)."""
 
 from __future__ import annotations
 
@@ -18,15 +18,16 @@ def load_brought(prepared: Prepared, store: Store) -> list[Experience]:
     """The experiences that arms begin with: the memory of another run at its end."""
     evolve, found = prepared.config.evolve, list[Experience]()
     for name, arm in evolve.arms.items() if evolve is not None else ():
-        if arm.source:
-            memory = memory_at_end(arm.source, store, prepared, f"evolve.from: {arm.source}")
+        if arm.transfer:
+            setting = f"evolve.transfer: {arm.transfer}"
+            memory = memory_at_end(arm.transfer, store, prepared, setting)
             found += [replace(each, arm=name) for each in memory]
     return found
 
 
-def memory_at_end(source: str, store: Store, prepared: Prepared, setting: str) -> list[Experience]:
+def memory_at_end(run: str, store: Store, prepared: Prepared, setting: str) -> list[Experience]:
     """What the models of this run remember at the end of another. Errors begin with `setting`."""
-    ref = store.find(source)
+    ref = store.find(run)
     other = prepare_to_read(ref)
     settings = other.config.evolve
     name, arm = ("", EvolveArm()) if settings is None else next(iter(settings.arms.items()))

@@ -1,4 +1,4 @@
-"""Gains between two rounds on the same items: paired, with intervals that are also valid if few
+"""Gains between two stages on the same items: paired, with intervals that are also valid if few
 items change."""
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Values = Sequence[float | None]  # a score for each play; None: missing
 
 
 class Play(NamedTuple):
-    """The key of a play: an item is played once in each round. Series are repeats, each with its
+    """The key of a play: an item is played once in each stage. Series are repeats, each with its
     own memory."""
 
     item: str
@@ -24,15 +24,15 @@ class Play(NamedTuple):
 
 @dataclass(frozen=True)
 class Gain:
-    """The increase of the score in a later round, on the plays with a score in both rounds."""
+    """The increase of the score in a later stage, on the plays with a score in both stages."""
 
     value: float | None
     low: float | None
     high: float | None
     items: int
-    gained: int  # plays that were better in the later round
+    gained: int  # plays that were better in the later stage
     lost: int  # plays that were worse
-    unpaired: int  # plays that lack a score in at least one of the two rounds
+    unpaired: int  # plays that lack a score in at least one of the two stages
     series: tuple[float, ...] = ()  # the gain of each series, where there are several
 
 
@@ -108,8 +108,8 @@ def compute_gain(
     bounds: tuple[float, float] | None = None,
 ) -> Gain:
     """The mean of after − before over items, with its paired interval. `bounds` is the range of
-    scores with more than two values, most of which change between two rounds. A play without a
-    score in one of the two rounds is left out and counted."""
+    scores with more than two values, most of which change between two stages. A play without a
+    score in one of the two stages is left out and counted."""
     gaps: list[float | None] = [
         None if old is None or new is None else new - old
         for old, new in zip(before, after, strict=True)
@@ -186,28 +186,28 @@ def correlate_steps(up: Sequence[float], down: Sequence[float], rise: float, fal
     return max(-1.0, -rise * fall / math.sqrt(up_variance * down_variance))
 
 
-def mean_over_rounds(rounds: Sequence[Values]) -> list[float | None]:
-    """The mean of each play over rounds, that is, the area under its learning curve. A play
-    without a score in one of the rounds has none."""
+def mean_over_stages(stages: Sequence[Values]) -> list[float | None]:
+    """The mean of each play over stages, that is, the area under its learning curve. A play
+    without a score in one of the stages has none."""
     return [
         None if any(value is None for value in row) else fmean(row)
-        for row in zip(*rounds, strict=True)
+        for row in zip(*stages, strict=True)
     ]
 
 
-def solved_so_far(rounds: Sequence[Values]) -> list[float | None]:
-    """Whether a play was solved in any of these rounds; unknown if it was not and a score is
+def solved_so_far(stages: Sequence[Values]) -> list[float | None]:
+    """Whether a play was solved in any of these stages; unknown if it was not and a score is
     missing."""
     return [
         1.0 if 1.0 in row else None if any(value is None for value in row) else 0.0
-        for row in zip(*rounds, strict=True)
+        for row in zip(*stages, strict=True)
     ]
 
 
 def estimate_forgotten(
     plays: Sequence[Play], earlier: Sequence[Values], last: Values
 ) -> tuple[int, int, ItemShare]:
-    """Of the plays solved in an earlier round: their number, how many failed in the last round,
+    """Of the plays solved in an earlier stage: their number, how many failed in the last stage,
     and their share over items."""
     failed: list[float | None] = [
         1.0 - now if 1.0 in before and now is not None else None

@@ -110,7 +110,7 @@ class MatchRow:
     rounds: int | None
     began: float | None
     ended: float | None
-    stage: int = 0  # the round of the plan `evolve`; 0: the standard round
+    stage: int = 0  # of the plan `evolve`; 0: the standard stage
     arm: str = ""  # the arm of the plan `evolve`
 
     @property

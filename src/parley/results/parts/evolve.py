@@ -1,4 +1,4 @@
-"""What models learnt from earlier rounds (LLM-Evolve): gains, controls and costs. The code that
+"""What models learnt from earlier stages (LLM-Evolve): gains, controls and costs. The code that
 computes it is loaded only for runs of the plan `evolve`."""
 
 from __future__ import annotations
@@ -28,25 +28,25 @@ class EvolveArmFacts:
     feedback: str
     mask: bool
     window: int | None
-    rounds: int
+    stages: int
     control: bool  # one of the three controls of the first arm
 
 
 @dataclass(frozen=True)
-class EvolveRound:
-    """A model in one round of an arm. Round 0 is the standard round, which all arms share; a stream
-    is one round."""
+class EvolveStage:
+    """A model in one stage of an arm. Stage 0 is the standard stage, which all arms share; a stream
+    is one stage."""
 
     alias: str
     role: str
     arm: str
-    round: int
-    probe: bool  # the last round once more, without experiences of the same item
+    stage: int
+    probe: bool  # the last stage once more, without experiences of the same item
     criterion: str  # what counts as a success
     success: ItemShare
     metric: str
     score: ItemShare
-    solved_so_far: ItemShare  # by this round or an earlier one
+    solved_so_far: ItemShare  # by this stage or an earlier one
     plays: int
     missing: int  # plays without a score
     experiences: float | None  # shown to a seat, on average
@@ -57,7 +57,7 @@ class EvolveRound:
 
 @dataclass(frozen=True)
 class EvolveGain:
-    """A paired gain over the standard round. Intervals are over items, given this memory."""
+    """A paired gain over the standard stage. Intervals are over items, given this memory."""
 
     alias: str
     role: str
@@ -65,27 +65,27 @@ class EvolveGain:
     measure: str  # success, or a metric
     kind: GainKind
     item_set: ItemSet
-    round: int | None
+    stage: int | None
     gain: Gain
 
 
 @dataclass(frozen=True)
 class ArmDifference:
-    """The last round of one arm minus that of another, on the same plays. Both have the same
-    standard round, so this is the difference of their gains."""
+    """The last stage of one arm minus that of another, on the same plays. Both have the same
+    standard stage, so this is the difference of their gains."""
 
     alias: str
     role: str
     arm: str
     other: str
     control: bool
-    round: int  # of the first arm; a stream is one round
+    stage: int  # of the first arm; a stream is one stage
     difference: Gain
 
 
 @dataclass(frozen=True)
 class ForgottenShare:
-    """Of the plays that an earlier round solved, the share that fails in the last round."""
+    """Of the plays that an earlier stage solved, the share that fails in the last stage."""
 
     alias: str
     role: str
@@ -127,7 +127,7 @@ class FeedbackRow:
 
 @dataclass(frozen=True)
 class LessonRow:
-    """The lessons that a model wrote in a role, in all rounds."""
+    """The lessons that a model wrote in a role, in all stages."""
 
     alias: str
     role: str
@@ -138,12 +138,12 @@ class LessonRow:
 
 @dataclass(frozen=True)
 class StageCost:
-    """Cost of a round; `usd` is None unless the whole cost is known."""
+    """Cost of a stage; `usd` is None unless the whole cost is known."""
 
     alias: str
     role: str
-    arm: str  # empty for the standard round, which all arms share
-    round: int
+    arm: str  # empty for the standard stage, which all arms share
+    stage: int
     probe: bool
     calls: int
     tokens_in: int | None
@@ -156,8 +156,8 @@ class StageCost:
 
 @dataclass(frozen=True)
 class GainCost:
-    """Cost per item gained: what the rounds after the standard round cost, divided by the items
-    that the last round solved more than the standard round. `usd_per_item_low` and
+    """Cost per item gained: what the stages after the standard stage cost, divided by the items
+    that the last stage solved more than the standard stage. `usd_per_item_low` and
     `usd_per_item_high` follow from the interval of the gain; None if unknown."""
 
     alias: str
@@ -206,7 +206,7 @@ class EvolveResult:
 
     first: str  # the arm that the main tables show
     arms: tuple[EvolveArmFacts, ...]
-    rounds: tuple[EvolveRound, ...]
+    stages: tuple[EvolveStage, ...]
     gains: tuple[EvolveGain, ...]
     differences: tuple[ArmDifference, ...]
     forgotten: tuple[ForgottenShare, ...]
@@ -258,14 +258,14 @@ def evolve_figures(found: EvolveResult, style: Style) -> Sequence[Figure]:
 PARTS = (
     Part(
         "evolve",
-        "Learning from earlier rounds",
+        "Learning from experience",
         EvolveResult,
         compute_evolve,
         tables=evolve_tables,
         rows=evolve_rows,
         figures=evolve_figures,
         applies=is_evolving,
-        absent="not applicable: only runs with `--plan evolve` play the items in several rounds",
+        absent="not applicable: only runs with `--plan evolve` play the items in several stages",
         section="result",
     ),
 )

@@ -500,8 +500,8 @@ class RecordReader(ABC):
         arms = () if evolve is None else evolve.arms
         if match.stage < 1 or match.arm.removesuffix(PROBE) not in arms:
             self._damaged(
-                f"match {match.number} is in round {match.stage} of arm {shorten(match.arm)}, but "
-                "the run has no such round"
+                f"match {match.number} is in stage {match.stage} of arm {shorten(match.arm)}, but "
+                "the run has no such stage"
             )
 
     def scores(self, judge: str = "", metrics: Collection[str] = ()) -> Iterator[Score]:
