@@ -68,10 +68,10 @@ def test_held_out_items_and_the_control_of_a_stream_are_not_remembered():
     assert numbers(made(1), made(2, item="q2", stage=1), policy=policy) == [2]
 
 
-def test_what_another_run_brought_is_older_than_everything_and_of_all_series():
-    brought = made(-1, series=3, stage=4)
-    assert numbers(brought) == [-1]
-    assert numbers(brought, made(1)) == [1]
+def test_what_was_transferred_is_older_than_everything_and_of_all_series():
+    transferred = made(-1, series=3, stage=4)
+    assert numbers(transferred) == [-1]
+    assert numbers(transferred, made(1)) == [1]
 
 
 def test_a_memory_is_in_the_order_of_items_whatever_came_first():

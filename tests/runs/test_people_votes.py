@@ -411,8 +411,8 @@ def test_another_run_takes_over_what_people_called_a_success(judged, tmp_path):
     settings = {"stages": 1, "probe": False, "transfer": str(judged.path), "k": 9}
     result = evolve(tmp_path, ["bot/copier"], count=4, evolve=settings)
     with read_run(result.ref) as reader:
-        brought = reader.read_brought()
-    assert {each.item for each in brought} == {"q1", "q2", "q3"}
+        transferred = reader.read_transferred()
+    assert {each.item for each in transferred} == {"q1", "q2", "q3"}
 
 
 def test_a_critic_who_judges_again_leaves_the_votes_as_they_are(tmp_path):

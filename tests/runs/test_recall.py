@@ -246,11 +246,11 @@ def test_a_run_can_begin_with_the_memory_of_another(tmp_path):
     second = evolve(tmp_path, {"m": "bot/student"}, items=others, evolve=settings)
     _, recalled, _ = rows(second)
     with read_run(second.ref) as reader:
-        brought = reader.read_brought()
+        transferred = reader.read_transferred()
         matches = {match.number: match for match in reader.matches()}
-    assert brought
-    assert {each.item for each in brought} <= {each.id for each in questions(8)}
-    assert all(each.success and each.alias == "m" for each in brought)
+    assert transferred
+    assert {each.item for each in transferred} <= {each.id for each in questions(8)}
+    assert all(each.success and each.alias == "m" for each in transferred)
     used = {each.match for row in recalled for each in row.shown}
     assert any(number < 0 for number in used)
     assert all(matches[number].stage == 0 for number in used if number > 0)

@@ -98,16 +98,16 @@ def test_an_id_of_another_run_neither_replaces_nor_is_held_out(tmp_path):
     settings = {"stages": 2, "transfer": str(first.path), "k": 50, "held_out": 0.5}
     second = evolve(tmp_path, {"m": "bot/student"}, items=questions(8, seed=5), evolve=settings)
     with read_run(second.ref) as reader:
-        brought = len(reader.read_brought())
+        transferred = len(reader.read_transferred())
         seen = [
             {each.match for each in row.shown if each.match < 0} for row in reader.read_recalled()
         ]
-    assert brought
-    assert all(len(each) == brought for each in seen)
+    assert transferred
+    assert all(len(each) == transferred for each in seen)
     assert audit_run(second.ref).breaches == []
 
 
-def test_an_experience_that_another_run_never_brought_is_damage(played, tmp_path):
+def test_an_experience_that_was_never_transferred_is_damage(played, tmp_path):
     facts = '{"shown": [[-9, "student", 0.1]], "k": 2, "dropped": 0, "shuffle": ""}'
     ref = forge(played, tmp_path, f"UPDATE recalled SET shown = '{facts}' WHERE match = 5")
     with read_run(ref) as reader, pytest.raises(StoreError, match="was shown experience 9"):
@@ -133,7 +133,7 @@ def test_an_experience_without_turns_is_damage(tmp_path):
     first = evolve(tmp_path, {"m": lambda view: "A"}, items=items, evolve={"stages": 1})
     settings = {"stages": 1, "keep": "all", "transfer": str(first.path)}
     second = evolve(tmp_path, {"m": lambda view: "A"}, items=items, evolve=settings)
-    change = "UPDATE brought SET experience = json_set(experience, '$.turns', json('[]'))"
+    change = "UPDATE transferred SET experience = json_set(experience, '$.turns', json('[]'))"
     ref = forge(second, tmp_path, change)
     with read_run(ref) as reader, pytest.raises(StoreError, match="a turn must have a question"):
-        reader.read_brought()
+        reader.read_transferred()

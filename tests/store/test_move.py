@@ -144,7 +144,12 @@ def test_every_column_moves_or_stays_on_purpose():
 def test_every_row_stays_the_same(stores, tmp_path):
     one, two = stores
     ref = write(
-        one, fill_more, fill, items=[("i", b'{"id":"i"}')], brought=[EXPERIENCE], copied=[COPIED]
+        one,
+        fill_more,
+        fill,
+        items=[("i", b'{"id":"i"}')],
+        transferred=[EXPERIENCE],
+        copied=[COPIED],
     )
     there = move(ref, two, tmp_path / "first.parley")
     back = tmp_path / "back"

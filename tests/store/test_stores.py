@@ -356,7 +356,7 @@ async def fill(journal):
 
 
 def test_everything_that_is_written_is_read_and_digested(store):
-    ref = write(store, fill, items=[("i", b'{"id":"i"}')], brought=[EXPERIENCE])
+    ref = write(store, fill, items=[("i", b'{"id":"i"}')], transferred=[EXPERIENCE])
     with store.read(ref) as reader:
         info = reader.info
         assert (info.state, info.status, info.planned) == ("done", "plan_complete", 4)
@@ -391,7 +391,7 @@ def test_everything_that_is_written_is_read_and_digested(store):
             PeopleVerdict(1, SEAT, 2, 1, 0),
             PeopleVerdict(2, SEAT, None, None, None),
         ]
-        assert reader.read_brought() == [EXPERIENCE]
+        assert reader.read_transferred() == [EXPERIENCE]
         assert reader.items() == [{"id": "i"}]
         assert reader.verdict_kinds() == Counter(full=3)
         usage = [(row.served_model, row.calls, row.tokens_in, row.tokens_cached, row.tokens_out)

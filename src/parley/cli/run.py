@@ -38,7 +38,7 @@ from parley.options import from_flags
 from parley.providers._env_file import find_env_faults
 from parley.results.part import check_parts
 from parley.runs.screening import forecast_with_screening, start_run
-from parley.runs.transfer import load_brought
+from parley.runs.transfer import load_transferred
 from parley.store import open_store
 from parley.tables import Table, format_number, plural, terminal_width
 
@@ -178,7 +178,7 @@ def command(
         prepared = experiment.prepare(need_keys=not dry_run)
     check_parts(type(prepared.task))
     if dry_run:
-        load_brought(prepared, open_store(experiment.store))  # refuses a run that is not there
+        load_transferred(prepared, open_store(experiment.store))  # refuses a run that is not there
         return print_forecast(prepared, as_json, form)
     if not yes:
         refuse_unwanted(prepared)

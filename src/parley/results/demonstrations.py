@@ -25,16 +25,18 @@ def read_demonstrations(
     match = reader.match(recalled.match)
     lessons = match is not None and recalls_lessons(reader, match)
     feedback = read_feedback(reader) if lessons else FeedbackOnRecord()
-    brought = reader.read_brought() if any(each.match < 0 for each in recalled.shown) else []
+    transferred = (
+        reader.read_transferred() if any(each.match < 0 for each in recalled.shown) else []
+    )
     for shown in recalled.shown:
         if shown.match < 0:
-            if -shown.match > len(brought):
+            if -shown.match > len(transferred):
                 raise StoreError(
                     f"match {recalled.match} was shown experience {-shown.match:,} from another "
-                    f"run, but only {len(brought):,} such experiences are on record: the "
+                    f"run, but only {len(transferred):,} such experiences are on record: the "
                     "record is damaged"
                 )
-            other = brought[-shown.match - 1]
+            other = transferred[-shown.match - 1]
             yield shown, None, other.lesson if lessons else format_turns(other.turns)
             continue
         if lessons:

@@ -230,7 +230,7 @@ def count_shown(
     numbers = ItemNumbers()
     own_number = {name: numbers.number(name, describe_item(item)) for name, item in items.items()}
     number_of = {match.number: own_number[match.block] for match in matches.values()}
-    for at, each in enumerate(run.reader.read_brought(), 1):
+    for at, each in enumerate(run.reader.read_transferred(), 1):
         number_of[-at] = numbers.number(each.item, each.cue, foreign=True)
     seats: dict[str, Seat] = {}
     for row in run.reader.read_recalled():

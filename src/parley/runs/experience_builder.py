@@ -121,7 +121,7 @@ class ExperienceBuilder:
         ended, if matches are read again later."""
         scores = reader.scores_by_match(self._last_read + 1, last)
         if not self._last_read:
-            for number, each in enumerate(reader.read_brought(), 1):
+            for number, each in enumerate(reader.read_transferred(), 1):
                 self._add(replace(each, match=-number, item=self._own_name(each)), each.arm)
         if not all(number in self._specs for number in scores):
             self._specs = {match.number: match.spec for match in reader.matches()}
@@ -178,15 +178,15 @@ class ExperienceBuilder:
         )
         return first == second
 
-    def _own_name(self, brought: Experience) -> str:
+    def _own_name(self, transferred: Experience) -> str:
         """The item of this run with the same question as an item of another run. If there is none,
         a name that no item has: ids of another run mean nothing here."""
         if not self._names_by_number:
             for item in self._prepared.items:
                 number = self._item_numbers.number(item, self.own_cue(item))
                 self._names_by_number.setdefault(number, item)
-        number = self._item_numbers.number(brought.item, brought.cue, foreign=True)
-        return self._names_by_number.get(number, f"{brought.item}{FOREIGN}")
+        number = self._item_numbers.number(transferred.item, transferred.cue, foreign=True)
+        return self._names_by_number.get(number, f"{transferred.item}{FOREIGN}")
 
     def _load_match(self, match: RecordedMatch, spec: MatchSpec, marks: Marks) -> None:
         own = spec.arm.removesuffix(PROBE)

@@ -65,7 +65,7 @@ from parley.runs.run_outcome import (
 from parley.runs.scheduler import MatchSlot, Scheduler
 from parley.runs.seats import LimitedParticipant
 from parley.runs.spending import SpendingRecorder
-from parley.runs.transfer import load_brought
+from parley.runs.transfer import load_transferred
 from parley.store import (
     WAITING,
     Journal,
@@ -141,7 +141,7 @@ def make_new_run(prepared: Prepared, store: Store) -> NewRun:
         prepared.identity,
         stored_items(list(prepared.items.values())),
         copied_matches(prepared.source, prepared.config, prepared.plan) if prepared.source else (),
-        brought=load_brought(prepared, store),
+        transferred=load_transferred(prepared, store),
     )
 
 

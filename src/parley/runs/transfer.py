@@ -14,7 +14,7 @@ from parley.runs.experience_builder import ExperienceBuilder
 from parley.store import Store, read_run
 
 
-def load_brought(prepared: Prepared, store: Store) -> list[Experience]:
+def load_transferred(prepared: Prepared, store: Store) -> list[Experience]:
     """The experiences that arms begin with: the memory of another run at its end."""
     evolve, found = prepared.config.evolve, list[Experience]()
     for name, arm in evolve.arms.items() if evolve is not None else ():

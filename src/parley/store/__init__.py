@@ -452,8 +452,8 @@ class RunReader(Protocol):
     def people_verdicts(self, number: int | None = None) -> list[PeopleVerdict]:
         """The seats that people were asked about, in one match or in all, with their votes."""
 
-    def read_brought(self) -> list[Experience]:
-        """The experiences that the run copied from another run."""
+    def read_transferred(self) -> list[Experience]:
+        """The experiences from another run that models started with."""
 
     def reply_lengths(self) -> Iterator[tuple[int, Seat, int]]:
         """(match, seat, number of characters) for the replies of each seat, by match."""
@@ -635,7 +635,7 @@ class NewRun:
     identity: Mapping[str, Any]
     items: Sequence[StoredItem] = ()
     copied: Iterable[CopiedMatch] = ()
-    brought: Sequence[Experience] = ()  # experiences of another run to start with
+    transferred: Sequence[Experience] = ()  # experiences of another run to start with
 
 
 @dataclass(frozen=True)

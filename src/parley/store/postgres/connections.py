@@ -49,7 +49,7 @@ TABLES = (
     "notes",
     "part_results",
     "recalled",
-    "brought",
+    "transferred",
     "people_verdicts",
     "waves",
     "wave_requests",

@@ -132,7 +132,7 @@ TABLES = f"""
     CREATE TABLE recalled (
         run int, match int, seat TEXT, version TEXT NOT NULL, shown TEXT NOT NULL,
         PRIMARY KEY (run, match, seat));
-    CREATE TABLE brought (
+    CREATE TABLE transferred (
         run int, number int, experience TEXT NOT NULL, PRIMARY KEY (run, number));
     CREATE TABLE people_verdicts (
         run int, match int, seat TEXT, yes int, no int, unsure int,

@@ -78,7 +78,7 @@ MATCHES = (
 )
 RECALLED = "SELECT match, seat, version, shown FROM recalled ORDER BY match, seat"
 PEOPLE = "SELECT match, seat, yes, no, unsure FROM people_verdicts ORDER BY match, seat"
-BROUGHT = "SELECT number, experience FROM brought ORDER BY number"
+TRANSFERRED = "SELECT number, experience FROM transferred ORDER BY number"
 BEGINNING = "SELECT id, created, identity FROM runs"
 END = (
     "SELECT origin, config, planned, state, stop_status, stop_reason, prices, spent, lost FROM runs"
@@ -157,7 +157,7 @@ def digest_origin(connection: RunConnection) -> str:
         for row in connection.execute(query):
             digest = digest_row(row, digest)
         digest = digest_row((), digest)  # separates the two tables
-    for row in connection.execute(BROUGHT):
+    for row in connection.execute(TRANSFERRED):
         digest = digest_row(row, digest)
     return digest
 

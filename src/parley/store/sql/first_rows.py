@@ -13,7 +13,10 @@ from parley.store.sql.rows import call_row, encode_json, experience_row, match_r
 def first_rows(run: NewRun) -> Iterator[tuple[str, list[tuple[Any, ...]]]]:
     """The rows of a new run, by table."""
     yield "items", [(id, number, data.decode()) for number, (id, data) in enumerate(run.items)]
-    yield "brought", [experience_row(number, each) for number, each in enumerate(run.brought, 1)]
+    yield (
+        "transferred",
+        [experience_row(number, each) for number, each in enumerate(run.transferred, 1)],
+    )
     for match in run.copied:
         yield from copied_rows(match)
 

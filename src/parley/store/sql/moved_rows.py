@@ -46,7 +46,7 @@ MOVED = {
     "violations": MovedTable(COLUMNS["violations"], "match, number"),
     "notes": MovedTable(COLUMNS["notes"], "match, number"),
     "recalled": MovedTable(COLUMNS["recalled"], "match, seat"),
-    "brought": MovedTable(COLUMNS["brought"], "number"),
+    "transferred": MovedTable(COLUMNS["transferred"], "number"),
     "people_verdicts": MovedTable(COLUMNS["people_verdicts"], "match, seat"),
     "waves": MovedTable(f"{COLUMNS['waves']}, ended", "number"),
     "wave_requests": MovedTable(f"{COLUMNS['wave_requests']}, failed", "wave, number"),

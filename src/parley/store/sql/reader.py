@@ -880,9 +880,11 @@ class RecordReader(ABC):
             found.append(PeopleVerdict(match, self._seat(seat, what), *counts))
         return found
 
-    def read_brought(self) -> list[Experience]:
+    def read_transferred(self) -> list[Experience]:
         found = []
-        for number, text in self._rows("SELECT number, experience FROM brought ORDER BY number"):
+        for number, text in self._rows(
+            "SELECT number, experience FROM transferred ORDER BY number"
+        ):
             what = f"experience {number}"
             facts = self._json(text, BroughtFacts, what)
             turns = facts.pop("turns")

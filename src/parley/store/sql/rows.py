@@ -37,7 +37,7 @@ COLUMNS = {
     "notes": "match, number, round, facts, kind",
     "recalled": "match, seat, version, shown",
     "people_verdicts": "match, seat, yes, no, unsure",
-    "brought": "number, experience",
+    "transferred": "number, experience",
     "waves": "number, uid, alias, state, batch, requests, began",
     "wave_requests": "wave, number, match, round, seat, attempt, body, usd",
     "part_results": "name, version, schema, data, figures",

@@ -69,7 +69,7 @@ TABLES = f"""
         number INTEGER PRIMARY KEY, block TEXT NOT NULL, item TEXT, repeat INTEGER NOT NULL,
         seed INTEGER NOT NULL, seats TEXT NOT NULL,
         idle TEXT, -- seats that only complete a match; their scores do not count
-        stage INTEGER NOT NULL, arm TEXT NOT NULL, -- the round and the arm of the plan `evolve`
+        stage INTEGER NOT NULL, arm TEXT NOT NULL, -- the stage and the arm of the plan `evolve`
         state TEXT NOT NULL DEFAULT 'planned', reason TEXT, rounds INTEGER, began REAL, ended REAL,
         violations INTEGER, apart REAL, tokens INTEGER, -- sums for lists, written at the end
         digest TEXT);
@@ -125,9 +125,10 @@ TABLES = f"""
     CREATE TABLE recalled ( -- the experiences that a seat was shown
         match INTEGER NOT NULL, seat TEXT NOT NULL, version TEXT NOT NULL, shown TEXT NOT NULL,
         PRIMARY KEY (match, seat)) WITHOUT ROWID;
-    CREATE TABLE brought (number INTEGER PRIMARY KEY, experience TEXT NOT NULL); -- by another run
-    -- Matches that people were asked about between two rounds, and how many votes each answer got
-    -- when the next round began. NULL: the votes have not been used yet.
+    -- the experiences from another run that models started with
+    CREATE TABLE transferred (number INTEGER PRIMARY KEY, experience TEXT NOT NULL);
+    -- Matches that people were asked about between two stages, and how many votes each answer got
+    -- when the next stage began. NULL: the votes have not been used yet.
     CREATE TABLE people_verdicts (
         match INTEGER NOT NULL, seat TEXT NOT NULL, yes INTEGER, no INTEGER, unsure INTEGER,
         PRIMARY KEY (match, seat)) WITHOUT ROWID;
