@@ -53,10 +53,10 @@ def test_a_worker_does_not_know_how_many_matches_are_planned():
 
 
 def test_the_round_is_named_again_when_a_download_has_ended():
-    progress = Progress(status_line="round 1 of 3", activity="fetching")
+    progress = Progress(status_line="stage 1 of 3", activity="fetching")
     assert describe_progress(progress).endswith(", fetching")
     progress.activity = ""
-    assert describe_progress(progress).endswith(", round 1 of 3")
+    assert describe_progress(progress).endswith(", stage 1 of 3")
 
 
 def test_the_remaining_time_moves_with_every_call(monkeypatch):

@@ -148,7 +148,7 @@ class RecalledFacts(TypedDict):
     shuffle: str
 
 
-class BroughtFacts(TypedDict):
+class TransferredFacts(TypedDict):
     """An experience of another run, as recorded."""
 
     match: int
@@ -886,7 +886,7 @@ class RecordReader(ABC):
             "SELECT number, experience FROM transferred ORDER BY number"
         ):
             what = f"experience {number}"
-            facts = self._json(text, BroughtFacts, what)
+            facts = self._json(text, TransferredFacts, what)
             turns = facts.pop("turns")
             if not turns or any(len(turn) != 3 for turn in turns):
                 self._damaged(f"{what}: a turn must have a question, an answer and a hint")
