@@ -118,7 +118,7 @@ def test_a_conversation_grows_at_its_end_and_its_beginning_is_cached():
     assert usd * 1e6 == pytest.approx(3450 - 0.5 * 1024)  # of 1,150 known tokens, 8 steps of 128
 
 
-def test_hours_are_those_of_the_busiest_model_and_at_least_one_match_for_each_batch():
+def test_hours_are_those_of_the_busiest_model_and_at_least_one_match_for_each_look():
     dialogue = cost.Dialogue((1000, 1000), (100, 100), 1)
     trial = SimulatedRun(100, 50, True, False, (90, 100), ((50, 50), (50, 50)))
     tokens = 50 * (1100 + 1200)

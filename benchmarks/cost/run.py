@@ -167,8 +167,8 @@ def spend(trial: SimulatedRun, dialogue: Dialogue) -> Spent:
 
 
 def count_hours(trial: SimulatedRun, dialogue: Dialogue, tokens: int, limit: int) -> float:
-    """The plan waits for each of its batches. A batch takes as long as its busiest model at its
-    rate limit, and at least as long as one match."""
+    """The plan waits for its matches at every look. They take as long as the busiest model needs at
+    its rate limit, and at least as long as one match."""
     hours, before = 0.0, 0
     for matches in trial.looks:
         share = (matches - before) / trial.matches

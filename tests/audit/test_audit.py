@@ -26,7 +26,7 @@ from parley.tasks.code_review import CodeReview
 from parley.tasks.idiom_solitaire import IdiomSolitaire
 from parley.tasks.public_goods import PublicGoods
 from tests.cli.test_cli import parley as command
-from tests.plans.replays import first_batch
+from tests.plans.replays import first_matches
 from tests.resealed import reseal
 
 MODELS = {
@@ -480,7 +480,7 @@ def test_every_plan_is_even_and_no_longer_is_with_a_match_less_or_two_seats_swap
 ):
     aliases = [f"m{number}" for number in range(models)]
     try:
-        specs = first_batch(choose_plan(plan, task, aliases, {}, [], repeats, 0))
+        specs = first_matches(choose_plan(plan, task, aliases, {}, [], repeats, 0))
     except parley.UsageError:
         return  # a plan that the task does not have
     config = Config(task.name, {}, {}, aliases, plan=plan)

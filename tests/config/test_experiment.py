@@ -18,7 +18,7 @@ from parley.config.experiment_file import read_experiment
 from parley.config.trust import Allowed
 from parley.errors import UsageError
 from parley.store import find_run, read_run
-from tests.plans.replays import first_batch
+from tests.plans.replays import first_matches
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 HEAD = "kind: experiment\ntask: public_goods\n"
@@ -701,7 +701,7 @@ def test_an_adversary_is_named_by_a_file_or_a_flag_and_is_no_contestant(here):
         3,
     )
     assert prepared.config.contestants == ["a", "b"]
-    specs = first_batch(prepared.plan)
+    specs = first_matches(prepared.plan)
     assert len(specs) == 2 * 3 * 4
     assert all(set(spec.seats.values()) in ({"a", "x"}, {"b", "x"}) for spec in specs)
     assert all([spec.seats[seat] for seat in spec.unscored] == ["x"] for spec in specs)

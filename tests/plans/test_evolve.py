@@ -140,12 +140,12 @@ def test_a_stage_begins_when_the_one_before_has_ended():
         specs, end = replay_plan(plan, finished)
         if end is not None:
             break
-        batch = [spec for spec in specs.values() if spec.number not in finished]
-        assert {spec.stage for spec in batch} == {len(seen) - 1}
+        stage = [spec for spec in specs.values() if spec.number not in finished]
+        assert {spec.stage for spec in stage} == {len(seen) - 1}
         # half of a stage is not enough
-        finished |= {spec.number: {} for spec in batch[:3]}
+        finished |= {spec.number: {} for spec in stage[:3]}
         assert replay_plan(plan, finished) == (specs, None)
-        finished |= {spec.number: {} for spec in batch}
+        finished |= {spec.number: {} for spec in stage}
         seen.append(len(specs))
     assert seen == [0, 12, 24, 36]
 

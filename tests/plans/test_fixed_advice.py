@@ -42,7 +42,7 @@ def test_with_items_the_advice_is_a_number_of_items_and_only_if_there_are_so_man
 
 
 def test_no_advice_where_a_fixed_number_saves_little():
-    """So few blocks are needed that the first batch of 64 matches already shows it."""
+    """So few blocks are needed that the first look, after 64 matches, already shows it."""
     assert advice(Metric("win", 0, 1, epsilon=0.2, spread=0.5), matches=20, most=40) == []
 
 

@@ -18,7 +18,7 @@ from parley.plans.planned_matches import PlannedMatches
 from parley.tasks.public_goods import PublicGoods
 from parley.tasks.qa import QA
 from tests import games
-from tests.plans.replays import first_batch, replay_plan
+from tests.plans.replays import first_matches, replay_plan
 
 MODELS = ["a", "b", "c", "d"]
 TASKS = {
@@ -106,7 +106,9 @@ def test_a_screening_asks_for_the_items_of_a_list(models, items, repeats, data):
         number: {seat: {"accuracy": float(spec.item in right)} for seat in spec.seats}
         for number, spec in everything.items()
     }
-    assert first_batch(plan) == [spec for spec in everything.values() if spec.item in ids[:wanted]]
+    assert first_matches(plan) == [
+        spec for spec in everything.values() if spec.item in ids[:wanted]
+    ]
     specs, end = replay_plan(plan, scores)
     assert list(specs.items()) == list(everything.items())[: len(specs)]
     screened = len({spec.item for spec in specs.values()})

@@ -40,7 +40,7 @@ from parley.tasks.public_goods import PublicGoods
 from parley.tasks.qa.rule import QA
 from tests import games
 from tests.cli.test_cli import parley as command_line
-from tests.plans.replays import first_batch, replay_plan
+from tests.plans.replays import first_matches, replay_plan
 
 MODELS = [f"m{n}" for n in range(6)]
 
@@ -70,10 +70,10 @@ def marks(spec, skill, noise=1.0):
     }
 
 
-def race(models=MODELS, stop=None, max_blocks=None, seed=0, task=None, items=(), width=None):
+def race(models=MODELS, stop=None, max_blocks=None, seed=0, task=None, items=(), at_once=None):
     stop, task = stop or StopTarget(half_width=0.5), task or Meeting()
     return choose_plan(
-        "race", task, models, {}, items, 1, seed, stop=stop, max_blocks=max_blocks, width=width
+        "race", task, models, {}, items, 1, seed, stop=stop, max_blocks=max_blocks, at_once=at_once
     )
 
 
@@ -111,7 +111,7 @@ SKILL = {name: 8 - 0.8 * n for n, name in enumerate(MODELS)}
 def test_in_cycles_everybody_sits_in_every_seat_once_a_block(models, seed, repeats):
     names = [f"m{n}" for n in range(models)]
     plan = choose_plan("cycles", Meeting(), names, {}, [], repeats, seed)
-    specs = first_batch(plan)
+    specs = first_matches(plan)
     assert len(specs) == models * repeats
     for block in {spec.block for spec in specs}:
         for role in ("writer", "editor"):
@@ -121,7 +121,7 @@ def test_in_cycles_everybody_sits_in_every_seat_once_a_block(models, seed, repea
     assert all(spec.seats[Seat("writer")] != spec.seats[Seat("editor")] for spec in specs)
     assert [dict(spec.seats) for spec in specs] == [
         dict(spec.seats)
-        for spec in first_batch(choose_plan("cycles", Meeting(), names, {}, [], repeats, seed))
+        for spec in first_matches(choose_plan("cycles", Meeting(), names, {}, [], repeats, seed))
     ]
 
 
@@ -132,7 +132,7 @@ def test_groups_of_an_open_table_are_balanced_too(models, size, seed):
         with pytest.raises(UsageError, match="contestant seats"):
             choose_plan("cycles", PublicGoods(), names, {}, [], 1, seed, size=size)
         return
-    specs = first_batch(choose_plan("cycles", PublicGoods(), names, {}, [], 1, seed, size=size))
+    specs = first_matches(choose_plan("cycles", PublicGoods(), names, {}, [], 1, seed, size=size))
     seats = Counter((seat, alias) for spec in specs for seat, alias in spec.seats.items())
     assert set(seats.values()) == {1}
     assert all(len(spec.seats) == len(set(spec.seats.values())) == size for spec in specs)
@@ -164,7 +164,7 @@ def test_matches_of_a_race_differ_in_seed_or_seating():
 
 
 def test_partners_in_cycles_are_drawn_from_all_others_alike():
-    specs = first_batch(choose_plan("cycles", Meeting(), MODELS, {}, [], 3000, 1))
+    specs = first_matches(choose_plan("cycles", Meeting(), MODELS, {}, [], 3000, 1))
     met = Counter((spec.seats[Seat("writer")], spec.seats[Seat("editor")]) for spec in specs)
     assert len(met) == 30
     assert max(met.values()) < 1.15 * 600
@@ -172,12 +172,12 @@ def test_partners_in_cycles_are_drawn_from_all_others_alike():
 
 
 def test_an_open_table_seats_everybody_if_it_can():
-    specs = first_batch(choose_plan("cycles", PublicGoods(), MODELS, {}, [], 2, 0))
+    specs = first_matches(choose_plan("cycles", PublicGoods(), MODELS, {}, [], 2, 0))
     assert [len(spec.seats) for spec in specs] == [6, 6]
     many = [f"m{n}" for n in range(13)]
     assert {
         len(spec.seats)
-        for spec in first_batch(choose_plan("cycles", PublicGoods(), many, {}, [], 1, 0))
+        for spec in first_matches(choose_plan("cycles", PublicGoods(), many, {}, [], 1, 0))
     } == {10}
 
 
@@ -271,7 +271,7 @@ def test_a_plan_is_a_pure_function_of_what_is_finished():
     assert replay_plan(race(seed=3), scores) == (specs, end)
     fresh = race(seed=3)
     assert replay_plan(fresh, scores) == (specs, end)
-    assert first_batch(fresh) == first_batch(race(seed=3))  # and about the start
+    assert first_matches(fresh) == first_matches(race(seed=3))  # and about the start
     other = {n: {seat: {"mark": 5.0} for seat in by} for n, by in scores.items()}
     assert replay_plan(fresh, other) == replay_plan(race(seed=3), other)  # another run
     some = {n: by for n, by in scores.items() if n <= len(scores) // 2}
@@ -281,10 +281,10 @@ def test_a_plan_is_a_pure_function_of_what_is_finished():
     assert all(again[number] == specs[number] for number in again)
 
 
-def test_a_batch_has_all_its_matches_while_some_of_them_have_ended():
+def test_a_plan_hands_out_all_matches_while_some_of_them_have_ended():
     """The caller leaves out the matches that have ended."""
     plan = race()
-    first = first_batch(plan)
+    first = first_matches(plan)
     assert len(first) >= 64
     done = {spec.number: marks(spec, SKILL) for spec in first[:10]}
     assert list(replay_plan(plan, done)[0].values()) == first
@@ -292,69 +292,69 @@ def test_a_batch_has_all_its_matches_while_some_of_them_have_ended():
 
 def play_out_of_order(plan, skill, rng):
     """A plan played by many workers: matches end in any order, and the planner looks at any time.
-    Its batches and how it ended."""
-    scores, open_matches, batches, waiting = {}, [], [], False
+    What it handed out and how it ended."""
+    scores, open_matches, handed_out, waiting = {}, [], [], False
     cursor = PlanCursor(plan, ScoreTable(scores))
     while True:
         while open_matches and (waiting or rng.random() < 0.9):
             spec = open_matches.pop(rng.randrange(len(open_matches)))
             scores[spec.number] = marks(spec, skill)
             waiting = False
-        batch = cursor.next_batch()
-        if isinstance(batch, Done):
+        matches = cursor.next_matches()
+        if isinstance(matches, Done):
             assert not open_matches
-            return batches, batch
-        waiting = batch is None
-        if batch:
-            batches.append(batch)
-            open_matches += batch
+            return handed_out, matches
+        waiting = matches is None
+        if matches:
+            handed_out.append(matches)
+            open_matches += matches
 
 
 @pytest.mark.parametrize("kind", ["race", "stable"])
-@given(seed=st.integers(0, 99), width=st.integers(1, 300), most=st.integers(10, 60))
+@given(seed=st.integers(0, 99), at_once=st.integers(1, 300), most=st.integers(10, 60))
 @settings(max_examples=15)
-def test_with_a_width_matches_do_not_depend_on_the_order_in_which_they_end(kind, seed, width, most):
+def test_with_at_once_matches_do_not_depend_on_how_they_end(kind, seed, at_once, most):
     def make():
         if kind == "race":
-            return race(seed=seed, max_blocks=most, width=width)
-        return stable(StopTarget(half_width=0.6), max_blocks=most, width=width)
+            return race(seed=seed, max_blocks=most, at_once=at_once)
+        return stable(StopTarget(half_width=0.6), max_blocks=most, at_once=at_once)
 
-    batches, end = play_out_of_order(make(), SKILL, Random(seed))
-    assert play_out_of_order(make(), SKILL, Random(seed + 1)) == (batches, end)
-    specs, _, alone = ended(make(), SKILL)  # in one process, batch after batch
-    assert list(specs.values()) == [spec for batch in batches for spec in batch]
+    handed_out, end = play_out_of_order(make(), SKILL, Random(seed))
+    assert play_out_of_order(make(), SKILL, Random(seed + 1)) == (handed_out, end)
+    specs, _, alone = ended(make(), SKILL)  # in one process
+    assert list(specs.values()) == [spec for matches in handed_out for spec in matches]
     assert alone == end
-    assert all(len(batch) >= width for batch in batches[:-1])
+    assert all(len(matches) >= at_once for matches in handed_out[:-1])
     assert [spec.number for spec in specs.values()] == list(range(1, len(specs) + 1))
 
 
-def test_a_batch_of_a_width_is_drawn_while_the_batch_before_it_is_played():
-    plan, scores = race(width=30), {}
+def test_with_at_once_the_next_blocks_are_drawn_while_those_before_are_played():
+    plan, scores = race(at_once=30), {}
     cursor = PlanCursor(plan, ScoreTable(scores))
-    first, second = cursor.next_batch(), cursor.next_batch()
-    assert cursor.next_batch() is None
+    first, second = cursor.next_matches(), cursor.next_matches()
+    assert cursor.next_matches() is None
     scores |= {spec.number: marks(spec, SKILL) for spec in [*first[1:], *second]}
-    assert cursor.next_batch() is None
+    assert cursor.next_matches() is None
     scores[1] = marks(first[0], SKILL)
     for spec in second:
         del scores[spec.number]
-    assert len(cursor.next_batch()) >= 30
-    assert cursor.next_batch() is None
+    assert len(cursor.next_matches()) >= 30
+    assert cursor.next_matches() is None
 
 
-def test_a_width_shows_in_the_signature_and_a_wrong_one_is_refused():
+def test_at_once_shows_in_the_signature_and_a_wrong_number_is_refused():
     config = Experiment("public_goods", given=from_keywords(plan="race"))
     for alias, model in RIDERS.items():
         config.add_model(model, alias)
     prepared = config.prepare()
     info = SimpleNamespace(config=prepared.config, identity=prepared.identity)
-    assert "|width:" not in make_signature(info, 64)
-    info.config = replace(prepared.config, width=128)
-    assert "|width:128|" in make_signature(info, 64)
-    assert Config.decoded(info.config.encoded()).width == 128
+    assert "|at_once:" not in make_signature(info, 64)
+    info.config = replace(prepared.config, at_once=128)
+    assert "|at_once:128|" in make_signature(info, 64)
+    assert Config.decoded(info.config.encoded()).at_once == 128
     for wrong in (0, -1):
-        with pytest.raises(UsageError, match="width must be a whole number, 1 or more"):
-            replace(prepared.config, width=wrong)
+        with pytest.raises(UsageError, match="at_once must be a whole number, 1 or more"):
+            replace(prepared.config, at_once=wrong)
 
 
 def stable(
@@ -365,9 +365,9 @@ def stable(
     repeats=1,
     task=None,
     name="cycles",
-    width=None,
+    at_once=None,
 ):
-    limits = {"max_blocks": max_blocks, "width": width}
+    limits = {"max_blocks": max_blocks, "at_once": at_once}
     return choose_plan(name, task or Meeting(), models, {}, items, repeats, 0, stop=stop, **limits)
 
 
@@ -483,7 +483,7 @@ def test_a_forecast_is_near_what_happens():
     assert 0.6 < len({spec.block for spec in specs.values()}) / expected < 1.7
 
 
-def test_batches_keep_endpoints_busy_and_grow_slowly():
+def test_enough_blocks_are_played_at_a_time_to_keep_endpoints_busy():
     scores, plan, sizes = {}, stable(StopTarget(half_width=0.3)), []
     known = 0
     while True:

@@ -50,7 +50,7 @@ from tests import games, wire
 from tests.cli.test_cli import parley as command
 from tests.clock import clock as clock
 from tests.endpoint import coins, endpoint
-from tests.plans.replays import first_batch
+from tests.plans.replays import first_matches
 
 PRICES = "a: {input: 10, cached_input: 1, output: 30}\n"  # USD per million tokens
 
@@ -1164,9 +1164,9 @@ def test_a_forecast_leaves_the_plan_as_it_was(here):
     )
     asked.contestants = [asked.add_model("bot/random", "a"), asked.add_model("bot/altruist", "b")]
     prepared = asked.prepare()
-    before = first_batch(prepared.plan)
+    before = first_matches(prepared.plan)
     forecast_run(prepared)
-    assert first_batch(prepared.plan) == before
+    assert first_matches(prepared.plan) == before
 
 
 def test_instruments_demonstrations_and_programs_are_forecast_too(here):

@@ -14,7 +14,7 @@ from parley.runs.progress_display import (
     describe_progress,
     describe_time_left,
 )
-from tests.plans.replays import first_batch
+from tests.plans.replays import first_matches
 
 
 def test_nothing_is_said_of_calls_before_anything_is_known():
@@ -84,7 +84,7 @@ def test_stand_ins_tell_how_many_calls_a_match_takes():
     models = {name: {"model": f"bot/{name}"} for name in ("altruist", "free-rider", "random")}
     asked = Experiment("public_goods", models=models, given=from_keywords(repeats=4))
     prepared = asked.prepare()
-    specs = first_batch(prepared.plan)
+    specs = first_matches(prepared.plan)
     assert asyncio.run(estimate_calls(prepared, specs)) == 15  # three players, five rounds
 
 

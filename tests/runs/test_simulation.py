@@ -221,10 +221,10 @@ def played(name, world, stop, seed):
     must not count."""
     plan = choose_plan(name, Pair(), ALIASES, {}, [], 1, seed, stop=stop, max_blocks=5000)
     rng, luck, specs, scores = np.random.default_rng([7, seed]), {}, {}, {}
-    for batch in plan.batches(ScoreTable(scores)):
-        if isinstance(batch, Done):
-            return list(specs.values()), batch
-        for spec in batch:
+    for matches in plan.matches(ScoreTable(scores)):
+        if isinstance(matches, Done):
+            return list(specs.values()), matches
+        for spec in matches:
             specs[spec.number] = spec
             base = luck.get(spec.block)
             if base is None:

@@ -40,8 +40,8 @@ class PlanReplay:
 
     def _planned(self) -> Iterator[MatchSpec]:
         cursor = PlanCursor(self._plan, self._finished)
-        while (batch := cursor.next_batch()) is not None:
-            if isinstance(batch, Done):
-                self.end = batch
+        while (matches := cursor.next_matches()) is not None:
+            if isinstance(matches, Done):
+                self.end = matches
                 return
-            yield from batch
+            yield from matches

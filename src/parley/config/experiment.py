@@ -226,7 +226,7 @@ class Experiment:
         from parley.plans.sequential import BUSY  # late: it needs numpy
 
         # a sequential plan draws enough matches for all workers at a time
-        return replace(config, width=max(BUSY, self.workers * concurrency_of(config)))
+        return replace(config, at_once=max(BUSY, self.workers * concurrency_of(config)))
 
     def usual_plan(self, made: Task) -> str:
         """The plan if the user names none."""

@@ -385,7 +385,7 @@ def make_plan(config: Config, task: Task, items: Mapping[str, Any]) -> Plan:
         verify=None if verify is None else (verify.wanted, verify.metric, verify.theta),
         adversary=config.adversary,
         evolve=config.evolve,
-        width=config.width,
+        at_once=config.at_once,
     )
 
 

@@ -57,7 +57,7 @@ def facts_on_record(reader: RunReader) -> dict[str, Any]:
 def copied_matches(ref: RunRef, config: Config, plan: Plan) -> Iterator[CopiedMatch]:
     """The replies, verdicts and scores that a run copies from the run that it judges again."""
     assert config.rejudged is not None
-    specs = next(plan.batches(ScoreTable({})))
+    specs = next(plan.matches(ScoreTable({})))
     assert not isinstance(specs, Done)
     with read_run(ref) as reader:
         for spec in specs:

@@ -58,11 +58,11 @@ class FinishedMatches(Protocol):
 
 
 class Plan(Protocol):
-    """Hands out the matches of a run in batches."""
+    """Hands out the matches of a run in portions: some blocks or, in `evolve`, a stage."""
 
     @property
     def ahead(self) -> int:
-        """How many batches may still be played when the next one is asked for."""
+        """How many portions may still be played when the next one is asked for."""
         ...
 
     @property
@@ -80,32 +80,32 @@ class Plan(Protocol):
         reached."""
         ...
 
-    def batches(self, finished: FinishedMatches) -> Iterator[Sequence[MatchSpec] | Done]:
-        """The matches of a run, batch after batch, from the first match on; at the end `Done`.
-        Numbers ascend without gaps. The caller asks for a batch once all batches but the last
-        `ahead` have ended; a batch may be empty, if there is only something to wait for. A large
-        batch makes its matches when they are asked for."""
+    def matches(self, finished: FinishedMatches) -> Iterator[Sequence[MatchSpec] | Done]:
+        """The matches of a run, portion after portion, from the first match on; at the end `Done`.
+        Numbers ascend without gaps. The caller asks for a portion once all portions but the last
+        `ahead` have ended; a portion may be empty, if there is only something to wait for. A large
+        portion makes its matches when they are asked for."""
         ...
 
 
 class PlanCursor:
-    """Asks a plan for its batches, each as soon as the plan can make it."""
+    """Asks a plan for its next matches as soon as the plan can make them."""
 
     def __init__(self, plan: Plan, finished: FinishedMatches) -> None:
-        self._ahead, self._finished, self._batches = plan.ahead, finished, plan.batches(finished)
-        self._open: deque[tuple[int, int]] = deque()  # first and last number of a batch
+        self._ahead, self._finished, self._matches = plan.ahead, finished, plan.matches(finished)
+        self._open: deque[tuple[int, int]] = deque()  # first and last numbers
 
-    def next_batch(self) -> Sequence[MatchSpec] | Done | None:
-        """The next batch, or how the plan ends; None if earlier matches have to end first."""
+    def next_matches(self) -> Sequence[MatchSpec] | Done | None:
+        """The next matches, or how the plan ends; None if earlier matches have to end first."""
         while len(self._open) > self._ahead:
             if not self._finished.have_ended(*self._open[0]):
                 return None
             self._open.popleft()
-        batch = next(self._batches)
-        if not isinstance(batch, Done):
+        matches = next(self._matches)
+        if not isinstance(matches, Done):
             empty = (1, 0)
-            self._open.append((batch[0].number, batch[-1].number) if batch else empty)
-        return batch
+            self._open.append((matches[0].number, matches[-1].number) if matches else empty)
+        return matches
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ def choose_plan(
     verify: tuple[int, str, float] | None = None,
     adversary: str | None = None,
     evolve: EvolveSettings | None = None,
-    width: int | None = None,
+    at_once: int | None = None,
 ) -> Plan:
     """A fixed schedule; with `stop`, a sequential plan; with `verify`, one that screens items."""
     for what, count in {
@@ -115,7 +115,7 @@ def choose_plan(
             else StableRule(leading, contestants, stop, len(items))
         )
 
-    return SequentialPlan(series, rule, items, repeats, seed, max_blocks, width)
+    return SequentialPlan(series, rule, items, repeats, seed, max_blocks, at_once)
 
 
 def check_evolve(task: Task, series: BlockMaker, evolve: EvolveSettings) -> list[Metric]:

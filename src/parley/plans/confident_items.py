@@ -38,7 +38,7 @@ class ScreeningPlan:
     def cautions(self) -> Sequence[str]:
         return ()
 
-    def batches(self, finished: FinishedMatches) -> Iterator[Sequence[MatchSpec] | Done]:
+    def matches(self, finished: FinishedMatches) -> Iterator[Sequence[MatchSpec] | Done]:
         sure = asked = 0
         while True:
             self.status_line = (
@@ -54,10 +54,10 @@ class ScreeningPlan:
                     f"screening, and no item is left to screen ({asked} were screened)",
                 )
                 return
-            batch = range(asked, min(asked + self._wanted - sure, len(self._items)))
-            yield PlannedMatches(len(batch), self._size, partial(self._matches_after, asked))
-            asked = batch.stop
-            for turn in batch:
+            turns = range(asked, min(asked + self._wanted - sure, len(self._items)))
+            yield PlannedMatches(len(turns), self._size, partial(self._matches_after, asked))
+            asked = turns.stop
+            for turn in turns:
                 specs = self._matches(turn)
                 scores = finished.scores_between(specs[0].number, specs[-1].number)
                 sure += all_confident(specs, scores, self._metric, self._theta)

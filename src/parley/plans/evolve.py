@@ -89,7 +89,7 @@ class EvolvePlan:
         return f"{'window' if streams else 'stage'} {self._at} of {len(self.stages) - 1}"
 
     @property
-    def matches(self) -> int:
+    def match_count(self) -> int:
         """How many matches there are in all stages."""
         return sum(map(len, self.stages))
 
@@ -97,7 +97,7 @@ class EvolvePlan:
         arms = plural(len(self.settings.arms), "arm")
         return [
             f"`--plan evolve` plays {plural(len(self.stages[0]), 'match', 'matches')} in the "
-            f"standard stage (without memory) and {self.matches:,} in total ({arms})",
+            f"standard stage (without memory) and {self.match_count:,} in total ({arms})",
             *(
                 f"evolve: window={arm.window} covers all {len(self._items)} "
                 f"{'items' if self._has_items else 'games'}, so the memory would be empty until "
@@ -107,7 +107,7 @@ class EvolvePlan:
             ),
         ]
 
-    def batches(self, finished: FinishedMatches) -> Iterator[Sequence[MatchSpec] | Done]:
+    def matches(self, finished: FinishedMatches) -> Iterator[Sequence[MatchSpec] | Done]:
         for number, stage in enumerate(self.stages):
             self._at = number
             yield stage

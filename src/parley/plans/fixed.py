@@ -26,7 +26,7 @@ class FixedPlan:
     def cautions(self) -> Sequence[str]:
         return ()
 
-    def batches(self, finished: FinishedMatches) -> Iterator[Sequence[MatchSpec] | Done]:
+    def matches(self, finished: FinishedMatches) -> Iterator[Sequence[MatchSpec] | Done]:
         if self.specs:
             yield self.specs
         yield Done("plan_complete")

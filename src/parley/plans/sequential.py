@@ -12,9 +12,10 @@ from parley.plans.blocks import BlockMaker
 from parley.statistics.estimates import Observation, match_means
 from parley.tables import plural
 
-BUSY = 64  # the fewest matches of a batch, if there are as many: they keep the endpoints busy
-# a batch has at least one block for every GROWTH blocks that were played, so that waiting for its
-# last match hardly matters
+# the fewest matches that are played at a time, if there are as many: they keep the endpoints busy
+BUSY = 64
+# at least one block is added for every GROWTH blocks that were played, so that waiting for the last
+# match hardly matters
 GROWTH = 20
 MOST_BLOCKS = 1000  # unless more are asked for
 READ_AT_ONCE = 4096  # matches whose scores are read at a time
@@ -54,15 +55,15 @@ class StoppingRule(Protocol):
 
 
 class SequentialPlan:
-    """Plays block after block, in batches, until its rule, the items or a bound end it.
+    """Plays block after block, several at a time, until its rule, the items or a bound end it.
 
     Items come in an order drawn from the seed, each of them as one block with all its repeats;
-    where there are none, every block is one repeat. A batch depends only on the scores of the
-    batches before it, so a resumed run gets the same batches again.
+    where there are none, every block is one repeat. The next blocks depend only on the scores of
+    those before them, so a resumed run gets the same blocks again.
 
-    With a `width`, a batch has at least that many matches and does not depend on the batch just
-    before it. So two batches can be played at a time, and the matches are the same however many
-    workers play them.
+    With `at_once`, the next blocks have at least that many matches and do not depend on the blocks
+    that were handed out just before them. So both can be played at a time, and the matches are the
+    same however many workers play them.
     """
 
     def __init__(
@@ -73,9 +74,9 @@ class SequentialPlan:
         repeats: int,
         seed: int,
         most: int | None,
-        width: int | None = None,
+        at_once: int | None = None,
     ) -> None:
-        self._least, self.ahead = (BUSY, 0) if width is None else (width, 1)
+        self._least, self.ahead = (BUSY, 0) if at_once is None else (at_once, 1)
         self._series, self._make_rule, self._repeats = series, rule, repeats if items else 1
         self._items = Random(f"{seed}|items").sample(list(items), len(items))
         bound = (len(items) if items else MOST_BLOCKS) if most is None else most
@@ -94,24 +95,24 @@ class SequentialPlan:
     def cautions(self) -> Sequence[str]:
         return self._make_rule().cautions(self._end, len(self._first_block))
 
-    def batches(self, finished: FinishedMatches) -> Iterator[Sequence[MatchSpec] | Done]:
+    def matches(self, finished: FinishedMatches) -> Iterator[Sequence[MatchSpec] | Done]:
         self._rule = self._make_rule()
-        open_batches: deque[list[list[MatchSpec]]] = deque()  # their scores are not known yet
+        unread: deque[list[list[MatchSpec]]] = deque()  # blocks whose scores are not known yet
         played = matches = 0
         stopping: Done | None = None
         while True:
-            batch = [] if stopping is not None else self._make_batch(played, matches)
-            specs = [spec for block in batch for spec in block]
+            blocks = [] if stopping is not None else self._next_blocks(played, matches)
+            specs = [spec for block in blocks for spec in block]
             yield specs
-            open_batches.append(batch)
-            played, matches = played + len(batch), matches + len(specs)
-            if len(open_batches) <= self.ahead:
+            unread.append(blocks)
+            played, matches = played + len(blocks), matches + len(specs)
+            if len(unread) <= self.ahead:
                 continue
-            for block, scores in read_blocks(open_batches.popleft(), finished):
+            for block, scores in read_blocks(unread.popleft(), finished):
                 self._rule.add_block(scores_by_model(block, scores, self._rule.metrics))
             verdict = self._rule.verdict()
             stopping = verdict or stopping
-            if any(open_batches):
+            if any(unread):
                 continue  # what has begun is played to its end, and counts
             if stopping is None:
                 stopping = self._exhausted(played)
@@ -131,16 +132,16 @@ class SequentialPlan:
             f"the limit of {plural(played, 'block')} is reached: {self._rule.status_line}",
         )
 
-    def _make_batch(self, played: int, matches: int) -> list[list[MatchSpec]]:
+    def _next_blocks(self, played: int, matches: int) -> list[list[MatchSpec]]:
         """The next blocks, after some blocks with some matches: enough of them to keep the
         endpoints busy."""
-        batch: list[list[MatchSpec]] = []
+        blocks: list[list[MatchSpec]] = []
         drawn, wanted = 0, played // GROWTH
-        while played + len(batch) < self._end and (drawn < self._least or len(batch) < wanted):
-            block = self._make_block(played + len(batch), matches + drawn)
-            batch.append(block)
+        while played + len(blocks) < self._end and (drawn < self._least or len(blocks) < wanted):
+            block = self._make_block(played + len(blocks), matches + drawn)
+            blocks.append(block)
             drawn += len(block)
-        return batch
+        return blocks
 
     def _make_block(self, at: int, matches: int) -> list[MatchSpec]:
         """One block, numbered after the matches before it."""

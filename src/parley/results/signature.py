@@ -42,7 +42,7 @@ def make_signature(info: RunInfo, matches: int) -> str:
             f"stop:half_width={width},alpha={config.stop.alpha:g},target={config.stop.target}{top}"
         )
         # which matches a model plays depends on how many are played at a time
-        facts += [f"width:{config.width}"] if config.width is not None else []
+        facts += [f"at_once:{config.at_once}"] if config.at_once is not None else []
     if config.evolve is not None:
         arm = config.evolve.arms[config.evolve.first]
         facts.append(f"evolve:{describe_arm(arm)}")

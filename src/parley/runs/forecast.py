@@ -389,15 +389,15 @@ def expect_matches(prepared: Prepared, assumed: ReplyAssumption) -> tuple[Sequen
     order = {alias: at for at, alias in enumerate(prepared.config.contestants)}
     metrics = prepared.task.metrics(seat_counts(plan.first_match.seats, prepared.task))
     specs, scores = [], dict[int, dict[Seat, dict[str, float | None]]]()
-    for batch in plan.batches(ScoreTable(scores)):
-        if isinstance(batch, Done):
+    for matches in plan.matches(ScoreTable(scores)):
+        if isinstance(matches, Done):
             break
         if prepared.config.stop is None:
-            return batch, count_blocks(batch)
-        specs += batch
+            return matches, count_blocks(matches)
+        specs += matches
         if count_blocks(specs) >= MOST_BLOCKS:
             break
-        for spec in batch:
+        for spec in matches:
             scores[spec.number] = {
                 seat: {
                     m.name: draw_score(m, assumed, order[alias] / max(1, len(order) - 1) - 0.5, rng)

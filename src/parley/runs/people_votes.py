@@ -20,11 +20,11 @@ from parley.tables import plural
 SHOWN = 10  # numbers of matches that a message lists
 
 
-def arms_that_ask(prepared: Prepared, batch: Sequence[MatchSpec]) -> set[str]:
+def arms_that_ask(prepared: Prepared, matches: Sequence[MatchSpec]) -> set[str]:
     """The arms of a stage in which people decide what is remembered."""
     assert prepared.config.evolve is not None
     arms = prepared.config.evolve.arms
-    names = {spec.arm.removesuffix(PROBE) for spec in batch} - {""}
+    names = {spec.arm.removesuffix(PROBE) for spec in matches} - {""}
     return {name for name in names if arms[name].asks_people}
 
 
@@ -61,8 +61,8 @@ def count_wanted_votes(prepared: Prepared) -> dict[int, int]:
     if not any(arm.asks_people for arm in evolve.arms.values()):
         return {}
     builder, found = ExperienceBuilder(prepared, evolve.arms), Counter[int]()
-    for stage, batch in pairwise(plan.stages):
-        arms = arms_that_ask(prepared, batch)
+    for stage, matches in pairwise(plan.stages):
+        arms = arms_that_ask(prepared, matches)
         for spec in stage:
             for seat in spec.seats:
                 found[spec.stage] += any(

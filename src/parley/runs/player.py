@@ -588,7 +588,7 @@ class Player:
 
 
 class PlanPlayer(Player):
-    """Plays a whole run: the matches of its plan, batch after batch."""
+    """Plays a whole run: the matches of its plan, some at a time."""
 
     def __init__(
         self,
@@ -618,39 +618,41 @@ class PlanPlayer(Player):
         the reason."""
         plan, finished, planned = self.prepared.plan, self.finished, 0
         scheduler = self.make_scheduler(concurrency)
-        batches = plan.batches(finished)
+        handed_out = plan.matches(finished)
         while True:
             try:
-                batch = next(batches)
+                matches = next(handed_out)
             except TaskError as fault:
                 self.fatal = fault
                 return "failed", None, str(fault)
             self.progress.status_line = plan.status_line
-            if isinstance(batch, Done):
+            if isinstance(matches, Done):
                 return (
-                    ("stopped" if batch.status == "budget" else "done"),
-                    batch.status,
-                    batch.reason,
+                    ("stopped" if matches.status == "budget" else "done"),
+                    matches.status,
+                    matches.reason,
                 )
-            planned += len(batch)
-            if all(spec.number in finished for spec in batch):
+            planned += len(matches)
+            if all(spec.number in finished for spec in matches):
                 continue  # everything was played before this process began
-            self.progress.planned = plan.matches if isinstance(plan, EvolvePlan) else planned
+            self.progress.planned = plan.match_count if isinstance(plan, EvolvePlan) else planned
             if self.progress.estimates_calls and self.progress.calls_per_match is None:
-                self.progress.calls_per_match = await estimate_calls(self.prepared, batch, finished)
+                self.progress.calls_per_match = await estimate_calls(
+                    self.prepared, matches, finished
+                )
             try:
                 if self.recaller is not None and (
-                    missing := await self.recaller.collect_votes(batch)
+                    missing := await self.recaller.collect_votes(matches)
                 ):
                     return "stopped", WAITING, missing
                 await self.journal.add_matches(
-                    spec for spec in batch if spec.number not in finished
+                    spec for spec in matches if spec.number not in finished
                 )
                 if self.recaller is not None:
-                    await self.recaller.begin_stage(batch)
+                    await self.recaller.begin_stage(matches)
                     for caution in self.recaller.cautions():
                         self.progress.notify(caution)
-                await scheduler.play_all(spec for spec in batch if spec.number not in finished)
+                await scheduler.play_all(spec for spec in matches if spec.number not in finished)
             except ParleyError as fault:  # of the store, or of a retriever
                 self.stop_for(fault)
             if self.fatal is not None:

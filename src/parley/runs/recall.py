@@ -69,25 +69,25 @@ class Recaller:
         self._recalled: RecalledByPlace = {}  # for matches of this stage
         self._loading = asyncio.Lock()
 
-    async def begin_stage(self, batch: Sequence[MatchSpec]) -> None:
+    async def begin_stage(self, matches: Sequence[MatchSpec]) -> None:
         """Find and record what to show every seat of a stage; a resumed stage keeps its record."""
-        self._recalled = await self.record_stage(batch)
+        self._recalled = await self.record_stage(matches)
 
-    async def record_stage(self, batch: Sequence[MatchSpec]) -> RecalledByPlace:
+    async def record_stage(self, matches: Sequence[MatchSpec]) -> RecalledByPlace:
         """Find and record what to show every seat of a stage, unless it is on record."""
-        if not batch:
+        if not matches:
             return {}
         if self._rehearsal is None:
-            self._rehearsal = await rehearse_match(self._prepared, batch[0])
-        if batch[0].stage == 0:
+            self._rehearsal = await rehearse_match(self._prepared, matches[0])
+        if matches[0].stage == 0:
             return {}
         async with self._loading:
             kept = await asyncio.to_thread(
-                self._read_record, {spec.number for spec in batch}, batch[0].number
+                self._read_record, {spec.number for spec in matches}, matches[0].number
             )
             if kept:  # what a stage recalls is recorded all at once
                 return kept
-            rows = await asyncio.to_thread(self._search_stage, batch)
+            rows = await asyncio.to_thread(self._search_stage, matches)
         if rows:
             await self._journal.add_recalled(rows)
         return {(row.match, row.seat): row for row in rows}
@@ -104,14 +104,14 @@ class Recaller:
                     self._read_record, {spec.number for spec in specs}, first
                 )
 
-    async def collect_votes(self, batch: Sequence[MatchSpec]) -> str:
+    async def collect_votes(self, matches: Sequence[MatchSpec]) -> str:
         """Ask people about the stage before this one, and record what they said once every match
         has a vote. Returns what is missing; empty if the stage can begin."""
-        arms = arms_that_ask(self._prepared, batch)
+        arms = arms_that_ask(self._prepared, matches)
         if not arms:
             return ""
-        stage = batch[0].stage - 1
-        places, votes = await asyncio.to_thread(self._read_votes, stage, arms, batch[0].number)
+        stage = matches[0].stage - 1
+        places, votes = await asyncio.to_thread(self._read_votes, stage, arms, matches[0].number)
         if not places:
             return ""
         await self._journal.ask_people(places)
@@ -166,9 +166,9 @@ class Recaller:
         shown = self._builder.recollection(found, spec.arm.removesuffix(PROBE))
         return Recalling(participant, shown)
 
-    def _search_stage(self, batch: Sequence[MatchSpec]) -> list[Recalled]:
+    def _search_stage(self, matches: Sequence[MatchSpec]) -> list[Recalled]:
         groups: dict[MemoryOwner, list[tuple[MatchSpec, Seat]]] = {}
-        for spec in batch:
+        for spec in matches:
             rules = self._builder.rules[spec.arm.removesuffix(PROBE)]
             for seat, alias in spec.seats.items():
                 if seat.role in rules and seat not in spec.unscored:

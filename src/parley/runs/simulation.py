@@ -32,8 +32,8 @@ class SimulatedRun(NamedTuple):
 
 
 class Simulation(ABC):
-    """Simulated runs of one plan, computed together block by block; each has its own batches, like
-    a real run."""
+    """Simulated runs of one plan, computed together block by block; each looks at its results when
+    a real run would."""
 
     def __init__(
         self,
@@ -88,7 +88,7 @@ class Simulation(ABC):
         return found
 
     def _due(self) -> Counts:
-        """Runs whose batch is complete, so that they check their stopping rule."""
+        """Runs that check their stopping rule now."""
         matches = self.matches
         whole = (matches - self._began >= BUSY) & (self.block >= self._look)
         due = self.live[whole[self.live] | (self.block >= self.most)]

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 BEAT = 1.0  # seconds between two signs of life
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 1.0  # seconds until a worker looks for matches again
-PLAN_PAUSE = 0.1  # seconds until the planner looks again whether a batch has ended
+PLAN_PAUSE = 0.1  # seconds until the planner looks again whether matches have ended
 END_PAUSE = 0.2  # seconds until a worker looks again whether the others have left
 
 
@@ -266,42 +266,44 @@ class WorkerPlayer(Player):
             if cursor is None:
                 finished = FinishedInStore(self.journal.ref, self.session)
                 cursor = PlanCursor(self.prepared.plan, finished)
-            if not await self._plan_batch(cursor):
+            if not await self._plan_matches(cursor):
                 await asyncio.sleep(PLAN_PAUSE)
 
-    async def _plan_batch(self, cursor: PlanCursor) -> bool:
-        """Record the next batch of matches. Returns whether there was one."""
+    async def _plan_matches(self, cursor: PlanCursor) -> bool:
+        """Record the next matches of the plan. Returns whether there were any."""
         try:
-            batch = await asyncio.to_thread(cursor.next_batch)
+            matches = await asyncio.to_thread(cursor.next_matches)
         except TaskError as fault:
             await self._decide(RunEnd("failed", None, str(fault)))
             return False
-        if batch is None:
+        if matches is None:
             # the plan waits for matches that have failed, and no match is left to play
             if failed := await self.session.failed_matches():
                 await self._decide(
                     RunEnd("stopped", "interrupted", format_reasons(Counter(failed)))
                 )
             return False
-        if isinstance(batch, Done):
+        if isinstance(matches, Done):
             await self._decide(
-                RunEnd("stopped", batch.status, batch.reason, "--max-blocks")
-                if batch.status == "budget"
-                else RunEnd("done", batch.status, batch.reason)
+                RunEnd("stopped", matches.status, matches.reason, "--max-blocks")
+                if matches.status == "budget"
+                else RunEnd("done", matches.status, matches.reason)
             )
             return False
-        if batch:
+        if matches:
             if self.recaller is not None:
-                if missing := await self.recaller.collect_votes(batch):
+                if missing := await self.recaller.collect_votes(matches):
                     await self._decide(RunEnd("stopped", WAITING, missing))
                     return False
                 # before anybody can claim a match of this stage
-                await self.recaller.record_stage(batch)
+                await self.recaller.record_stage(matches)
                 for caution in self.recaller.cautions():
                     self.progress.notify(caution)
-            new = max(0, await self.session.last_match() + 1 - batch[0].number)
-            if new <= len(batch):  # also if there are none to add, but they may not be counted yet
-                await self.journal.add_matches(batch[n] for n in range(new, len(batch)))
+            new = max(0, await self.session.last_match() + 1 - matches[0].number)
+            if new <= len(
+                matches
+            ):  # also if there are none to add, but they may not be counted yet
+                await self.journal.add_matches(matches[n] for n in range(new, len(matches)))
         await self.session.set_plan_line(self.prepared.plan.status_line)
         return True
 

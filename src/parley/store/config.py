@@ -67,14 +67,14 @@ class Config(StoredOptions):
     verified: str = ""  # the run that selected the items
     # models that do not play; tables keep an empty row for them
     excluded: list[str] = field(default_factory=list)
-    # The fewest matches of a batch of a sequential plan that workers play; None: the usual number,
-    # and each batch waits for the one before it.
-    width: int | None = None
+    # The fewest matches that a sequential plan hands out at once, if workers play it; None: the
+    # usual number, and it waits until they have ended.
+    at_once: int | None = None
 
     def __post_init__(self) -> None:
         check_stored(self)
-        if self.width is not None and self.width < 1:
-            raise UsageError(f"width must be a whole number, 1 or more, not {self.width!r}")
+        if self.at_once is not None and self.at_once < 1:
+            raise UsageError(f"at_once must be a whole number, 1 or more, not {self.at_once!r}")
 
     @property
     def players(self) -> list[str]:
