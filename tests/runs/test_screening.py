@@ -70,7 +70,7 @@ def test_a_run_is_prepared_once_with_its_screening(counted):
     kinds = Counter()
     for reader in found:
         with reader:
-            kinds[reader.info.config.task, bool(reader.info.config.verified)] += 1
+            kinds[reader.info.config.task, bool(reader.info.config.screening_run)] += 1
     assert kinds == {("kieval", True): 1, ("qa", False): 1}
 
 

@@ -1,4 +1,4 @@
-"""KIEval: the score by hand, the rule by feeding replies, a secret key, verified questions, faults,
+"""KIEval: the score by hand, the rule by feeding replies, a secret key, screened questions, faults,
 judging again, plants."""
 
 import asyncio
@@ -430,7 +430,7 @@ def test_only_questions_that_both_instruments_are_sure_of_are_asked(tmp_path):
     assert len(asked) == 12
     assert all(known(next(item for item in SAMPLES if item.id == each), 0.5) for each in asked)
     assert len(list(tmp_path.glob("qa-*.parley"))) == 1
-    assert "items:verified" in first.data["results"][0]["signature"]
+    assert "items:screened" in first.data["results"][0]["signature"]
     run("kieval", models={"d": lambda view: "A"}, **options)
     # what a function is nobody knows: it is asked again
     assert len(list(tmp_path.glob("qa-*.parley"))) == 2

@@ -80,7 +80,7 @@ def command(
     with read_run(ref) as reader:
         if reader.info.state == "done":
             say(f"{reader.info.id} is done: there is nothing to resume")
-        if reader.info.config.verify is not None:
+        if reader.info.config.screening is not None:
             say(
                 f"{reader.info.id} only screened items for another run. To start that run, "
                 "repeat its command; it will use this screening"

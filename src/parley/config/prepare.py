@@ -370,7 +370,7 @@ def check_names(config: Config, task: Task) -> None:
 
 def make_plan(config: Config, task: Task, items: Mapping[str, Any]) -> Plan:
     """Which matches are played, and when to stop."""
-    verify = config.verify
+    screening = config.screening
     return choose_plan(
         config.plan,
         task,
@@ -382,7 +382,9 @@ def make_plan(config: Config, task: Task, items: Mapping[str, Any]) -> Plan:
         size=config.seats,
         stop=config.stop,
         max_blocks=config.max_blocks,
-        verify=None if verify is None else (verify.wanted, verify.metric, verify.theta),
+        screening=(
+            None if screening is None else (screening.wanted, screening.metric, screening.theta)
+        ),
         adversary=config.adversary,
         evolve=config.evolve,
         at_once=config.at_once,
@@ -445,7 +447,7 @@ def screening_config(prepared: Prepared) -> Config | None:
     with errors_of_task(prepared.task, "screening"):
         screening = prepared.task.screening()
     config = prepared.config
-    if screening is None or config.verified:
+    if screening is None or config.screening_run:
         return None
     models: dict[str, dict[str, Any]] = {}
     for alias in dict.fromkeys(
@@ -468,7 +470,7 @@ def screening_config(prepared: Prepared) -> Config | None:
         max_calls=config.max_calls,
         concurrency=config.concurrency,
         name=f"items for {config.name}" if config.name else "",
-        verify=ScreeningTarget(
+        screening=ScreeningTarget(
             config.items or len(prepared.pool), screening.metric, screening.theta
         ),
     )

@@ -51,7 +51,7 @@ def select_items(config: Config, task: Task, items: Sequence[Any] | None) -> Sel
         if config.dataset is not None
         else []
     )
-    if task.items is not None and not config.verify:  # otherwise they are already in order
+    if task.items is not None and not config.screening:  # otherwise they are already in order
         pool = by_id(stratified_order(list(pool.values()), task.items.stratum, config.seed))
         if config.items is None and task.items.sample is not None:
             config = replace(config, items=min(task.items.sample, len(pool)))

@@ -34,12 +34,12 @@ def choose_plan(
     size: int | None = None,
     stop: StopTarget | None = None,
     max_blocks: int | None = None,
-    verify: tuple[int, str, float] | None = None,
+    screening: tuple[int, str, float] | None = None,
     adversary: str | None = None,
     evolve: EvolveSettings | None = None,
     at_once: int | None = None,
 ) -> Plan:
-    """A fixed schedule; with `stop`, a sequential plan; with `verify`, one that screens items."""
+    """A fixed schedule; with `stop`, a sequential plan; with `screening`, one that screens items."""
     for what, count in {
         "repeats": repeats,
         "max_blocks": 1 if max_blocks is None else max_blocks,
@@ -55,9 +55,9 @@ def choose_plan(
         critics = () if own else instruments.get(CRITIC, ())
         feedback = FeedbackSeats(evolve, task, metrics, critics)
         return EvolvePlan(series, evolve, items, repeats, seed, task.items is not None, feedback)
-    if verify is not None:
+    if screening is not None:
         return ScreeningPlan(
-            BlockMaker(name, task, contestants, instruments, seed, size), items, repeats, *verify
+            BlockMaker(name, task, contestants, instruments, seed, size), items, repeats, *screening
         )
     if adversary is not None and name != "versus":
         raise UsageError(

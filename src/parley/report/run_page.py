@@ -469,7 +469,7 @@ def describe_plan(config: Config) -> str:
 
 def repeat_command(config: Config) -> str:
     """The command that plays the same again; empty if no flags say how the run was played."""
-    if config.evolve or config.prompts or config.rejudged or config.verify:
+    if config.evolve or config.prompts or config.rejudged or config.screening:
         return ""
     words = ["parley", "run", config.task]
     for alias in config.contestants:

@@ -56,8 +56,8 @@ def make_signature(info: RunInfo, matches: int) -> str:
         facts.append(f"{role}:{judges}@{digest_models(config, panel)}")
     if config.rejudged is not None:
         facts.append(f"rejudged:{config.rejudged.run}")
-    if config.verified:
-        facts.append("items:verified")
+    if config.screening_run:
+        facts.append("items:screened")
     if identity.get("items"):
         facts.append(f"items:{identity['items']}")
     facts += [f"{name}:{value}" for name, value in identity.get("basis", {}).items()]

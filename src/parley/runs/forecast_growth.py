@@ -30,7 +30,7 @@ def forecast_growth(
     config = prepared.config
     models = list(config.contestants)
     now = count_seats(prepared, len(models))
-    if config.plan == "race" or config.rejudged or config.verify or now is None or not specs:
+    if config.plan == "race" or config.rejudged or config.screening or now is None or not specs:
         return []
     matches, seats = now
     blocks = len(specs) / matches

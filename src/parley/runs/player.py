@@ -105,7 +105,7 @@ def new_id(task: str) -> str:
 def refuse_taken_name(config: Config, store: Store) -> None:
     """Raise an error if another run of the store has the same name. Runs that only screen items may
     share one."""
-    if not config.name or config.verify is not None:
+    if not config.name or config.screening is not None:
         return
     names = names_in(store)
     if config.name in names:
@@ -120,7 +120,7 @@ def names_in(store: Store) -> dict[str, str]:
     """The names of runs that no other run may have, with the ids of these runs."""
     infos = [run for run in store.runs() if isinstance(run, RunInfo)]
     return {
-        run.config.name: run.id for run in infos if run.config.name and run.config.verify is None
+        run.config.name: run.id for run in infos if run.config.name and run.config.screening is None
     }
 
 
@@ -168,7 +168,10 @@ def check_resumed(prepared: Prepared, ref: RunRef) -> RunOutcome | None:
         refuse_changes(reader.info.identity, prepared.identity, reader.info.id)
         prepared.cautions.extend(changed_bots(reader.info.identity, prepared.identity))
         # more items may be wanted now
-        if reader.info.state == "done" and reader.info.config.verify == prepared.config.verify:
+        if (
+            reader.info.state == "done"
+            and reader.info.config.screening == prepared.config.screening
+        ):
             status, reason = reader.info.status, reader.info.reason or ""
             return RunOutcome(ref, "done", status, reason, task=type(prepared.task))
     return None

@@ -95,14 +95,14 @@ def forecast_with_screening(prepared: Prepared) -> Forecast:
 def continued_config(config: Config, before: Config, spent: tuple[int, float]) -> Config:
     """The configuration to continue a screening: with its own models, with at least as many items
     as it wanted, and with limits that leave out what it had `spent` before."""
-    assert config.verify is not None
-    assert before.verify is not None
-    wanted = max(config.verify.wanted, before.verify.wanted)
+    assert config.screening is not None
+    assert before.screening is not None
+    wanted = max(config.screening.wanted, before.screening.wanted)
     return replace(
         config,
         models=before.models,
         contestants=before.contestants,
-        verify=replace(before.verify, wanted=wanted),
+        screening=replace(before.screening, wanted=wanted),
         budget_usd=None if config.budget_usd is None else config.budget_usd + spent[1],
         max_calls=None if config.max_calls is None else config.max_calls + spent[0],
     )
@@ -121,9 +121,9 @@ def find_earlier(asking: Prepared, store: Store) -> RunRef | None:
     for run in store.runs():
         if (
             isinstance(run, RunInfo)
-            and run.config.verify is not None
+            and run.config.screening is not None
             and screening_key(run.config, run.identity) == wanted
-            and (run.state != "done" or any_right(run.ref, asking.config.verify))
+            and (run.state != "done" or any_right(run.ref, asking.config.screening))
         ):
             return run.ref
     return None
@@ -141,16 +141,16 @@ def screening_key(config: Config, identity: Mapping[str, Any]) -> bytes:
         {name: value for name, value in model.items() if name not in (*LIMITS, "max_tokens")}
         for model in config.models.values()
     ]
-    metric = config.verify.metric if config.verify else ""
+    metric = config.screening.metric if config.screening else ""
     rests = [identity.get(name) for name in ("version", "rule", "prompts", "items")]
     return orjson.dumps([asked, models, metric, *rests], option=orjson.OPT_SORT_KEYS)
 
 
-def any_right(ref: RunRef, verify: ScreeningTarget | None) -> bool:
+def any_right(ref: RunRef, screening: ScreeningTarget | None) -> bool:
     """Whether a finished screening has found an item."""
-    assert verify is not None
+    assert screening is not None
     with read_run(ref) as reader:
-        return bool(items_answered_right(reader, verify.metric, verify.theta)[1])
+        return bool(items_answered_right(reader, screening.metric, screening.theta)[1])
 
 
 def items_answered_right(reader: RunReader, metric: str, theta: float) -> tuple[int, list[str]]:
@@ -191,7 +191,7 @@ def run_on_found_items(prepared: Prepared, ref: RunRef, before: tuple[int, float
         if config.budget_usd is None
         else max(0.0, config.budget_usd - (usd - before[1])),
     }
-    own = replace(config, items=len(items), verified=run, **left)
+    own = replace(config, items=len(items), screening_run=run, **left)
     again = replan(prepared, own, items)
     if own.budget_usd is not None:
         refuse_too_little(own, again.check_participants(), again.prices)

@@ -16,7 +16,7 @@ from parley.rules.parsing import is_deeper_than
 from parley.store.decoding import find_misfit
 
 DEEPEST = 100  # levels of a configuration on record
-MAY_CHANGE = (*RESUMABLE, "name", "verify")  # while a run goes on
+MAY_CHANGE = (*RESUMABLE, "name", "screening")  # while a run goes on
 # options that say where a model is served and how fast; they may change as well
 MAY_MOVE = ("base_url", "api_key_env", "concurrency", "rpm", "tpm")
 
@@ -63,8 +63,8 @@ class Config(StoredOptions):
     stop: StopTarget | None = None  # sequential stopping
     evolve: EvolveSettings | None = None  # the plan `evolve`
     rejudged: Rejudged | None = None  # the run whose matches are rejudged
-    verify: ScreeningTarget | None = None  # a run that only screens items
-    verified: str = ""  # the run that selected the items
+    screening: ScreeningTarget | None = None  # a run that only screens items
+    screening_run: str = ""  # the run that selected the items
     # models that do not play; tables keep an empty row for them
     excluded: list[str] = field(default_factory=list)
     # The fewest matches that a sequential plan hands out at once, if workers play it; None: the
@@ -122,7 +122,7 @@ class Config(StoredOptions):
         for name, kind in {
             "stop": StopTarget,
             "rejudged": Rejudged,
-            "verify": ScreeningTarget,
+            "screening": ScreeningTarget,
         }.items():
             if known.get(name) is not None:
                 if wrong := find_misfit(known[name], dict[str, Any], name):
@@ -137,7 +137,7 @@ class Config(StoredOptions):
                 raise ValueError(f"evolve: {misfit}") from None
         hints = TYPES.get(cls) or TYPES.setdefault(cls, get_type_hints(cls))
         for name, value in known.items():
-            if name not in ("stop", "evolve", "rejudged", "verify") and (
+            if name not in ("stop", "evolve", "rejudged", "screening") and (
                 wrong := find_misfit(value, hints[name], name)
             ):
                 raise ValueError(wrong)

@@ -135,7 +135,7 @@ def record(name, words):
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             connection.execute("PRAGMA secure_delete = 1")
             connection.execute("VACUUM")
-        screening = "_screening" if json.loads(config)["verify"] else ""
+        screening = "_screening" if json.loads(config)["screening"] else ""
         shutil.move(path, f"{name}{screening}.parley")
     shutil.rmtree(store)
 

@@ -142,7 +142,7 @@ def read_votes_on(refs: Sequence[RunRef], record: ReportRecord) -> HumanVotes | 
 
 
 def collect_record(refs: Sequence[RunRef]) -> ReportRecord:
-    """Collect the data of all runs. Runs that only verified questions are left out, with a
+    """Collect the data of all runs. Runs that only screened questions are left out, with a
     caution."""
     found = ReportRecord()
     for ref in refs:
@@ -153,7 +153,7 @@ def collect_record(refs: Sequence[RunRef]) -> ReportRecord:
                 "task": reader.info.identity["task"],
                 "dataset": dataset_name(config.dataset),
             }
-            if config.verify is not None:
+            if config.screening is not None:
                 found.cautions.append(
                     f"{reader.info.id} only screened questions for another run, so it has no "
                     "scores and is left out"
