@@ -39,7 +39,7 @@ def choose_plan(
     evolve: EvolveSettings | None = None,
     at_once: int | None = None,
 ) -> Plan:
-    """A fixed schedule; with `stop`, a sequential plan; with `screening`, one that screens items."""
+    """A fixed schedule; with `stop`, a sequential plan; with `screening`, it screens items."""
     for what, count in {
         "repeats": repeats,
         "max_blocks": 1 if max_blocks is None else max_blocks,
