@@ -43,6 +43,17 @@ def _nothing_from_outside():
         yield
 
 
+@pytest.fixture(autouse=True, scope="module")
+def _empty_folder(tmp_path_factory):
+    """Tests stand in an empty folder, not in the checkout, and leave nothing there."""
+    folder = tmp_path_factory.mktemp("here")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        yield
+    left = sorted(path.name for path in folder.rglob("*"))
+    assert not left, f"A test of this file left these where it stood: {left}. Give it tmp_path."
+
+
 @pytest.fixture(autouse=True)
 def _no_secrets_of_other_tests():
     """What one test keeps secret is masked in no other test."""

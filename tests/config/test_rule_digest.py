@@ -229,7 +229,8 @@ def test_a_file_in_any_encoding_that_python_reads_has_a_digest(tmp_path, start):
     assert re.fullmatch(r"[0-9a-f]{16}", rule_digest(task_class(f"{tmp_path / 'own.py'}:Echo")))
 
 
-def test_a_run_is_not_continued_under_other_shared_rules(changed, tmp_path):
+def test_a_run_is_not_continued_under_other_shared_rules(changed, tmp_path, monkeypatch):
+    monkeypatch.chdir(Path(POEM).parent)
     result = run(POEM, ["bot/random", "bot/null"], roles={"judge": "bot/random"}, store=tmp_path)
     assert resume(result.path).state == "done"
     changed("parley.tasks._common.writer_editor", "if not first and is_ending", "if is_ending")

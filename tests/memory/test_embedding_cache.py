@@ -1,11 +1,11 @@
 """Embeddings on disk: whatever is wrong with the file costs time, never a result."""
 
-import os
 import sqlite3
 import subprocess
 import sys
 import time
 from contextlib import closing
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -228,7 +228,7 @@ here.embedded(texts)
 
 def start_writer(number, count):
     code = [sys.executable, "-c", WRITER, str(number), str(count)]
-    return subprocess.Popen(code, stdout=subprocess.PIPE, env={**os.environ})
+    return subprocess.Popen(code, stdout=subprocess.PIPE, cwd=Path(__file__).parents[2])
 
 
 def test_several_processes_write_at_once_and_nothing_is_lost():

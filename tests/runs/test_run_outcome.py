@@ -4,6 +4,7 @@ what can help."""
 import asyncio
 import time
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -195,7 +196,10 @@ def test_an_endpoint_that_cannot_be_reached_is_known_as_such(deadline, monkeypat
     asyncio.run(ask())
 
 
-def test_a_run_keeps_how_many_matches_are_in_flight_until_another_number_is_given(tmp_path):
+def test_a_run_keeps_how_many_matches_are_in_flight_until_another_number_is_given(
+    tmp_path, monkeypatch
+):
+    monkeypatch.chdir(Path(EXAMPLE).parent)
     parley(
         "run",
         EXAMPLE,

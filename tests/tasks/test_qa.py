@@ -486,10 +486,11 @@ def fate(item, memory):
     return BotView(None, None, item, None).fate("knows", memory)
 
 
-def test_a_student_knows_a_question_in_every_match_or_in_none():
+def test_a_student_knows_a_question_in_every_match_or_in_none(tmp_path):
     known, others = ([item.id for item in SAMPLES if fate(item, memory) < 0.7] for memory in (0, 1))
     for seed in (1, 2, 3):
-        result = run(QA(shots=0), {"a": {"model": "bot/student", "knowledge": 0.7}}, seed=seed)
+        models = {"a": {"model": "bot/student", "knowledge": 0.7}}
+        result = run(QA(shots=0), models, seed=seed, store=tmp_path)
         right = {
             match["item"] for match in result.matches if match["scores"]["student"]["accuracy"] == 1
         }
@@ -504,12 +505,12 @@ def test_accuracy_is_shown_by_subject(tmp_path):
     )
 
 
-def test_three_students_rank_in_order():
+def test_three_students_rank_in_order(tmp_path):
     models = {
         name: {"model": "bot/student", "knowledge": knows}
         for name, knows in {"good": 0.95, "fair": 0.6, "poor": 0.1}.items()
     }
-    facts = run("qa", models, seed=1).data
+    facts = run("qa", models, seed=1, store=tmp_path).data
     means = {each["alias"]: each["mean"] for each in facts["results"]}
     assert means["good"] > means["fair"] > means["poor"]
     # Holm-adjusted, paired
