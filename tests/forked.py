@@ -4,6 +4,7 @@ A server imports Parley once and forks for every request. What a program does to
 with it, and standard streams, folder and environment are its own, as behind a shell."""
 
 import atexit
+import gc
 import json
 import os
 import pkgutil
@@ -120,7 +121,7 @@ def _become(words, cwd, env, streams):
 
 
 def load_parley():
-    """Import all that a command may need."""
+    """Import all that a command may need, for good."""
     hide_other_packages()
     import parley
 
@@ -135,6 +136,8 @@ def load_parley():
     for name in WITH_IT:
         with suppress(ImportError):
             import_module(name)
+    gc.collect()
+    gc.freeze()  # what is forked need not look at all of this again, and copy it
 
 
 if __name__ == "__main__":
