@@ -127,7 +127,8 @@ def test_a_text_without_end_scores_as_its_beginning_in_bounded_time(language, wo
 
     def seconds(text):
         began = time.process_time()
-        compute_overlap(text, reference, language)
+        for _ in range(5):  # this clock may have coarse ticks
+            compute_overlap(text, reference, language)
         return time.process_time() - began
 
     seconds(usual)  # what is loaded once
