@@ -14,6 +14,7 @@ from click.testing import CliRunner
 
 from parley.cli import command
 from parley.errors import ParleyError
+from parley.store.sqlite import run_writer
 
 FOLDER = Path(__file__).parent / "data" / "runs"
 SPEC = importlib.util.spec_from_file_location("recorded_runs", FOLDER / "make.py")
@@ -62,7 +63,8 @@ def test_no_record_has_a_breach(name):
 
 
 @pytest.mark.parametrize("name", STOPPED)
-def test_a_stopped_run_ends_as_if_it_had_never_stopped(name, folder, tmp_path):
+def test_a_stopped_run_ends_as_if_it_had_never_stopped(name, folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(run_writer, "STALE", 0.1)  # seconds to wait for a process elsewhere
     shutil.copy(folder / f"{name}.parley", tmp_path)
     resumed = json.loads(
         ask("resume", f"{name}.parley", "--max-calls", "1000", "--json", cwd=tmp_path).stdout
