@@ -301,8 +301,10 @@ BREACHES = {
     "plan missing": "DELETE FROM matches WHERE number = 4",
     "plan unended": "UPDATE matches SET state = 'stopped' WHERE number = 3",
     "plan metrics": "UPDATE runs SET identity = json_set(identity, '$.metrics[0].better', 'lower')",
-    "replay calls": "INSERT INTO calls (match, round, seat, attempt, saw, content, finish, at) "
-    "VALUES (1, 99, 'players.1', 0, x'', '', '', 0)",
+    "replay calls": (
+        "INSERT INTO calls (match, round, seat, attempt, saw, content, finish, at, digest) "
+        "VALUES (1, 99, 'players.1', 0, x'', '', '', 0, '')"
+    ),
     "plan strangers": (
         "INSERT INTO scores (match, seat, metric, value) VALUES (77, 'players.1', 'payoff', 1)"
     ),

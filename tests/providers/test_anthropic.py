@@ -310,6 +310,7 @@ def test_a_reply_carries_words_usage_finish_and_the_model_as_served():
         "claude-served-1",
         None,
     )
+    assert reply.response_id == "msg_01XFDUDYJgAACzvnptvVoYEL"
     # what was written to the cache is input too, and some pay more for it
     assert reply.usage == Usage(800, 700, 5, None, 90)
     thought = replied("anthropic", says("x", output_tokens_details={"thinking_tokens": 3}))

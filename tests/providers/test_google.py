@@ -215,6 +215,7 @@ def test_a_reply_carries_words_usage_finish_and_the_model_as_served():
         "stop",
         "gemini-served-1",
     )
+    assert reply.response_id == "Il0taoSYJ5Cez7IP"
     assert reply.usage == Usage(10, 8, 25, 20)  # thoughts are output, and paid as such
     assert reply.provider_state is None
 

@@ -166,6 +166,7 @@ def test_a_response_carries_words_reasoning_usage_and_what_is_wanted_back():
         "stop",
         "gpt-served-1",
     )
+    assert (reply.response_id, reply.system_fingerprint) == ("resp_6820f382ee1c", None)
     assert reply.usage == Usage(75, 64, 30, 20)
     assert reply.provider_state == {
         "responses": [REASONING, {"role": "assistant", "content": "Six."}]

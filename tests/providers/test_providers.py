@@ -355,6 +355,18 @@ def test_a_reply_carries_words_usage_finish_and_the_model_as_served():
     ).usage == Usage(90, 64)
 
 
+@pytest.mark.parametrize("api", ["openai-compatible", "completion"])
+def test_a_reply_carries_how_the_endpoint_names_its_answer(api):
+    named = {"id": "chatcmpl-1", "system_fingerprint": "fp_2", "model": "served-1"}
+    said = {"choices": [{"text": "Five.", "message": {"content": "Five."}}]}
+    reply = replied({**said, **named}, api)
+    names = reply.response_id, reply.system_fingerprint, reply.served_model
+    assert names == ("chatcmpl-1", "fp_2", "served-1")
+    for odd in (7, None, "", ["x"], "x" * 201, "a\nb"):
+        reply = replied({**said, "id": odd, "system_fingerprint": odd}, api)
+        assert reply.response_id is reply.system_fingerprint is None
+
+
 @pytest.mark.parametrize(
     "usage",
     [
@@ -418,7 +430,7 @@ def test_content_and_reasoning_in_all_their_forms(answer, content, reasoning):
 
 @pytest.mark.parametrize("name", [None, 3, "", "\x1b\x00"])
 def test_a_model_name_that_cannot_be_printed_is_unknown(name):
-    assert replied({**says(), "model": name}).model is None
+    assert replied({**says(), "model": name}).served_model is None
 
 
 @pytest.mark.parametrize(

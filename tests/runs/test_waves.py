@@ -134,7 +134,7 @@ def test_each_round_is_one_wave_and_its_record_is_that_of_ordinary_calls(family,
     assert other.single == other.billed.total() == server.billed.total()
     assert other.billed == server.billed  # the same bodies
     columns = (
-        "match, round, seat, attempt, hex(saw), content, parts, reasoning, finish, model, "
+        "match, round, seat, attempt, hex(saw), content, parts, reasoning, finish, served_model, "
         "tokens_in, tokens_cached, tokens_out, carry, sent, left_out"
     )
     query = f"SELECT {columns} FROM calls ORDER BY match, round, seat, attempt"
