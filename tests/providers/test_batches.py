@@ -172,6 +172,14 @@ def test_each_result_of_anthropic_is_what_an_ordinary_call_would_get(result, kin
     assert type(ask("anthropic", work, BatchServer()).fault) is kind
 
 
+def test_a_result_has_the_id_of_its_request():
+    async def work(client):
+        response = {"status_code": 200, "request_id": "req_1", "body": says("x")}
+        return client.read_line({"custom_id": "p-0", "response": response})
+
+    assert ask("openai-compatible", work, BatchServer()).answer.request_id == "req_1"
+
+
 def test_results_are_read_line_by_line_also_if_some_are_no_results():
     def mangle(lines):
         return ["no object", 5, None, {"custom_id": 7}, *lines]

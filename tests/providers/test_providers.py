@@ -356,12 +356,19 @@ def test_a_reply_carries_words_usage_finish_and_the_model_as_served():
 
 
 @pytest.mark.parametrize("api", ["openai-compatible", "completion"])
-def test_a_reply_carries_how_the_endpoint_names_its_answer(api):
+def test_a_reply_carries_how_the_endpoint_names_its_answer(api, monkeypatch):
+    monkeypatch.setenv("A_KEY", KEY)
     named = {"id": "chatcmpl-1", "system_fingerprint": "fp_2", "model": "served-1"}
     said = {"choices": [{"text": "Five.", "message": {"content": "Five."}}]}
     reply = replied({**said, **named}, api)
     names = reply.response_id, reply.system_fingerprint, reply.served_model
     assert names == ("chatcmpl-1", "fp_2", "served-1")
+    body = json.dumps(said).encode()
+    assert replied(sent(body, X_Request_ID="req_1"), api).request_id == "req_1"
+    assert replied(sent(body, Request_ID="req_2"), api).request_id == "req_2"
+    masked = replied(sent(body, X_Request_ID=f"of {KEY}"), api, api_key_env="A_KEY")
+    assert masked.request_id == "of [key]"
+    assert replied(sent(body, X_Request_ID="x" * 201), api).request_id is None
     for odd in (7, None, "", ["x"], "x" * 201, "a\nb"):
         reply = replied({**said, "id": odd, "system_fingerprint": odd}, api)
         assert reply.response_id is reply.system_fingerprint is None

@@ -96,7 +96,7 @@ def post_all(bodies, *answers, pause=0.0, call=UNLIMITED, play=asyncio.run, **op
             found = []
             try:
                 for body in bodies:
-                    found.append(await transport.post(body, call))
+                    found.append((await transport.post(body, call)).content)
                     await sent.wait()
                     await asyncio.sleep(pause)
                     for _ in range(20):  # the client has read them, too
@@ -184,7 +184,7 @@ def test_a_proxy_gets_the_whole_address_and_its_own_password(monkeypatch):
         async with served(ANSWER) as (address, heard, _):
             monkeypatch.setenv("http_proxy", address.replace("//", "//me:secret@"))
             transport = Transport("http://models.example/v1/chat", key="sk-1234567890")
-            found = [await transport.post(b"{}", UNLIMITED) for _ in range(2)]
+            found = [(await transport.post(b"{}", UNLIMITED)).content for _ in range(2)]
             await transport.close()
             return found, heard
 

@@ -51,7 +51,7 @@ class Http:
 
     async def _asked(self, view: View, call: Call) -> Reply:
         began = perf_counter()
-        answer = await self._transport.post(
+        answer, request_id = await self._transport.post(
             orjson.dumps(
                 {
                     "seat": str(view.seat),
@@ -72,7 +72,12 @@ class Http:
                 f"{shorten(answer, 200)}"
             )
         model = answer.get("model") if isinstance(answer, dict) else None
-        return Reply(said, served_model=printable_name(model), latency=perf_counter() - began)
+        return Reply(
+            said,
+            served_model=printable_name(model),
+            request_id=request_id,
+            latency=perf_counter() - began,
+        )
 
     async def close(self) -> None:
         await self._transport.close()

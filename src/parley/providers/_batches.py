@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NamedTuple
 from parley.errors import ParticipantError, Refused, Rejected
 from parley.providers._endpoint_health import Retryable
 from parley.providers._error_bodies import objects_in_list, parse_answer
-from parley.providers._transport import LARGEST, Transport
+from parley.providers._transport import LARGEST, EndpointAnswer, Transport
 from parley.tables import shorten
 
 SHORT = 120.0  # seconds for a request with a small answer
@@ -47,7 +47,7 @@ class BatchLine(NamedTuple):
     """One result: an answer as an ordinary call gets it, or the error that it would raise."""
 
     custom_id: str
-    answer: Any
+    answer: EndpointAnswer | None
     fault: Exception | None = None
 
 
@@ -141,11 +141,13 @@ class BatchClient(ABC):
         if line.strip():
             yield bytes(line)
 
-    def read_answer(self, custom_id: str, status: int, body: Any) -> BatchLine:
+    def read_answer(
+        self, custom_id: str, status: int, body: Any, request_id: Any = None
+    ) -> BatchLine:
         """The result for an answer with this status."""
         try:
-            answer = self._transport.read_result(status, body)
-            self._check_answer(answer)
+            answer = self._transport.read_result(status, body, request_id)
+            self._check_answer(answer.content)
         except (ParticipantError, Retryable) as fault:
             return BatchLine(custom_id, None, fault)
         return BatchLine(custom_id, answer)

@@ -26,7 +26,7 @@ from parley.providers._secrets import (
     read_key,
 )
 from parley.providers._traits import traits_of
-from parley.providers._transport import Deadline, Transport
+from parley.providers._transport import Deadline, EndpointAnswer, Transport
 from parley.rules.pool import Turn, text_of
 from parley.tables import shorten
 
@@ -43,7 +43,7 @@ DERIVED: Literal["derived"] = "derived"
 Seed: TypeAlias = int | Literal["derived"] | None
 
 # sends a request and returns its answer
-Post: TypeAlias = Callable[[bytes, Call, Deadline], Awaitable[Any]]
+Post: TypeAlias = Callable[[bytes, Call, Deadline], Awaitable[EndpointAnswer]]
 
 
 class EncodedSchema(NamedTuple):
@@ -184,9 +184,9 @@ class Endpoint(ABC):
         began, unsupported, term = perf_counter(), self._known.unsupported, Deadline()
         while True:  # each pass leaves out one more feature, and there are few
             try:
-                reply = self.reply(
-                    await self._post(self.body(request, unsupported), request.call, term)
-                )
+                answer = await self._post(self.body(request, unsupported), request.call, term)
+                reply = self.reply(answer.content)
+                reply.request_id = answer.request_id
                 break
             except Filtered:
                 reply = Reply("", finish="filter")

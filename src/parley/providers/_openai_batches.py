@@ -115,7 +115,10 @@ class OpenAIBatchClient(BatchClient):
             status = response.get("status_code")
             # some compatible servers leave the status out
             return self.read_answer(
-                name, status if isinstance(status, int) else 200, response.get("body")
+                name,
+                status if isinstance(status, int) else 200,
+                response.get("body"),
+                response.get("request_id"),
             )
         if isinstance(error, dict) and error.get("code") in NOT_ANSWERED:
             return BatchLine(name, None, Retryable(shorten(error.get("message") or error, 200)))

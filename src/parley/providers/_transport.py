@@ -9,7 +9,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from hashlib import blake2b
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 from uuid import uuid4
 
@@ -40,6 +40,7 @@ from parley.providers._error_bodies import (
     parse_answer,
     read_error,
 )
+from parley.providers._replies import check_id
 from parley.providers._secrets import keep_secret, mask_in_json, redact
 from parley.tables import shorten
 
@@ -61,6 +62,13 @@ FINAL: dict[int, tuple[FaultKind, str]] = {
 }
 # paths of addresses that lack the version
 BARE = ("/chat/completions", "/completions", "/responses", "/messages")
+
+
+class EndpointAnswer(NamedTuple):
+    """What an endpoint answered, and how it names the request."""
+
+    content: Any
+    request_id: str | None
 
 
 class Deadline:
@@ -125,7 +133,9 @@ class Transport:
         self._loop: asyncio.AbstractEventLoop | None = None  # to which the session belongs
         self._invalid = ""  # why no request can be sent
 
-    async def post(self, body: bytes, call: Call, deadline: Deadline | None = None) -> Any:
+    async def post(
+        self, body: bytes, call: Call, deadline: Deadline | None = None
+    ) -> EndpointAnswer:
         """The endpoint's answer, within the deadline, which begins with the first request.
 
         Several requests of one call share its deadline.
@@ -235,7 +245,7 @@ class Transport:
 
     async def _send_once(
         self, body: bytes, headers: Mapping[str, str] | None, seconds: float
-    ) -> Any:
+    ) -> EndpointAnswer:
         assert self._session is not None
         if self._invalid:
             raise Refused(self._invalid, kind="address")
@@ -265,7 +275,8 @@ class Transport:
             raise self._explain_failure(fault, is_sent) from None
         if not 200 <= response.status < 300:
             raise self._error_in(response, answer)
-        return self._answer_in(parse_answer(answer), response.headers)
+        found = self._answer_in(parse_answer(answer), response.headers)
+        return EndpointAnswer(found, find_request_id(response.headers))
 
     def _explain_failure(self, fault: Exception, sent: bool) -> Exception:
         """The error for a request without an answer; a timeout stays one if the request was
@@ -304,11 +315,11 @@ class Transport:
             raise self._error_for(status, said, find_wait(headers, whole), whole=whole)
         return found
 
-    def read_result(self, status: int, body: Any) -> Any:
+    def read_result(self, status: int, body: Any, request_id: Any = None) -> EndpointAnswer:
         """The answer in a line of a batch; raises what `post` raises for such an answer, once."""
         if not 200 <= status < 300:
             raise self._error_for(status, orjson.dumps(body).decode()[:LOOKED_AT])
-        return self._answer_in(body, {})
+        return EndpointAnswer(self._answer_in(body, {}), check_id(mask_in_json(request_id)))
 
     async def fetch(
         self, method: str, url: str, seconds: float, place: str = "", **options: Any
@@ -439,3 +450,8 @@ class Transport:
     async def close(self) -> None:
         if (left := self._drop()) is not None:
             await left.close()
+
+
+def find_request_id(headers: Mapping[str, str]) -> str | None:
+    """How an endpoint names a request, without secrets."""
+    return check_id(mask_in_json(headers.get("x-request-id") or headers.get("request-id")))

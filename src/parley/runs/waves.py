@@ -36,7 +36,7 @@ from parley.providers._batches import (
 )
 from parley.providers._endpoint import Endpoint
 from parley.providers._endpoint_health import Retryable, backoff_seconds
-from parley.providers._transport import LIMITED, Deadline
+from parley.providers._transport import LIMITED, Deadline, EndpointAnswer
 from parley.runs.budget import Budget
 from parley.runs.progress import Progress, StopSignal, WaveProgress
 from parley.store import Journal
@@ -66,13 +66,13 @@ class OpenRequest:
 
     place: CallPlace
     digest: bytes  # of the body
-    answer: asyncio.Future[Any]
+    answer: asyncio.Future[EndpointAnswer]
     call: Call | None = None  # None: nobody has asked for it since the run was resumed
     body: bytes = b""  # empty once it was sent
     sent: bool = False  # its wave is with the provider, and so is the money for it
     lost: bool = False  # the same may be true, but nobody knows
 
-    def deliver(self, answer: Any) -> None:
+    def deliver(self, answer: EndpointAnswer) -> None:
         if not self.answer.done():
             self.answer.set_result(answer)
 
@@ -178,7 +178,7 @@ class Waves:
         """Call a model in waves from now on."""
         model = self._models[alias] = BatchedModel(alias, endpoint.open_batches())
 
-        async def post(body: bytes, call: Call, deadline: Deadline) -> Any:
+        async def post(body: bytes, call: Call, deadline: Deadline) -> EndpointAnswer:
             return await self._post(model, body, call)
 
         endpoint.send_in_waves(post)
@@ -222,7 +222,7 @@ class Waves:
         )
         await self._follow(model, wave)
 
-    async def _post(self, model: BatchedModel, body: bytes, call: Call) -> Any:
+    async def _post(self, model: BatchedModel, body: bytes, call: Call) -> EndpointAnswer:
         """The answer to a request, from a wave that has it or from the next one."""
         place = call.place()
         assert place is not None
@@ -587,11 +587,11 @@ class Waves:
         faults: dict[int, Exception],
         found: ResultCount,
     ) -> None:
-        if line.fault is None:
+        if line.answer is not None:
             request.deliver(line.answer)
         elif isinstance(line.fault, Filtered):
             request.fail(line.fault)  # counts as an empty reply
-        else:
+        elif line.fault is not None:
             faults[number] = line.fault
             found.failed[str(line.fault)] += 1
 
