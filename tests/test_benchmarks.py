@@ -107,7 +107,7 @@ def test_a_conversation_grows_at_its_end_and_its_beginning_is_cached():
     assert dialogue.calls(0) == [(1000, 0, 100), (1150, 1000, 100), (1300, 1150, 100)]
     assert dialogue.calls(1) == [(1300, 0, 50), (1450, 1300, 50), (1600, 1450, 50)]
     assert dialogue.judged == [(950, 0, 80)]
-    assert dialogue.waves == 7
+    assert dialogue.steps == 7
     plain = cost.ListedModel("a", 1.0, 0.1, 1.25, 0.0, 1024, 1)
     # the first prompt is too short for the cache; the second is written; the third reads it
     usd = cost.price_calls(plain, dialogue.calls(0), caching=True)
@@ -134,7 +134,7 @@ def test_hours_are_those_of_the_busiest_model_and_at_least_one_match_for_each_lo
         )
     )
     assert found.usd_batch == found.usd / 2
-    assert found.hours_batch == 2 * 2 * cost.WAVE_HOURS
+    assert found.hours_batch == 2 * 2 * cost.BATCH_HOURS
 
 
 def test_acknowledgements_of_both_stores_are_counted(place, monkeypatch):

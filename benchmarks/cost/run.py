@@ -32,7 +32,7 @@ BAR = 1 / 5  # of the money and hours of the round robin, for the top 3 of 10 mo
 PER_MINUTE = 30_000
 MORE_PER_MINUTE = 450_000
 CALL_SECONDS = 6.0
-WAVE_HOURS = 1.0  # until a batch has its replies; providers promise 24, most take less than 1
+BATCH_HOURS = 1.0  # until a batch has its replies; providers promise 24, most take less than 1
 BATCH = 0.5  # of the price, for input and output, not combined with cache prices
 
 
@@ -101,7 +101,7 @@ class Dialogue:
         return [Call(self.verdict[0] + said, 0, self.verdict[1])]
 
     @property
-    def waves(self) -> int:
+    def steps(self) -> int:
         """Calls that follow each other."""
         return 2 * self.rounds + len(self.judged)
 
@@ -162,7 +162,7 @@ def spend(trial: SimulatedRun, dialogue: Dialogue) -> Spent:
         BATCH * (usd[0] + judge[0]),
         count_hours(trial, dialogue, busiest, PER_MINUTE),
         count_hours(trial, dialogue, busiest, MORE_PER_MINUTE),
-        len(trial.looks) * dialogue.waves * WAVE_HOURS,
+        len(trial.looks) * dialogue.steps * BATCH_HOURS,
     )
 
 
@@ -172,7 +172,7 @@ def count_hours(trial: SimulatedRun, dialogue: Dialogue, tokens: int, limit: int
     hours, before = 0.0, 0
     for matches in trial.looks:
         share = (matches - before) / trial.matches
-        hours += max(share * tokens / limit / 60, dialogue.waves * CALL_SECONDS / 3600)
+        hours += max(share * tokens / limit / 60, dialogue.steps * CALL_SECONDS / 3600)
         before = matches
     return hours
 

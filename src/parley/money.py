@@ -234,13 +234,13 @@ def prices_of(reader: RunReader, look_up: FindPrice | None = None) -> Prices:
 
 
 def cost_rows(
-    reader: RunReader, prices: Prices | None = None, *, with_open_waves: bool = True
+    reader: RunReader, prices: Prices | None = None, *, with_open_batches: bool = True
 ) -> list[dict[str, Any]]:
     """The `cost` object: calls, tokens and cost by model and role; unknown is null, not zero.
 
     `usd` is null unless it is fully known; `usd_at_least` is the known part. `lost` counts requests
     that got no reply after they were sent: they may have been billed, and do not count as calls.
-    The cost of requests that are still with a provider is unknown; `with_open_waves=False` leaves
+    The cost of requests that are still with a provider is unknown; `with_open_batches=False` leaves
     them out.
     """
     prices = prices or prices_of(reader)
@@ -257,12 +257,12 @@ def cost_rows(
             cell["lost"] = count
             if price is None or not price.free:
                 cell["usd"] = None
-    for wave, requests in reader.waves_at_providers() if with_open_waves else ():
-        price = prices.of(wave.alias)
+    for batch, requests in reader.batches_at_providers() if with_open_batches else ():
+        price = prices.of(batch.alias)
         if price is not None and price.free:
             continue
         for role in {Seat.of(request.place.seat).role for request in requests}:
-            cell = found.setdefault((wave.alias, role), empty_cost_row(wave.alias, role))
+            cell = found.setdefault((batch.alias, role), empty_cost_row(batch.alias, role))
             cell["usd"] = None
             if price is not None:
                 cell["usd_at_least"] = cell["usd_at_least"] or 0.0

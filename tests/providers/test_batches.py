@@ -22,7 +22,7 @@ def ask(family, work, server):
         async with server:
             provider = make_provider(family, "m", {"base_url": server.url, "batch_api": True})
             try:
-                return await work(provider.open_batches())
+                return await work(provider.make_batch_client())
             finally:
                 await provider.close()
 
@@ -79,7 +79,7 @@ def test_batches_of_anthropic_are_told_apart_once_they_have_ended():
 
     mine, found, later = ask("anthropic", work, BatchServer(polls=1))
     assert found == mine
-    assert later is None  # it is older than the wave
+    assert later is None  # it is older than the batch
 
 
 def test_an_id_that_is_no_plain_name_is_not_used_in_an_address():

@@ -27,9 +27,9 @@ from parley.providers import _registry as providers
 from parley.providers import hf
 from parley.providers.hf import checkpoint as weights
 from parley.providers.hf import slots
-from parley.providers.hf.batches import Batches
 from parley.providers.hf.checkpoint import Checkpoint, break_special_marks
 from parley.providers.hf.fallbacks import is_unsupported
+from parley.providers.hf.generate import GenerateQueue
 from parley.providers.hf.paged_cache import PAGE
 from parley.providers.hf.slots import Slots, attends_to_everything
 from parley.rules.pool import Turn
@@ -335,7 +335,7 @@ def test_a_model_that_cannot_be_run_from_pages_says_the_same_in_batches(request,
     from_pages = said(asked(folder, *WORDS, max_tokens=30)), said(asked(folder, *WORDS, **options))
     used = []
     monkeypatch.setattr(Slots, "prepare", lambda slots: False)
-    monkeypatch.setattr(Batches, "_choose", watch_results(Batches._choose, used))
+    monkeypatch.setattr(GenerateQueue, "_choose", watch_results(GenerateQueue._choose, used))
     in_batches = said(asked(folder, *WORDS, max_tokens=30)), said(asked(folder, *WORDS, **options))
     assert in_batches == from_pages
     assert sum(map(len, used)) == 2 * len(WORDS)
@@ -872,7 +872,7 @@ def test_the_event_loop_goes_on_while_tokens_are_generated(wild):
 @pytest.mark.parametrize("engine", ["pages", "batches"])
 def test_what_does_not_fit_into_memory_is_made_smaller_once_for_all(taught, monkeypatch, engine):
     full, tried = library("torch").cuda.OutOfMemoryError, []
-    part = Slots._pass if engine == "pages" else Batches._generate
+    part = Slots._pass if engine == "pages" else GenerateQueue._generate
 
     def small(self, rows, *more):
         calls = [getattr(row, "call", row) for row in rows]
@@ -886,7 +886,7 @@ def test_what_does_not_fit_into_memory_is_made_smaller_once_for_all(taught, monk
         monkeypatch.setattr(Slots, "_pass", small)
     else:
         monkeypatch.setattr(Slots, "prepare", lambda slots: False)
-        monkeypatch.setattr(Batches, "_generate", small)
+        monkeypatch.setattr(GenerateQueue, "_generate", small)
     *replies, fault = asked(taught, "How many?", "And now?", "no room", max_tokens=40)
     assert said(replies) == [TAUGHT, TAUGHT]
     if engine == "pages":

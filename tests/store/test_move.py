@@ -26,9 +26,9 @@ from parley.memory.feedback import PeopleVerdict
 from parley.results.result import Result
 from parley.rules.pool import Message
 from parley.store import CopiedMatch, find_run, open_store
+from parley.store.batch_records import Batch, StoredRequest
 from parley.store.sql.moved_rows import MOVED
 from parley.store.sqlite import run_copy, schema
-from parley.store.wave_records import Wave, WaveRequest
 from tests.cli.test_cli import parley as call_command
 from tests.endpoint import endpoint
 from tests.forked import run_program
@@ -101,7 +101,7 @@ def rows_in(path):
 
 
 async def fill_more(journal):
-    """What `fill` has not: a restarted match, devices, and waves at a provider."""
+    """What `fill` has not: a restarted match, devices, and batches at a provider."""
     await journal.add_matches([spec(n) for n in (11, 12, 13)])
     await journal.claim(11).append(call(content="dropped"))
     await journal.claim(12).append(call(content="kept"))
@@ -111,10 +111,12 @@ async def fill_more(journal):
     timed = Reply(STRANGE, usage=Usage(2**62, None, 3), device=DeviceUse(setup, 0.1 + 0.2))
     await record.append(RecordedCall(1, SEAT, 0, b"", timed, 1e-300))
     record.circulate([Message(1, "tell", None, (SEAT,), STRANGE, 0)], 0)
-    requests = [WaveRequest(n, CallPlace(13, n, SEAT.key, 0), b"\x00\xff", 0.5) for n in (1, 2, 3)]
-    await journal.add_wave(Wave(1, "uid", "a", "new", None, 3, 5.0), requests)
-    await journal.set_wave(1, "sent", "batch-1")
-    await journal.end_wave(1, [2])
+    requests = [
+        StoredRequest(n, CallPlace(13, n, SEAT.key, 0), b"\x00\xff", 0.5) for n in (1, 2, 3)
+    ]
+    await journal.add_batch(Batch(1, "uid", "a", "new", None, 3, 5.0), requests)
+    await journal.set_batch(1, "sent", "batch-1")
+    await journal.end_batch(1, [2])
     await journal.fail(13, "")
 
 
@@ -163,7 +165,7 @@ def test_every_row_stays_the_same(stores, tmp_path):
         assert before.info.digest == after.info.digest
         assert list(before.whole_matches()) == list(after.whole_matches())
         assert before.spent_at_most() == after.spent_at_most()
-        assert before.open_waves() == after.open_waves()
+        assert before.open_batches() == after.open_batches()
     assert not back.exists()
     assert {path.suffix for path in tmp_path.rglob("*") if path.is_file()} == {".parley"}
 

@@ -35,6 +35,7 @@ from parley.store import (
     VoteStore,
     open_store,
 )
+from parley.store.batch_records import Batch, OpenBatch, StoredRequest
 from parley.store.postgres.database import PostgresStore, PostgresWatch
 from parley.store.postgres.database_reader import PostgresReader
 from parley.store.postgres.database_votes import PostgresVerdictVotes, PostgresVotes
@@ -44,7 +45,6 @@ from parley.store.sqlite.folder import FolderStore
 from parley.store.sqlite.run_file import SqliteReader
 from parley.store.sqlite.votes_file import SqliteVerdictVotes, SqliteVotes
 from parley.store.sqlite.watch import SqliteWatch
-from parley.store.wave_records import OpenWave, Wave, WaveRequest
 from tests.store.test_journal import CONFIG, IDENTITY, SEAT, call, ended, spec
 
 NUMBERS = count(1)
@@ -444,35 +444,35 @@ def test_the_time_of_devices_is_added_up(store):
         assert list(reader.find_changes()) == []
 
 
-def test_waves_are_recorded_and_those_without_a_reply_stay_open(store):
-    wave = Wave(1, "uid", "a", "new", None, 3, 5.0)
-    requests = [WaveRequest(n, CallPlace(1, n, SEAT.key, 0), b"body", 0.5) for n in (1, 2, 3)]
+def test_batches_are_recorded_and_those_without_a_reply_stay_open(store):
+    batch = Batch(1, "uid", "a", "new", None, 3, 5.0)
+    requests = [StoredRequest(n, CallPlace(1, n, SEAT.key, 0), b"body", 0.5) for n in (1, 2, 3)]
 
     async def play(journal):
         await journal.add_matches([spec()])
         record = journal.claim(1)
-        await journal.add_wave(wave, requests)
-        await journal.add_wave(wave._replace(number=2), requests[:1])
-        await journal.set_wave(1, "sending")
-        await journal.set_wave(1, "sent", "batch-1")
-        await journal.set_wave(2, "dropped")
+        await journal.add_batch(batch, requests)
+        await journal.add_batch(batch._replace(number=2), requests[:1])
+        await journal.set_batch(1, "sending")
+        await journal.set_batch(1, "sent", "batch-1")
+        await journal.set_batch(2, "dropped")
         await record.append(call(1))
 
     ref = write(store, play)
-    sent = wave._replace(state="sent", batch="batch-1")
+    sent = batch._replace(state="sent", provider_id="batch-1")
     with store.read(ref) as reader:
-        assert reader.waves() == [sent, wave._replace(number=2, state="dropped")]
-        assert reader.open_waves() == [OpenWave(sent, requests[1:])]
+        assert reader.batches() == [sent, batch._replace(number=2, state="dropped")]
+        assert reader.open_batches() == [OpenBatch(sent, requests[1:])]
 
     async def resume():
         journal = await store.open(ref)
-        await journal.end_wave(1, [2])
+        await journal.end_batch(1, [2])
         await journal.close()
 
     asyncio.run(resume())
     with store.read(ref) as reader:
-        assert reader.waves()[0].state == "ended"
-        assert [each.requests for each in reader.open_waves()] == [requests[2:]]
+        assert reader.batches()[0].state == "ended"
+        assert [each.requests for each in reader.open_batches()] == [requests[2:]]
         assert list(reader.find_changes()) == []
 
 

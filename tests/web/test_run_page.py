@@ -161,13 +161,13 @@ def test_a_run_that_waits_for_a_batch_names_it(visit, folder, pretend_to_run):
         alias = next(iter(json.loads(config)["models"]))
         connection.execute("UPDATE calls SET at = 1.0")
         connection.execute(
-            "INSERT INTO waves (number, uid, alias, state, batch, requests, began) "
+            "INSERT INTO batches (number, uid, alias, state, provider_id, requests, began) "
             "VALUES (1, 'u', ?, 'sent', 'b', 3, 1.0)",
             (alias,),
         )
     connection.close()
     text = visit(folder).get(f"/run/{id}").text
-    assert f"waiting for wave 1 of {alias} (3 requests) for " in text
+    assert f"waiting for batch 1 of {alias} (3 requests) for " in text
     assert "If the run is no longer being played" not in text
 
 

@@ -84,8 +84,8 @@ async def play_attended(play: Play, quiet: bool) -> RunOutcome:
             return
         stop_signal.stop("interrupted")
         what = "waiting for the calls in flight, so that their replies are kept"
-        if progress.waits_only_for_waves:
-            what = "Parley does not wait for the replies of waves that it has sent"
+        if progress.waits_only_for_batches:
+            what = "Parley does not wait for the replies of batches that it has sent"
         say(f"stopping: {what}; press Ctrl-C again (or send TERM) to stop at once")
 
     for signum in (signal.SIGINT, signal.SIGTERM):

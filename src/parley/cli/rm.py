@@ -11,7 +11,7 @@ from parley.cli.run_line import describe_run
 from parley.cli.shared_options import in_store
 from parley.cli.shell_completion import complete_runs
 from parley.errors import StoreError, UsageError
-from parley.results.scores import list_open_waves, name_wave
+from parley.results.scores import list_open_batches, name_batch
 from parley.store import RunRef, open_store, read_run
 from parley.tables import plural
 
@@ -32,7 +32,7 @@ def command(runs: tuple[str, ...], store: str | None, yes: bool, force: bool) ->
         click.echo(describe_run(ref))
     if not force:
         for ref in refs:
-            refuse_open_waves(ref)
+            refuse_open_batches(ref)
     if not yes:
         if not sys.stdin.isatty():
             raise UsageError(
@@ -45,20 +45,23 @@ def command(runs: tuple[str, ...], store: str | None, yes: bool, force: bool) ->
     say(f"{plural(len(refs), 'run')} deleted")
 
 
-def refuse_open_waves(ref: RunRef) -> None:
+def refuse_open_batches(ref: RunRef) -> None:
     """Raise an error if replies of a run are still with a provider: they are billed, and only
     this run can collect them."""
     try:
         with read_run(ref) as reader:
-            run, waves = reader.info.id, list_open_waves(reader)
+            run, batches = reader.info.id, list_open_batches(reader)
     except StoreError:  # a damaged run can be deleted
         return
-    if not waves:
+    if not batches:
         return
     shown = ", ".join(
-        name_wave(wave) + (f" as batch {wave.batch}" if wave.batch else "") for wave in waves[:3]
+        name_batch(batch) + (f" as {batch.provider_id}" if batch.provider_id else "")
+        for batch in batches[:3]
     )
-    more = f" and {plural(len(waves) - 3, 'more wave')}" if len(waves) > 3 else ""
+    more = (
+        f" and {plural(len(batches) - 3, 'more batch', 'more batches')}" if len(batches) > 3 else ""
+    )
     raise UsageError(
         f"{run} is not deleted, because a provider still has {shown}{more}, which you pay for: "
         f"collect the replies with `parley resume {run}`, or cancel the batch at the provider (see "

@@ -54,8 +54,8 @@ def refuse_missing_batch_api(models: Mapping[str, Mapping[str, Any]]) -> None:
 
 
 def concurrency_of(config: Config) -> int:
-    """How many matches a run plays at a time. In waves, each match that is not played at the same
-    time waits for another wave."""
+    """How many matches a run plays at a time. In batches, each match that is not played at the same
+    time waits for another batch."""
     if config.concurrency is not None:
         return config.concurrency
     batched = any(map(uses_batch_api, config.live_models.values()))

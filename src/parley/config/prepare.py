@@ -562,8 +562,8 @@ def refuse_unpriced(prices: Prices) -> None:
 
 def refuse_unknown_past(reader: RunReader, prices: Prices) -> None:
     """Refuse a budget in USD if the cost so far is unknown."""
-    # requests of open waves are reserved as soon as their matches go on
-    so_far = total_cost(cost_rows(reader, prices, with_open_waves=False))
+    # requests of open batches are reserved as soon as their matches go on
+    so_far = total_cost(cost_rows(reader, prices, with_open_batches=False))
     if reader.spent_at_most()[1] is None and so_far.usd is None:
         raise UsageError(
             f"the cost of {reader.info.id} so far is unknown, because an endpoint did not count "

@@ -78,7 +78,7 @@ class Endpoint(ABC):
     _address: str = field(default="", init=False, repr=False)
     _post: Post = field(init=False, repr=False)
     _base: str = field(default="", init=False, repr=False)
-    _in_waves: bool = field(default=False, init=False, repr=False)
+    _in_batches: bool = field(default=False, init=False, repr=False)
     _notified: set[str] = field(default_factory=set, init=False, repr=False)
     _heads: dict[frozenset[str], bytes] = field(default_factory=dict, init=False, repr=False)
     _schemas_by_identity: dict[int, EncodedSchema] = field(
@@ -159,7 +159,7 @@ class Endpoint(ABC):
         """Where requests go."""
         return self._transport.url
 
-    def open_batches(self) -> BatchClient:
+    def make_batch_client(self) -> BatchClient:
         """The client of the endpoint's batch interface."""
         assert self.batch_client is not None
         base, path = self.route(self._base)
@@ -175,10 +175,10 @@ class Endpoint(ABC):
         """The path that those of the batch interface begin with."""
         return ""
 
-    def send_in_waves(self, post: Post) -> None:
+    def send_in_batches(self, post: Post) -> None:
         """Send requests with this function from now on; how long a call takes then says nothing
         about the model."""
-        self._post, self._in_waves = post, True
+        self._post, self._in_batches = post, True
 
     async def complete(self, request: Request) -> Reply:
         began, unsupported, term = perf_counter(), self._known.unsupported, Deadline()
@@ -197,7 +197,7 @@ class Endpoint(ABC):
             reply.left_out = self.left_out(request, unsupported)
             if not unsupported <= self._known.unsupported:
                 self._known.add_unsupported(unsupported, reply.left_out)
-        reply.latency = None if self._in_waves else perf_counter() - began
+        reply.latency = None if self._in_batches else perf_counter() - began
         return reply
 
     def is_filtered(self, status: int, said: str) -> bool:

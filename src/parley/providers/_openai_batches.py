@@ -27,7 +27,7 @@ from parley.providers._endpoint_health import Retryable
 from parley.providers._error_bodies import objects_in_list, read_error
 from parley.tables import shorten
 
-MARK = "parley_wave"  # the key of the metadata
+MARK = "parley_batch"  # the key of the metadata
 ENDED = ("completed", "failed", "expired", "cancelled")
 NOT_ANSWERED = ("batch_expired", "batch_cancelled")
 # the account has too many tokens in its queue
@@ -56,7 +56,7 @@ class OpenAIBatchClient(BatchClient):
         form = aiohttp.FormData()
         form.add_field("purpose", "batch")
         form.add_field(
-            "file", b"\n".join(lines), filename="wave.jsonl", content_type="application/jsonl"
+            "file", b"\n".join(lines), filename="batch.jsonl", content_type="application/jsonl"
         )
         return self._id_in(await self._fetch("POST", "/files", LONG, data=form))
 

@@ -33,10 +33,10 @@ from parley.results.scores import (
     count_violations,
     describe_identical,
     describe_left_out,
-    describe_open_waves,
+    describe_open_batches,
     describe_unfinished,
     describe_workers,
-    list_open_waves,
+    list_open_batches,
     parse_metric,
     unfinished_models,
 )
@@ -143,7 +143,7 @@ class Result:
             run=RunFactsInResult(
                 **vars(collect_run_facts(reader)),
                 unfinished=list(unfinished_models(reader)),
-                open_waves=list_open_waves(reader),
+                open_batches=list_open_batches(reader),
             ),
             digits={name: metric.digits for name, metric in run.metrics.items()},
             leading={role: name for role in run.roles if (name := run.ranking_metric(role))},
@@ -485,7 +485,7 @@ class Result:
         return [
             line,
             *describe_unfinished(run.unfinished),
-            *describe_open_waves(run.open_waves, run.id, run.state),
+            *describe_open_batches(run.open_batches, run.id, run.state),
         ]
 
     # For other tools.

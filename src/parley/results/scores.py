@@ -17,6 +17,7 @@ from parley.money import FindPrice, cost_rows, prices_of
 from parley.results.main_stage import MainStage, choose_main_stage
 from parley.results.signature import make_signature
 from parley.results.types import (
+    BatchAtProvider,
     IdenticalRepeats,
     LeftOut,
     MatchCounts,
@@ -28,7 +29,6 @@ from parley.results.types import (
     Stop,
     Unfinished,
     ViolationCount,
-    WaveAtProvider,
 )
 from parley.rules.notes import Note
 from parley.rules.pool import Seat
@@ -552,30 +552,32 @@ def unfinished_models(reader: RunReader) -> tuple[Unfinished, ...]:
     )
 
 
-def list_open_waves(reader: RunReader) -> list[WaveAtProvider]:
+def list_open_batches(reader: RunReader) -> list[BatchAtProvider]:
     """The batches whose replies are not on record."""
     return [
-        WaveAtProvider(wave.number, wave.alias, len(requests), wave.batch)
-        for wave, requests in reader.waves_at_providers()
+        BatchAtProvider(batch.number, batch.alias, len(requests), batch.provider_id)
+        for batch, requests in reader.batches_at_providers()
     ]
 
 
-def describe_open_waves(found: Sequence[WaveAtProvider], run: str, state: str) -> list[str]:
+def describe_open_batches(found: Sequence[BatchAtProvider], run: str, state: str) -> list[str]:
     """A line for each of the first batches that are still with a provider."""
     lines = []
     for each in found[:NAMED]:
         there = "is still with the provider and will be billed"
-        if each.batch is None:
+        if each.provider_id is None:
             there = "may be with the provider, and is billed if it is"
         resume = "" if state == "running" else f"; `parley resume {run}` collects its replies"
-        lines.append(f"{name_wave(each)} {there}{resume}")
+        lines.append(f"{name_batch(each)} {there}{resume}")
     more = len(found) - len(lines)
-    return [*lines, f"{plural(more, 'more wave')} with providers"] if more else lines
+    return (
+        [*lines, f"{plural(more, 'more batch', 'more batches')} with providers"] if more else lines
+    )
 
 
-def name_wave(wave: WaveAtProvider) -> str:
-    """A wave by its number, its model and its size."""
-    return f"wave {wave.number} of {wave.alias} ({plural(wave.requests, 'request')})"
+def name_batch(batch: BatchAtProvider) -> str:
+    """A batch by its number, its model and its size."""
+    return f"batch {batch.number} of {batch.alias} ({plural(batch.requests, 'request')})"
 
 
 def describe_unfinished(found: Sequence[Unfinished]) -> list[str]:

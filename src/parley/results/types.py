@@ -97,13 +97,14 @@ class Unfinished:
 
 
 @dataclass(frozen=True)
-class WaveAtProvider:
+class BatchAtProvider:
     """A batch whose replies are not on record. The provider bills them."""
 
     number: int
     alias: str
     requests: int  # without a reply on record
-    batch: str | None  # the provider's id; None if it is not known whether the batch was created
+    # what the provider calls it; None if it is not known whether the batch was created there
+    provider_id: str | None
 
 
 @dataclass(frozen=True)
@@ -134,7 +135,7 @@ class RunFactsInResult(RunFacts):
     not on record."""
 
     unfinished: list[Unfinished] = field(default_factory=list)
-    open_waves: list[WaveAtProvider] = field(default_factory=list)
+    open_batches: list[BatchAtProvider] = field(default_factory=list)
 
 
 @dataclass(frozen=True)

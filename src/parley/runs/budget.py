@@ -85,7 +85,7 @@ class Budget:
     reserved: float = 0.0  # USD, for calls in progress
     blocked: int = 0  # calls that wait for money, or behind one that does
     estimators: dict[str, RequestEstimator] = field(default_factory=dict)
-    batched: set[str] = field(default_factory=set)  # models that are called in waves
+    batched: set[str] = field(default_factory=set)  # models that are called in batches
     _in_flight: int = 0  # calls with reserved money
     # by model: the first call waits for money, others wait for the first
     _queues: dict[str, asyncio.Lock] = field(default_factory=dict)
@@ -152,7 +152,7 @@ class Budget:
                     await self._wait_for_more(call, None)
                 self._reserve_now(call)
             else:
-                # a wave of a single request would take as long as one of all of them
+                # a batch of a single request would take as long as one of all of them
                 if not estimator.replies and alias not in self.batched:
                     await estimator.first.acquire()
                     call.first = True

@@ -119,7 +119,7 @@ def forecast_run(prepared: Prepared) -> Forecast:
     """Play a sample of the plan's matches with stand-ins, and scale up."""
     plans = {assumed: expect_matches(prepared, assumed) for assumed in (LOW, USUAL, HIGH)}
     batched = [alias for alias, each in prepared.config.live_models.items() if uses_batch_api(each)]
-    found, faults, times, waves = {}, set[str](), {}, 0
+    found, faults, times, sent = {}, set[str](), {}, 0
     for assumed, (specs, _) in plans.items():
         cast = {
             alias: StandIn(alias, options, type(prepared.task), assumed)
@@ -131,7 +131,7 @@ def forecast_run(prepared: Prepared) -> Forecast:
             speed = FAST if assumed is LOW else SLOW
             times[assumed] = estimate_run_time(prepared, found[assumed], rounds, len(specs), speed)
         else:
-            waves = math.ceil(rounds / max(1, min(len(specs), concurrency_of(prepared.config))))
+            sent = math.ceil(rounds / max(1, min(len(specs), concurrency_of(prepared.config))))
             grown = compare_with_pairs(prepared, found[assumed], cast, len(specs))
     sequential = prepared.config.stop is not None
     rows = []
@@ -208,8 +208,8 @@ def forecast_run(prepared: Prepared) -> Forecast:
         notes.append(describe_time(*time))
     if batched:
         notes.append(
-            f"{', '.join(batched)}: about {plural(waves, 'wave')} of requests through the batch "
-            "APIs of providers, one after the other; each takes minutes to 24 hours"
+            f"{', '.join(batched)}: about {plural(sent, 'batch', 'batches')} of requests through "
+            "the batch APIs of providers, one after the other; each takes minutes to 24 hours"
         )
     votes = count_wanted_votes(prepared)
     if votes:

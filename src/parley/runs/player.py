@@ -87,7 +87,7 @@ from parley.tables import plural
 if TYPE_CHECKING:
     from parley.participants._desk import Desk
     from parley.providers._endpoint import Endpoint
-    from parley.runs.waves import Waves
+    from parley.runs.batches import Batches
     from parley.sandbox.executor import Sandbox
 
 # Computes the parts of a task that are stored with the run, and notices about those that failed. It
@@ -202,8 +202,10 @@ def find_spent(prepared: Prepared, reader: RunReader) -> SpentBefore:
     """What a run may have spent so far; money only if it has a limit in USD."""
     calls, usd = reader.spent_at_most()
     if prepared.config.budget_usd is not None:
-        # requests of open waves are reserved again as soon as their matches go on
-        opened = {each.place: each.usd for wave in reader.open_waves() for each in wave.requests}
+        # requests of open batches are reserved again as soon as their matches go on
+        opened = {
+            each.place: each.usd for batch in reader.open_batches() for each in batch.requests
+        }
         usd = max(
             (usd or 0.0) - sum(opened.values()),
             total_cost(cost_rows(reader, prepared.prices)).at_least or 0.0,
@@ -261,7 +263,7 @@ async def check_batch_interfaces(prepared: Prepared) -> None:
     for alias, who, _ in prepared.participants():
         try:
             if uses_batch_api(prepared.config.models[alias]):
-                await endpoint_of(alias, who).open_batches().check_interface()
+                await endpoint_of(alias, who).make_batch_client().check_interface()
         except Refused as fault:
             advice = f": set -M {alias}.batch_api=false to call it without batches"
             if fault.kind == "unreachable":
@@ -309,8 +311,8 @@ async def play_run(
         try:
             state, status, reason = await player.play_plan(1 if prepared.attended else concurrency)
         finally:
-            if player.waves is not None:
-                await player.waves.close()
+            if player.batches is not None:
+                await player.batches.close()
         # if the store cannot be written, that is the reason already
         with suppress(StoreError):
             await player.recorder.save_final(player.participants)
@@ -399,7 +401,7 @@ class Player:
                 notice := self.budget.add_model(alias, who, prepared.config.models[alias])
             ):
                 notices.append(notice)
-        self.waves = self.make_waves(made, reader)
+        self.batches = self.make_batches(made, reader)
         self.masked_names = names_to_mask(prepared.config)
         self.sandbox = sandbox
         self.execute = None if sandbox is None else track_waiting(sandbox, progress)
@@ -424,8 +426,8 @@ class Player:
         for notice in notices:
             progress.notify(notice)
 
-    def make_waves(self, made: Mapping[str, Participant], reader: RunReader) -> Waves | None:
-        """The waves of the run, if a model is called through a batch interface. Those of earlier
+    def make_batches(self, made: Mapping[str, Participant], reader: RunReader) -> Batches | None:
+        """The batches of the run, if a model is called through a batch interface. Those of earlier
         sessions go on."""
         batched = {
             alias: endpoint_of(alias, made[alias])
@@ -434,15 +436,17 @@ class Player:
         }
         if not batched:
             return None
-        from parley.runs.waves import Waves  # late: it needs the HTTP client
+        from parley.runs.batches import Batches  # late: it needs the HTTP client
 
-        waves = Waves(self.journal, self.progress, self.stop_signal, reader.waves(), self.budget)
+        batches = Batches(
+            self.journal, self.progress, self.stop_signal, reader.batches(), self.budget
+        )
         for alias, provider in batched.items():
-            waves.add_model(alias, provider)
+            batches.add_model(alias, provider)
             if self.budget is not None:
                 self.budget.batched.add(alias)
-        waves.take_up(reader.open_waves())
-        return waves
+        batches.take_up(reader.open_batches())
+        return batches
 
     @property
     def first_fault(self) -> ParleyError | None:

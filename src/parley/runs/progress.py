@@ -35,8 +35,8 @@ class ProgressEvent:
 
 
 @dataclass
-class WaveProgress:
-    """A wave that the run waits for."""
+class BatchProgress:
+    """A batch that the run waits for."""
 
     number: int
     alias: str
@@ -68,7 +68,7 @@ class Progress:
     waiting: dict[str, dict[int, float]] = field(default_factory=dict)
     # by alias: seats that are asked and have not answered yet, also between two attempts
     seats_asked: Counter[str] = field(default_factory=Counter)
-    waves: dict[int, WaveProgress] = field(default_factory=dict)  # by number
+    batches: dict[int, BatchProgress] = field(default_factory=dict)  # by number
     people: dict[str, str] = field(default_factory=dict)  # by alias: the link of a person
     on_event: Callable[[ProgressEvent], None] | None = None
     # what the callback raised: it is not called again, the run stops, and its caller raises this
@@ -133,9 +133,9 @@ class Progress:
             self.on_failure(fault)
 
     @property
-    def waits_only_for_waves(self) -> bool:
-        """Whether every call in progress belongs to a model with a wave at its provider."""
-        batched = {wave.alias for wave in self.waves.values()}
+    def waits_only_for_batches(self) -> bool:
+        """Whether every call in progress belongs to a model with a batch at its provider."""
+        batched = {batch.alias for batch in self.batches.values()}
         return bool(batched) and all(
             alias in batched for alias, since in self.waiting.items() if since
         )

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from parley import downloads
-from parley.runs.progress import Progress, WaveProgress
+from parley.runs.progress import BatchProgress, Progress
 from parley.tables import format_duration, make_visible, plural
 
 Say: TypeAlias = Callable[[str], None]
@@ -56,20 +56,22 @@ def describe_wait(progress: Progress) -> str:
     for alias in progress.people:
         if progress.waiting.get(alias):
             return f"waiting for {alias} in the browser"
-    if progress.waves:
-        return describe_waves(list(progress.waves.values()))
+    if progress.batches:
+        return describe_batches(list(progress.batches.values()))
     slowest = progress.slowest()
     return f"waiting {slowest[1]:.0f} s for {slowest[0]}" if slowest and slowest[1] > LONG else ""
 
 
-def describe_waves(waves: Sequence[WaveProgress]) -> str:
-    """The oldest wave, and how many more there are."""
-    first = min(waves, key=lambda each: each.since)
+def describe_batches(batches: Sequence[BatchProgress]) -> str:
+    """The oldest batch, and how many more there are."""
+    first = min(batches, key=lambda each: each.since)
     began = time.localtime(first.since)
     clock = "%H:%M" if time.time() - first.since < DAY else "%Y-%m-%d %H:%M"
-    more = f" and {plural(len(waves) - 1, 'more wave')}" if len(waves) > 1 else ""
+    more = (
+        f" and {plural(len(batches) - 1, 'more batch', 'more batches')}" if len(batches) > 1 else ""
+    )
     return (
-        f"waiting for wave {first.number} of {first.alias}: {first.done:,} of {first.total:,} "
+        f"waiting for batch {first.number} of {first.alias}: {first.done:,} of {first.total:,} "
         f"done, since {time.strftime(clock, began)}{more}"
     )
 
@@ -90,9 +92,9 @@ def describe_calls(progress: Progress) -> str:
 
 
 def describe_time_left(progress: Progress) -> str:
-    """The time left; empty if unknown, as it is for people, for waves, for plans that decide during
-    the run what to play next, and while other work holds the run up."""
-    if progress.people or progress.waves or progress.status_line or progress.activity:
+    """The time left; empty if unknown, as it is for people, for batches, for plans that decide
+    during the run what to play next, and while other work holds the run up."""
+    if progress.people or progress.batches or progress.status_line or progress.activity:
         return ""
     left = progress.seconds_left()
     if left is None:
@@ -111,9 +113,9 @@ async def show_lines(progress: Progress, say: Say) -> None:
     while True:
         print_notices(progress, say)
         now = (progress.done, progress.calls, progress.failed, describe_wait(progress))
-        # a person may take minutes, and a wave hours: nothing is printed until something happens
+        # a person may take minutes, and a batch hours: nothing is printed until something happens
         people = any(progress.waiting.get(alias) for alias in progress.people)
-        if now != seen or not (people or progress.waves):
+        if now != seen or not (people or progress.batches):
             say(describe_progress(progress))
         seen = now
         await asyncio.sleep(EVERY)

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from parley.match.match import Outcome
     from parley.memory.feedback import PeopleVerdict, VerdictChoice
     from parley.statistics.preferences import ConversationPair, Preference
+    from parley.store.batch_records import Batch, BatchState, OpenBatch, StoredRequest
     from parley.store.match_search import FoundMatches, MatchSearch
-    from parley.store.wave_records import OpenWave, Wave, WaveRequest, WaveState
 
 FOLDER = "folder:"  # optional prefix of a folder store
 # a text that looks like an address of a database: another scheme, a scheme with a typo, parameters
@@ -509,14 +509,14 @@ class RunReader(Protocol):
     def endpoint_health(self) -> dict[str, EndpointRecord]:
         """How endpoints answer, by alias; those without any trouble may be missing."""
 
-    def waves(self) -> list[Wave]:
-        """All waves of the run, in the order in which they were sent."""
+    def batches(self) -> list[Batch]:
+        """All batches of the run, in the order in which they were sent."""
 
-    def open_waves(self) -> list[OpenWave]:
-        """The waves with requests that have neither a reply on record nor an error."""
+    def open_batches(self) -> list[OpenBatch]:
+        """The batches with requests that have neither a reply on record nor an error."""
 
-    def waves_at_providers(self) -> list[OpenWave]:
-        """The open waves of an unfinished run that a provider has, or may have, and bills."""
+    def batches_at_providers(self) -> list[OpenBatch]:
+        """The open batches of an unfinished run that a provider has, or may have, and bills."""
 
     def part_results(self) -> list[StoredPart]:
         """The stored results of analyses."""
@@ -577,14 +577,16 @@ class Journal(Protocol):
     async def set_people_verdicts(self, verdicts: Sequence[PeopleVerdict]) -> None:
         """Store the votes on these seats, all at once; those on record are not changed."""
 
-    async def add_wave(self, wave: Wave, requests: Sequence[WaveRequest]) -> None:
-        """Store a wave before it is sent."""
+    async def add_batch(self, batch: Batch, requests: Sequence[StoredRequest]) -> None:
+        """Store a batch before it is sent."""
 
-    async def set_wave(self, number: int, state: WaveState, batch: str | None = None) -> None:
-        """Store how far a wave has come, and the provider's id once it is known."""
+    async def set_batch(
+        self, number: int, state: BatchState, provider_id: str | None = None
+    ) -> None:
+        """Store how far a batch has come, and the provider's id once it is known."""
 
-    async def end_wave(self, number: int, failed: Sequence[int]) -> None:
-        """Store that all results of a wave were read, and which of its requests got no reply."""
+    async def end_batch(self, number: int, failed: Sequence[int]) -> None:
+        """Store that all results of a batch were read, and which of its requests got no reply."""
 
     def claim(self, number: int) -> Record:
         """Claim a match to play it; returns what is already on record for it."""

@@ -19,7 +19,7 @@ from parley.results.scores import (
 )
 from parley.rules.task import Metric
 from parley.store import ENDED, NOBODY, EndpointRecord, MatchRow, RecentCall, RunInfo, RunReader
-from parley.store.wave_records import Wave
+from parley.store.batch_records import Batch
 from parley.tables import format_duration, plural
 
 RECENT = 200  # calls that pace and latency are taken from
@@ -43,7 +43,7 @@ class LiveProgress:
     left: str  # the time left; empty if unknown
     spent: str  # against the budget; empty without one
     silence: str  # how long no reply has come, if that is long
-    waves: str  # the oldest batch that the run waits for
+    batches: str  # the oldest batch that the run waits for
     has_person: bool  # a person plays, whose answers take longer than those of models
     workers: str  # of a shared run
     resume: str  # the command that continues a run
@@ -135,7 +135,7 @@ def describe_live(
         left="" if grows or not runs else describe_left(info.planned - done, calls, now),
         spent=spent,
         silence=f"no reply for {format_duration(silent)}" if runs and silent > SILENT else "",
-        waves=describe_sent_waves(reader.waves(), now) if runs else "",
+        batches=describe_sent_batches(reader.batches(), now) if runs else "",
         workers=describe_workers(found) if (found := count_workers(reader)) and runs else "",
         resume=f"parley worker {info.id}" if info.reason == NOBODY else f"parley resume {info.id}",
         has_person=any(
@@ -145,16 +145,16 @@ def describe_live(
     )
 
 
-def describe_sent_waves(waves: Sequence[Wave], now: float) -> str:
-    """The oldest wave that a provider has, and how many more there are; empty without one. The
+def describe_sent_batches(batches: Sequence[Batch], now: float) -> str:
+    """The oldest batch that a provider has, and how many more there are; empty without one. The
     record of a run does not contain how many of its requests are done."""
-    sent = [wave for wave in waves if wave.state == "sent"]
+    sent = [batch for batch in batches if batch.state == "sent"]
     if not sent:
         return ""
     first = sent[0]
-    more = f" and {plural(len(sent) - 1, 'more wave')}" if len(sent) > 1 else ""
+    more = f" and {plural(len(sent) - 1, 'more batch', 'more batches')}" if len(sent) > 1 else ""
     return (
-        f"waiting for wave {first.number} of {first.alias} "
+        f"waiting for batch {first.number} of {first.alias} "
         f"({plural(first.requests, 'request')}) for {format_duration(now - first.began)}{more}"
     )
 

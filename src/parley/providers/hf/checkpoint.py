@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from parley.errors import ParticipantError, Refused, Rejected
 from parley.match.protocol import DeviceSetup, DeviceUse, Reply, Request, Usage
-from parley.providers.hf.batches import Batches
 from parley.providers.hf.fallbacks import describe_error
+from parley.providers.hf.generate import GenerateQueue
 from parley.providers.hf.gpu_start import start_gpu
 from parley.providers.hf.slots import LULL, Slots
 from parley.rules.pool import as_message, text_of
@@ -99,7 +99,7 @@ class Checkpoint:
         self.device: Any = None
         self.loaded: Future[None] = Future()
         self.fault = ""  # why it could not be loaded
-        self.engine: Slots | Batches | None = None
+        self.engine: Slots | GenerateQueue | None = None
         self.setups: dict[int | None, DeviceSetup] = {}  # by the option `batch`
         self.calls = 0
         self.waiting: SimpleQueue[GenerationCall | None] = SimpleQueue()
@@ -144,10 +144,10 @@ class Checkpoint:
         gc.collect()
         self.empty_cache()
 
-    def _choose_generator(self) -> Slots | Batches:
+    def _choose_generator(self) -> Slots | GenerateQueue:
         """The fastest engine that works for this model."""
         slots = Slots(self)
-        return slots if slots.prepare() else Batches(self, slots.fallback)
+        return slots if slots.prepare() else GenerateQueue(self, slots.fallback)
 
     def setup_for(self, options: Provider) -> DeviceSetup:
         """How the model is run for an alias."""
@@ -161,7 +161,7 @@ class Checkpoint:
             )
         return self.setups[options.batch]
 
-    def _advance(self, engine: Slots | Batches) -> None:
+    def _advance(self, engine: Slots | GenerateQueue) -> None:
         """One step; what breaks inside is the fault of every call under way."""
         try:
             engine.advance()

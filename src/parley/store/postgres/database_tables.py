@@ -137,15 +137,15 @@ TABLES = f"""
     CREATE TABLE people_verdicts (
         run int, match int, seat TEXT, yes int, no int, unsure int,
         PRIMARY KEY (run, match, seat));
-    CREATE TABLE waves (
+    CREATE TABLE batches (
         run int, number int, uid TEXT NOT NULL, alias TEXT NOT NULL, state TEXT NOT NULL,
-        batch TEXT, requests int NOT NULL, began double precision NOT NULL,
+        provider_id TEXT, requests int NOT NULL, began double precision NOT NULL,
         ended double precision, PRIMARY KEY (run, number));
-    CREATE TABLE wave_requests (
-        run int, wave int, number int, match int NOT NULL, round int NOT NULL,
+    CREATE TABLE batch_requests (
+        run int, batch int, number int, match int NOT NULL, round int NOT NULL,
         seat TEXT NOT NULL, attempt int NOT NULL, body bytea NOT NULL,
         usd double precision NOT NULL, failed int NOT NULL DEFAULT 0,
-        PRIMARY KEY (run, wave, number));
+        PRIMARY KEY (run, batch, number));
     CREATE TABLE studies (
         id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, runs TEXT NOT NULL, seed bigint NOT NULL,
         ties int NOT NULL, created double precision NOT NULL);
@@ -206,7 +206,7 @@ TABLES = f"""
         "notes",
         "recalled",
         "people_verdicts",
-        "wave_requests",
+        "batch_requests",
     )
 )
 

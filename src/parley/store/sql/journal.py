@@ -21,6 +21,7 @@ from parley.memory.experiences import Recalled
 from parley.plans import MatchSpec
 from parley.rules.pool import Message, Seat
 from parley.store import EndpointRecord, RunRef, StoredPart
+from parley.store.batch_records import Batch, BatchState, StoredRequest
 from parley.store.config import Config
 from parley.store.sql.digests import (
     CHAINS,
@@ -46,7 +47,6 @@ from parley.store.sql.rows import (
     setup_from,
     violation_row,
 )
-from parley.store.wave_records import Wave, WaveRequest, WaveState
 
 if TYPE_CHECKING:
     from parley.match.match import Outcome
@@ -56,7 +56,7 @@ ADDED_AT_ONCE = 4096  # planned matches of one transaction
 # How many callers make it worth to wait for more of them, how many seconds, and with how many a
 # commit begins at once.
 CROWD, LINGER, ENOUGH = 16, 0.003, 32
-FAILED_REQUEST = "UPDATE wave_requests SET failed = 1 WHERE {run} AND wave = ? AND number = ?"
+FAILED_REQUEST = "UPDATE batch_requests SET failed = 1 WHERE {run} AND batch = ? AND number = ?"
 VERDICT = (
     "UPDATE people_verdicts SET yes = ?, no = ?, unsure = ? "
     "WHERE {run} AND match = ? AND seat = ? AND yes IS NULL"
@@ -186,23 +186,26 @@ class GroupJournal:
         ]
         await self.acknowledged()
 
-    async def add_wave(self, wave: Wave, requests: Sequence[WaveRequest]) -> None:
-        self._group.inserts["waves"].append(tuple(wave))
-        self._group.inserts["wave_requests"] += [
-            (wave.number, each.number, *each.place, each.body, each.usd) for each in requests
+    async def add_batch(self, batch: Batch, requests: Sequence[StoredRequest]) -> None:
+        self._group.inserts["batches"].append(tuple(batch))
+        self._group.inserts["batch_requests"] += [
+            (batch.number, each.number, *each.place, each.body, each.usd) for each in requests
         ]
         await self.acknowledged()
 
-    async def set_wave(self, number: int, state: WaveState, batch: str | None = None) -> None:
+    async def set_batch(
+        self, number: int, state: BatchState, provider_id: str | None = None
+    ) -> None:
         await self.commit(
-            "UPDATE waves SET state = ?, batch = COALESCE(?, batch) WHERE {run} AND number = ?",
-            (state, batch, number),
+            "UPDATE batches SET state = ?, provider_id = COALESCE(?, provider_id) "
+            "WHERE {run} AND number = ?",
+            (state, provider_id, number),
         )
 
-    async def end_wave(self, number: int, failed: Sequence[int]) -> None:
+    async def end_batch(self, number: int, failed: Sequence[int]) -> None:
         self._group.changes += [(FAILED_REQUEST, (number, each)) for each in failed]
         await self.commit(
-            "UPDATE waves SET state = 'ended', ended = ? WHERE {run} AND number = ?",
+            "UPDATE batches SET state = 'ended', ended = ? WHERE {run} AND number = ?",
             (time.time(), number),
         )
 

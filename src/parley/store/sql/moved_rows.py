@@ -48,8 +48,8 @@ MOVED = {
     "recalled": MovedTable(COLUMNS["recalled"], "match, seat"),
     "transferred": MovedTable(COLUMNS["transferred"], "number"),
     "people_verdicts": MovedTable(COLUMNS["people_verdicts"], "match, seat"),
-    "waves": MovedTable(f"{COLUMNS['waves']}, ended", "number"),
-    "wave_requests": MovedTable(f"{COLUMNS['wave_requests']}, failed", "wave, number"),
+    "batches": MovedTable(f"{COLUMNS['batches']}, ended", "number"),
+    "batch_requests": MovedTable(f"{COLUMNS['batch_requests']}, failed", "batch, number"),
     "part_results": MovedTable(COLUMNS["part_results"], "name"),
 }
 

@@ -55,25 +55,25 @@ from parley.tables import shorten
 
 if TYPE_CHECKING:
     from parley.memory.feedback import PeopleVerdict
+    from parley.store.batch_records import Batch, OpenBatch
     from parley.store.match_search import FoundMatches, MatchSearch
-    from parley.store.wave_records import OpenWave, Wave
 
 TEXT, WHOLE, NUMBER = (str,), (int,), (int, float)
 TEXT_OR_NULL, WHOLE_OR_NULL, NUMBER_OR_NULL = (
     (*kinds, NoneType) for kinds in (TEXT, WHOLE, NUMBER)
 )
 Kinds = tuple[type, ...]
-WAVE: dict[str, Kinds] = {
+BATCH: dict[str, Kinds] = {
     "number": WHOLE,
     "uid": TEXT,
     "alias": TEXT,
     "state": TEXT,
-    "batch": TEXT_OR_NULL,
+    "provider_id": TEXT_OR_NULL,
     "requests": WHOLE,
     "began": NUMBER,
 }
-WAVE_REQUEST: dict[str, Kinds] = {
-    "wave": WHOLE,
+BATCH_REQUEST: dict[str, Kinds] = {
+    "batch": WHOLE,
     "number": WHOLE,
     "match": WHOLE,
     "round": WHOLE,
@@ -83,10 +83,10 @@ WAVE_REQUEST: dict[str, Kinds] = {
     "usd": NUMBER,
 }
 OPEN_REQUESTS = (
-    f"SELECT {', '.join(WAVE_REQUEST)} FROM wave_requests AS r WHERE failed = 0 "
-    "AND wave IN (SELECT number FROM waves WHERE state != 'dropped') "
+    f"SELECT {', '.join(BATCH_REQUEST)} FROM batch_requests AS r WHERE failed = 0 "
+    "AND batch IN (SELECT number FROM batches WHERE state != 'dropped') "
     "AND NOT EXISTS (SELECT 1 FROM calls AS c WHERE c.match = r.match AND c.round = r.round "
-    "AND c.seat = r.seat AND c.attempt = r.attempt) ORDER BY wave, number"
+    "AND c.seat = r.seat AND c.attempt = r.attempt) ORDER BY batch, number"
 )
 RUN: dict[str, Kinds] = {
     "id": TEXT,
@@ -1102,29 +1102,33 @@ class RecordReader(ABC):
             for alias, each in facts.items()
         }
 
-    def waves(self) -> list[Wave]:
-        from parley.store.wave_records import Wave  # late: few runs have waves
+    def batches(self) -> list[Batch]:
+        from parley.store.batch_records import Batch  # late: few runs have batches
 
-        rows = list(self._rows(f"SELECT {', '.join(WAVE)} FROM waves ORDER BY number"))
+        rows = list(self._rows(f"SELECT {', '.join(BATCH)} FROM batches ORDER BY number"))
         for row in rows:
-            self._check(row, WAVE.values(), "a wave")
-        return [Wave(*row) for row in rows]
+            self._check(row, BATCH.values(), "a batch")
+        return [Batch(*row) for row in rows]
 
-    def open_waves(self) -> list[OpenWave]:
-        from parley.store.wave_records import OpenWave, WaveRequest
+    def open_batches(self) -> list[OpenBatch]:
+        from parley.store.batch_records import OpenBatch, StoredRequest
 
-        found: dict[int, list[WaveRequest]] = {}
+        found: dict[int, list[StoredRequest]] = {}
         for row in self._rows(OPEN_REQUESTS):
-            self._check(row, WAVE_REQUEST.values(), "a request of a wave")
-            wave, number, match, round, seat, attempt, body, usd = row
+            self._check(row, BATCH_REQUEST.values(), "a request of a batch")
+            batch, number, match, round, seat, attempt, body, usd = row
             place = CallPlace(match, round, seat, attempt)
-            found.setdefault(wave, []).append(WaveRequest(number, place, body, usd))
-        return [OpenWave(wave, found[wave.number]) for wave in self.waves() if wave.number in found]
+            found.setdefault(batch, []).append(StoredRequest(number, place, body, usd))
+        return [
+            OpenBatch(batch, found[batch.number])
+            for batch in self.batches()
+            if batch.number in found
+        ]
 
-    def waves_at_providers(self) -> list[OpenWave]:
-        if self.info.state == "done" or not self.waves():
+    def batches_at_providers(self) -> list[OpenBatch]:
+        if self.info.state == "done" or not self.batches():
             return []
-        return [each for each in self.open_waves() if each.wave.state != "new"]
+        return [each for each in self.open_batches() if each.batch.state != "new"]
 
     def part_results(self) -> list[StoredPart]:
         rows = self._rows(

@@ -38,8 +38,8 @@ COLUMNS = {
     "recalled": "match, seat, version, shown",
     "people_verdicts": "match, seat, yes, no, unsure",
     "transferred": "number, experience",
-    "waves": "number, uid, alias, state, batch, requests, began",
-    "wave_requests": "wave, number, match, round, seat, attempt, body, usd",
+    "batches": "number, uid, alias, state, provider_id, requests, began",
+    "batch_requests": "batch, number, match, round, seat, attempt, body, usd",
     "part_results": "name, version, schema, data, figures",
 }
 ONCE = ("matches", "rounds", "people_verdicts")  # rows that are known are left as they are

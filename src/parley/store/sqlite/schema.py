@@ -132,16 +132,16 @@ TABLES = f"""
     CREATE TABLE people_verdicts (
         match INTEGER NOT NULL, seat TEXT NOT NULL, yes INTEGER, no INTEGER, unsure INTEGER,
         PRIMARY KEY (match, seat)) WITHOUT ROWID;
-    -- Waves: requests that were sent together to the batch interface of a provider. A request whose
-    -- reply is not in `calls` is still open, unless it failed.
-    CREATE TABLE waves (
+    -- Requests that were sent together to the batch interface of a provider. A request whose reply
+    -- is not in `calls` is still open, unless it failed.
+    CREATE TABLE batches (
         number INTEGER PRIMARY KEY, uid TEXT NOT NULL, alias TEXT NOT NULL, state TEXT NOT NULL,
-        batch TEXT, requests INTEGER NOT NULL, began REAL NOT NULL, ended REAL);
-    CREATE TABLE wave_requests (
-        wave INTEGER NOT NULL, number INTEGER NOT NULL, match INTEGER NOT NULL,
+        provider_id TEXT, requests INTEGER NOT NULL, began REAL NOT NULL, ended REAL);
+    CREATE TABLE batch_requests (
+        batch INTEGER NOT NULL, number INTEGER NOT NULL, match INTEGER NOT NULL,
         round INTEGER NOT NULL, seat TEXT NOT NULL, attempt INTEGER NOT NULL, body BLOB NOT NULL,
         usd REAL NOT NULL, failed INTEGER NOT NULL DEFAULT 0,
-        PRIMARY KEY (wave, number)) WITHOUT ROWID;
+        PRIMARY KEY (batch, number)) WITHOUT ROWID;
     CREATE VIEW usage AS
         SELECT seats.value AS alias, calls.seat AS seat, COUNT(*) AS calls,
                {sum_as_sql("tokens_in")} AS tokens_in,

@@ -1,4 +1,4 @@
-"""Waves that are still with a provider: what a run says of them, and that it is not deleted."""
+"""Batches that are still with a provider: what a run says of them, and that it is not deleted."""
 
 import asyncio
 
@@ -11,26 +11,26 @@ from parley.config.prices import PriceList
 from parley.errors import UsageError
 from parley.money import prices_of
 from parley.results.result import Result
-from parley.runs import waves
+from parley.runs import batches
 from parley.store import open_store, read_run
 from parley.testing.batch_server import BatchServer
-from tests.runs.test_waves import Playing, answer, cancel_in_waves
+from tests.runs.test_batches import Playing, answer, cancel_in_batches
 
 PRICES = "a: {input: 2, output: 8}\nb: {input: 2, output: 8}\n"
 
 
 @pytest.fixture
 def interrupted(monkeypatch, tmp_path):
-    """A run that was stopped when its first two waves were sent."""
+    """A run that was stopped when its first two batches were sent."""
     for name in ("FIRST_POLL", "LONGEST_POLL", "SETTLE", "TICK"):
-        monkeypatch.setattr(waves, name, 0.01)
+        monkeypatch.setattr(batches, name, 0.01)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "prices.yaml").write_text(PRICES)
 
     async def played():
         async with BatchServer(answer) as server:
             playing = Playing(server)
-            await cancel_in_waves(playing, server)
+            await cancel_in_batches(playing, server)
             return playing
 
     return asyncio.run(played())
@@ -42,7 +42,7 @@ def print_command(*words, code=0):
     return done
 
 
-def test_the_cost_of_waves_at_a_provider_is_not_zero(interrupted):
+def test_the_cost_of_batches_at_a_provider_is_not_zero(interrupted):
     run = interrupted.ref.id
     assert print_command("ls").stdout.rstrip().endswith("≥ 0.00")
     shown = print_command("show", run).output
@@ -56,19 +56,19 @@ def test_the_cost_of_waves_at_a_provider_is_not_zero(interrupted):
     assert "no model of this run has a score beside a known latency" in absent
     result = Result(interrupted.ref)
     assert [row["usd"] for row in result.data["cost"]] == [None, None]
-    waves_on_record = result.data["run"]["open_waves"]
-    assert [wave["requests"] for wave in waves_on_record] == [4, 4]
-    assert all(wave["batch"] for wave in waves_on_record)
+    batches_on_record = result.data["run"]["open_batches"]
+    assert [batch["requests"] for batch in batches_on_record] == [4, 4]
+    assert all(batch["provider_id"] for batch in batches_on_record)
 
 
-def test_a_budget_can_be_set_when_waves_are_open(interrupted):
+def test_a_budget_can_be_set_when_batches_are_open(interrupted):
     with read_run(interrupted.ref) as reader:
         refuse_unknown_past(reader, prices_of(reader, PriceList().find))
 
 
-def test_a_run_with_waves_at_a_provider_is_deleted_only_by_force(interrupted):
+def test_a_run_with_batches_at_a_provider_is_deleted_only_by_force(interrupted):
     run = interrupted.ref.id
-    with pytest.raises(UsageError, match=r"a provider still has wave 1 of . \(4 requests\) as"):
+    with pytest.raises(UsageError, match=r"a provider still has batch 1 of . \(4 requests\) as"):
         CliRunner().invoke(command, ["rm", run, "--yes"], catch_exceptions=False)
     assert [found.id for found in open_store("runs").runs()] == [run]
     CliRunner().invoke(command, ["rm", run, "--yes", "--force"], catch_exceptions=False)

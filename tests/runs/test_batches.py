@@ -1,4 +1,4 @@
-"""Runs through batch interfaces: one wave for each round of all matches, whatever the provider
+"""Runs through batch interfaces: one batch for each round of all matches, whatever the provider
 does, and no reply is paid for twice."""
 
 import asyncio
@@ -20,7 +20,7 @@ from parley.errors import StoreError, UsageError
 from parley.options import from_keywords
 from parley.providers._batches import split_requests
 from parley.providers._openai_batches import OpenAIBatchClient
-from parley.runs import waves
+from parley.runs import batches
 from parley.runs.player import endpoint_of
 from parley.runs.progress import Progress, StopSignal
 from parley.runs.screening import start_run
@@ -37,8 +37,8 @@ USAGE = {"prompt_tokens": 100, "completion_tokens": 10}
 def no_pauses(monkeypatch, tmp_path):
     """Poll at once, keys for the providers, and a folder of its own."""
     for name in ("FIRST_POLL", "LONGEST_POLL", "SETTLE", "TICK"):
-        monkeypatch.setattr(waves, name, 0.01)
-    monkeypatch.setattr(waves, "backoff_seconds", lambda tries: 0.01)
+        monkeypatch.setattr(batches, name, 0.01)
+    monkeypatch.setattr(batches, "backoff_seconds", lambda tries: 0.01)
     monkeypatch.setenv("ANTHROPIC_API_KEY", "key-0123456789abcdef")
     monkeypatch.chdir(tmp_path)
 
@@ -116,7 +116,7 @@ def check_paid_once(server, playing, result):
     ("family", "reply"),
     [("openai-compatible", answer), ("anthropic", answer_as_anthropic)],
 )
-def test_each_round_is_one_wave_and_its_record_is_that_of_ordinary_calls(family, reply):
+def test_each_round_is_one_batch_and_its_record_is_that_of_ordinary_calls(family, reply):
     server = BatchServer(reply)
     result, batched = play(server, family=family)
     check_paid_once(server, batched, result)
@@ -140,19 +140,19 @@ def test_each_round_is_one_wave_and_its_record_is_that_of_ordinary_calls(family,
     query = f"SELECT {columns} FROM calls ORDER BY match, round, seat, attempt"
     assert playing.rows(query) == batched.rows(query)
     assert batched.rows("SELECT DISTINCT latency FROM calls") == [(None,)]
-    waves_on_record = batched.rows("SELECT state, requests FROM waves")
-    assert waves_on_record == [("ended", 4)] * (ROUNDS * 2)
+    batches_on_record = batched.rows("SELECT state, requests FROM batches")
+    assert batches_on_record == [("ended", 4)] * (ROUNDS * 2)
 
 
-def test_a_seat_that_is_slow_does_not_split_a_wave(monkeypatch):
-    post = waves.Waves._post
+def test_a_seat_that_is_slow_does_not_split_a_batch(monkeypatch):
+    post = batches.Batches._post
 
     async def post_late(self, model, body, call):
         if model.alias == "b" and call.place().match % 2:
             await asyncio.sleep(0.1)  # the other seat of the match waits, for longer than SETTLE
         return await post(self, model, body, call)
 
-    monkeypatch.setattr(waves.Waves, "_post", post_late)
+    monkeypatch.setattr(batches.Batches, "_post", post_late)
     server = BatchServer(answer)
     result, playing = play(server)
     check_paid_once(server, playing, result)
@@ -161,7 +161,7 @@ def test_a_seat_that_is_slow_does_not_split_a_wave(monkeypatch):
 
 @pytest.mark.parametrize("family", ["openai-compatible", "anthropic"])
 @pytest.mark.parametrize("ending", ["expired", "cancelled"])
-def test_requests_of_a_wave_that_broke_off_are_part_of_the_next_one(family, ending):
+def test_requests_of_a_batch_that_broke_off_are_part_of_the_next_one(family, ending):
     reply = answer if family == "openai-compatible" else answer_as_anthropic
     server = BatchServer(reply, ends=[ending, ending])
     result, playing = play(server, family=family)
@@ -186,7 +186,7 @@ def test_an_error_of_one_request_is_the_error_of_an_ordinary_call():
     assert max(failing.values()) == 2
 
 
-def test_an_option_that_the_model_rejects_is_left_out_of_the_next_wave():
+def test_an_option_that_the_model_rejects_is_left_out_of_the_next_batch():
     def without_temperature(body):
         if "temperature" in body:
             return Failed(400, "Unsupported parameter: 'temperature' is not supported here.")
@@ -207,14 +207,14 @@ def test_a_request_that_never_succeeds_fails_its_match():
     result, playing = play(server, repeats=1)
     assert result.data["run"]["state"] == "stopped"
     assert any("no capacity" in event.text for event in playing.events)
-    assert len(server.batches) == 2 * waves.TRIES
-    assert playing.rows("SELECT COUNT(*) FROM wave_requests WHERE NOT failed") == [(0,)]
+    assert len(server.batches) == 2 * batches.TRIES
+    assert playing.rows("SELECT COUNT(*) FROM batch_requests WHERE NOT failed") == [(0,)]
 
 
 def test_results_may_be_disordered_repeated_foreign_or_missing():
     foreign = [{"custom_id": name, "response": None} for name in ("x", "p0-0", "", None, 5)]
 
-    disturbed = set()  # the first two waves
+    disturbed = set()  # the first two batches
 
     def mangle(lines):
         uid = lines[0]["custom_id"].partition("-")[0]
@@ -227,8 +227,8 @@ def test_results_may_be_disordered_repeated_foreign_or_missing():
     result, playing = play(server, repeats=3)
     assert result.data["run"]["state"] == "done"
     assert not audit_run(playing.ref).breaches
-    wrong = "1 result missing, 1 result repeated, 5 lines not of this wave"
-    assert playing.said(f"wave 1 of a (completed): {wrong}; 1 request can be retried")
+    wrong = "1 result missing, 1 result repeated, 5 lines not of this batch"
+    assert playing.said(f"batch 1 of a (completed): {wrong}; 1 request can be retried")
     assert playing.said("2 of 3 results could be read after 8 tries; Parley sends 1 request again")
     # a reply that is missing may have been billed
     ((replies,),) = playing.rows("SELECT COUNT(*) FROM calls")
@@ -271,7 +271,7 @@ def test_requests_of_a_batch_that_may_exist_count_as_lost():
     acts = {"created": [reset, reset], "list": [None, None, *[refused] * 99]}
     result, playing = play(BatchServer(answer, acts=acts), repeats=2)
     assert result.data["run"]["state"] == "stopped"
-    assert playing.rows("SELECT DISTINCT state FROM waves") == [("sending",)]
+    assert playing.rows("SELECT DISTINCT state FROM batches") == [("sending",)]
     assert sum(row["lost"] for row in result.data["cost"]) == 4
 
 
@@ -293,14 +293,14 @@ def test_passing_errors_of_the_interface_are_waited_out(family):
     assert not any(server.acts[name] for name in ("create", "poll", "results"))
 
 
-def test_a_wave_that_cannot_be_sent_costs_nothing():
+def test_a_batch_that_cannot_be_sent_costs_nothing():
     server = BatchServer(answer, acts={"create": [sent(b"broken", 500)] * 99})
     result, playing = play(server, repeats=1)
     assert result.data["run"]["state"] == "stopped"
     assert any("HTTP 500: broken (5 tries)" in event.text for event in playing.events)
     assert not server.batches
     assert sum(row["lost"] for row in result.data["cost"]) == 0
-    assert playing.rows("SELECT DISTINCT state FROM waves") == [("dropped",)]
+    assert playing.rows("SELECT DISTINCT state FROM batches") == [("dropped",)]
 
 
 @pytest.mark.parametrize("family", ["openai-compatible", "anthropic"])
@@ -356,7 +356,7 @@ def test_a_line_that_is_too_large_costs_only_its_own_request(monkeypatch):
     server = BatchServer(answer, mangle=enlarge)
     result, playing = play(server)
     assert result.data["run"]["state"] == "done", playing.notices
-    assert playing.said("1 result missing, 1 line not of this wave; 1 request can be retried")
+    assert playing.said("1 result missing, 1 line not of this batch; 1 request can be retried")
     ((replies,),) = playing.rows("SELECT COUNT(*) FROM calls")
     assert server.billed.total() == replies + 1
     assert sum(row["lost"] for row in result.data["cost"]) == 1
@@ -370,17 +370,17 @@ def test_ids_with_thousands_of_digits_belong_to_no_request():
     server = BatchServer(answer, mangle=add)
     result, playing = play(server, repeats=2)
     check_paid_once(server, playing, result)
-    assert playing.said("1 line not of this wave")
+    assert playing.said("1 line not of this batch")
 
 
-def test_an_unexpected_error_fails_only_the_requests_of_its_wave():
+def test_an_unexpected_error_fails_only_the_requests_of_its_batch():
     async def broken(fault):
         raise fault
 
     async def fail_one_of_two(fault):
-        run = waves.Waves(None, Progress(), StopSignal())
+        run = batches.Batches(None, Progress(), StopSignal())
         future = asyncio.get_running_loop().create_future
-        both = [waves.OpenRequest(None, name, future()) for name in (b"1", b"2")]
+        both = [batches.OpenRequest(None, name, future()) for name in (b"1", b"2")]
         run._open = {each.key: each for each in both}
         run._start(broken(fault), both[:1])
         await asyncio.gather(*run._tasks)
@@ -409,12 +409,12 @@ def test_a_key_that_may_not_fetch_results_sends_nothing_again():
     result, playing = play(server, repeats=2)
     assert result.data["run"]["state"] == "stopped"
     assert len(server.batches) == 2
-    assert playing.rows("SELECT DISTINCT state FROM waves") == [("sent",)]
+    assert playing.rows("SELECT DISTINCT state FROM batches") == [("sent",)]
 
 
 def test_requests_whose_results_stay_away_are_sent_again_and_the_user_knows():
     gone = sent({"error": {"message": "gone"}}, 404)
-    server = BatchServer(answer, acts={"results": [gone] * (2 * waves.FETCHES)})
+    server = BatchServer(answer, acts={"results": [gone] * (2 * batches.FETCHES)})
     result, playing = play(server, repeats=2)
     assert result.data["run"]["state"] == "done"
     assert playing.said("gone")
@@ -424,8 +424,8 @@ def test_requests_whose_results_stay_away_are_sent_again_and_the_user_knows():
     assert sum(row["lost"] for row in result.data["cost"]) == 4
 
 
-def test_a_batch_with_too_many_tokens_is_sent_in_smaller_waves(monkeypatch):
-    monkeypatch.setattr(waves, "HOLD", 0.01)
+def test_a_batch_with_too_many_tokens_is_sent_in_smaller_batches(monkeypatch):
+    monkeypatch.setattr(batches, "HOLD", 0.01)
     fault = {"code": "token_limit_exceeded", "message": "Enqueued token limit reached"}
     server = BatchServer(answer, ends=["failed", "failed"], fault=fault)
     result, playing = play(server)
@@ -444,7 +444,7 @@ def test_a_batch_that_the_provider_does_not_accept_stops_the_run():
     assert len(server.batches) == 2
 
 
-def test_waves_are_split_at_the_limits_of_the_provider(monkeypatch):
+def test_batches_are_split_at_the_limits_of_the_provider(monkeypatch):
     monkeypatch.setattr(OpenAIBatchClient, "most_requests", 3)
     server = BatchServer(answer)
     result, playing = play(server)
@@ -492,7 +492,7 @@ def test_a_participant_without_an_endpoint_has_no_batch_interface():
         endpoint_of("a", object())
 
 
-def test_bots_play_beside_a_model_in_waves():
+def test_bots_play_beside_a_model_in_batches():
     async def played():
         async with BatchServer(answer) as server:
             playing = Playing(server)
@@ -508,8 +508,8 @@ def test_bots_play_beside_a_model_in_waves():
     assert result.data["run"]["models"]["a"]["batch_api"] is True
 
 
-async def cancel_in_waves(playing, server):
-    """Play until the first two waves are sent, and stop at once."""
+async def cancel_in_batches(playing, server):
+    """Play until the first two batches are sent, and stop at once."""
     polled = asyncio.Event()
 
     async def poll_first(asked, writer):
@@ -526,31 +526,31 @@ async def cancel_in_waves(playing, server):
     server.acts.clear()
 
 
-def test_a_run_that_is_interrupted_leaves_its_waves_and_collects_their_replies_later():
+def test_a_run_that_is_interrupted_leaves_its_batches_and_collects_their_replies_later():
     async def played():
         async with BatchServer(answer) as server:
             playing = Playing(server)
 
-            await cancel_in_waves(playing, server)
+            await cancel_in_batches(playing, server)
             ((replies,),) = playing.rows("SELECT COUNT(*) FROM calls")
             assert (replies, server.billed.total()) == (0, 8)
-            assert playing.rows("SELECT state FROM waves") == [("sent",), ("sent",)]
+            assert playing.rows("SELECT state FROM batches") == [("sent",), ("sent",)]
             result = await playing.resume()
             return server, playing, result
 
     server, playing, result = asyncio.run(played())
     check_paid_once(server, playing, result)
-    assert playing.said("wave 1 of a was sent at") or playing.said("wave 1 of b was sent at")
+    assert playing.said("batch 1 of a was sent at") or playing.said("batch 1 of b was sent at")
     assert playing.said("stays with the provider")
     assert len(server.batches) == ROUNDS * 2
     assert sum(row["lost"] for row in result.data["cost"]) == 0
 
 
-def test_another_account_does_not_pay_for_the_waves_again():
+def test_another_account_does_not_pay_for_the_batches_again():
     async def played():
         async with BatchServer(answer) as server:
             playing = Playing(server)
-            await cancel_in_waves(playing, server)
+            await cancel_in_batches(playing, server)
             server.batches.clear()
             result = await playing.resume()
             return server, playing, result
@@ -565,12 +565,12 @@ PROGRAM = """
 import json, sys
 from pathlib import Path
 import parley
-from parley.runs import waves
+from parley.runs import batches
 from parley.store import open_store
 
 for name in ("FIRST_POLL", "LONGEST_POLL", "SETTLE", "TICK"):
-    setattr(waves, name, 0.03)
-waves.backoff_seconds = lambda tries: 0.01
+    setattr(batches, name, 0.03)
+batches.backoff_seconds = lambda tries: 0.01
 models, repeats = json.loads(sys.argv[1]), int(sys.argv[2])
 known = list(open_store("runs").runs()) if Path("runs").exists() else []
 if known:
@@ -634,7 +634,7 @@ def fetches_results(asked):
 
 
 @pytest.mark.parametrize("family", ["openai-compatible", "anthropic"])
-def test_a_run_killed_while_waves_are_sent_and_read_pays_for_no_reply_twice(family):
+def test_a_run_killed_while_batches_are_sent_and_read_pays_for_no_reply_twice(family):
     reply = answer if family == "openai-compatible" else answer_as_anthropic
     # the first batch exists, and its id never arrives; later, the results are on their way
     kills = [(creates, True), (fetches_results, True)][: 2 if family != "anthropic" else 1]
@@ -678,7 +678,7 @@ def test_twenty_kills_of_200_matches_pay_for_no_reply_twice(family):
     assert not audit_run(playing.ref).breaches
 
 
-def test_ctrl_c_does_not_wait_for_waves():
+def test_ctrl_c_does_not_wait_for_batches():
     async def played():
         async with BatchServer(answer) as server:
             stop_signal, progress = StopSignal(), Progress()

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 ROWS = 16  # calls of a batch if `batch` does not say
 
 
-class Batches:
+class GenerateQueue:
     """The waiting calls of one checkpoint, one batch after the other."""
 
     usual_rows = ROWS

@@ -11,9 +11,9 @@ from parley.config.experiment import Experiment
 from parley.config.prices import PriceList
 from parley.errors import UsageError
 from parley.options import BATCH_CONCURRENCY, CONCURRENCY, from_keywords
-from parley.runs import waves
+from parley.runs import batches
 from parley.runs.player import check_concurrency
-from parley.runs.progress import Progress, WaveProgress
+from parley.runs.progress import BatchProgress, Progress
 from parley.runs.progress_display import describe_progress, describe_wait, show_lines
 from parley.runs.screening import forecast_with_screening
 from parley.store import find_run, open_store, read_run
@@ -31,7 +31,7 @@ def answer(body):
 @pytest.fixture(autouse=True)
 def no_pauses(monkeypatch, tmp_path):
     for name in ("FIRST_POLL", "LONGEST_POLL", "SETTLE", "TICK"):
-        monkeypatch.setattr(waves, name, 0.01)
+        monkeypatch.setattr(batches, name, 0.01)
     monkeypatch.setenv("OPENAI_API_KEY", "key-0123456789abcdef")
     monkeypatch.chdir(tmp_path)
 
@@ -68,12 +68,12 @@ def test_a_forecast_knows_the_price_of_batches_and_does_not_guess_their_time():
     assert usual.data["seconds"]["high"] > 0
     said = [note for note in batched.notes if "through the batch APIs" in note]
     assert said == [
-        "a: about 5 waves of requests through the batch APIs of providers, one after the other; "
+        "a: about 5 batches of requests through the batch APIs of providers, one after the other; "
         "each takes minutes to 24 hours"
     ]
 
 
-def test_matches_wait_for_waves_together():
+def test_matches_wait_for_batches_together():
     assert check_concurrency(prepare(None), None) == CONCURRENCY
     assert check_concurrency(prepare(True), None) == BATCH_CONCURRENCY
     assert check_concurrency(prepare(True, concurrency=7), None) == 7
@@ -145,9 +145,9 @@ def test_requests_in_flight_are_not_counted_twice_when_a_run_is_resumed():
                 await task
             (info,) = open_store("runs").runs()
             with read_run(find_run(info.id, "runs")) as reader:
-                (wave,) = reader.open_waves()
+                (batch,) = reader.open_batches()
                 stopped = reader.spent_at_most()
-                reserved = sum(each.usd for each in wave.requests)
+                reserved = sum(each.usd for each in batch.requests)
             assert stopped[1] == pytest.approx(reserved)
             server.acts.clear()
             result = await asyncio.to_thread(
@@ -163,18 +163,18 @@ def test_requests_in_flight_are_not_counted_twice_when_a_run_is_resumed():
     assert calls == 20 + 20  # the bot is counted, too
 
 
-def test_the_progress_line_says_which_wave_the_run_waits_for():
+def test_the_progress_line_says_which_batch_the_run_waits_for():
     progress = Progress(planned=200, in_flight=200)
     since = time.mktime((2026, 11, 16, 12, 3, 0, 0, 0, -1))
-    progress.waves[3] = WaveProgress(3, "a", 180, 200, since)
-    assert describe_wait(progress).startswith("waiting for wave 3 of a: 180 of 200 done, since ")
+    progress.batches[3] = BatchProgress(3, "a", 180, 200, since)
+    assert describe_wait(progress).startswith("waiting for batch 3 of a: 180 of 200 done, since ")
     assert describe_wait(progress).endswith("12:03")
-    progress.waves[4] = WaveProgress(4, "b", 0, 200, since + 1)
-    assert describe_wait(progress).endswith("12:03 and 1 more wave")
+    progress.batches[4] = BatchProgress(4, "b", 0, 200, since + 1)
+    assert describe_wait(progress).endswith("12:03 and 1 more batch")
     assert "left" not in describe_progress(progress)
 
 
-def test_a_log_says_once_that_the_run_waits_for_a_wave(monkeypatch):
+def test_a_log_says_once_that_the_run_waits_for_a_batch(monkeypatch):
     ticks = iter(range(5))
 
     async def tick(seconds):
@@ -183,23 +183,23 @@ def test_a_log_says_once_that_the_run_waits_for_a_wave(monkeypatch):
 
     monkeypatch.setattr("parley.runs.progress_display.asyncio.sleep", tick)
     progress, said = Progress(planned=200, in_flight=200), []
-    progress.waves[3] = WaveProgress(3, "a", 180, 200, time.time())
+    progress.batches[3] = BatchProgress(3, "a", 180, 200, time.time())
 
     def say(line):
         said.append(line)
         if len(said) == 1:
-            progress.waves[3].done = 190
+            progress.batches[3].done = 190
 
     with pytest.raises(asyncio.CancelledError):
         asyncio.run(show_lines(progress, say))
     assert ["180 of 200 done" in line for line in said] == [True, False]
 
 
-def test_an_interrupted_run_waits_for_calls_that_are_in_no_wave():
+def test_an_interrupted_run_waits_for_calls_that_are_in_no_batch():
     progress = Progress()
-    assert not progress.waits_only_for_waves
-    progress.waves[1] = WaveProgress(1, "a", 0, 6, 0.0)
+    assert not progress.waits_only_for_batches
+    progress.batches[1] = BatchProgress(1, "a", 0, 6, 0.0)
     progress.waiting |= {"a": {1: 0.0}, "b": {}}
-    assert progress.waits_only_for_waves
+    assert progress.waits_only_for_batches
     progress.waiting["b"][2] = 0.0
-    assert not progress.waits_only_for_waves
+    assert not progress.waits_only_for_batches
