@@ -59,8 +59,8 @@ async def append_replies(place: str, callers: int, seconds: float) -> dict[str, 
             if is_over:
                 return
             reply = Reply(TEXT, usage=USAGE, served_model="m", latency=0.1)
-            saw = round.to_bytes(16, "big")
-            call = RecordedCall(round, SEATS[round % 2], 0, saw, reply, time.time())
+            digest = round.to_bytes(16, "big")
+            call = RecordedCall(round, SEATS[round % 2], 0, digest, reply, time.time())
             await records[number].append(call)
             acknowledged += 1
 

@@ -193,7 +193,7 @@ class Prices:
             if not is_free(self._models[alias])
         ]
         return [
-            {"alias": alias, "served": name, **price.facts}
+            {"alias": alias, "served_model": name, **price.facts}
             for alias, name, price in found
             if price is not None
         ]
@@ -229,7 +229,7 @@ def prices_of(reader: RunReader, look_up: FindPrice | None = None) -> Prices:
     created."""
     info = reader.info
     created = datetime.fromtimestamp(info.created, UTC)
-    used = {(each["alias"], each.get("served")): each for each in reader.prices()}
+    used = {(each["alias"], each.get("served_model")): each for each in reader.prices()}
     return Prices(info.config.live_models, created, info.identity.get("prices"), used, look_up)
 
 
@@ -238,10 +238,10 @@ def cost_rows(
 ) -> list[dict[str, Any]]:
     """The `cost` object: calls, tokens and cost by model and role; unknown is null, not zero.
 
-    `usd` is null unless it is fully known; `usd_at_least` is the known part. `lost` counts requests
-    that got no reply after they were sent: they may have been billed, and do not count as calls.
-    The cost of requests that are still with a provider is unknown; `with_open_batches=False` leaves
-    them out.
+    `usd` is null unless it is fully known; `usd_at_least` is the known part. `unanswered` counts
+    requests that got no reply after they were sent: they may have been billed, and do not count as
+    calls. The cost of requests that are still with a provider is unknown;
+    `with_open_batches=False` leaves them out.
     """
     prices = prices or prices_of(reader)
     known, starts = known_prices(reader, prices)
@@ -254,7 +254,7 @@ def cost_rows(
         price = prices.of(alias)
         for role, count in roles.items():
             cell = found.setdefault((alias, role), empty_cost_row(alias, role))
-            cell["lost"] = count
+            cell["unanswered"] = count
             if price is None or not price.free:
                 cell["usd"] = None
     for batch, requests in reader.batches_at_providers() if with_open_batches else ():
@@ -273,7 +273,7 @@ def stage_cost_rows(
     reader: RunReader, prices: Prices, streams: frozenset[str] = frozenset()
 ) -> dict[tuple[int, str, str, str], dict[str, Any]]:
     """The same by stage, arm, model and role of a run with the plan evolve; all stages of a stream
-    count as stage 1. Lost requests have no stage and are not included."""
+    count as stage 1. Unanswered requests have no stage and are not included."""
     known, starts = known_prices(reader, prices)
     found: dict[tuple[int, str, str, str], dict[str, Any]] = {}
     for stage, arm, row in reader.usage_by_stage(starts):
@@ -288,7 +288,7 @@ def stage_cost_rows(
 
 
 def match_costs(reader: RunReader, numbers: Sequence[int], prices: Prices) -> dict[int, Total]:
-    """The cost of some matches. Lost requests belong to no match and are not included."""
+    """The cost of some matches. Unanswered requests belong to no match and are not included."""
     usage = reader.usage_of_matches(numbers)
     pairs = {(row.alias, row.served_model) for rows in usage.values() for row in rows}
     known = {pair: prices.of(*pair) for pair in pairs}
@@ -340,7 +340,7 @@ def add_usage(cell: dict[str, Any], row: UsageRow, price: Price | None) -> None:
 
 def empty_cost_row(alias: str, role: str) -> dict[str, Any]:
     """A row without any calls yet."""
-    counts = {"calls": 0, **dict.fromkeys(COUNTS), "lost": 0}
+    counts = {"calls": 0, **dict.fromkeys(COUNTS), "unanswered": 0}
     return {"alias": alias, "role": role, **counts, "usd": 0.0, "usd_at_least": None}
 
 
@@ -352,7 +352,7 @@ def price_rows(reader: RunReader, prices: Prices | None = None) -> list[dict[str
     return [
         {
             "alias": alias,
-            "model_served": served,
+            "served_model": served,
             **rate._asdict(),
             "source": price.source,
             "as_of": price.as_of or None,
@@ -420,8 +420,10 @@ def cost_remarks(rows: list[dict[str, Any]]) -> list[str]:
         + (f" for {plural(whole.calls, 'call')}" if whole.calls else "")
         + (f" ({shown}{more})" if len(each) > 1 else "")
     ]
-    lost = {alias: sum(row["lost"] for row in rows if row["alias"] == alias) for alias in aliases}
-    if any(lost.values()):
-        found = ", ".join(f"{alias} {count}" for alias, count in lost.items() if count)
+    unanswered = {
+        alias: sum(row["unanswered"] for row in rows if row["alias"] == alias) for alias in aliases
+    }
+    if any(unanswered.values()):
+        found = ", ".join(f"{alias} {count}" for alias, count in unanswered.items() if count)
         lines.append(f"some requests got no reply but may have been billed: {found}")
     return lines

@@ -179,7 +179,9 @@ def unheard(messages):
 
 SWAPPED = """UPDATE matches SET seats = json_set(seats, '$.translator', json_extract(seats, '$.proofreader'),
     '$.proofreader', json_extract(seats, '$.translator')) WHERE number = 1"""  # noqa: E501
-COLUMNS = "block, item, repeat, seed, seats, idle, stage, arm, state, reason, rounds, began, ended"
+COLUMNS = (
+    "block, item, repeat, seed, seats, unscored, stage, arm, state, reason, rounds, began, ended"
+)
 COPIED = f"""INSERT INTO matches (number, {COLUMNS})
     SELECT 99, {COLUMNS} FROM matches WHERE number = 1"""
 GONE = "DELETE FROM matches WHERE number = 4"
@@ -345,7 +347,7 @@ def test_a_bound_that_was_never_set_is_a_breach(tmp_path):
         in audit_run(find_run(planted(result.path, tmp_path, unbounded))).breaches[0].detail
     )
     (wrong,) = audit_run(
-        find_run(planted(result.path, tmp_path, "UPDATE runs SET stop_status = 'plan_complete'"))
+        find_run(planted(result.path, tmp_path, "UPDATE runs SET status = 'plan_complete'"))
     ).breaches
     assert "has the status `plan_complete`, but its plan has not ended" in wrong.detail
 

@@ -33,7 +33,7 @@ def run(tmp_path_factory):
     with closing(sqlite3.connect(result.path)) as connection, connection:
         connection.execute("UPDATE calls SET served_model = 'm-1', tokens_in = 100, latency = 0.5")
         connection.execute(
-            """UPDATE runs SET prices = '[]', spent = '{"calls": 30}', lost = '{}'"""
+            """UPDATE runs SET prices = '[]', spent = '{"calls": 30}', unanswered = '{}'"""
         )
         reseal(connection)
     return find_run(result.path)
@@ -92,8 +92,8 @@ EDITS = {
     "tokens": "UPDATE calls SET tokens_in = 1",
     "the served model": "UPDATE calls SET served_model = 'm-2' WHERE match = 2",
     "times and latency": "UPDATE calls SET at = at + 1, latency = 0.4 WHERE match = 1",
-    "spent, lost and prices": "UPDATE runs SET spent = NULL, lost = NULL, prices = NULL",
-    "state": "UPDATE runs SET state = 'stopped', stop_status = 'budget'",
+    "spent, unanswered, prices": "UPDATE runs SET spent = NULL, unanswered = NULL, prices = NULL",
+    "state": "UPDATE runs SET state = 'stopped', status = 'budget'",
     "a score": "UPDATE scores SET value = value + 0.01 WHERE match = 1",
     "a reply": "UPDATE calls SET content = REPLACE(content, '5', '6') WHERE match = 1",
     "the reason in a reply": "UPDATE calls SET content = REPLACE(content, 'why not', 'because')",

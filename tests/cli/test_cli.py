@@ -103,8 +103,8 @@ def test_the_result_object_has_the_promised_keys(played):
     assert data["run"]["stop"] == {"status": "plan_complete", "reason": None}
     assert data["run"]["matches"] == {"planned": 4, "done": 4, "failed": 0}
     assert set(data["results"][0]) == {
-        "alias", "model_requested", "model_served", "role", "metric", "unit", "mean", "low", "high",
-        "sd", "interval", "blocks", "matches", "missing", "violations", "signature",
+        "alias", "requested_model", "served_models", "role", "metric", "unit", "mean", "low",
+        "high", "sd", "interval", "blocks", "matches", "missing", "violations", "signature",
         "defaulted",
     }  # fmt: skip
     assert set(data["pairs"][0]) == {
@@ -121,7 +121,7 @@ def test_the_result_object_has_the_promised_keys(played):
     assert set(data["ranks"][0]) == {"role", "metric", "alias", "low", "high"}
     assert set(data["cost"][0]) == {
         "alias", "role", "calls", "tokens_in", "tokens_cached", "tokens_written", "tokens_out",
-        "tokens_reasoning", "lost", "usd", "usd_at_least",
+        "tokens_reasoning", "unanswered", "usd", "usd_at_least",
     }  # fmt: skip
 
 
@@ -302,8 +302,8 @@ BREACHES = {
     "plan unended": "UPDATE matches SET state = 'stopped' WHERE number = 3",
     "plan metrics": "UPDATE runs SET identity = json_set(identity, '$.metrics[0].better', 'lower')",
     "replay calls": (
-        "INSERT INTO calls (match, round, seat, attempt, saw, content, finish, at, digest) "
-        "VALUES (1, 99, 'players.1', 0, x'', '', '', 0, '')"
+        "INSERT INTO calls (match, round, seat, attempt, view_digest, content, finish, at, "
+        "digest) VALUES (1, 99, 'players.1', 0, x'', '', '', 0, '')"
     ),
     "plan strangers": (
         "INSERT INTO scores (match, seat, metric, value) VALUES (77, 'players.1', 'payoff', 1)"

@@ -17,7 +17,7 @@ from tests.fuzz.bounded import few_or_many, of_size
 
 # what is kept of a run, and no digest of it: who plays it and how endpoints answer meanwhile, ids
 # that only give an order, and what analyses computed
-LEFT_OUT = {("runs", name) for name in ("owner", "token", "beat", "beats", "health")}
+LEFT_OUT = {("runs", name) for name in ("owner", "token", "heartbeat", "heartbeats", "health")}
 LEFT_OUT.add(("calls", "id"))
 VALUES = (
     st.none() | st.integers(-(2**63), 2**63 - 1) | st.floats() | st.text(max_size=10)

@@ -547,20 +547,20 @@ def test_a_race_that_was_stopped_goes_on_to_the_same_result(tmp_path, at):
     assert audit_run(ending.ref).breaches == []
 
 
-def test_idle_seats_are_on_record_do_not_count_and_are_audited(tmp_path):
+def test_unscored_seats_are_on_record_do_not_count_and_are_audited(tmp_path):
     ending = asyncio.run(player.play_new_run(prepared_race(), open_store(tmp_path)))
     with read_run(ending.ref) as reader:
-        idle = [(match.number, match.idle) for match in reader.matches() if match.idle]
-        marked = [score for score in reader.scores() if score.idle]
-    assert idle
-    assert len(marked) == sum(len(seats) for _, seats in idle)
+        unscored = [(match.number, match.unscored) for match in reader.matches() if match.unscored]
+        marked = [score for score in reader.scores() if score.unscored]
+    assert unscored
+    assert len(marked) == sum(len(seats) for _, seats in unscored)
     rows = {row["alias"]: row for row in Result(ending.ref).data["results"]}
     # it left the race: the randoms are the hard pair
     assert rows["rider"]["blocks"] < rows["any"]["blocks"]
     assert {row["interval"] for row in rows.values()} == {"anytime"}
     assert audit_run(ending.ref).breaches == []
     with sqlite3.connect(ending.ref.location) as connection:
-        connection.execute("UPDATE matches SET idle = NULL WHERE number = ?", (idle[0][0],))
+        connection.execute("UPDATE matches SET unscored = NULL WHERE number = ?", (unscored[0][0],))
     connection.close()
     assert {breach.kind for breach in audit_run(ending.ref).breaches} >= {"plan"}
 
@@ -570,7 +570,7 @@ def test_a_run_marked_as_converged_too_early_is_found(tmp_path):
     assert (ending.state, ending.status) == ("stopped", "budget")
     assert audit_run(ending.ref).breaches == []
     with sqlite3.connect(ending.ref.location) as connection:
-        connection.execute("UPDATE runs SET state = 'done', stop_status = 'converged'")
+        connection.execute("UPDATE runs SET state = 'done', status = 'converged'")
     connection.close()
     assert any(
         "has the status `converged`" in breach.detail for breach in audit_run(ending.ref).breaches
@@ -915,7 +915,7 @@ def test_numbers_of_a_file_may_be_whole_floats_and_come_from_the_environment(tmp
             "UPDATE runs SET identity = json_set(identity, '$.metrics[0].low', 99, "
             "'$.metrics[0].high', 99)"
         ),
-        "UPDATE runs SET stop_status = NULL",
+        "UPDATE runs SET status = NULL",
     ],
 )
 def test_a_tampered_run_is_an_error_or_a_breach_and_never_a_crash(tmp_path, change):

@@ -292,7 +292,7 @@ def test_matches_are_played_in_batches_and_two_aliases_share_the_weights(
     assert result.state == "done"
     assert result.data["violations"] == []
     found = {row["alias"]: row for row in result.data["results"]}
-    assert found["a"]["model_served"] == found["b"]["model_served"] == ["taught"]
+    assert found["a"]["served_models"] == found["b"]["served_models"] == ["taught"]
     # two pay five, the rider nothing
     assert found["a"]["mean"] == pytest.approx(3 * (5 + 1.2 * (5 + 5 + 0) / 3))
     costs = {row["alias"]: row for row in result.data["cost"]}

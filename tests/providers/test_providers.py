@@ -965,8 +965,8 @@ class Noting(Call):
     def refused(self, fault):
         self.seen.append("refused")
 
-    def lost(self, fault):
-        self.seen.append("lost")
+    def unanswered(self, fault):
+        self.seen.append("unanswered")
 
 
 CUT = raw(b'HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n{"choices": []}')
@@ -980,7 +980,7 @@ CUT = raw(b'HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n{"choices": []}')
         (
             [sent(b"late", 408), sent(b"late", 504), sent(b"late", 524), says()],
             {},
-            ["lost", "lost", "lost"],
+            ["unanswered", "unanswered", "unanswered"],
         ),
         ([sent(b"later", 429), says()], {}, ["refused"]),
         (
@@ -988,11 +988,11 @@ CUT = raw(b'HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n{"choices": []}')
             {"temperature": 1},
             ["refused"],
         ),
-        ([reset, says()], {}, ["lost"]),
-        ([CUT, says()], {}, ["lost"]),
-        ([sent(b"<html>"), says()], {}, ["lost"]),
-        ([silence, says()], {"timeout": 0.1}, ["lost"]),
-        ([silence], {"deadline": 0.1}, ["lost"]),
+        ([reset, says()], {}, ["unanswered"]),
+        ([CUT, says()], {}, ["unanswered"]),
+        ([sent(b"<html>"), says()], {}, ["unanswered"]),
+        ([silence, says()], {"timeout": 0.1}, ["unanswered"]),
+        ([silence], {"deadline": 0.1}, ["unanswered"]),
     ],
 )
 def test_every_request_waits_for_its_turn_and_what_becomes_of_it_is_told(answers, options, fate):
@@ -1053,7 +1053,7 @@ def test_a_call_that_never_reaches_its_endpoint_is_late_and_not_paid():
                 each.close()
 
     asyncio.run(call())
-    assert "lost" not in noting.seen
+    assert "unanswered" not in noting.seen
     assert "refused" in noting.seen
 
 

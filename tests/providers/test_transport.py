@@ -42,8 +42,8 @@ class Noting(Call):
     def refused(self, fault):
         self.fates.append("refused")
 
-    def lost(self, fault):
-        self.fates.append("lost")
+    def unanswered(self, fault):
+        self.fates.append("unanswered")
 
 
 @asynccontextmanager
@@ -324,7 +324,7 @@ def test_an_answer_that_is_not_http_is_told_in_words(monkeypatch, answer, said):
     assert "does the address lead to an HTTP server?" in fault
     assert "400" not in fault.partition("/v1")[2]
     assert "\n" not in fault
-    assert noting.fates == ["lost"]
+    assert noting.fates == ["unanswered"]
 
 
 @pytest.mark.parametrize(
@@ -344,7 +344,7 @@ def test_an_answer_that_breaks_off_is_told_in_words_and_may_be_billed(monkeypatc
     fault = fault_of((answer, None), call=noting)
     assert f"/v1: {said}" in fault
     assert "400" not in fault.partition("/v1")[2]
-    assert noting.fates == ["lost"]
+    assert noting.fates == ["unanswered"]
 
 
 @pytest.fixture(scope="module")
@@ -402,7 +402,7 @@ def test_a_late_second_answer_is_not_taken_for_that_of_the_next_request(play, la
     found, heard = post_all([b"{}"] * 3, (ANSWER, late), ANSWER, call=noting, play=play, deadline=5)
     assert found == [FOUND] * 3
     assert [len(requests) for requests in heard] == [1, 2]
-    assert "lost" not in noting.fates
+    assert "unanswered" not in noting.fates
 
 
 def test_an_endpoint_that_speaks_first_gets_no_request(monkeypatch):

@@ -20,11 +20,11 @@ def make_scores(seed: int) -> list[Score]:
     for match in range(1, 60):
         block = str(rng.randrange(12))
         for number in range(1, 5):
-            alias, idle = rng.choice("abc"), rng.random() < 0.1
+            alias, unscored = rng.choice("abc"), rng.random() < 0.1
             for metric in METRICS:
                 value = None if rng.random() < 0.1 else rng.random()
                 seat = Seat("players", number)
-                found.append(Score(match, block, seat, alias, metric, value, idle))
+                found.append(Score(match, block, seat, alias, metric, value, unscored))
     return found
 
 
@@ -32,11 +32,11 @@ def make_scores(seed: int) -> list[Score]:
 def test_tallies_equal_those_of_observations(seed) -> None:
     scores = make_scores(seed)
     columns = ScoreColumns.read(scores, BlockNames())
-    counted = columns.with_seats(lambda each: not each.idle)
+    counted = columns.with_seats(lambda each: not each.unscored)
     rows = [
         Observation(each.block, each.match, each.alias, each.seat.role, each.metric, each.value)
         for each in scores
-        if not each.idle
+        if not each.unscored
     ]
     assert list(counted.observations()) == rows
     assert list(columns.scores()) == scores

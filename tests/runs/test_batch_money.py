@@ -122,7 +122,7 @@ def test_a_run_records_what_its_batches_cost_and_keeps_its_budget():
     assert tight.data["run"]["stop"]["status"] == "budget"
     (row,) = [row for row in tight.data["cost"] if row["alias"] == "a"]
     assert 0 < row["usd"] <= 0.015
-    assert row["lost"] == 0
+    assert row["unanswered"] == 0
 
 
 def test_requests_in_flight_are_not_counted_twice_when_a_run_is_resumed():

@@ -134,8 +134,8 @@ def test_each_round_is_one_batch_and_its_record_is_that_of_ordinary_calls(family
     assert other.single == other.billed.total() == server.billed.total()
     assert other.billed == server.billed  # the same bodies
     columns = (
-        "match, round, seat, attempt, hex(saw), content, parts, reasoning, finish, served_model, "
-        "tokens_in, tokens_cached, tokens_out, carry, sent, left_out"
+        "match, round, seat, attempt, hex(view_digest), content, parts, reasoning, finish, "
+        "served_model, tokens_in, tokens_cached, tokens_out, provider_state, sent, left_out"
     )
     query = f"SELECT {columns} FROM calls ORDER BY match, round, seat, attempt"
     assert playing.rows(query) == batched.rows(query)
@@ -233,7 +233,7 @@ def test_results_may_be_disordered_repeated_foreign_or_missing():
     # a reply that is missing may have been billed
     ((replies,),) = playing.rows("SELECT COUNT(*) FROM calls")
     assert replies == 3 * 2 * ROUNDS == server.billed.total() - 2
-    assert sum(row["lost"] for row in result.data["cost"]) == 2
+    assert sum(row["unanswered"] for row in result.data["cost"]) == 2
 
 
 @pytest.mark.parametrize("family", ["openai-compatible", "anthropic"])
@@ -266,13 +266,13 @@ def test_a_list_that_cannot_be_read_does_not_mean_that_a_batch_does_not_exist(li
     assert not server.acts["list"]
 
 
-def test_requests_of_a_batch_that_may_exist_count_as_lost():
+def test_requests_of_a_batch_that_may_exist_count_as_unanswered():
     refused = sent({"error": {"message": "no such key"}}, 401)
     acts = {"created": [reset, reset], "list": [None, None, *[refused] * 99]}
     result, playing = play(BatchServer(answer, acts=acts), repeats=2)
     assert result.data["run"]["state"] == "stopped"
     assert playing.rows("SELECT DISTINCT state FROM batches") == [("sending",)]
-    assert sum(row["lost"] for row in result.data["cost"]) == 4
+    assert sum(row["unanswered"] for row in result.data["cost"]) == 4
 
 
 @pytest.mark.parametrize("family", ["openai-compatible", "anthropic"])
@@ -299,7 +299,7 @@ def test_a_batch_that_cannot_be_sent_costs_nothing():
     assert result.data["run"]["state"] == "stopped"
     assert any("HTTP 500: broken (5 tries)" in event.text for event in playing.events)
     assert not server.batches
-    assert sum(row["lost"] for row in result.data["cost"]) == 0
+    assert sum(row["unanswered"] for row in result.data["cost"]) == 0
     assert playing.rows("SELECT DISTINCT state FROM batches") == [("dropped",)]
 
 
@@ -322,7 +322,7 @@ def test_results_that_cannot_be_fetched_at_first_are_fetched_again(family, found
     check_paid_once(server, playing, result)
     assert playing.said("0 of 2 results could be read")
     assert len(server.batches) == ROUNDS * 2
-    assert sum(row["lost"] for row in result.data["cost"]) == 0
+    assert sum(row["unanswered"] for row in result.data["cost"]) == 0
 
 
 @pytest.mark.parametrize("family", ["openai-compatible", "anthropic"])
@@ -338,7 +338,7 @@ def test_results_that_are_incomplete_at_first_are_fetched_again(family, ending):
     server = BatchServer(reply, mangle=cut_at_first, ends=[ending, ending])
     result, playing = play(server, repeats=4, family=family)
     check_paid_once(server, playing, result)
-    assert sum(row["lost"] for row in result.data["cost"]) == 0
+    assert sum(row["unanswered"] for row in result.data["cost"]) == 0
 
 
 def test_a_line_that_is_too_large_costs_only_its_own_request(monkeypatch):
@@ -359,7 +359,7 @@ def test_a_line_that_is_too_large_costs_only_its_own_request(monkeypatch):
     assert playing.said("1 result missing, 1 line not of this batch; 1 request can be retried")
     ((replies,),) = playing.rows("SELECT COUNT(*) FROM calls")
     assert server.billed.total() == replies + 1
-    assert sum(row["lost"] for row in result.data["cost"]) == 1
+    assert sum(row["unanswered"] for row in result.data["cost"]) == 1
 
 
 def test_ids_with_thousands_of_digits_belong_to_no_request():
@@ -421,7 +421,7 @@ def test_requests_whose_results_stay_away_are_sent_again_and_the_user_knows():
     assert playing.said("after 8 tries; Parley sends 2 requests again, and you may be billed twice")
     assert playing.said("2 results missing")
     # what was billed without a reply on record is counted
-    assert sum(row["lost"] for row in result.data["cost"]) == 4
+    assert sum(row["unanswered"] for row in result.data["cost"]) == 4
 
 
 def test_a_batch_with_too_many_tokens_is_sent_in_smaller_batches(monkeypatch):
@@ -543,7 +543,7 @@ def test_a_run_that_is_interrupted_leaves_its_batches_and_collects_their_replies
     assert playing.said("batch 1 of a was sent at") or playing.said("batch 1 of b was sent at")
     assert playing.said("stays with the provider")
     assert len(server.batches) == ROUNDS * 2
-    assert sum(row["lost"] for row in result.data["cost"]) == 0
+    assert sum(row["unanswered"] for row in result.data["cost"]) == 0
 
 
 def test_another_account_does_not_pay_for_the_batches_again():

@@ -280,7 +280,7 @@ def test_cost_is_by_model_and_role_and_reasoning_is_part_of_the_output(here):
     }
     counts["tokens_reasoning"] = 150
     usd = (600 * 10 + 400 * 1 + 200 * 30) / 1e6
-    counts |= {"lost": 0, "usd": pytest.approx(usd), "usd_at_least": pytest.approx(usd)}
+    counts |= {"unanswered": 0, "usd": pytest.approx(usd), "usd_at_least": pytest.approx(usd)}
     assert a == {"alias": "a", "role": "players", **counts}
     assert (b["usd"], b["tokens_in"], b["calls"]) == (0, None, 10)
     assert f"cost: {usd:.4f} USD for 10 calls" in result.remarks()
@@ -386,7 +386,7 @@ def test_public_prices_are_kept_by_the_names_that_were_served(here, monkeypatch)
     result, _ = played(answering(prompt_tokens=100, completion_tokens=10), repeats=1)
     cost, price = result.data["cost"][0], result.data["prices"][0]
     assert cost["usd"] == pytest.approx(5 * (100 * 3 + 10 * 5) / 1e6)
-    assert (price["model_served"], price["source"]) == ("mock-1", "public")
+    assert (price["served_model"], price["source"]) == ("mock-1", "public")
     assert price["as_of"] == "2026-11-15, genai-prices 0.2.1"
     monkeypatch.setattr(
         "parley.config.prices.public_price", lambda *_: Price.flat(300, 500, source="public")
@@ -416,14 +416,14 @@ def test_calls_of_different_size_are_priced_apart(here, monkeypatch):
 def test_requests_that_may_have_been_paid_are_listed_and_the_cost_is_at_least_so_much(here):
     result, server = played(reset, answering(), sent(b"late", 504), answering(), repeats=1)
     [a, b] = result.data["cost"]
-    assert (a["lost"], b["lost"]) == (2, 0)
+    assert (a["unanswered"], b["unanswered"]) == (2, 0)
     assert a["calls"] == len(server.asked) - 2
     assert a["usd"] is None
     assert a["usd_at_least"] > 0
     said = "\n".join(result.remarks())
     assert "cost: at least" in said
     assert "may have been billed: a 2" in said
-    assert "lost" in result.render(part="cost")
+    assert "unanswered" in result.render(part="cost")
 
 
 def test_what_was_lost_before_is_counted_on_when_a_run_goes_on(here):
@@ -432,12 +432,12 @@ def test_what_was_lost_before_is_counted_on_when_a_run_goes_on(here):
     ) as server:
         players = {"a": model(server), "b": "bot/random"}
         partial = parley.run("public_goods", players, repeats=1, seed=1, store="runs")
-        assert [row["lost"] for row in partial.data["cost"] if row["alias"] == "a"] == [1]
+        assert [row["unanswered"] for row in partial.data["cost"] if row["alias"] == "a"] == [1]
         again = parley.resume(partial.path)  # an answer without a reply
-        assert [row["lost"] for row in again.data["cost"] if row["alias"] == "a"] == [2]
+        assert [row["unanswered"] for row in again.data["cost"] if row["alias"] == "a"] == [2]
         whole = parley.resume(partial.path)
         assert whole.state == "done"
-        assert [row["lost"] for row in whole.data["cost"] if row["alias"] == "a"] == [2]
+        assert [row["unanswered"] for row in whole.data["cost"] if row["alias"] == "a"] == [2]
 
 
 def test_refused_requests_are_on_record_and_counted_on_when_a_run_goes_on(here):
@@ -472,7 +472,7 @@ def test_money_is_written_for_people():
         "1.2e-06",
     ]
     rows = [
-        {"alias": f"m{n}", "calls": 1, "lost": 0, "usd": 1.0, "usd_at_least": 1.0}
+        {"alias": f"m{n}", "calls": 1, "unanswered": 0, "usd": 1.0, "usd_at_least": 1.0}
         for n in range(10)
     ]
     assert cost_remarks(rows) == [
@@ -1366,7 +1366,11 @@ def test_the_doctor_asks_each_endpoint_once_for_one_token(here):
         text = command("doctor", cwd=here, env=env, code=1).out
     openai = next(row for row in facts.json["endpoints"] if row["provider"] == "openai")
     near, far = facts.json["models"]
-    assert (openai["served"], near["served"], far["served"]) == ("mock-1", "mock-1", None)
+    assert (openai["served_model"], near["served_model"], far["served_model"]) == (
+        "mock-1",
+        "mock-1",
+        None,
+    )
     assert near["latency"] > 0
     assert "127.0.0.1:9" in far["error"]
     assert facts.json["sandbox"] == "bubblewrap"

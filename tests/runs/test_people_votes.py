@@ -361,7 +361,7 @@ def judged(tmp_path_factory):
             "although no memory uses that seat",
         ),
         (
-            "UPDATE runs SET state = 'stopped', stop_status = 'waiting_for_votes'",
+            "UPDATE runs SET state = 'stopped', status = 'waiting_for_votes'",
             "plan",
             "no match",
         ),

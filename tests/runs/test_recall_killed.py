@@ -47,7 +47,7 @@ def on_record(path):
     try:
         with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as connection:
             tables = (
-                "SELECT match, round, seat, attempt, saw, content, sent FROM calls",
+                "SELECT match, round, seat, attempt, view_digest, content, sent FROM calls",
                 "SELECT match, seat, metric, value FROM scores",
                 "SELECT match, seat, version, shown FROM recalled",
             )

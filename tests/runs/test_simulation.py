@@ -364,7 +364,7 @@ def test_a_simulated_half_width_and_a_real_one_end_alike():
     )
 
 
-def test_idle_seats_fill_tables_so_that_partners_stay_drawn_from_all():
+def test_unscored_seats_fill_tables_so_that_partners_stay_drawn_from_all():
     specs, end = played("race", FIVE, StopTarget(half_width=0.5), 11)
     assert end.status == "converged"
     partners, left, last = Counter(), {}, {}
@@ -944,7 +944,7 @@ def test_less_may_be_better(store):
     assert data["assumed"]["seats"] == 1
 
 
-def test_idle_seats_do_not_count(store, tmp_path):
+def test_unscored_seats_do_not_count(store, tmp_path):
     (tmp_path / "runs").mkdir()
     (path,) = (path for path in (store / "runs").glob("prisoners*.parley"))
     copy = tmp_path / "runs" / "copy.parley"
@@ -956,12 +956,12 @@ def test_idle_seats_do_not_count(store, tmp_path):
         "means"
     ]
     with sqlite3.connect(copy) as connection:
-        connection.execute("UPDATE matches SET idle = '[\"players.1\"]' WHERE number = 1")
+        connection.execute("UPDATE matches SET unscored = '[\"players.1\"]' WHERE number = 1")
     connection.close()
-    idle = command_line("simulate", copy, "--runs", 1, "--json", cwd=tmp_path).json["assumed"][
+    unscored = command_line("simulate", copy, "--runs", 1, "--json", cwd=tmp_path).json["assumed"][
         "means"
     ]
-    assert sum(idle[0]) < sum(changed[0]) - 0.1
+    assert sum(unscored[0]) < sum(changed[0]) - 0.1
 
 
 WRONG = {

@@ -413,7 +413,7 @@ def test_requests_without_an_answer_are_counted_over_all_sessions(stage):
     stage.counting.lose(1)
     asyncio.run(resume_run(prepare_resume(run.ref, from_keywords(max_calls=500)), run.ref))
     assert count_unanswered(run) == 7
-    run.check(kills=2)  # 7 requests were lost, and made again
+    run.check(kills=2)  # 7 requests got no answer, and made again
     with read_run(run.ref) as reader:
         assert run.requests <= reader.spent_at_most()[0]
 
@@ -497,9 +497,9 @@ def test_what_a_dead_worker_has_not_saved_is_counted():
     died = WorkerCounts({}, {}, {}, 100, False)
     left = WorkerCounts({"calls": 110, "usd": None}, {"a": {"player": 10}}, {}, 100, False)
     counted = WorkerCounts({"calls": None}, {}, {}, 50, False)  # among those of the run
-    spent, lost, _ = sum_counts([run, died, left, counted])
+    spent, unanswered, _ = sum_counts([run, died, left, counted])
     assert json.loads(spent) == {"calls": 217}
-    assert json.loads(lost) == {"a": {"player": 10}}
+    assert json.loads(unanswered) == {"a": {"player": 10}}
 
 
 @pytest.mark.slow

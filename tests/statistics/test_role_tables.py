@@ -297,7 +297,7 @@ def test_tables_of_columns_equal_those_of_meetings(seed, same) -> None:
             continue
         assert cell.matches == len(played)
         assert cell.blocks == len({same.get(each.block, each.block) for each in played})
-        assert cell.idle == (
+        assert cell.unscored == (
             sum(each.first_value is None for each in played),
             sum(each.second_value is None for each in played),
         )

@@ -150,11 +150,11 @@ def test_a_run_that_another_machine_plays_is_not_taken_over_however_clocks_diffe
 ):
     path = tmp_path / "r.parley"
     create_file(path, NewRun("run-1", CONFIG, IDENTITY))
-    elsewhere(path, beat=time.time() + ahead, beats=7)
+    elsewhere(path, heartbeat=time.time() + ahead, heartbeats=7)
 
     async def beat():
         await asyncio.sleep(12)
-        elsewhere(path, beats=8)
+        elsewhere(path, heartbeats=8)
 
     async def main():
         beating = asyncio.create_task(beat())
@@ -171,7 +171,7 @@ def test_a_run_that_another_machine_plays_is_not_taken_over_however_clocks_diffe
 def test_a_run_whose_beats_stand_still_for_a_minute_is_taken_over(tmp_path, clock, ahead):
     path = tmp_path / "r.parley"
     create_file(path, NewRun("run-1", CONFIG, IDENTITY))
-    elsewhere(path, beat=time.time() + ahead, beats=7)
+    elsewhere(path, heartbeat=time.time() + ahead, heartbeats=7)
     said = []
 
     async def main():
@@ -187,17 +187,17 @@ def test_a_run_whose_beats_stand_still_for_a_minute_is_taken_over(tmp_path, cloc
         "for a sign of life, and then takes the run over"
     ]
     with sqlite3.connect(path) as connection:
-        assert connection.execute("SELECT beats FROM runs").fetchone() == (9,)
+        assert connection.execute("SELECT heartbeats FROM runs").fetchone() == (9,)
     connection.close()
 
 
 def test_a_run_of_another_machine_is_shown_as_running_while_its_clock_says_so(tmp_path):
     path = tmp_path / "r.parley"
     create_file(path, NewRun("run-1", CONFIG, IDENTITY))
-    elsewhere(path, beat=time.time())
+    elsewhere(path, heartbeat=time.time())
     with SqliteReader(path) as reader:
         assert reader.info.state == "running"
-    elsewhere(path, beat=time.time() - 1000)
+    elsewhere(path, heartbeat=time.time() - 1000)
     with SqliteReader(path) as reader:
         assert (reader.info.state, reader.info.status) == ("stopped", "interrupted")
 
@@ -285,7 +285,7 @@ def test_a_new_file_gets_all_tables_in_one_transaction():
 def test_rows_of_one_commit_may_have_nulls_in_different_columns():
     connection = sqlite3.connect(":memory:", isolation_level=None)
     schema.create_run_tables(connection)
-    needed = {"round": 1, "seat": "a", "attempt": 0, "saw": b"view", "content": "hello"}
+    needed = {"round": 1, "seat": "a", "attempt": 0, "view_digest": b"view", "content": "hello"}
     needed |= {"finish": "stop", "at": 12.5, "digest": "d"}
     optional = [("reasoning", "thought"), ("served_model", "m"), ("tokens_in", 3), ("latency", 0.5)]
     rows = []
@@ -448,7 +448,7 @@ DAMAGES = {
     "seats that nobody has": 'UPDATE matches SET seats = \'{"judges.1": "a"}\'',
     "a seat that is none": 'UPDATE matches SET seats = \'{"players.x": "a"}\'',
     "a model that is none": 'UPDATE matches SET seats = \'{"players.1": "z"}\'',
-    "idle seats that are none": "UPDATE matches SET idle = '{}'",
+    "unscored seats that are none": "UPDATE matches SET unscored = '{}'",
     "a block that is no text": "UPDATE matches SET block = x'00'",
     "rounds that are no number": "UPDATE matches SET rounds = 'many'",
     "a score of another seat": "UPDATE scores SET seat = 'players.7'",
@@ -467,7 +467,7 @@ DAMAGES = {
         'UPDATE runs SET prices = \'[{"alias": "a", "rates": [], "source": "x"}]\''
     ),
     "spending that is none": "UPDATE runs SET spent = '[]'",
-    "lost requests that are none": "UPDATE runs SET lost = '{\"a\": 1}'",
+    "unanswered requests that are none": "UPDATE runs SET unanswered = '{\"a\": 1}'",
     "metrics without a range": (
         "UPDATE runs SET identity = json_remove(identity, '$.metrics[0].low')"
     ),

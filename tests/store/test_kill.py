@@ -47,7 +47,7 @@ def recorded(path):
     try:
         with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as connection:
             rows = connection.execute(
-                "SELECT id, match, round, seat, attempt, saw, content, at FROM calls"
+                "SELECT id, match, round, seat, attempt, view_digest, content, at FROM calls"
             ).fetchall()
         connection.close()
     except sqlite3.OperationalError:  # killed before the tables were made

@@ -50,8 +50,8 @@ COUNT = 60
 
 def spec_of(n):
     seats = {FIRST: ALIASES[n % 3], SECOND: ALIASES[(n // 3) % 3]}
-    idle = frozenset([SECOND]) if n % 11 == 0 else frozenset()
-    return MatchSpec(n, str(n), [None, "one", "two"][n % 3], 1, n, seats, idle)
+    unscored = frozenset([SECOND]) if n % 11 == 0 else frozenset()
+    return MatchSpec(n, str(n), [None, "one", "two"][n % 3], 1, n, seats, unscored)
 
 
 def outcome_of(n):
@@ -77,7 +77,7 @@ def play(store):
         for n in range(1, COUNT - 9):
             record = journal.claim(n)
             reply = Reply("hello", usage=Usage(tokens_in=n * 7 % 40, tokens_out=1))
-            await record.append(RecordedCall(1, FIRST, 0, b"saw", reply, 1.0))
+            await record.append(RecordedCall(1, FIRST, 0, b"view", reply, 1.0))
             await journal.finish(n, outcome_of(n))
         await journal.fail(COUNT, "no connection")
         await journal.set_state("stopped", "interrupted", "")
@@ -116,7 +116,7 @@ def expected(reader, wanted):
             if by.get(wanted.metric) is not None
             and wanted.model in ("", row.seats[seat])
             and wanted.role in ("", seat.role)
-            and seat not in row.idle
+            and seat not in row.unscored
             and (wanted.low is None or by[wanted.metric] >= wanted.low)
             and (wanted.high is None or by[wanted.metric] <= wanted.high)
         ]

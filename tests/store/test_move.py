@@ -123,7 +123,7 @@ async def fill_more(journal):
 COPIED = CopiedMatch(
     spec(20),
     [call(content=STRANGE)],
-    {(1, 0): (b"saw", [1])},
+    {(1, 0): (b"view", [1])},
     {SEAT: {"points": 0.5}},
     "before",
     [PeopleVerdict(20, SEAT, 1, 0, 0)],
@@ -132,7 +132,7 @@ COPIED = CopiedMatch(
 
 def test_every_column_moves_or_stays_on_purpose():
     """The process that plays a run does not move, and each store numbers its calls."""
-    staying = {"runs": {"owner", "token", "beat", "beats"}, "calls": {"id"}}
+    staying = {"runs": {"owner", "token", "heartbeat", "heartbeats"}, "calls": {"id"}}
     with closing(sqlite3.connect(":memory:")) as connection:
         schema.create_run_tables(connection)
         tables = connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")
@@ -190,7 +190,7 @@ def test_any_value_survives_the_way_through_a_database(postgres_url, tmp_path_fa
     async def play(journal):
         await journal.add_matches([spec()])
         record = journal.claim(1)
-        for round, (content, reasoning, tokens, latency, saw) in enumerate(rows, 1):
+        for round, (content, reasoning, tokens, latency, digest) in enumerate(rows, 1):
             reply = Reply(
                 content,
                 reasoning,
@@ -203,8 +203,8 @@ def test_any_value_survives_the_way_through_a_database(postgres_url, tmp_path_fa
                 latency,
                 [text],
             )
-            await record.append(RecordedCall(round, SEAT, 0, saw, reply, 1.5))
-            await record.append_effect(round, 0, saw, {"value": content})
+            await record.append(RecordedCall(round, SEAT, 0, digest, reply, 1.5))
+            await record.append_effect(round, 0, digest, {"value": content})
         record.circulate([Message(1, "tell", None, (SEAT,), text, 0)], 0)
         await journal.finish(1, Outcome("done", text, {SEAT: {"points": number}}, 1, [], []))
         await journal.set_state("done", "plan_complete", text)

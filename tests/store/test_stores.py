@@ -227,14 +227,14 @@ def test_an_unfinished_match_comes_back_with_what_is_on_record(store):
         await journal.add_matches([spec(1), spec(2)])
         record = journal.claim(1)
         await record.append(call(content=STRANGE))
-        await record.append_effect(1, 0, b"saw", {"value": STRANGE})
+        await record.append_effect(1, 0, b"request", {"value": STRANGE})
         record.circulate([Message(1, "tell", None, (SEAT,), STRANGE, 0)], 0)
         await journal.close()
         journal = await store.open(journal.ref)
         record = journal.claim(1)
         assert record.call(1, SEAT, 0) == call(content=STRANGE)
         assert record.call(2, SEAT, 0) is None
-        assert record.effect(1, 0) == (b"saw", {"value": STRANGE})
+        assert record.effect(1, 0) == (b"request", {"value": STRANGE})
         record.circulate([Message(1, "tell", None, (SEAT,), STRANGE, 0)], 0)  # known already
         assert journal.claim(2).call(1, SEAT, 0) is None
         await journal.finish(1, ended())
@@ -247,7 +247,7 @@ def test_an_unfinished_match_comes_back_with_what_is_on_record(store):
     with store.read(ref) as reader:
         (message,) = reader.messages(1)
         assert message["content"] == STRANGE
-        assert reader.effects(1) == {(1, 0): (b"saw", {"value": STRANGE})}
+        assert reader.effects(1) == {(1, 0): (b"request", {"value": STRANGE})}
         assert list(reader.find_changes()) == []
 
 
@@ -329,7 +329,7 @@ async def fill(journal):
             call(usage=Usage(5, None, 7, None), served_model="m" if number > 1 else None)
         )
         record.circulate([Message(1, "tell", None, (SEAT,), "hello", 0)], 0)
-        await record.append_effect(1, 0, b"saw", {"guarantee": "full"})
+        await record.append_effect(1, 0, b"request", {"guarantee": "full"})
         notes = [
             WrittenNote(1, {"free": number}),
             WrittenNote(2, {"fact": STRANGE}, "test.note"),
@@ -563,7 +563,7 @@ def read_all(store, ref):
     "damage",
     [
         'UPDATE matches SET seats = \'{{"judges.1": "a"}}\' WHERE {run}',
-        "UPDATE matches SET idle = '{{}}' WHERE {run}",
+        "UPDATE matches SET unscored = '{{}}' WHERE {run}",
         "UPDATE scores SET value = 7 WHERE {run}",
         "UPDATE scores SET metric = 'charm' WHERE {run}",
         "UPDATE notes SET facts = '[1]' WHERE {run}",
@@ -584,7 +584,7 @@ def test_a_rejudged_match_is_copied(store):
     copied = CopiedMatch(
         spec(),
         [call(content=STRANGE)],
-        {(1, 0): (b"saw", [1])},
+        {(1, 0): (b"request", [1])},
         {SEAT: {"points": 0.5}},
         "before",
         [PeopleVerdict(1, SEAT, 1, 0, 0)],
@@ -593,7 +593,7 @@ def test_a_rejudged_match_is_copied(store):
     with store.read(ref) as reader:
         assert reader.calls(1) == [call(content=STRANGE)]
         assert reader.count_replies() == 0
-        assert reader.effects(1) == {(1, 0): (b"saw", [1])}
+        assert reader.effects(1) == {(1, 0): (b"request", [1])}
         assert reader.people_verdicts() == [PeopleVerdict(1, SEAT, 1, 0, 0)]
         assert list(reader.find_changes()) == []
 

@@ -18,7 +18,7 @@ def store(tmp_path):
 
 def change(ref):
     with sqlite3.connect(ref.location) as connection:
-        connection.execute("UPDATE runs SET beat = beat + 1")
+        connection.execute("UPDATE runs SET heartbeat = heartbeat + 1")
     connection.close()
 
 

@@ -67,7 +67,7 @@ def collect_conversations(
                 and score.value is not None
                 and score.match in played
                 and role in ("", score.seat.role)
-                and not score.idle
+                and not score.unscored
             ):
                 item = played[score.match]
                 run = reader.info.id

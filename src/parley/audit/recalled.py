@@ -79,7 +79,7 @@ class RecallCheck:
             if match.stage > 0 and key not in on_record and seat.role in self._roles:
                 rules = self._builder.rules[match.arm.removesuffix(PROBE)]
                 is_recalling = (match.stage, match.arm) in self._recalling
-                if is_recalling and seat.role in rules and seat not in match.idle:
+                if is_recalling and seat.role in rules and seat not in match.unscored:
                     yield (
                         f"the record has no memory for {key}, but it has one for other seats "
                         "of this stage"

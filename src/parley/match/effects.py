@@ -46,24 +46,25 @@ class Effects:
         """The result from the record, otherwise from the sandbox or the work of reference. It is
         recorded when this returns."""
         number, self._count = self._count, self._count + 1
-        asked: Any
+        request: Any
         if isinstance(effect, RunProgram):
-            asked, what = effect.program, "program"
+            request, what = effect.program, "program"
         else:
-            asked, what = (
+            request, what = (
                 [effect.work, effect.question, *effect.given],
                 f"question to {effect.work}",
             )
-        digest = blake2b(orjson.dumps(asked, option=orjson.OPT_SORT_KEYS), digest_size=16).digest()
+        encoded = orjson.dumps(request, option=orjson.OPT_SORT_KEYS)
+        request_digest = blake2b(encoded, digest_size=16).digest()
         kept = self._record.effect(round, number)
         if kept is not None:
-            if kept[0] != digest:
+            if kept[0] != request_digest:
                 raise ReplayError(
                     f"after round {round}: the task asks for a different {what} than in the "
                     "record, because the task's rule, a prompt or the random seed has changed"
                 )
-            if isinstance(effect, RunProgram) and asked.get("kind") == "shell":
-                self._behind.append((asked, kept[1]))
+            if isinstance(effect, RunProgram) and request.get("kind") == "shell":
+                self._behind.append((request, kept[1]))
             return kept[1]
         await self.catch_up()
         result = (
@@ -71,7 +72,7 @@ class Effects:
             if isinstance(effect, RunProgram)
             else self._look_up(effect)
         )
-        await self._record.append_effect(round, number, digest, result)
+        await self._record.append_effect(round, number, request_digest, result)
         return result
 
     @property
@@ -85,8 +86,8 @@ class Effects:
         if not self._behind or self._execute is None:
             return
         behind, self._behind = self._behind, []
-        for number, (asked, result) in enumerate(behind, 1):
-            found = await self._execute(asked)
+        for number, (request, result) in enumerate(behind, 1):
+            found = await self._execute(request)
             if any(found.get(key) != result.get(key) for key in SAME):
                 raise ShellDiffers(
                     f"shell command {number} of {len(behind)} gave a different result when "

@@ -89,7 +89,7 @@ class Call:
     """One call of a participant on its way, and the limits that hold for its requests.
 
     Whoever sends requests awaits `wait_for_rate`, then `before_request`, and sends. Afterwards the
-    request is answered, or `refused`, or `lost`. This class lets everything pass: tests,
+    request has an answer, or is `refused` or `unanswered`. This class lets everything pass: tests,
     `parley doctor` and forecasts use it as it is.
     """
 
@@ -130,7 +130,7 @@ class Call:
     def refused(self, fault: str) -> None:
         """Report that the request was rejected, so nothing is paid for it."""
 
-    def lost(self, fault: str) -> None:
+    def unanswered(self, fault: str) -> None:
         """Report that the request failed after it was sent: it may be billed without an answer."""
 
     def waiting(self, endpoint_down: bool) -> None:

@@ -29,7 +29,9 @@ class Record(Protocol):
 
     def effect(self, round: int, number: int) -> tuple[bytes, Any] | None: ...
 
-    async def append_effect(self, round: int, number: int, digest: bytes, result: Any) -> None: ...
+    async def append_effect(
+        self, round: int, number: int, request_digest: bytes, result: Any
+    ) -> None: ...
 
     def circulate(self, messages: list[Message], first: int) -> None:
         """Take over the messages of a closed round, numbered from `first` on; the match no longer
@@ -53,8 +55,10 @@ class MemoryRecord:
     def effect(self, round: int, number: int) -> tuple[bytes, Any] | None:
         return self.effects.get((round, number))
 
-    async def append_effect(self, round: int, number: int, digest: bytes, result: Any) -> None:
-        self.effects[round, number] = digest, result
+    async def append_effect(
+        self, round: int, number: int, request_digest: bytes, result: Any
+    ) -> None:
+        self.effects[round, number] = request_digest, result
 
     def circulate(self, messages: list[Message], first: int) -> None:
         self.messages += messages

@@ -24,7 +24,6 @@ class MatchSpec:
     seed: int
     seats: Mapping[Seat, str]
     # Seats that only complete the match: their results are already decided and do not count.
-    # Run files store them under the key `idle`.
     unscored: frozenset[Seat] = frozenset()
     # in the plan `evolve`: the stage, 0 for the standard one, and the arm that it belongs to
     stage: int = 0

@@ -53,12 +53,12 @@ class BlockMaker:
         seed = seed_for(self._seed, block, repeat)
         found: list[MatchSpec] = []
         for seats in self._arrange(self._table, turn, f"{seed}|arrangement"):
-            idle = unscored_seats(seats, active, self._table.adversary)
-            if len(idle) < len(seats):
+            unscored = unscored_seats(seats, active, self._table.adversary)
+            if len(unscored) < len(seats):
                 number = after + len(found) + 1
                 found.append(
                     MatchSpec(
-                        number, block, item, repeat, seed, {**seats, **self._instruments}, idle
+                        number, block, item, repeat, seed, {**seats, **self._instruments}, unscored
                     )
                 )
         return found

@@ -100,12 +100,12 @@ def check_content(content: Any, who: str) -> Content:
     )
 
 
-def check_provider_state(carry: Any, who: str) -> Any:
+def check_provider_state(state: Any, who: str) -> Any:
     """The state to send back with the next turn, as it will be read from a record."""
-    if carry is None:
+    if state is None:
         return None
     try:
-        return orjson.loads(orjson.dumps(carry))
+        return orjson.loads(orjson.dumps(state))
     except (TypeError, ValueError, RecursionError) as wrong:
         raise ParticipantError(
             f"{who} returned a provider_state that is not JSON: {wrong}"

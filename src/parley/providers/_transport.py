@@ -195,7 +195,7 @@ class Transport:
         if not problem.unsure:
             call.refused(str(problem))
             return
-        call.lost(str(problem))
+        call.unanswered(str(problem))
         call.notice(
             f"{self.address}: {problem}; you may be billed for this call although it got no answer"
         )

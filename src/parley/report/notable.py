@@ -126,7 +126,7 @@ def choose_notable(result: Result, reader: RunReader) -> tuple[dict[int, str], i
     leading = sorted({row.metric for row in usual.values()})
     for score in reader.scores(metrics=leading) if leading else ():
         row = usual.get((score.seat.role, score.alias))
-        if row is None or score.metric != row.metric or score.idle:
+        if row is None or score.metric != row.metric or score.unscored:
             continue
         if score.value is None or row.mean is None:
             continue
@@ -170,7 +170,7 @@ def list_leading_scores(reader: RunReader, match: MatchRow, style: Style) -> str
     found = []
     for seat, by in reader.scores_of(match.number).items():
         metric = style.leading.get(seat.role)
-        if metric in by and seat not in match.idle:
+        if metric in by and seat not in match.unscored:
             number = format_number(by[metric], style.digits_of(metric))
             found.append(f"{name_measured(match.seats[seat], seat.role, style)}: {metric} {number}")
     return ", ".join(found)

@@ -182,7 +182,7 @@ def place_plays(
         table = (stage, item, match.repeat, seating.cast)
         count = seen[table] = seen.get(table, 0) + 1
         for seat, owner in seating.scored:
-            if seat in match.idle:
+            if seat in match.unscored:
                 continue
             own = found.setdefault(owner, OwnerPlays())
             known = numbers.setdefault(owner, {})

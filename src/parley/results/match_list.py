@@ -115,7 +115,7 @@ def list_scored_seats(
     """The seats of a match that are scored; `roles`: by name, contestant or instrument."""
     found = []
     for seat, alias in match.seats.items():
-        if roles[seat.role] == "contestant" and seat not in match.idle:
+        if roles[seat.role] == "contestant" and seat not in match.unscored:
             metric = choose_ranking_metric(metrics, seat.role)
             score = scores.get(seat, {}).get(metric.name) if metric else None
             found.append(ListedSeat(seat, alias, metric, score))

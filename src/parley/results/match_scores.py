@@ -13,7 +13,7 @@ def match_score_table(found: Transcript) -> Table | None:
     units = [f"{each.name} ({each.unit})" if each.unit else each.name for each in found.metrics]
     rows = []
     for seat, scores in found.scores.items():
-        idle = " (fills a seat; not scored)" if seat in found.match.idle else ""
+        mark = " (fills a seat; unscored)" if seat in found.match.unscored else ""
         values = [format_number(scores.get(each.name), each.digits) for each in found.metrics]
-        rows.append([str(seat), f"{found.match.seats[seat]}{idle}", *values])
+        rows.append([str(seat), f"{found.match.seats[seat]}{mark}", *values])
     return Table(["seat", "model", *units], rows, left=2)

@@ -49,7 +49,7 @@ class ScoredSeat(NamedTuple):
     seat: Seat
     alias: str
     metric: str
-    idle: bool
+    unscored: bool
 
 
 @dataclass(frozen=True)
@@ -69,10 +69,10 @@ class ScoreColumns:
         match, block, seat, value = array("q"), array("i"), array("i"), array("d")
         seats: dict[tuple[Seat, str, str, bool], int] = {}
         name, number = "", -1
-        for of, where, place, alias, metric, given, idle in scores:
+        for of, where, place, alias, metric, given, unscored in scores:
             if where != name or number < 0:
                 name, number = where, blocks.number(where)
-            sat = place, alias, metric, idle
+            sat = place, alias, metric, unscored
             at = seats.get(sat)
             if at is None:
                 at = seats[sat] = len(seats)
@@ -162,8 +162,8 @@ class ScoreColumns:
                 yield match, names[block], self.seats[seat], None if value != value else value
 
     def scores(self) -> Iterator[Score]:
-        for match, block, (seat, alias, metric, idle), value in self.rows():
-            yield Score(match, block, seat, alias, metric, value, idle)
+        for match, block, (seat, alias, metric, unscored), value in self.rows():
+            yield Score(match, block, seat, alias, metric, value, unscored)
 
     def observations(self) -> Iterator[Observation]:
         for match, block, (seat, alias, metric, _), value in self.rows():
@@ -225,17 +225,17 @@ class PairedSeats:
         return frozenset(self._match[self._complete].tolist())
 
     def meetings(self, metric: str) -> MeetingColumns:
-        """The matches in which at least one place has a score in this metric. An idle seat has no
-        score."""
+        """The matches in which at least one place has a score in this metric. An unscored seat has
+        none."""
         import numpy as np
 
         seats = self._scores.seats
         measured = np.array([each.metric == metric for each in seats], dtype=bool)
-        idle = np.array([each.idle for each in seats], dtype=bool)
+        unscored = np.array([each.unscored for each in seats], dtype=bool)
         seat = np.asarray(self._scores.seat)
         chosen = np.flatnonzero(measured[seat])
         seat, row = seat[chosen], self._row[chosen]
-        value = np.where(idle[seat], NO_VALUE, np.asarray(self._scores.value)[chosen])
+        value = np.where(unscored[seat], NO_VALUE, np.asarray(self._scores.value)[chosen])
         values = np.full(self._who.shape, NO_VALUE)
         values[self._side[seat], row] = value
         kept = np.zeros(len(self._match), dtype=bool)

@@ -101,7 +101,7 @@ class RunScores:
         self.blocks = played.blocks  # all blocks of the run, by number
         self.matches = played.rows(reader)
         self.same, self.identical = self._find_identical_repeats()
-        self._counted = scores.with_seats(lambda each: not each.idle)
+        self._counted = scores.with_seats(lambda each: not each.unscored)
         self.observations = LazyRows(self._counted.observations, len(self._counted))
 
     def _find_identical_repeats(self) -> tuple[dict[str, str], IdenticalRepeats | None]:
@@ -170,7 +170,7 @@ class RunScores:
     def contestants_of(self, match: MatchRow) -> Iterator[tuple[Seat, str]]:
         """The seats of a match that are scored, with the aliases that sat there."""
         for seat, alias in match.seats.items():
-            if seat.role in self.roles and seat not in match.idle:
+            if seat.role in self.roles and seat not in match.unscored:
                 yield seat, alias
 
     def share(self, cases: Iterable[tuple[str, bool]]) -> Share:
@@ -246,8 +246,8 @@ class RunScores:
             rows.append(
                 ScoreRow(
                     alias=cell.alias,
-                    model_requested=self.config.models[cell.alias]["model"],
-                    model_served=list(served.get(cell.alias, [])),
+                    requested_model=self.config.models[cell.alias]["model"],
+                    served_models=list(served.get(cell.alias, [])),
                     role=cell.role,
                     metric=cell.metric,
                     unit=self.metrics[cell.metric].unit,
@@ -354,12 +354,12 @@ class RunScores:
         return self._scores.with_seats(lambda each: each.seat.role in self.roles)
 
     def seats_with_positions(self) -> Iterator[SeatScore]:
-        """The scores of roles that have several seats; the score of an idle seat is None."""
+        """The scores of roles that have several seats; the score of an unscored seat is None."""
         seats = {each.seat for each in self._seated.used_seats()}
         held = Counter(seat.role for seat in seats)
-        for match, block, (seat, alias, metric, idle), value in self._seated.rows():
+        for match, block, (seat, alias, metric, unscored), value in self._seated.rows():
             if held[seat.role] > 1:
-                scored = None if idle else value
+                scored = None if unscored else value
                 yield SeatScore(block, match, seat.role, seat.number, alias, metric, scored)
 
     @cached_property
@@ -526,7 +526,7 @@ def missing_by_failure(
         if match.state == "failed"
         and (main_stage is None or main_stage.includes(match.stage, match.arm))
         for seat, alias in match.seats.items()
-        if seat not in match.idle
+        if seat not in match.unscored
     ]
     return Counter(
         (alias, role, metric.name)

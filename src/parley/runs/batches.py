@@ -70,7 +70,7 @@ class OpenRequest:
     call: Call | None = None  # None: nobody has asked for it since the run was resumed
     body: bytes = b""  # empty once it was sent
     sent: bool = False  # its batch is with the provider, and so is the money for it
-    lost: bool = False  # the same may be true, but nobody knows
+    unanswered: bool = False  # the same may be true, but nobody knows
 
     def deliver(self, answer: EndpointAnswer) -> None:
         if not self.answer.done():
@@ -245,7 +245,7 @@ class Batches:
                 continue
             except Retryable as fault:
                 if fault.unsure:
-                    call.lost(str(fault))
+                    call.unanswered(str(fault))
                 else:
                     call.refused(str(fault))
                 tries += not fault.limited
@@ -253,7 +253,7 @@ class Batches:
                     said = f"{model.client.place}: {fault} ({tries} batches)"
                     raise ParticipantError(said, kind=fault.kind) from None
             except (Rejected, Refused) as fault:
-                if not request.lost:
+                if not request.unanswered:
                     call.refused(str(fault))
                 raise
             finally:
@@ -386,8 +386,8 @@ class Batches:
                 if request.call is None:
                     continue
                 if batch.unsure:  # the provider may have it and bill it
-                    request.lost = True
-                    request.call.lost(str(fault))
+                    request.unanswered = True
+                    request.call.unanswered(str(fault))
                 # nothing is billed; other errors are reported where they are raised
                 elif not isinstance(fault, Rejected | Refused):
                     request.call.refused(str(fault))

@@ -56,7 +56,7 @@ class Reservation:
         self.open = self.deferred = False
         self.budget.record_failure(self, fault)
 
-    def lost(self, fault: str) -> None:
+    def unanswered(self, fault: str) -> None:
         """A request of this call broke off and may be billed, so what was reserved counts as spent;
         the reservation now covers the next request."""
         self.refused(fault)
@@ -368,8 +368,8 @@ class Budget:
         self._release(call, usd)
 
     def settle_failed(self, call: Reservation, fault: BaseException) -> None:
-        """Settle a call without a reply. A refused request costs nothing, a lost one is counted
-        already, and one without an outcome may be billed."""
+        """Settle a call without a reply. A refused request costs nothing, an unanswered one is
+        counted already, and one without an outcome may be billed."""
         if not call.reports_requests and isinstance(fault, ParticipantError):
             self.record_failure(call, str(fault))
         unsure = call.open and not isinstance(fault, Refused | Rejected | Halted)

@@ -31,8 +31,10 @@ class ConfirmedRecord:
     def effect(self, round: int, number: int) -> tuple[bytes, Any] | None:
         return self._record.effect(round, number)
 
-    async def append_effect(self, round: int, number: int, digest: bytes, result: Any) -> None:
-        await self._record.append_effect(round, number, digest, result)
+    async def append_effect(
+        self, round: int, number: int, request_digest: bytes, result: Any
+    ) -> None:
+        await self._record.append_effect(round, number, request_digest, result)
 
     def circulate(self, messages: list[Message], first: int) -> None:
         self._record.circulate(messages, first)

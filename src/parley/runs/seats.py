@@ -71,11 +71,11 @@ class LimitedCall(Call):
         if self._reserved is not None:
             self._reserved.refused(fault)
 
-    def lost(self, fault: str) -> None:
+    def unanswered(self, fault: str) -> None:
         self._open = False
-        self._by.lost[self._role] += 1
+        self._by.unanswered[self._role] += 1
         if self._reserved is not None:
-            self._reserved.lost(fault)
+            self._reserved.unanswered(fault)
 
     def waiting(self, endpoint_down: bool) -> None:
         if endpoint_down != self._down:
@@ -88,7 +88,7 @@ class LimitedCall(Call):
 
     def failed(self) -> None:
         """Count a call without a reply: its last request may be billed all the same."""
-        self._by.lost[self._role] += self._open
+        self._by.unanswered[self._role] += self._open
 
 
 class LimitedParticipant:
@@ -110,7 +110,7 @@ class LimitedParticipant:
         self.rate = RateLimiter(limits, alias, None if is_on_this_machine(participant) else grants)
         self.sent = self.waiting_for_endpoint = 0
         # requests without a reply that may have been billed, by role
-        self.lost: Counter[str] = Counter()
+        self.unanswered: Counter[str] = Counter()
         self.refused = 0  # requests that the endpoint rejected
         self._called = 0
         # Participants that report each request are counted and rate-limited there, others here,

@@ -291,7 +291,12 @@ def collect_scores(reader: RunReader, metrics: Mapping[str, Mapping[str, Any]]) 
     found: dict[tuple[str, str], dict[str, dict[int, list[float]]]] = {}
     for score in reader.scores():
         metric = metrics.get(score.seat.role)
-        if metric is None or score.metric != metric["name"] or score.value is None or score.idle:
+        if (
+            metric is None
+            or score.metric != metric["name"]
+            or score.value is None
+            or score.unscored
+        ):
             continue
         value = (
             score.value

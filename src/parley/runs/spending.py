@@ -30,7 +30,7 @@ class SpendingRecorder:
         self._before = 0 if earlier is None else earlier.spent_at_most()[0]
         self._recorded = 0 if earlier is None else earlier.count_replies()
         self._noted = earlier is None  # else only if more was sent than is recorded
-        self._lost = self._kept = {} if earlier is None else earlier.unanswered()
+        self._unanswered = self._kept = {} if earlier is None else earlier.unanswered()
         self._health = {} if earlier is None else earlier.endpoint_health()
         self._saved_health = self._health
 
@@ -48,8 +48,8 @@ class SpendingRecorder:
     def add_discarded(self, alias: str, role: str, replies: int) -> None:
         """Count replies that were paid but are no longer on record, because their match starts
         again."""
-        self._lost = {each: dict(by) for each, by in self._lost.items()}
-        by = self._lost.setdefault(alias, {})
+        self._unanswered = {each: dict(by) for each, by in self._unanswered.items()}
+        by = self._unanswered.setdefault(alias, {})
         by[role] = by.get(role, 0) + replies
         self._noted = True
 
@@ -71,9 +71,9 @@ class SpendingRecorder:
             await self._journal.set_spending(sent, None)
 
     async def _save_unanswered(self, participants: Mapping[str, LimitedParticipant]) -> None:
-        found = {alias: dict(by) for alias, by in self._lost.items()}
+        found = {alias: dict(by) for alias, by in self._unanswered.items()}
         for alias, each in participants.items():
-            for role, count in each.lost.items():
+            for role, count in each.unanswered.items():
                 if count:
                     by = found.setdefault(alias, {})
                     by[role] = by.get(role, 0) + count

@@ -105,14 +105,15 @@ class MeetingCell(NamedTuple):
     matches: int = 0
     blocks: int = 0
     # of those matches, how many gave the first and the second seat no score that counts
-    idle: tuple[int, int] = (0, 0)
+    unscored: tuple[int, int] = (0, 0)
     first_interval: Interval = UNKNOWN
     second_interval: Interval = UNKNOWN
 
     def facts(self) -> dict[str, Any]:
         """As plain data."""
         plain = {
-            name: getattr(self, name) for name in ("first", "second", "matches", "blocks", "idle")
+            name: getattr(self, name)
+            for name in ("first", "second", "matches", "blocks", "unscored")
         }
         (low, high, _), (second_low, second_high, _) = self.first_interval, self.second_interval
         return {
@@ -238,7 +239,7 @@ class PlayedPairs:
         scored = ~(missing[0] & missing[1])
         count = partial(np.bincount, minlength=len(codes))
         self._matches = count(pair[scored]).tolist()
-        self._idle = [count(pair[scored & each]).tolist() for each in missing]
+        self._unscored = [count(pair[scored & each]).tolist() for each in missing]
         block, width = met.block, max(1, len(met.blocks))
         if same:
             merged = BlockNames()
@@ -266,7 +267,7 @@ class PlayedPairs:
             found[1],
             self._matches[number],
             self._blocks[number],
-            (self._idle[0][number], self._idle[1][number]),
+            (self._unscored[0][number], self._unscored[1][number]),
             intervals[0],
             intervals[1],
         )
@@ -326,10 +327,12 @@ def average_margins(cells: Mapping[Pair, MeetingCell | None], aliases: Iterable[
     """Row and column means computed from cells alone, as in the paper's tables; this also works
     for published cells."""
     firsts = [
-        (row, cell.first, cell.matches - cell.idle[0]) for (row, _), cell in cells.items() if cell
+        (row, cell.first, cell.matches - cell.unscored[0])
+        for (row, _), cell in cells.items()
+        if cell
     ]
     seconds = [
-        (column, cell.second, cell.matches - cell.idle[1])
+        (column, cell.second, cell.matches - cell.unscored[1])
         for (_, column), cell in cells.items()
         if cell
     ]

@@ -104,7 +104,7 @@ class MatchRow:
     repeat: int
     seed: int
     seats: Mapping[Seat, str]  # alias by seat
-    idle: frozenset[Seat]  # seats that only complete the match: their scores do not count
+    unscored: frozenset[Seat]  # seats that only complete the match: their scores do not count
     state: str
     reason: str | None
     rounds: int | None
@@ -128,7 +128,7 @@ class MatchRow:
             self.repeat,
             self.seed,
             self.seats,
-            self.idle,
+            self.unscored,
             self.stage,
             self.arm,
         )
@@ -142,7 +142,7 @@ class MatchRow:
             "repeat": self.repeat,
             "seed": self.seed,
             "seats": {seat.key: alias for seat, alias in self.seats.items()},
-            "idle": sorted(seat.key for seat in self.idle),
+            "unscored": sorted(seat.key for seat in self.unscored),
             "state": self.state,
             "reason": self.reason,
             "rounds": self.rounds,
@@ -186,7 +186,7 @@ class Score(NamedTuple):
     alias: str
     metric: str
     value: float | None
-    idle: bool = False  # the seat only completes the match: its score does not count
+    unscored: bool = False  # the seat only completes the match: its score does not count
 
 
 class ScoreCell(NamedTuple):
@@ -207,7 +207,7 @@ class ScoreSum(NamedTuple):
 
 @dataclass(frozen=True)
 class BlockScores:
-    """The sums of a complete block; idle seats do not count."""
+    """The sums of a complete block; unscored seats do not count."""
 
     block: str
     cells: Mapping[ScoreCell, ScoreSum]

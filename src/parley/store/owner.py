@@ -79,7 +79,7 @@ def is_running(owner: Owner) -> bool:
     return start_time_of(int(owner.pid)) == owner.began
 
 
-def seems_alive(owner: Owner, beat: float) -> bool:
+def seems_alive(owner: Owner, heartbeat: float) -> bool:
     """Whether a run seems to be played by its owner. For another machine this compares clocks, so
     it is only for showing a run, never for taking it over."""
-    return is_running(owner) if owner.is_near else abs(time.time() - beat) < STALE
+    return is_running(owner) if owner.is_near else abs(time.time() - heartbeat) < STALE

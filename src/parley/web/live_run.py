@@ -64,7 +64,7 @@ class EndpointLine:
     latency: str
     pace: str
     refused: int  # requests that the endpoint rejected
-    lost: int  # requests that broke off without a reply
+    unanswered: int  # requests that broke off without a reply
     waiting: int  # calls that wait because the endpoint is down
     limits: str  # as the user set them
 
@@ -186,7 +186,7 @@ def list_endpoints(
     reader: RunReader, calls: Sequence[RecentCall], now: float
 ) -> tuple[EndpointLine, ...]:
     """The models that are called, with their latency and pace."""
-    config, lost, health = reader.info.config, reader.unanswered(), reader.endpoint_health()
+    config, unanswered, health = reader.info.config, reader.unanswered(), reader.endpoint_health()
     by_alias: dict[str, list[RecentCall]] = {}
     for call in calls:
         by_alias.setdefault(call.alias, []).append(call)
@@ -204,7 +204,7 @@ def list_endpoints(
                 format_duration(median(waits)) if waits else "–",
                 describe_pace(own, calls, now) if reader.info.state == "running" else "",
                 health.get(alias, EndpointRecord()).refused,
-                sum(lost.get(alias, {}).values()),
+                sum(unanswered.get(alias, {}).values()),
                 health.get(alias, EndpointRecord()).waiting,
                 describe_limits(options),
             )

@@ -89,7 +89,7 @@ class MatchLine:
 
     row: MatchRow
     players: tuple[ListedPlayer, ...]
-    others: tuple[tuple[str, str], ...]  # instruments and idle seats
+    others: tuple[tuple[str, str], ...]  # instruments and unscored seats
     violations: int | None
     apart: str
     cost: str

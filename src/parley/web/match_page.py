@@ -119,7 +119,7 @@ class SeatScores:
     seat: str
     alias: str
     sign: Markup
-    idle: bool
+    unscored: bool
     values: tuple[tuple[str, str], ...]  # metric and score
 
 
@@ -284,8 +284,8 @@ def list_scores(found: Transcript, looks: Looks) -> Iterator[SeatScores]:
             for each in found.metrics
             if each.name in scores
         ]
-        idle = seat in found.match.idle
-        yield SeatScores(str(seat), alias, Markup(looks.sign(alias)), idle, tuple(values))
+        unscored = seat in found.match.unscored
+        yield SeatScores(str(seat), alias, Markup(looks.sign(alias)), unscored, tuple(values))
 
 
 def metrics_of(info: RunInfo) -> list[Metric]:

@@ -133,7 +133,7 @@ def record(name, words):
         with closing(sqlite3.connect(path)) as connection:
             (config,) = connection.execute("SELECT config FROM runs").fetchone()
             # its process is on another machine, and has given no sign of life for long
-            dead = "owner = 'elsewhere:1:1:0', beat = 0"
+            dead = "owner = 'elsewhere:1:1:0', heartbeat = 0"
             connection.execute(f"UPDATE runs SET {dead} WHERE owner IS NOT NULL")
             connection.commit()
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")

@@ -24,7 +24,7 @@ class CostRow:
     tokens_written: int | None
     tokens_out: int | None
     tokens_reasoning: int | None
-    lost: int
+    unanswered: int
     usd: float | None
     usd_at_least: float | None
 
@@ -50,12 +50,12 @@ def cost_tables(found: Cost, style: Style) -> list[Table]:
     rows = [
         [row["alias"], row["role"], str(row["calls"])]
         + ["–" if row[name] is None else str(row[name]) for name in COUNTS]
-        + [str(row["lost"]), str(total_cost([row]))]
+        + [str(row["unanswered"]), str(total_cost([row]))]
         for row in listed
     ]
     whole = total_cost(listed)
-    lost = str(sum(row.lost for row in found.cost))
-    rows.append(["all", "", str(whole.calls), *[""] * len(COUNTS), lost, str(whole)])
+    unanswered = str(sum(row.unanswered for row in found.cost))
+    rows.append(["all", "", str(whole.calls), *[""] * len(COUNTS), unanswered, str(whole)])
     header = [
         "model",
         "role",
@@ -65,14 +65,14 @@ def cost_tables(found: Cost, style: Style) -> list[Table]:
         "written",
         "tokens out",
         "reasoning",
-        "lost",
+        "unanswered",
         "usd",
     ]
     notes = [
         "`tokens in` includes input tokens read from a cache (`cached`) and written to a cache "
-        "(`written`); `tokens out` includes reasoning; `lost` counts requests whose connection "
-        "broke and that may have been billed without a reply; ≥ means that part of the cost is "
-        "unknown, for example of requests that are still with a provider",
+        "(`written`); `tokens out` includes reasoning; `unanswered` counts requests whose "
+        "connection broke and that may have been billed without a reply; ≥ means that part of the "
+        "cost is unknown, for example of requests that are still with a provider",
         *describe_prices(found.prices),
     ]
     return [Table(header, rows, left=2, note="\n".join(notes))]
@@ -119,16 +119,16 @@ def make_cost_bars(unit: str, rows: Sequence[CostRow], amounts: Sequence[float])
 
 def describe_prices(prices: tuple[PriceRow, ...]) -> list[str]:
     """The prices used for each model, one line each."""
-    long = {(row.alias, row.model_served): row.above for row in prices if row.above > 0}
+    long = {(row.alias, row.served_model): row.above for row in prices if row.above > 0}
     lines = []
     for row in prices:
         if row.above > 0:
             continue
-        name = f" as {row.model_served}" if row.model_served else ""
+        name = f" as {row.served_model}" if row.served_model else ""
         kinds = {"cached": row.cached_input, "written": row.written_input}
         apart = [f"{usd:g} {word}" for word, usd in kinds.items() if usd not in (None, row.input)]
         paid = ", ".join([f"{row.input:g} in", *apart, f"{row.output:g} out"])
-        above = long.get((row.alias, row.model_served))
+        above = long.get((row.alias, row.served_model))
         more = f" (calls above {above:,} tokens have different prices)" if above else ""
         known = ", ".join(filter(None, [row.source, row.as_of]))
         lines.append(f"{row.alias}{name}: {paid} USD per million tokens{more} [{known}]")

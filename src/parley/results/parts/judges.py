@@ -232,7 +232,7 @@ def collect_votes(run: RunScores) -> VoteColumns:
         )
 
     for number, (match, note) in enumerate(run.notes(Votes)):
-        seating = tuple(match.seats.items()), match.idle
+        seating = tuple(match.seats.items()), match.unscored
         if seating not in seatings:
             seatings[seating] = number_seats(match)
         places, block = seatings[seating], run.blocks.number(match.block)

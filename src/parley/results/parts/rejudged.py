@@ -69,7 +69,7 @@ def compare_judgements(run: RunScores) -> Rejudgement | None:
     before = [
         score
         for score in run.reader.scores(rejudged.run)
-        if not score.idle and score.match in played
+        if not score.unscored and score.match in played
     ]
     now = {
         (score.match, score.seat.key, score.metric): score.value

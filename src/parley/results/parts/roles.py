@@ -17,14 +17,14 @@ SIDES = ("first", "second")
 
 @dataclass(frozen=True)
 class PairScore:
-    """The scores of two models that met in this order; `idle`: for each side, matches whose score
-    does not count."""
+    """The scores of two models that met in this order; `unscored`: for each side, matches whose
+    score does not count."""
 
     first: float | None
     second: float | None
     matches: int
     blocks: int
-    idle: tuple[int, ...]
+    unscored: tuple[int, ...]
     first_low: float | None
     first_high: float | None
     second_low: float | None
@@ -81,7 +81,7 @@ def make_pair_score(cell: role_tables.MeetingCell) -> PairScore:
         cell.second,
         cell.matches,
         cell.blocks,
-        cell.idle,
+        cell.unscored,
         low,
         high,
         second_low,
@@ -251,7 +251,7 @@ def format_cell(cell: PairScore | None, digits: int) -> str:
     """A cell of a role table: both scores, and n."""
     if cell is None:
         return "-"
-    first, second = (cell.matches - idle for idle in cell.idle)
+    first, second = (cell.matches - unscored for unscored in cell.unscored)
     scores = f"{round_half_up(cell.first, digits)} / {round_half_up(cell.second, digits)}"
     return f"{scores} ({first if first == second else f'{first}, {second}'})"
 
@@ -283,8 +283,8 @@ def role_table_cells(table: RoleTableResult) -> list[dict[str, Any]]:
             "first_high": cell.first_high,
             "second_low": cell.second_low,
             "second_high": cell.second_high,
-            "first_matches": cell.matches - cell.idle[0],
-            "second_matches": cell.matches - cell.idle[1],
+            "first_matches": cell.matches - cell.unscored[0],
+            "second_matches": cell.matches - cell.unscored[1],
             "blocks": cell.blocks,
         }
         for each in table.cells

@@ -72,7 +72,7 @@ class PostgresReader(RecordReader):
             self._close()
             raise
 
-    def _is_played(self, owner: Owner, beat: float) -> bool:
+    def _is_played(self, owner: Owner, heartbeat: float) -> bool:
         values = LOCK, self._run, self._run
         (is_played,) = self._connection.execute(IS_PLAYED, values).fetchone() or (False,)
         return bool(is_played)
@@ -91,11 +91,11 @@ class PostgresReader(RecordReader):
         return sum_counts(
             WorkerCounts(
                 self._json(spent, dict[str, float | None], "spent"),
-                self._json(lost, by_alias, "lost"),
+                self._json(unanswered, by_alias, "unanswered"),
                 self._json(health, by_alias, "health"),
                 *others,
             )
-            for spent, lost, health, *others in rows
+            for spent, unanswered, health, *others in rows
         )
 
     def moved_rows(self, table: str) -> Iterator[Any]:
@@ -106,7 +106,7 @@ class PostgresReader(RecordReader):
             yield from rows
             return
         names = MOVED["runs"].columns.split(", ")
-        counts = dict(zip(("spent", "lost", "health"), self._counts(), strict=True))
+        counts = dict(zip(("spent", "unanswered", "health"), self._counts(), strict=True))
         for row in rows:
             yield tuple(counts.get(name, value) for name, value in zip(names, row, strict=True))
 

@@ -28,18 +28,20 @@ LOCK_RUN = (
     "FROM runs WHERE id = %s FOR UPDATE"
 )
 COUNTED = (
-    "SELECT COALESCE(spent, '{}'), COALESCE(lost, '{}'), COALESCE(health, '{}'), calls, is_alive "
-    "FROM (SELECT spent, lost, health, 0::bigint AS calls, TRUE AS is_alive FROM runs "
-    "WHERE run = %s UNION ALL SELECT spent, lost, health, calls, state = 'alive' FROM workers "
-    "WHERE run = %s) AS counted"
+    "SELECT COALESCE(spent, '{}'), COALESCE(unanswered, '{}'), COALESCE(health, '{}'), calls, "
+    "is_alive FROM (SELECT spent, unanswered, health, 0::bigint AS calls, TRUE AS is_alive "
+    "FROM runs WHERE run = %s UNION ALL "
+    "SELECT spent, unanswered, health, calls, state = 'alive' FROM workers WHERE run = %s) "
+    "AS counted"
 )
 # workers whose lease has lapsed, or which have no connection any more
 FORGET_ALIVE = "UPDATE workers SET state = 'dead', playing = 0 WHERE run = %s AND state = 'alive'"
 # `null` calls: they are among those of the run
 FORGET_COUNTS = (
-    """UPDATE workers SET spent = '{"calls": null}', lost = NULL, health = NULL WHERE run = %s"""
+    """UPDATE workers SET spent = '{"calls": null}', unanswered = NULL, health = NULL """
+    "WHERE run = %s"
 )
-ADD_COUNTS = "UPDATE runs SET spent = %s, lost = %s, health = %s WHERE run = %s"
+ADD_COUNTS = "UPDATE runs SET spent = %s, unanswered = %s, health = %s WHERE run = %s"
 REOPEN_MATCHES = (
     "UPDATE matches SET worker = NULL, returned_by = NULL, returns = 0, "
     "state = CASE state WHEN 'planned' THEN state ELSE 'stopped' END "
@@ -47,8 +49,8 @@ REOPEN_MATCHES = (
 )
 SHARE = (
     "UPDATE runs SET shared = %s, config = %s, spent = %s, ending = NULL, planner = NULL, "
-    "plan_line = NULL, owner = NULL, token = NULL, state = 'running', stop_status = NULL, "
-    "stop_reason = NULL, digest = NULL, changes = changes + 1, changed = %s WHERE run = %s"
+    "plan_line = NULL, owner = NULL, token = NULL, state = 'running', status = NULL, "
+    "reason = NULL, digest = NULL, changes = changes + 1, changed = %s WHERE run = %s"
 )
 ALIVE = "state = 'alive' AND until > clock_timestamp()"
 # While the server was away, leases lapsed although nobody died. So before a run is sealed, its
@@ -58,7 +60,7 @@ IS_BUSY = (
     "pg_postmaster_start_time() + make_interval(secs => %s)) > clock_timestamp())"
 )
 PROGRESS = (
-    "SELECT r.state, r.stop_status, r.stop_reason, r.ending, r.planned, r.plan_line, "
+    "SELECT r.state, r.status, r.reason, r.ending, r.planned, r.plan_line, "
     "(SELECT COUNT(*) FROM matches m WHERE m.run = r.run AND m.state = 'failed'), "
     f"w.calls, w.ended, w.playing, w.alive FROM runs r, LATERAL (SELECT "
     "COALESCE(SUM(calls), 0)::bigint AS calls, COALESCE(SUM(ended), 0)::bigint AS ended, "
@@ -66,7 +68,7 @@ PROGRESS = (
     f"COUNT(*) FILTER (WHERE {ALIVE}) AS alive FROM workers WHERE run = r.run) w WHERE r.id = %s"
 )
 END_RUN = (
-    "UPDATE runs SET state = %s, stop_status = %s, stop_reason = %s, "
+    "UPDATE runs SET state = %s, status = %s, reason = %s, "
     "prices = COALESCE(%s, prices), changes = changes + 1, changed = %s WHERE run = %s"
 )
 
@@ -75,7 +77,7 @@ class WorkerCounts(NamedTuple):
     """What a worker, or a process that played a run alone, has counted."""
 
     spent: Mapping[str, float | None]
-    lost: Mapping[str, Mapping[str, int]]  # by alias and role
+    unanswered: Mapping[str, Mapping[str, int]]  # by alias and role
     health: Mapping[str, Mapping[str, int]]  # by alias
     calls: int  # that a worker has recorded
     is_alive: bool
@@ -137,8 +139,8 @@ def fold_workers(connection: Connection, run: int) -> None:
     connection.execute(FORGET_ALIVE, (run,))
     rows = connection.execute(COUNTED, (run, run)).fetchall()
     sums = sum_counts(
-        WorkerCounts(orjson.loads(spent), orjson.loads(lost), orjson.loads(health), *others)
-        for spent, lost, health, *others in rows
+        WorkerCounts(orjson.loads(spent), orjson.loads(unanswered), orjson.loads(health), *others)
+        for spent, unanswered, health, *others in rows
     )
     connection.execute(ADD_COUNTS, (*sums, run))
     connection.execute(FORGET_COUNTS, (run,))
@@ -149,10 +151,10 @@ def fold_workers(connection: Connection, run: int) -> None:
 def sum_counts(rows: Iterable[WorkerCounts]) -> tuple[str | None, str | None, str | None]:
     """What the run and its workers have counted together: spending, unanswered requests and the
     health of endpoints, as JSON."""
-    spent, lost, health = [], [], []
+    spent, unanswered, health = [], [], []
     for row in rows:
         spent.append({**row.spent, "calls": row.requests})
-        lost.append(row.lost)
+        unanswered.append(row.unanswered)
         # calls of a worker that is gone wait for nothing
         health.append(
             {
@@ -160,7 +162,7 @@ def sum_counts(rows: Iterable[WorkerCounts]) -> tuple[str | None, str | None, st
                 for alias, each in row.health.items()
             }
         )
-    sums = sum_spending(spent), sum_requests(lost), sum_requests(health)
+    sums = sum_spending(spent), sum_requests(unanswered), sum_requests(health)
     texts = [encode_json(each) if each else None for each in sums]
     return texts[0], texts[1], texts[2]
 

@@ -60,7 +60,7 @@ DERIVED = {
     "tokens": (
         "(SELECT CASE WHEN COUNT(COALESCE(c.tokens_in, c.tokens_out)) > 0 THEN "
         f"{cap_sum(TOKENS, LARGEST_SUM)} END "
-        "FROM calls c WHERE c.run = m.run AND c.match = m.number AND c.pinned IS NULL)"
+        "FROM calls c WHERE c.run = m.run AND c.match = m.number AND c.copied IS NULL)"
     ),
 }
 OPEN_MATCHES = "state IN ('planned', 'stopped', 'running')"
@@ -77,9 +77,9 @@ TABLES = f"""
     CREATE TABLE runs (
         run int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, id TEXT NOT NULL UNIQUE,
         created double precision NOT NULL, config TEXT NOT NULL, identity TEXT NOT NULL,
-        state TEXT NOT NULL, stop_status TEXT, stop_reason TEXT, planned int NOT NULL DEFAULT 0,
-        owner TEXT, token TEXT, beat double precision, beats bigint NOT NULL DEFAULT 0,
-        spent TEXT, prices TEXT, lost TEXT, health TEXT, origin TEXT, digest TEXT,
+        state TEXT NOT NULL, status TEXT, reason TEXT, planned int NOT NULL DEFAULT 0,
+        owner TEXT, token TEXT, heartbeat double precision, heartbeats bigint NOT NULL DEFAULT 0,
+        spent TEXT, prices TEXT, unanswered TEXT, health TEXT, origin TEXT, digest TEXT,
         changes bigint NOT NULL DEFAULT 0, changed double precision NOT NULL,
         escapes boolean NOT NULL DEFAULT false,
         shared TEXT, ending TEXT, planner int, plan_line TEXT);
@@ -87,7 +87,7 @@ TABLES = f"""
         run int, id TEXT NOT NULL, number int, data TEXT NOT NULL, PRIMARY KEY (run, number));
     CREATE TABLE matches (
         run int, number int, block TEXT NOT NULL, item TEXT, repeat int NOT NULL,
-        seed bigint NOT NULL, seats TEXT NOT NULL, idle TEXT, stage int NOT NULL,
+        seed bigint NOT NULL, seats TEXT NOT NULL, unscored TEXT, stage int NOT NULL,
         arm TEXT NOT NULL, state TEXT NOT NULL DEFAULT 'planned', reason TEXT, rounds int,
         began double precision, ended double precision,
         violations int, apart double precision, tokens bigint, digest TEXT,
@@ -99,19 +99,19 @@ TABLES = f"""
     CREATE INDEX matches_open ON matches (run, number) WHERE {OPEN_MATCHES};
     CREATE TABLE calls (
         run int, id bigint GENERATED ALWAYS AS IDENTITY, match int, round int, seat TEXT,
-        attempt int, saw bytea NOT NULL, content TEXT NOT NULL, parts TEXT, reasoning TEXT,
+        attempt int, view_digest bytea NOT NULL, content TEXT NOT NULL, parts TEXT, reasoning TEXT,
         finish TEXT NOT NULL, served_model TEXT, response_id TEXT, request_id TEXT,
         system_fingerprint TEXT, tokens_in bigint, tokens_cached bigint, tokens_out bigint,
         tokens_reasoning bigint, tokens_written bigint,
-        latency double precision, carry TEXT, sent TEXT, left_out TEXT,
-        at double precision NOT NULL, pinned int, device int, device_seconds double precision,
+        latency double precision, provider_state TEXT, sent TEXT, left_out TEXT,
+        at double precision NOT NULL, copied int, device int, device_seconds double precision,
         digest TEXT NOT NULL,
         PRIMARY KEY (run, match, round, seat, attempt));
     CREATE INDEX calls_in_order ON calls (run, id);
     CREATE TABLE devices (run int, number int, setup TEXT NOT NULL, PRIMARY KEY (run, number));
     CREATE TABLE effects (
-        run int, match int, round int, number int, saw bytea NOT NULL, result TEXT NOT NULL,
-        digest TEXT NOT NULL, PRIMARY KEY (run, match, round, number));
+        run int, match int, round int, number int, request_digest bytea NOT NULL,
+        result TEXT NOT NULL, digest TEXT NOT NULL, PRIMARY KEY (run, match, round, number));
     CREATE TABLE rounds (
         run int, match int, first int, messages bytea NOT NULL, digest TEXT NOT NULL,
         PRIMARY KEY (run, match, first));
@@ -186,7 +186,7 @@ TABLES = f"""
         state TEXT NOT NULL DEFAULT 'alive', until timestamptz NOT NULL,
         commits bigint NOT NULL DEFAULT 0,
         playing int NOT NULL DEFAULT 0, calls bigint NOT NULL DEFAULT 0,
-        ended bigint NOT NULL DEFAULT 0, spent TEXT, lost TEXT, health TEXT);
+        ended bigint NOT NULL DEFAULT 0, spent TEXT, unanswered TEXT, health TEXT);
     CREATE INDEX workers_of_run ON workers (run, worker);
     CREATE TABLE grants (
         run int, worker int, what TEXT, amount double precision NOT NULL,

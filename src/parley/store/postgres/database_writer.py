@@ -105,8 +105,8 @@ class PostgresWriter:
             refuse_changed(queries_on(self.connection, self.run), self.place, SAME_SUMS, REMEDY)
             fold_workers(self.connection, self.run)
             self.connection.execute(
-                "UPDATE runs SET owner = %s, token = %s, beat = %s, beats = beats + 1, "
-                "shared = NULL WHERE run = %s",
+                "UPDATE runs SET owner = %s, token = %s, heartbeat = %s, "
+                "heartbeats = heartbeats + 1, shared = NULL WHERE run = %s",
                 (process_id(), self.token, time.time(), self.run),
             )
 

@@ -138,7 +138,7 @@ class WorkerJournal(GroupJournal):
         await self._set_own("spent", {"calls": calls, "usd": usd})
 
     async def set_unanswered(self, requests: Mapping[str, Mapping[str, int]]) -> None:
-        await self._set_own("lost", requests)
+        await self._set_own("unanswered", requests)
 
     async def set_endpoint_health(self, health: Mapping[str, EndpointRecord]) -> None:
         await self._set_own("health", {alias: each._asdict() for alias, each in health.items()})

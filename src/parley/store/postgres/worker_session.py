@@ -91,7 +91,7 @@ CLAIM = (
     "ORDER BY number LIMIT %(most)s FOR UPDATE SKIP LOCKED) "
     "UPDATE matches m SET worker = %(me)s, state = 'running', began = COALESCE(began, %(now)s) "
     "FROM free WHERE m.run = %(run)s AND m.number = free.number RETURNING m.number, m.block, "
-    "m.item, m.repeat, m.seed, m.seats, m.idle, m.stage, m.arm, free.state"
+    "m.item, m.repeat, m.seed, m.seats, m.unscored, m.stage, m.arm, free.state"
 )
 RELEASE = (
     "UPDATE matches SET worker = NULL, state = 'stopped' "
@@ -382,7 +382,7 @@ class PostgresWorker:
 
 def spec_from(row: Sequence[Any]) -> MatchSpec:
     """The match in a claimed row."""
-    number, block, item, repeat, seed, seats, idle, stage, arm, _ = row
+    number, block, item, repeat, seed, seats, unscored, stage, arm, _ = row
     cast = {Seat.of(key): alias for key, alias in orjson.loads(seats).items()}
-    unscored = frozenset(map(Seat.of, orjson.loads(idle))) if idle else frozenset()
-    return MatchSpec(number, block, item, repeat, seed, cast, unscored, stage, arm)
+    fill = frozenset(map(Seat.of, orjson.loads(unscored))) if unscored else frozenset()
+    return MatchSpec(number, block, item, repeat, seed, cast, fill, stage, arm)

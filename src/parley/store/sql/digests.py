@@ -32,13 +32,14 @@ LONG = 64  # bytes
 EXACT = 2.0**53  # integral floats below this are written as integers
 CALLS = f"SELECT {COLUMNS['calls']} FROM calls WHERE match BETWEEN ? AND ? ORDER BY match, id"
 SPECIAL = tuple(
-    COLUMNS["calls"].split(", ").index(name) for name in ("saw", "latency", "at", "device_seconds")
+    COLUMNS["calls"].split(", ").index(name)
+    for name in ("view_digest", "latency", "at", "device_seconds")
 )
 DEVICES = "SELECT number, setup FROM devices ORDER BY number"
 ROUND_SPECIAL = (2,)  # messages
 EFFECTS = (
-    "SELECT match, round, number, saw, result, digest FROM effects WHERE match BETWEEN ? AND ? "
-    "ORDER BY match, round, number"
+    "SELECT match, round, number, request_digest, result, digest FROM effects "
+    "WHERE match BETWEEN ? AND ? ORDER BY match, round, number"
 )
 ROUNDS = (
     "SELECT match, first, messages, digest FROM rounds WHERE match BETWEEN ? AND ? "
@@ -73,16 +74,14 @@ COPIED = (
     "SELECT match, seat, metric, value, judge FROM scores WHERE judge != '' ORDER BY 1, 2, 3, 5"
 )
 MATCHES = (
-    "SELECT number, block, item, repeat, seed, seats, idle, state, reason, rounds, began, ended, "
-    "digest, stage, arm FROM matches ORDER BY number"
+    "SELECT number, block, item, repeat, seed, seats, unscored, state, reason, rounds, began, "
+    "ended, digest, stage, arm FROM matches ORDER BY number"
 )
 RECALLED = "SELECT match, seat, version, shown FROM recalled ORDER BY match, seat"
 PEOPLE = "SELECT match, seat, yes, no, unsure FROM people_verdicts ORDER BY match, seat"
 TRANSFERRED = "SELECT number, experience FROM transferred ORDER BY number"
 BEGINNING = "SELECT id, created, identity FROM runs"
-END = (
-    "SELECT origin, config, planned, state, stop_status, stop_reason, prices, spent, lost FROM runs"
-)
+END = "SELECT origin, config, planned, state, status, reason, prices, spent, unanswered FROM runs"
 TABLES = (
     "calls",
     "effects",

@@ -26,10 +26,10 @@ def copied_rows(match: CopiedMatch) -> Iterator[tuple[str, list[tuple[Any, ...]]
     number = match.spec.number
     yield "matches", [match_row(match.spec)]
     # the device of a copied call worked for the other run
-    yield "calls", with_digests(call_row(number, call, pinned=1) for call in match.calls)
+    yield "calls", with_digests(call_row(number, call, copied=1) for call in match.calls)
     effects = [
-        (number, *place, saw, encode_json(result))
-        for place, (saw, result) in sorted(match.effects.items())
+        (number, *place, request_digest, encode_json(result))
+        for place, (request_digest, result) in sorted(match.effects.items())
     ]
     yield "effects", with_digests(effects)
     yield (

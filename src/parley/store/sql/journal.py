@@ -62,8 +62,7 @@ VERDICT = (
     "WHERE {run} AND match = ? AND seat = ? AND yes IS NULL"
 )
 RUNNING = (
-    "UPDATE runs SET state = 'running', stop_status = NULL, stop_reason = NULL, digest = NULL "
-    "WHERE {run}"
+    "UPDATE runs SET state = 'running', status = NULL, reason = NULL, digest = NULL WHERE {run}"
 )
 
 
@@ -106,11 +105,12 @@ def read_open_matches(
     ):
         call = call_from(row)
         found.calls.setdefault(match, {})[call.round, call.seat.key, call.attempt] = call
-    for match, round, number, saw, result in connection.execute(
-        f"SELECT match, round, number, saw, result FROM effects WHERE match IN ({open_matches})",
+    for match, round, number, request_digest, result in connection.execute(
+        "SELECT match, round, number, request_digest, result FROM effects "
+        f"WHERE match IN ({open_matches})",
         values,
     ):
-        found.effects.setdefault(match, {})[round, number] = saw, orjson.loads(result)
+        found.effects.setdefault(match, {})[round, number] = request_digest, orjson.loads(result)
     return found
 
 
@@ -151,7 +151,7 @@ class GroupJournal:
         )
 
     async def set_unanswered(self, requests: Mapping[str, Mapping[str, int]]) -> None:
-        await self.commit("UPDATE runs SET lost = ? WHERE {run}", (encode_json(requests),))
+        await self.commit("UPDATE runs SET unanswered = ? WHERE {run}", (encode_json(requests),))
 
     async def set_endpoint_health(self, health: Mapping[str, EndpointRecord]) -> None:
         facts = {alias: each._asdict() for alias, each in health.items()}
@@ -236,7 +236,9 @@ class GroupJournal:
         return record, gone
 
     async def heartbeat(self) -> None:
-        await self.commit("UPDATE runs SET beat = ?, beats = beats + 1 WHERE {run}", (time.time(),))
+        await self.commit(
+            "UPDATE runs SET heartbeat = ?, heartbeats = heartbeats + 1 WHERE {run}", (time.time(),)
+        )
 
     async def finish(self, number: int, outcome: Outcome) -> None:
         if number not in self._played:
@@ -275,7 +277,7 @@ class GroupJournal:
         )
         self._group.seals = True
         await self.commit(
-            "UPDATE runs SET state = ?, stop_status = ?, stop_reason = ? WHERE {run}",
+            "UPDATE runs SET state = ?, status = ?, reason = ? WHERE {run}",
             (state, status, reason or None),
         )
 
@@ -416,8 +418,10 @@ class MatchRecord:
     def effect(self, round: int, number: int) -> tuple[bytes, Any] | None:
         return self._effects.get((round, number))
 
-    async def append_effect(self, round: int, number: int, saw: bytes, result: Any) -> None:
-        row = self._number, round, number, saw, encode_json(result)
+    async def append_effect(
+        self, round: int, number: int, request_digest: bytes, result: Any
+    ) -> None:
+        row = self._number, round, number, request_digest, encode_json(result)
         self._effects_end = digest_row(row, self._effects_end)
         self._journal.add_row("effects", (*row, self._effects_end))
         await self._journal.acknowledged()

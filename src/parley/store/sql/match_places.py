@@ -245,9 +245,9 @@ def filter_scores(wanted: MatchSearch, score: str = "s") -> Iterator[Condition]:
 
 
 def filter_holder(wanted: MatchSearch, score: str, dialect: Dialect) -> Iterator[Condition]:
-    """The filters on the seat of a score in its match `m`: it is not idle, and the model has it."""
+    """The filters on the seat of a score in its match `m`: it counts, and the model has it."""
     key = f"'\"' || {score}.seat || '\"'"
-    yield Condition(f"(m.idle IS NULL OR NOT {dialect.contains('m.idle', key)})")
+    yield Condition(f"(m.unscored IS NULL OR NOT {dialect.contains('m.unscored', key)})")
     if wanted.model:
         has_seat = dialect.contains("m.seats", f"{key} || ?")
         yield Condition(has_seat, (f':"{as_json_text(wanted.model)}"',))

@@ -11,7 +11,7 @@ INTERRUPTED = ("interrupted", "the run was being played when it was copied")
 INTERRUPT = (
     ("UPDATE matches SET state = 'stopped' WHERE {run} AND state = 'running'", ()),
     (
-        "UPDATE runs SET state = 'stopped', stop_status = ?, stop_reason = ? WHERE {run}",
+        "UPDATE runs SET state = 'stopped', status = ?, reason = ? WHERE {run}",
         INTERRUPTED,
     ),
 )
@@ -28,8 +28,8 @@ class MovedTable(NamedTuple):
 # the run, which does not move.
 MOVED = {
     "runs": MovedTable(
-        "id, created, config, identity, state, stop_status, stop_reason, planned, spent, prices, "
-        "lost, health, origin, digest",
+        "id, created, config, identity, state, status, reason, planned, spent, prices, "
+        "unanswered, health, origin, digest",
         "id",
     ),
     "items": MovedTable(COLUMNS["items"], "number"),

@@ -94,11 +94,11 @@ RUN: dict[str, Kinds] = {
     "config": TEXT,
     "identity": TEXT,
     "state": TEXT,
-    "stop_status": TEXT_OR_NULL,
-    "stop_reason": TEXT_OR_NULL,
+    "status": TEXT_OR_NULL,
+    "reason": TEXT_OR_NULL,
     "planned": WHOLE,
     "owner": TEXT_OR_NULL,
-    "beat": NUMBER_OR_NULL,
+    "heartbeat": NUMBER_OR_NULL,
     "digest": TEXT_OR_NULL,
 }
 MATCH: dict[str, Kinds] = {
@@ -108,7 +108,7 @@ MATCH: dict[str, Kinds] = {
     "repeat": WHOLE,
     "seed": WHOLE,
     "seats": TEXT,
-    "idle": TEXT_OR_NULL,
+    "unscored": TEXT_OR_NULL,
     "state": TEXT,
     "reason": TEXT_OR_NULL,
     "rounds": WHOLE_OR_NULL,
@@ -135,7 +135,7 @@ SAID = (WHOLE, WHOLE, TEXT, WHOLE, TEXT, TEXT)
 NOBODY: frozenset[Seat] = frozenset()
 LATEST = 253_402_300_799  # seconds from 1970 to the end of the year 9999
 ANY_VALUE = (-sys.float_info.max, sys.float_info.max)
-# a seat, its alias, whether it is idle, and the range of its scores in a metric
+# a seat, its alias, whether it is unscored, and the range of its scores in a metric
 ScorePlace = tuple[Seat, str, bool, float, float]
 
 
@@ -177,7 +177,7 @@ class RecordReader(ABC):
         self.ref = ref
         self._seats: dict[str, Seat] = {}
         self._seatings: dict[str, dict[Seat, str]] = {}
-        self._idle: dict[str, frozenset[Seat]] = {}
+        self._unscored: dict[str, frozenset[Seat]] = {}
         self._ranges: dict[str, tuple[float, float]] = {}
         self._match_types: set[tuple[type, ...]] = set()  # of rows that were checked
         self._note_types: set[tuple[type, ...]] = set()
@@ -195,14 +195,16 @@ class RecordReader(ABC):
         if row is None:
             raise StoreError(f"{self.ref.location} contains no run: it may be incomplete")
         self._check(row, RUN.values(), "the run")
-        id, created, config, identity, state, status, reason, planned, owner, beat, digest = row
+        id, created, config, identity, state, status, reason, planned, owner, heartbeat, digest = (
+            row
+        )
         try:
             known = Config.decoded(config)
         except (ValueError, TypeError, UsageError) as wrong:
             raise StoreError(
                 f"{self.ref.location}: the configuration of the run cannot be read: {wrong}"
             ) from None
-        if state == "running" and not self._is_played(Owner.of(owner or ""), float(beat or 0)):
+        if state == "running" and not self._is_played(Owner.of(owner or ""), float(heartbeat or 0)):
             state, status, reason = "stopped", "interrupted", self._why_interrupted()
         if not 0 <= created <= LATEST:
             self._damaged(f"its creation time {created:g} is not a valid time")
@@ -239,13 +241,13 @@ class RecordReader(ABC):
     def _counts(self) -> tuple[str | None, str | None, str | None]:
         """Spending, unanswered requests and the health of endpoints, as JSON."""
         found: tuple[str | None, str | None, str | None] = self._row(
-            "SELECT spent, lost, health FROM runs"
+            "SELECT spent, unanswered, health FROM runs"
         )
         return found
 
-    def _is_played(self, owner: Owner, beat: float) -> bool:
+    def _is_played(self, owner: Owner, heartbeat: float) -> bool:
         """Whether a process plays the run now."""
-        return seems_alive(owner, beat)
+        return seems_alive(owner, heartbeat)
 
     def __enter__(self) -> Self:
         return self
@@ -316,13 +318,13 @@ class RecordReader(ABC):
             self._seatings[text] = {self._seat(key, what): alias for key, alias in cast.items()}
         return self._seatings[text]
 
-    def _idle_seats(self, text: str | None, what: str) -> frozenset[Seat]:
+    def _unscored_seats(self, text: str | None, what: str) -> frozenset[Seat]:
         if not text:
             return frozenset()
-        if text not in self._idle:
-            keys = self._json(text, list[str], f"the idle seats of {what}")
-            self._idle[text] = frozenset(self._seat(key, what) for key in keys)
-        return self._idle[text]
+        if text not in self._unscored:
+            keys = self._json(text, list[str], f"the unscored seats of {what}")
+            self._unscored[text] = frozenset(self._seat(key, what) for key in keys)
+        return self._unscored[text]
 
     def _alias(self, seats: str, key: str, what: str) -> tuple[Seat, str]:
         seat = self._seat(key, what)
@@ -382,8 +384,8 @@ class RecordReader(ABC):
             span,
         )
         effects = self._by_match(
-            "SELECT match, round, number, saw, result FROM effects WHERE match BETWEEN ? AND ? "
-            "ORDER BY match, round, number",
+            "SELECT match, round, number, request_digest, result FROM effects "
+            "WHERE match BETWEEN ? AND ? ORDER BY match, round, number",
             span,
         )
         scores = self._by_match(
@@ -483,13 +485,13 @@ class RecordReader(ABC):
         return found
 
     def _match_from(self, row: Any) -> MatchRow:
-        number, block, item, repeat, seed, seats, idle, *rest = row
+        number, block, item, repeat, seed, seats, unscored, *rest = row
         types = tuple(map(type, row))
         if types not in self._match_types:
             self._check(row, MATCH.values(), f"match {number}")
             self._match_types.add(types)
         cast = self._seatings.get(seats) or self._seating(seats, f"match {number}")
-        fill = self._idle_seats(idle, f"match {number}") if idle else NOBODY
+        fill = self._unscored_seats(unscored, f"match {number}") if unscored else NOBODY
         match = MatchRow(number, block, item, repeat, seed, cast, fill, *rest)
         if match.stage or match.arm:
             self._check_stage(match)
@@ -527,35 +529,35 @@ class RecordReader(ABC):
         )
         # side by side with scores: a join would sort all scores, and repeat the seats for each
         matches = self._rows(
-            "SELECT number, block, seats, idle FROM matches WHERE number BETWEEN ? AND ? "
+            "SELECT number, block, seats, unscored FROM matches WHERE number BETWEEN ? AND ? "
             f"AND {self.dialect.not_indexed}{ENDED_MATCHES} ORDER BY number",
             *between,
         )
         seatings: dict[tuple[Any, Any], dict[tuple[Any, Any], ScorePlace]] = {}
-        number, block, seats, idle = SMALLEST - 1, "", "", None
+        number, block, seats, unscored = SMALLEST - 1, "", "", None
         places: dict[tuple[Any, Any], ScorePlace] = {}  # of the seating, by seat and metric
         for match, key, metric, value in rows:
             while number < match:
                 row = next(matches, None)
                 if row is None:
                     return
-                number, block, seats, idle = row
-                places = seatings.setdefault((seats, idle), {})
+                number, block, seats, unscored = row
+                places = seatings.setdefault((seats, unscored), {})
             if number != match:
                 continue
             place = places.get((key, metric))
             if place is None or type(block) is not str:
-                self._check((match, block, key, seats, idle, metric), SCORE, "a score")
+                self._check((match, block, key, seats, unscored, metric), SCORE, "a score")
                 what = f"a score of match {match}"
                 self._check_value(value, "" if judge else metric, what)
                 seat, alias = self._alias(seats, key, what)
                 low, high = (ranges or {}).get(metric, ANY_VALUE)
-                place = seat, alias, seat in self._idle_seats(idle, what), low, high
+                place = seat, alias, seat in self._unscored_seats(unscored, what), low, high
                 places[key, metric] = place
-            seat, alias, is_idle, low, high = place
+            seat, alias, is_unscored, low, high = place
             if type(value) is not float or not low <= value <= high:
                 self._check_score(match, metric, value, (low, high))
-            yield Score(match, block, seat, alias, metric, value, is_idle)
+            yield Score(match, block, seat, alias, metric, value, is_unscored)
 
     def _check_score(
         self, match: int, metric: str, value: Any, bounds: tuple[float, float]
@@ -628,7 +630,7 @@ class RecordReader(ABC):
             if not match.has_ended:
                 open_blocks.add(match.block)
         for score in self.scores():
-            if score.idle or score.block in open_blocks:
+            if score.unscored or score.block in open_blocks:
                 continue
             cells, cell = sums[score.block], ScoreCell(score.seat.role, score.alias, score.metric)
             n, total, missing = cells.get(cell, ScoreSum(0, 0.0, 0))
@@ -714,7 +716,7 @@ class RecordReader(ABC):
     def recent_calls(self, most: int) -> list[RecentCall]:
         rows = self._rows(
             "SELECT c.match, m.seats, c.seat, c.round, c.latency, c.at, m.ended FROM calls c "
-            "JOIN matches m ON m.number = c.match WHERE c.pinned IS NULL "
+            "JOIN matches m ON m.number = c.match WHERE c.copied IS NULL "
             "ORDER BY c.id DESC LIMIT ?",
             most,
         )
@@ -737,7 +739,9 @@ class RecordReader(ABC):
             self._damaged(f"{what} cannot be read: {wrong}")
 
     def effects(self, number: int) -> dict[tuple[int, int], tuple[bytes, Any]]:
-        rows = self._rows("SELECT round, number, saw, result FROM effects WHERE match = ?", number)
+        rows = self._rows(
+            "SELECT round, number, request_digest, result FROM effects WHERE match = ?", number
+        )
         return self._effects_from(number, rows)
 
     def _effects_from(
@@ -746,8 +750,8 @@ class RecordReader(ABC):
         found = {}
         for row in rows:
             self._check(row, EFFECT, f"an effect of match {number}")
-            round, n, saw, result = row
-            found[round, n] = saw, self._json(result, Any, f"an effect of match {number}")
+            round, n, digest, result = row
+            found[round, n] = digest, self._json(result, Any, f"an effect of match {number}")
         return found
 
     def messages(self, number: int) -> list[dict[str, Any]]:
@@ -910,7 +914,7 @@ class RecordReader(ABC):
         rows = self._rows(
             "SELECT s.value, c.seat, c.latency FROM calls c JOIN matches m ON c.match = m.number "
             f"JOIN {self.dialect.seats} ON s.key = c.seat "
-            "WHERE c.pinned IS NULL AND c.latency IS NOT NULL"
+            "WHERE c.copied IS NULL AND c.latency IS NOT NULL"
         )
         found: dict[tuple[str, str], list[float]] = {}
         roles: dict[str, str] = {}
@@ -926,7 +930,7 @@ class RecordReader(ABC):
     def called_matches(self) -> Counter[tuple[str, str]]:
         rows = self._rows(
             "SELECT c.match, s.value, c.seat FROM calls c JOIN matches m ON c.match = m.number "
-            f"JOIN {self.dialect.seats} ON s.key = c.seat WHERE c.pinned IS NULL "
+            f"JOIN {self.dialect.seats} ON s.key = c.seat WHERE c.copied IS NULL "
             "GROUP BY 1, 2, 3 ORDER BY 1"
         )
         found: Counter[tuple[str, str]] = Counter()
@@ -952,7 +956,7 @@ class RecordReader(ABC):
             "SELECT s.value, c.device, COUNT(*), COALESCE(SUM(c.device_seconds), 0), "
             f"{add_up('c.tokens_in')}, {add_up('c.tokens_out')} FROM calls c "
             f"JOIN matches m ON c.match = m.number JOIN {self.dialect.seats} ON s.key = c.seat "
-            "WHERE c.pinned IS NULL GROUP BY 1, 2 ORDER BY 1, 2"
+            "WHERE c.copied IS NULL GROUP BY 1, 2 ORDER BY 1, 2"
         )
         found, untimed = list[DeviceTime](), Counter[str]()
         for row in rows:
@@ -1015,7 +1019,7 @@ class RecordReader(ABC):
             f"{', '.join(self.dialect.add_up(f'c.tokens_{count}') for count in counts)} "
             f"FROM {f'{self.dialect.chosen} CROSS JOIN ' if chosen else ''}calls c "
             f"JOIN matches m ON c.match = m.number JOIN {self.dialect.seats} ON s.key = c.seat "
-            f"WHERE c.pinned IS NULL {'AND c.match = chosen.value ' if chosen else ''}"
+            f"WHERE c.copied IS NULL {'AND c.match = chosen.value ' if chosen else ''}"
             f"GROUP BY {keys}{size} ORDER BY {keys} NULLS FIRST{size}",
             *filter(None, [chosen]),
         )
@@ -1046,7 +1050,7 @@ class RecordReader(ABC):
             for alias, model in self._rows(
                 "SELECT DISTINCT s.value, c.served_model FROM calls c "
                 "JOIN matches m ON c.match = m.number "
-                f"JOIN {self.dialect.seats} ON s.key = c.seat WHERE c.pinned IS NOT NULL"
+                f"JOIN {self.dialect.seats} ON s.key = c.seat WHERE c.copied IS NOT NULL"
             ):
                 self._check((alias, model), (TEXT, TEXT_OR_NULL), "the name of a served model")
                 found.add((self._known_alias(alias), model))
@@ -1069,7 +1073,9 @@ class RecordReader(ABC):
         found: list[dict[str, Any]] = self._json(kept, list[PriceFacts], "prices")
         for price in found:
             if wrong := find_misfit(
-                [price.get("alias"), price.get("served") or ""], list[str], "the model of a price"
+                [price.get("alias"), price.get("served_model") or ""],
+                list[str],
+                "the model of a price",
             ):
                 self._damaged(wrong)
             self._check_price(price, "a price")
@@ -1083,7 +1089,7 @@ class RecordReader(ABC):
             )
 
     def count_replies(self) -> int:
-        return int(self._row("SELECT COUNT(*) FROM calls WHERE pinned IS NULL")[0])
+        return int(self._row("SELECT COUNT(*) FROM calls WHERE copied IS NULL")[0])
 
     def spent_at_most(self) -> tuple[int, float | None]:
         kept = self._json(self._counts()[0] or "{}", dict[str, float | None], "spent")
@@ -1091,7 +1097,7 @@ class RecordReader(ABC):
 
     def unanswered(self) -> dict[str, dict[str, int]]:
         found: dict[str, dict[str, int]] = self._json(
-            self._counts()[1] or "{}", dict[str, dict[str, int]], "lost"
+            self._counts()[1] or "{}", dict[str, dict[str, int]], "unanswered"
         )
         return found
 

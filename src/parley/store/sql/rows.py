@@ -20,17 +20,17 @@ from parley.rules.pool import Content, ContentPart, Message, Seat, text_of
 from parley.rules.referee import Violation
 
 FIELDS = (  # of a call, as a reader gives it
-    "round, seat, attempt, saw, content, parts, reasoning, finish, served_model, response_id, "
-    "request_id, system_fingerprint, tokens_in, tokens_cached, tokens_out, tokens_reasoning, "
-    "tokens_written, latency, carry, sent, left_out, at"
+    "round, seat, attempt, view_digest, content, parts, reasoning, finish, served_model, "
+    "response_id, request_id, system_fingerprint, tokens_in, tokens_cached, tokens_out, "
+    "tokens_reasoning, tokens_written, latency, provider_state, sent, left_out, at"
 )
 # The columns that stores write, by table.
 COLUMNS = {
     "items": "id, number, data",
-    "matches": "number, block, item, repeat, seed, seats, idle, stage, arm",
-    "calls": f"match, {FIELDS}, pinned, device, device_seconds, digest",
+    "matches": "number, block, item, repeat, seed, seats, unscored, stage, arm",
+    "calls": f"match, {FIELDS}, copied, device, device_seconds, digest",
     "devices": "number, setup",
-    "effects": "match, round, number, saw, result, digest",
+    "effects": "match, round, number, request_digest, result, digest",
     "rounds": "match, first, messages, digest",
     "scores": "match, seat, metric, value, judge",
     "violations": "match, number, round, seat, attempt, kind, detail, outcome",
@@ -67,18 +67,18 @@ class CommitGroup:
 def match_row(spec: MatchSpec) -> tuple[Any, ...]:
     """A planned match as a row."""
     seats = encode_json({seat.key: alias for seat, alias in spec.seats.items()})
-    idle = encode_json(sorted(seat.key for seat in spec.unscored)) if spec.unscored else None
-    row = spec.number, spec.block, spec.item, spec.repeat, spec.seed, seats, idle
+    unscored = encode_json(sorted(seat.key for seat in spec.unscored)) if spec.unscored else None
+    row = spec.number, spec.block, spec.item, spec.repeat, spec.seed, seats, unscored
     return *row, spec.stage, spec.arm
 
 
 def call_row(
     number: int,
     call: RecordedCall,
-    pinned: int | None = None,
+    copied: int | None = None,
     device: tuple[int, float] | None = None,
 ) -> tuple[Any, ...]:
-    """A match's call as a row, without its digest. `pinned`: 1 if it was copied from another run;
+    """A match's call as a row, without its digest. `copied`: 1 if it comes from another run;
     `device`: the number of the device that worked for it, and the seconds."""
     reply, usage = call.reply, call.reply.usage
     return (
@@ -105,7 +105,7 @@ def call_row(
         reply.sent,
         ",".join(reply.left_out) or None,
         call.at,
-        pinned,
+        copied,
         *(device or (None, None)),
     )
 
@@ -160,7 +160,7 @@ def call_from(row: Sequence[Any]) -> RecordedCall:
         round,
         seat,
         attempt,
-        saw,
+        view_digest,
         text,
         parts,
         reasoning,
@@ -171,16 +171,12 @@ def call_from(row: Sequence[Any]) -> RecordedCall:
         system_fingerprint,
         *usage,
         latency,
-        carry,
+        provider_state,
         sent,
         left_out,
         at,
     ) = row
     content: Content = tuple(ContentPart(**part) for part in orjson.loads(parts)) if parts else text
-    carried, missed = (
-        orjson.loads(carry) if carry else None,
-        tuple(left_out.split(",")) if left_out else (),
-    )
     reply = Reply(
         content,
         reasoning or "",
@@ -191,11 +187,11 @@ def call_from(row: Sequence[Any]) -> RecordedCall:
         request_id,
         system_fingerprint,
         latency,
-        carried,
+        orjson.loads(provider_state) if provider_state else None,
         sent,
-        missed,
+        tuple(left_out.split(",")) if left_out else (),
     )
-    return RecordedCall(round, Seat.of(seat), attempt, saw, reply, at)
+    return RecordedCall(round, Seat.of(seat), attempt, view_digest, reply, at)
 
 
 def setup_from(facts: Mapping[str, Any]) -> DeviceSetup:

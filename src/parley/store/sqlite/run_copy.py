@@ -42,7 +42,7 @@ def copy_run_file(source: Path, target: Path, tell: Tell) -> None:
         with SqliteReader(target, named=source) as reader:
             is_played = reader.info.state == "running"
         copy.execute("BEGIN")
-        copy.execute("UPDATE runs SET owner = NULL, token = NULL, beat = NULL, beats = 0")
+        copy.execute("UPDATE runs SET owner = NULL, token = NULL, heartbeat = NULL, heartbeats = 0")
         number_calls(copy)
         if is_played:
             interrupt_run(copy)

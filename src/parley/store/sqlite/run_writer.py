@@ -69,7 +69,7 @@ class SqliteWriter:
         since = 0.0
         while True:
             connection.execute("BEGIN IMMEDIATE")
-            found = connection.execute("SELECT owner, token, beats FROM runs").fetchone()
+            found = connection.execute("SELECT owner, token, heartbeats FROM runs").fetchone()
             owner = Owner.of(found[0] or "")
             if not found[0] or (owner.is_near and not is_running(owner)):
                 break
@@ -93,7 +93,7 @@ class SqliteWriter:
             connection.execute("ROLLBACK")
             raise
         connection.execute(
-            "UPDATE runs SET owner = ?, token = ?, beat = ?, beats = beats + 1",
+            "UPDATE runs SET owner = ?, token = ?, heartbeat = ?, heartbeats = heartbeats + 1",
             (process_id(), self.token, time.time()),
         )
         connection.execute("COMMIT")

@@ -41,7 +41,7 @@ DERIVED = {
     "tokens": (
         "(SELECT CASE WHEN COUNT(COALESCE(c.tokens_in, c.tokens_out)) THEN "
         f"MIN(CAST(TOTAL(c.tokens_in) + TOTAL(c.tokens_out) AS INTEGER), {LARGEST_SUM}) END "
-        "FROM calls c WHERE c.match = m.number AND c.pinned IS NULL)"
+        "FROM calls c WHERE c.match = m.number AND c.copied IS NULL)"
     ),
 }
 SAME_SUMS = "SELECT number FROM matches m WHERE number BETWEEN ? AND ? AND " + " AND ".join(
@@ -50,25 +50,25 @@ SAME_SUMS = "SELECT number FROM matches m WHERE number BETWEEN ? AND ? AND " + "
 TABLES = f"""
     CREATE TABLE runs (
         id TEXT PRIMARY KEY, created REAL NOT NULL, config TEXT NOT NULL, identity TEXT NOT NULL,
-        state TEXT NOT NULL, stop_status TEXT, stop_reason TEXT,
+        state TEXT NOT NULL, status TEXT, reason TEXT,
         planned INTEGER NOT NULL DEFAULT 0,
         -- the process that plays the run, and its heartbeats. A process on another machine that
         -- wants to take over watches whether their number changes: clocks need not be compared
-        owner TEXT, token TEXT, beat REAL, beats INTEGER NOT NULL DEFAULT 0,
+        owner TEXT, token TEXT, heartbeat REAL, heartbeats INTEGER NOT NULL DEFAULT 0,
         -- upper bounds of the calls sent and their cost, also of calls whose replies are not on
         -- record
         spent TEXT,
         prices TEXT, -- by served model
         -- requests that broke off after they were sent, by alias and role: they may have been
         -- billed although no reply is on record
-        lost TEXT,
+        unanswered TEXT,
         health TEXT, -- how endpoints answer, by alias, for pages that follow the run
         origin TEXT, digest TEXT); -- digests of the beginning and of the end
     CREATE TABLE items (id TEXT PRIMARY KEY, number INTEGER NOT NULL, data TEXT NOT NULL);
     CREATE TABLE matches (
         number INTEGER PRIMARY KEY, block TEXT NOT NULL, item TEXT, repeat INTEGER NOT NULL,
         seed INTEGER NOT NULL, seats TEXT NOT NULL,
-        idle TEXT, -- seats that only complete a match; their scores do not count
+        unscored TEXT, -- seats that only complete a match; their scores do not count
         stage INTEGER NOT NULL, arm TEXT NOT NULL, -- the stage and the arm of the plan `evolve`
         state TEXT NOT NULL DEFAULT 'planned', reason TEXT, rounds INTEGER, began REAL, ended REAL,
         violations INTEGER, apart REAL, tokens INTEGER, -- sums for lists, written at the end
@@ -79,21 +79,21 @@ TABLES = f"""
     CREATE INDEX matches_by_tokens ON matches ({ORDER_KEYS["tokens"]});
     CREATE TABLE calls (
         id INTEGER PRIMARY KEY, match INTEGER NOT NULL, round INTEGER NOT NULL, seat TEXT NOT NULL,
-        attempt INTEGER NOT NULL, saw BLOB NOT NULL, content TEXT NOT NULL, parts TEXT,
+        attempt INTEGER NOT NULL, view_digest BLOB NOT NULL, content TEXT NOT NULL, parts TEXT,
         reasoning TEXT, finish TEXT NOT NULL,
         served_model TEXT, response_id TEXT, request_id TEXT, system_fingerprint TEXT,
         tokens_in INTEGER, tokens_cached INTEGER, tokens_out INTEGER, tokens_reasoning INTEGER,
-        tokens_written INTEGER, latency REAL, carry TEXT, sent TEXT,
+        tokens_written INTEGER, latency REAL, provider_state TEXT, sent TEXT,
         left_out TEXT, -- options that the endpoint did not support
         at REAL NOT NULL,
-        pinned INTEGER, -- 1: copied from another run, so no model was called for it here
+        copied INTEGER, -- 1: copied from another run, so no model was called for it here
         device INTEGER, device_seconds REAL, -- of a model that Parley itself runs on this machine
         digest TEXT NOT NULL);
     CREATE UNIQUE INDEX calls_once ON calls (match, round, seat, attempt);
     CREATE TABLE devices (number INTEGER PRIMARY KEY, setup TEXT NOT NULL);
     CREATE TABLE effects (
-        match INTEGER NOT NULL, round INTEGER NOT NULL, number INTEGER NOT NULL, saw BLOB NOT NULL,
-        result TEXT NOT NULL, digest TEXT NOT NULL,
+        match INTEGER NOT NULL, round INTEGER NOT NULL, number INTEGER NOT NULL,
+        request_digest BLOB NOT NULL, result TEXT NOT NULL, digest TEXT NOT NULL,
         PRIMARY KEY (match, round, number)) WITHOUT ROWID;
     CREATE TABLE rounds (
         match INTEGER NOT NULL, first INTEGER NOT NULL, messages TEXT NOT NULL,
@@ -150,7 +150,7 @@ TABLES = f"""
                {sum_as_sql("tokens_reasoning")} AS tokens_reasoning
         FROM calls JOIN matches ON calls.match = matches.number
         JOIN json_each(matches.seats) AS seats ON seats.key = calls.seat
-        WHERE calls.pinned IS NULL GROUP BY seats.value, calls.seat;
+        WHERE calls.copied IS NULL GROUP BY seats.value, calls.seat;
     PRAGMA user_version = {VERSION};
     PRAGMA application_id = {APPLICATION};
 """

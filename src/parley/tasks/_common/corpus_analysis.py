@@ -90,7 +90,7 @@ def compute_corpus(run: RunScores) -> tuple[CorpusTable, ...]:
         if match.number not in met:
             continue
         first, second = (match.seats[seat] for seat in seats)
-        given = {seat: each for seat, each in note.overlap.items() if seat not in match.idle}
+        given = {seat: each for seat, each in note.overlap.items() if seat not in match.unscored}
         block = order[match.block]
         if given:
             blocks.setdefault((first, second), array("i")).append(block)
@@ -175,13 +175,13 @@ def make_corpus_cell(
         corpus_score(name, [side.table().sum(0).tolist()]) if side.blocks else None
         for side in given
     )
-    idle = len(blocks) - len(given[0].blocks), len(blocks) - len(given[1].blocks)
+    unscored = len(blocks) - len(given[0].blocks), len(blocks) - len(given[1].blocks)
     return MeetingCell(
         first,
         second,
         len(blocks),
         len(set(blocks)),
-        idle,
+        unscored,
         interval_of_draws(first, drawn[0].scores, drawn[0].count),
         interval_of_draws(second, drawn[1].scores, drawn[1].count),
     )
