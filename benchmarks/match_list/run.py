@@ -96,7 +96,7 @@ async def record_matches(path: Path, matches: int) -> float:
 
 async def record_match(journal: GroupJournal, number: int) -> None:
     """Six calls, four scores and the votes of two judges."""
-    record, told = journal.claim(number), []
+    record, told = journal.lease(number), []
     for round in range(1, 4):
         for seat in SEATS:
             reply = Reply("A reply. " * 40, usage=Usage(tokens_in=300, tokens_out=90))

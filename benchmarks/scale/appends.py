@@ -50,7 +50,7 @@ async def append_replies(place: str, callers: int, seconds: float) -> dict[str, 
     await journal.add_matches(
         MatchSpec(number, f"block-{number}", None, 0, 1, seats) for number in range(1, callers + 1)
     )
-    records = [journal.claim(number) for number in range(1, callers + 1)]
+    records = [journal.lease(number) for number in range(1, callers + 1)]
     acknowledged, is_over = 0, False
 
     async def append_until_over(number: int) -> None:

@@ -168,7 +168,7 @@ def test_twenty_kills_over_four_workers(stage, plan):
 
 
 @pytest.mark.parametrize(
-    "moment", ["in a commit", "", pytest.param("in a claim", marks=pytest.mark.slow)]
+    "moment", ["in a commit", "", pytest.param("in a lease", marks=pytest.mark.slow)]
 )
 def test_a_stopped_worker_notices_that_it_was_replaced(stage, moment):
     run = stage.begin(**PLANS["fixed"], limits={"max_calls": 1000})
@@ -191,7 +191,7 @@ def test_a_stopped_worker_notices_that_it_was_replaced(stage, moment):
 @pytest.mark.parametrize(
     "moment", ["in a plan", pytest.param("after a plan", marks=pytest.mark.slow)]
 )
-def test_the_planner_dies_before_anybody_claims(stage, moment):
+def test_the_planner_dies_before_anybody_leases(stage, moment):
     run = stage.begin(**PLANS["fixed"])
     planner = run.start(lease=1.5, at=moment, signum=signal.SIGKILL)
     assert planner.wait() == -signal.SIGKILL

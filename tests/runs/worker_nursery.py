@@ -120,7 +120,7 @@ def change_settings(lease=None, beat=0.2, shares_loopback=False, at=None, signum
     from parley.runs import player, seats, worker
     from parley.store.postgres import database_sharing, steady_connection, worker_session
 
-    worker.BEAT = beat
+    worker.HEARTBEAT = beat
     player.HEARTBEAT = 1.0
     if lease is not None:
         worker.LEASE = worker_session.LEASE = database_sharing.LEASE = lease
@@ -146,8 +146,8 @@ def in_commit(strike):
     worker_journal.apply_group = apply
 
 
-def in_claim(strike):
-    """In the transaction that claims matches."""
+def in_lease(strike):
+    """In the transaction that leases matches."""
     from parley.store.postgres import worker_session
 
     read, strikes = worker_session.PostgresWorker._queries, [strike]
@@ -176,7 +176,7 @@ def in_plan(strike):
 
 
 def after_plan(strike):
-    """When matches are planned, and this worker has claimed none of them."""
+    """When matches are planned, and this worker has leased none of them."""
     from parley.store.postgres.worker_journal import WorkerJournal
     from parley.store.postgres.worker_session import PostgresWorker
 
@@ -186,16 +186,16 @@ def after_plan(strike):
         await add_matches(self, specs)
         strike()
 
-    async def claim(self, most):
+    async def lease_matches(self, most):
         return []
 
     WorkerJournal.add_matches = add
-    PostgresWorker.claim = claim
+    PostgresWorker.lease = lease_matches
 
 
 MOMENTS = {
     "in a commit": in_commit,
-    "in a claim": in_claim,
+    "in a lease": in_lease,
     "in a plan": in_plan,
     "after a plan": after_plan,
 }

@@ -75,7 +75,7 @@ def play(store):
         journal = await store.create(NewRun("run", CONFIG, IDENTITY))
         await journal.add_matches([spec_of(n) for n in range(1, COUNT + 1)])
         for n in range(1, COUNT - 9):
-            record = journal.claim(n)
+            record = journal.lease(n)
             reply = Reply("hello", usage=Usage(tokens_in=n * 7 % 40, tokens_out=1))
             await record.append(RecordedCall(1, FIRST, 0, b"view", reply, 1.0))
             await journal.finish(n, outcome_of(n))

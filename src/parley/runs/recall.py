@@ -93,7 +93,7 @@ class Recaller:
         return {(row.match, row.seat): row for row in rows}
 
     async def recall_matches(self, specs: Sequence[MatchSpec], first: int) -> None:
-        """Read what to show the seats of claimed matches. All are of one stage, which begins with
+        """Read what to show the seats of leased matches. All are of one stage, which begins with
         the match of number `first`."""
         stage = specs[0].stage
         if stage != self._stage:  # all matches of the stage before have ended

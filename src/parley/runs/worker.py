@@ -1,6 +1,6 @@
 """A worker: plays matches of a shared run beside other workers, on this machine or others.
 
-Workers meet only in the store. Each one renews its lease, claims matches and plays them; one of
+Workers meet only in the store. Each one renews its lease, leases matches and plays them; one of
 them also plans. A worker that finds nothing more to play leaves, and the last one to leave ends the
 run.
 """
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from parley.plans import Marks
     from parley.sandbox.executor import Sandbox
 
-BEAT = 1.0  # seconds between two signs of life
+HEARTBEAT = 1.0  # seconds between two signs of life
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 1.0  # seconds until a worker looks for matches again
 PLAN_PAUSE = 0.1  # seconds until the planner looks again whether matches have ended
 END_PAUSE = 0.2  # seconds until a worker looks again whether the others have left
@@ -144,7 +144,7 @@ class FinishedInStore:
 
 
 class WorkerPlayer(Player):
-    """Plays the matches that a worker claims, and plans if no other worker does."""
+    """Plays the matches that a worker leases, and plans if no other worker does."""
 
     def __init__(
         self,
@@ -176,12 +176,12 @@ class WorkerPlayer(Player):
         scheduler = self.make_scheduler(concurrency)
         tasks: list[asyncio.Task[None]] = []
         try:
-            await self._stop_on_fault(self._beat)  # the run may be about to end
+            await self._stop_on_fault(self._heartbeat)  # the run may be about to end
             tasks += [
                 asyncio.create_task(self._stop_on_fault(work))
                 for work in (partial(self._keep_lease, scheduler), self._plan, self.heartbeat_loop)
             ]
-            await self._stop_on_fault(partial(self._claim_and_play, scheduler))
+            await self._stop_on_fault(partial(self._lease_and_play, scheduler))
             await scheduler.wait_until_idle()
         except asyncio.CancelledError:
             self.session.give_up()
@@ -210,7 +210,7 @@ class WorkerPlayer(Player):
         except Exception as fault:
             self.stop_for(fault)
 
-    async def _claim_and_play(self, scheduler: Scheduler) -> None:
+    async def _lease_and_play(self, scheduler: Scheduler) -> None:
         pause = FIRST_PAUSE
         while not (self.stop_signal.reason or self.fatal is not None):
             if given_up := [each for each in self.participants.values() if each.given_up]:
@@ -219,7 +219,7 @@ class WorkerPlayer(Player):
                 self.stop_signal.stop(self._cannot_go_on)
                 return
             if free := scheduler.free:
-                if specs := await self.session.claim(free):
+                if specs := await self.session.lease(free):
                     await self._recall(specs)
                     scheduler.add(specs)
                     pause = FIRST_PAUSE
@@ -229,7 +229,7 @@ class WorkerPlayer(Player):
                 await asyncio.wait_for(scheduler.wait_for_change(), pause)
 
     async def _recall(self, specs: list[MatchSpec]) -> None:
-        """Read what the seats of claimed matches are shown."""
+        """Read what the seats of leased matches are shown."""
         if self.recaller is not None:
             first = await self.session.first_of_stage(specs[0].stage)
             await self.recaller.recall_matches(specs, first)
@@ -238,15 +238,15 @@ class WorkerPlayer(Player):
         """Say again and again that this worker is alive."""
         try:
             while True:
-                await asyncio.sleep(BEAT)
-                await self._beat()
+                await asyncio.sleep(HEARTBEAT)
+                await self._heartbeat()
         except Replaced as fault:  # others play its matches: it need not wait for their calls
             self.stop_for(fault)
             await scheduler.cancel()
 
-    async def _beat(self) -> None:
+    async def _heartbeat(self) -> None:
         """Say that this worker is alive, and learn how the run ends."""
-        state = await self.session.beat(self.progress.in_flight)
+        state = await self.session.heartbeat(self.progress.in_flight)
         for worker in state.died:
             self.progress.notify(
                 f"a worker ({worker}) gave no sign of life: its matches are free again"
@@ -261,7 +261,7 @@ class WorkerPlayer(Player):
         while self.end is None:
             if not await self.session.take_plan():
                 cursor = None
-                await asyncio.sleep(BEAT)
+                await asyncio.sleep(HEARTBEAT)
                 continue
             if cursor is None:
                 finished = FinishedInStore(self.journal.ref, self.session)
@@ -295,7 +295,7 @@ class WorkerPlayer(Player):
                 if missing := await self.recaller.collect_votes(matches):
                     await self._decide(RunEnd("stopped", WAITING, missing))
                     return False
-                # before anybody can claim a match of this stage
+                # before anybody can lease a match of this stage
                 await self.recaller.record_stage(matches)
                 for caution in self.recaller.cautions():
                     self.progress.notify(caution)
@@ -347,7 +347,7 @@ class WorkerPlayer(Player):
         have died, so this worker looks again until their leases would have lapsed."""
         ref, wait = self.journal.ref, self.session.wait_for_store
         prices = await asyncio.to_thread(wait, lambda: self.recorder.find_prices(self.prepared))
-        deadline = time.monotonic() + LEASE + BEAT
+        deadline = time.monotonic() + LEASE + HEARTBEAT
         found = await self.session.seal(prices)
         while found == "busy" and time.monotonic() < deadline:
             await asyncio.sleep(END_PAUSE)

@@ -588,11 +588,11 @@ class Journal(Protocol):
     async def end_batch(self, number: int, failed: Sequence[int]) -> None:
         """Store that all results of a batch were read, and which of its requests got no reply."""
 
-    def claim(self, number: int) -> Record:
-        """Claim a match to play it; returns what is already on record for it."""
+    def lease(self, number: int) -> Record:
+        """Lease a match to play it; returns what is already on record for it."""
 
     async def restart(self, number: int) -> tuple[Record, Counter[Seat]]:
-        """Restart a claimed match: its record is deleted. Returns an empty record, and how many
+        """Restart a leased match: its record is deleted. Returns an empty record, and how many
         replies of each seat were deleted."""
 
     async def heartbeat(self) -> None:
@@ -846,10 +846,10 @@ class Store(Protocol):
         """Follow the changes of a run; `StoreError` if it cannot be opened."""
 
     async def create(self, run: NewRun) -> Journal:
-        """Create a run and claim it."""
+        """Create a run and take it."""
 
     async def open(self, ref: RunRef, notify: Callable[[str], None] = lambda said: None) -> Journal:
-        """Claim a run to play it; `StoreError` if another process plays it. A run of another
+        """Take a run to play it; `StoreError` if another process plays it. A run of another
         machine is taken over after a minute without a heartbeat; `notify` is called before such a
         wait."""
 

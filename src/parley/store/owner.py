@@ -11,7 +11,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import NamedTuple
 
-STALE = 60.0  # seconds without a heartbeat, by the watcher's clock, after which a claim has lapsed
+STALE = 60.0  # seconds without a heartbeat, by the watcher's clock, after which a run is free
 
 
 class Owner(NamedTuple):

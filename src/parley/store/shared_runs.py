@@ -1,6 +1,6 @@
 """Runs that several workers play: what a store has to offer for them.
 
-A worker is a process with a lease. It claims matches, plays them, and records them like a process
+A worker is a process with a lease. It leases matches, plays them, and records them like a process
 that plays a run alone. The store is the only thing that workers share.
 """
 
@@ -100,12 +100,12 @@ class WorkerSession(Protocol):
     def was_replaced(self) -> bool:
         """Whether this worker was declared dead: it can record nothing more."""
 
-    async def beat(self, playing: int) -> WorkerState:
+    async def heartbeat(self, playing: int) -> WorkerState:
         """Renew the lease, and free the matches of workers whose lease has lapsed. `playing`: how
         many matches this worker plays."""
 
-    async def claim(self, most: int) -> list[MatchSpec]:
-        """Claim matches to play them; the journal then has what is on record for them."""
+    async def lease(self, most: int) -> list[MatchSpec]:
+        """Lease matches to play them; the journal then has what is on record for them."""
 
     async def first_of_stage(self, stage: int) -> int:
         """The number of the first match of a stage."""

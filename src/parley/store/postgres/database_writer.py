@@ -55,7 +55,7 @@ TYPES = {  # of the columns of tables whose rows may be written again
     "rounds": ("int", "int", "bytea", "text"),
     "people_verdicts": ("int", "text", "int", "int", "int"),
 }
-CLAIM = (
+LEASE_MATCHES = (
     "UPDATE matches SET state = 'running', began = COALESCE(began, %s) "
     f"WHERE run = %s AND number = ANY(%s) AND NOT {ENDED_MATCHES}"
 )
@@ -81,7 +81,7 @@ class PostgresWriter:
         self._address, self._id, self.connection, self.run = address, id, connection, 0
 
     async def take(self) -> None:
-        """Claim the run. The server releases it when the connection of its process ends."""
+        """Take the run. The server releases it when the connection of its process ends."""
         for attempt in range(WAITS + 1):
             found = self.connection.execute(
                 "SELECT run, owner, shared IS NOT NULL AND state = 'running', "
@@ -127,8 +127,8 @@ class PostgresWriter:
             fence = self.connection.execute(FENCE, (time.time(), self.run, self.token))
             if not fence.rowcount:
                 raise StoreError(TAKEN_OVER)
-            if group.claims:
-                self.connection.execute(CLAIM, (time.time(), self.run, group.claims))
+            if group.leases:
+                self.connection.execute(LEASE_MATCHES, (time.time(), self.run, group.leases))
             apply_group(self.connection, self.run, group, careful)
             if group.seals:
                 digest = digest_run(queries_on(self.connection, self.run))
@@ -147,7 +147,7 @@ class PostgresWriter:
 
 
 async def open_run(address: StoreAddress, ref: RunRef) -> GroupJournal:
-    """Claim a run exclusively, to play it."""
+    """Take a run exclusively, to play it."""
     connection = connect(address)
     try:
         create_store_tables(connection, address)

@@ -108,18 +108,18 @@ class WorkerJournal(GroupJournal):
     def __init__(self, ref: RunRef, writer: WorkerWriter, found: OpenMatches, worker: int) -> None:
         super().__init__(ref, writer, found)
         self._worker, self._own_devices = worker, 0
-        self.held: set[int] = set()  # the numbers of claimed matches that have not ended
+        self.held: set[int] = set()  # the numbers of leased matches that have not ended
         self._thread.start()
 
-    def add_claimed(self, numbers: Sequence[int], found: OpenMatches | None) -> None:
-        """Take matches that were claimed just now, with what is on record for them."""
+    def add_leased(self, numbers: Sequence[int], found: OpenMatches | None) -> None:
+        """Take matches that were leased just now, with what is on record for them."""
         self.held.update(numbers)
         if found is not None:
             self._kept |= found.calls
             self._effects |= found.effects
             self._chains |= found.chains
 
-    def claim(self, number: int) -> Record:
+    def lease(self, number: int) -> Record:
         return self.open_record(number)
 
     async def finish(self, number: int, outcome: Outcome) -> None:

@@ -1,4 +1,4 @@
-"""A worker in the database: its lease, the matches that it claims, and the mark of the planner."""
+"""A worker in the database: its lease, its matches, and the mark of the planner."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ FREE = (
     "WHERE run = %s AND worker = ANY(%s) AND state = 'running'"
 )
 # A match that this worker gave back goes to others, if there are any.
-CLAIM = (
+LEASE_MATCHES = (
     "WITH free AS (SELECT number, state FROM matches WHERE run = %(run)s "
     f"AND {OPEN_MATCHES} AND worker IS NULL AND (returned_by IS DISTINCT FROM %(me)s OR NOT EXISTS "
     "(SELECT 1 FROM workers w WHERE w.run = %(run)s AND w.state = 'alive' AND w.worker <> %(me)s)) "
@@ -213,10 +213,10 @@ class PostgresWorker:
     def was_replaced(self) -> bool:
         return self._writer.was_replaced
 
-    async def beat(self, playing: int) -> WorkerState:
-        return await self._ask(lambda connection: self._beat(connection, playing))
+    async def heartbeat(self, playing: int) -> WorkerState:
+        return await self._ask(lambda connection: self._heartbeat(connection, playing))
 
-    def _beat(self, connection: Connection, playing: int) -> WorkerState:
+    def _heartbeat(self, connection: Connection, playing: int) -> WorkerState:
         with connection.transaction():
             if self._stay_alive(connection) < self._lease * OUT_OF_TOUCH:
                 self._in_touch, self._was_out_of_touch = time.monotonic(), True
@@ -252,20 +252,20 @@ class PostgresWorker:
             connection.execute(FREE, (self._run, numbers))
         return [f"process {pid} on {host}" for host, pid in died]
 
-    async def claim(self, most: int) -> list[MatchSpec]:
-        rows, found = await self._ask(lambda connection: self._claim(connection, most))
+    async def lease(self, most: int) -> list[MatchSpec]:
+        rows, found = await self._ask(lambda connection: self._lease_matches(connection, most))
         specs = sorted((spec_from(row) for row in rows), key=lambda spec: spec.number)
-        self.journal.add_claimed([spec.number for spec in specs], found)
+        self.journal.add_leased([spec.number for spec in specs], found)
         return specs
 
-    def _claim(self, connection: Connection, most: int) -> tuple[list[Any], Any]:
-        if self._is_unsure:  # the answer to an earlier claim was lost
+    def _lease_matches(self, connection: Connection, most: int) -> tuple[list[Any], Any]:
+        if self._is_unsure:  # the answer to an earlier attempt was lost
             self._release(connection, self.journal.held)
         self._is_unsure, found = True, None
         with connection.transaction():
             self._stay_alive(connection)
             values = {"run": self._run, "me": self.number, "most": most, "now": time.time()}
-            rows = connection.execute(CLAIM, values).fetchall()
+            rows = connection.execute(LEASE_MATCHES, values).fetchall()
             queries = queries_on(connection, self._run)
             begun = [row[0] for row in rows if row[-1] != "planned" or self._copies]
             if begun:
@@ -381,7 +381,7 @@ class PostgresWorker:
 
 
 def spec_from(row: Sequence[Any]) -> MatchSpec:
-    """The match in a claimed row."""
+    """The match in a leased row."""
     number, block, item, repeat, seed, seats, unscored, stage, arm, _ = row
     cast = {Seat.of(key): alias for key, alias in orjson.loads(seats).items()}
     fill = frozenset(map(Seat.of, orjson.loads(unscored))) if unscored else frozenset()

@@ -136,7 +136,7 @@ class GroupJournal:
     async def start(
         cls, ref: RunRef, writer: GroupWriter, found: OpenMatches, notice: str = ""
     ) -> GroupJournal:
-        """Start to write a run that the writer has claimed."""
+        """Start to write a run that the writer has taken."""
         journal = cls(ref, writer, found, notice)
         journal._thread.start()
         await journal.commit(RUNNING, ())
@@ -209,13 +209,13 @@ class GroupJournal:
             (time.time(), number),
         )
 
-    def claim(self, number: int) -> Record:
-        self._group.claims.append(number)
+    def lease(self, number: int) -> Record:
+        self._group.leases.append(number)
         self.wake()
         return self.open_record(number)
 
     def open_record(self, number: int) -> MatchRecord:
-        """The record of a match that is claimed."""
+        """The record of a match that is leased."""
         record = self._played[number] = MatchRecord(
             self,
             number,
@@ -396,7 +396,7 @@ class MatchRecord:
 
     @property
     def kept_calls(self) -> list[RecordedCall]:
-        """The replies that were on record when the match was claimed."""
+        """The replies that were on record when the match was leased."""
         return list(self._kept.values())
 
     @property

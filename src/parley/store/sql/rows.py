@@ -48,11 +48,11 @@ ONCE = ("matches", "rounds", "people_verdicts")  # rows that are known are left 
 class CommitGroup:
     """The rows that are committed together, and the callers that wait for this."""
 
-    __slots__ = ("changes", "claims", "ends", "inserts", "parts", "seals", "waiting")
+    __slots__ = ("changes", "ends", "inserts", "leases", "parts", "seals", "waiting")
 
     def __init__(self) -> None:
         self.inserts: defaultdict[str, list[tuple[Any, ...]]] = defaultdict(list)  # by table
-        self.claims: list[int] = []
+        self.leases: list[int] = []
         self.ends: list[tuple[Any, ...]] = []  # match, state, reason, rounds, time, digest
         # statements, in which {run} is the condition that a row belongs to the run
         self.changes: list[tuple[str, tuple[Any, ...]]] = []
@@ -61,7 +61,7 @@ class CommitGroup:
         self.waiting: list[asyncio.Future[None]] = []
 
     def __bool__(self) -> bool:
-        return bool(self.inserts or self.claims or self.ends or self.changes or self.waiting)
+        return bool(self.inserts or self.leases or self.ends or self.changes or self.waiting)
 
 
 def match_row(spec: MatchSpec) -> tuple[Any, ...]:

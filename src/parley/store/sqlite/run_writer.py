@@ -27,7 +27,7 @@ from parley.store.sqlite.schema import DERIVED, SAME_SUMS, refuse_unreadable
 
 WATCH = 1.0  # seconds between two checks of another machine's heartbeats
 COLUMN_NAMES = {table: columns.split(", ") for table, columns in COLUMNS.items()}
-CLAIM = (
+LEASE_MATCHES = (
     "UPDATE matches SET state = 'running', began = COALESCE(began, ?) "
     "WHERE number IN (SELECT value FROM json_each(?)) "
     f"AND NOT {ENDED_MATCHES}"
@@ -62,7 +62,7 @@ class SqliteWriter:
         self._file = found.st_dev, found.st_ino
 
     async def take(self, notify: Callable[[str], None]) -> None:
-        """Claim the run. A process of this machine owns it while the process runs; one of another
+        """Take the run. A process of this machine owns it while the process runs; one of another
         machine while its heartbeats continue."""
         connection, clock = self.connection, asyncio.get_running_loop().time
         seen: tuple[Any, ...] | None = None
@@ -127,7 +127,7 @@ class SqliteWriter:
 async def open_run_file(
     path: Path, notify: Callable[[str], None] = lambda said: None
 ) -> GroupJournal:
-    """Claim the run in a file exclusively, to play it. `notify` gets a message for the user if this
+    """Take the run in a file exclusively, to play it. `notify` gets a message for the user if this
     takes long."""
     try:
         writer = SqliteWriter(path)
@@ -149,8 +149,8 @@ def write_group(connection: sqlite3.Connection, group: CommitGroup, token: str) 
     connection.execute("BEGIN IMMEDIATE")
     if connection.execute("SELECT 1 FROM runs WHERE token = ?", (token,)).fetchone() is None:
         raise StoreError(TAKEN_OVER)
-    if group.claims:
-        connection.execute(CLAIM, (time.time(), encode_json(group.claims)))
+    if group.leases:
+        connection.execute(LEASE_MATCHES, (time.time(), encode_json(group.leases)))
     for table, rows in group.inserts.items():
         insert_rows(connection, table, rows)
     if group.ends and connection.execute(END, (encode_json(group.ends),)).rowcount != len(
