@@ -23,6 +23,7 @@ FOUND = {"answer": 42}
 HEAD = b"HTTP/1.1 200 OK\r\n"
 ANSWER = HEAD + b"Content-Length: 14\r\n\r\n" + BODY
 OTHER = ANSWER.replace(b"42", b"13")
+STATE = HEAD + b"Content-Length: 24\r\n\r\n" + b'{"status":"in_progress"}'
 
 
 @pytest.fixture(autouse=True)
@@ -403,6 +404,23 @@ def test_a_late_second_answer_is_not_taken_for_that_of_the_next_request(play, la
     assert found == [FOUND] * 3
     assert [len(requests) for requests in heard] == [1, 2]
     assert "unanswered" not in noting.fates
+
+
+def test_a_late_second_answer_to_a_call_is_not_taken_for_the_state_of_a_batch():
+    async def work():
+        async with served((ANSWER, OTHER), STATE) as (address, heard, sent):
+            transport = Transport(f"{address}/v1/chat")
+            try:
+                await transport.post(b"{}", UNLIMITED)
+                await sent.wait()
+                state = await transport.fetch("GET", f"{address}/v1/batches/1", 5)
+            finally:
+                await transport.close()
+            return state, heard
+
+    state, heard = asyncio.run(work())
+    assert state == {"status": "in_progress"}
+    assert [len(requests) for requests in heard] == [1, 1]
 
 
 def test_an_endpoint_that_speaks_first_gets_no_request(monkeypatch):

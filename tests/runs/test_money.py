@@ -452,7 +452,7 @@ def test_refused_requests_are_on_record_and_counted_on_when_a_run_goes_on(here):
             assert reader.endpoint_health() == {"a": EndpointRecord(refused=3)}
 
 
-def test_counts_as_wild_as_older_files_hold_them_are_summed(here):
+def test_very_large_counts_are_summed(here):
     result, _ = played(repeats=2)
     with sqlite3.connect(result.path) as file:
         file.execute("UPDATE calls SET tokens_in = ?, tokens_out = ?", (2**62, 2**62))

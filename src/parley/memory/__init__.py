@@ -101,6 +101,10 @@ class Retriever(Protocol):
     def version(self) -> str:
         """Changes whenever its results may change: part of a run's identity and of cache keys."""
 
+    @property
+    def notice(self) -> str:
+        """What the user should know about the searches so far; empty if nothing."""
+
     def prepare(self) -> None:
         """Download and load what a search needs, before the run file is created; raises an error
         that says what the user can do."""

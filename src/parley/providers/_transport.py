@@ -336,20 +336,23 @@ class Transport:
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         """The same, for an answer that may be large."""
         await self._ensure_open()
-        assert self._session is not None
         if self._invalid:
             raise Refused(self._invalid, kind="address")
         limits = aiohttp.ClientTimeout(total=seconds, sock_connect=CONNECT)
         headers = {**self._headers, **options.pop("headers", {})}
         try:
-            async with self._session.request(
-                method,
-                url,
-                headers=headers,
-                allow_redirects=False,
-                timeout=limits,
-                **options,
-            ) as response:
+            # A session and a connection of its own: no answer to another request can arrive on it.
+            async with (
+                aiohttp.ClientSession(proxy=self._proxy) as session,
+                session.request(
+                    method,
+                    url,
+                    headers=headers,
+                    allow_redirects=False,
+                    timeout=limits,
+                    **options,
+                ) as response,
+            ):
                 if not 200 <= response.status < 300:
                     raise self._error_in(response, await self._read_body(response), place)
                 yield response
@@ -368,7 +371,8 @@ class Transport:
                 await left.close()
 
     def _open(self) -> None:
-        self._loop, proxy, self._invalid = asyncio.get_running_loop(), find_proxy(self.url), ""
+        self._loop, self._invalid = asyncio.get_running_loop(), ""
+        proxy = self._proxy = find_proxy(self.url)
         self._session = aiohttp.ClientSession(
             connector=shared_connector(), connector_owner=False, proxy=proxy
         )

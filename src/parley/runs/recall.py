@@ -136,7 +136,7 @@ class Recaller:
         once a stage has begun."""
         assert self._rehearsal is not None
         for retriever in self._retrievers.values():
-            yield getattr(retriever, "notice", "")
+            yield retriever.notice
         for name, arm in self._settings.arms.items():
             if not arm.searches:
                 continue

@@ -265,7 +265,12 @@ def seed_cautions(before: Config, config: Config) -> Iterator[str]:
             model = config.models[alias]
             if seed is not None and (fixed := why_seed_is_idle(alias, model)):
                 yield f"--seed {seed} has no effect on {role} {alias}: {fixed}"
-            elif seed is None and model in known and takes_derived_seed(model):
+            elif (
+                seed is None
+                and config.instruments == before.instruments
+                and model in known
+                and takes_derived_seed(model)
+            ):
                 yield (
                     f"{role} {alias} has judged these matches before and gets the same random "
                     "seeds again, so it may repeat its earlier replies; add --seed N to get "

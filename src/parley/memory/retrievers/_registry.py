@@ -87,9 +87,10 @@ def describe_missing_part(found: Any) -> str:
 class OtherRetriever:
     """A retriever of another package; its errors name the package and the line."""
 
+    notice = ""
+
     def __init__(self, name: str, packages: str, found: Any) -> None:
         self.name, self.version = name, f"{packages} {found.version}"
-
         self._packages, self._found = packages, found
 
     def prepare(self) -> None:

@@ -28,7 +28,7 @@ WORD = re.compile(rf"[{UNSPACED}]|[^\W{UNSPACED}]+")
 
 
 class BM25:
-    name, version = "bm25", "1"
+    name, version, notice = "bm25", "1", ""
 
     def prepare(self) -> None:
         pass

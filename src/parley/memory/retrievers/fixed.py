@@ -7,7 +7,7 @@ from parley.memory.retrievers._registry import refuse_name_after
 
 
 class Fixed:
-    name, version = "fixed", "1"
+    name, version, notice = "fixed", "1", ""
 
     def prepare(self) -> None:
         pass

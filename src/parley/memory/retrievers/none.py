@@ -7,7 +7,7 @@ from parley.memory.retrievers._registry import refuse_name_after
 
 
 class NoRetrieval:
-    name, version = "none", "1"
+    name, version, notice = "none", "1", ""
 
     def prepare(self) -> None:
         pass

@@ -15,7 +15,7 @@ class RandomDraw:
     """Draws with the search's seed and the query's words, so that neither the order of queries nor
     that of stored texts matters. Results keep the order in which they were drawn."""
 
-    name, version = "random", "1"
+    name, version, notice = "random", "1", ""
 
     def prepare(self) -> None:
         pass
