@@ -250,7 +250,7 @@ def test_an_error_names_the_setting_of_a_proxy_that_is_not_valid(monkeypatch, pr
 def test_an_error_names_a_header_that_would_contain_another_without_its_value(value):
     with pytest.raises(ValueError, match="the header 'Key' contains a line break or a NUL") as said:
         Transport("http://models.example/v1", headers={"Version": "7", "Key": value})
-    assert "se" not in str(said.value).replace("base", "")
+    assert "se" not in str(said.value)
     with pytest.raises(ValueError, match="contains a line break"):
         Transport("http://models.example/v1", idempotency_header=f"Key: 1\r\n{value}")
 

@@ -168,7 +168,7 @@ def check_parameters(file: YamlFile, allowed: Allowed) -> None:
 
 
 def check_evolve_paths(file: YamlFile, allowed: Allowed) -> None:
-    """Refuse a run whose memory to start with, or a retriever, outside a file's folder."""
+    """Refuse a run for `transfer`, or a retriever, outside a file's folder."""
     for place, text in texts_in(file.data.get("evolve", {}), ("evolve",)):
         if place[-1] == "transfer":
             check_if_path(file, place, text, allowed)

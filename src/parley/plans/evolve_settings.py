@@ -47,7 +47,7 @@ class EvolveArm:
     poison     the share of verdicts that is reversed
     success    what counts as a success: METRIC>=X or METRIC<=X
     fit        the most tokens that the shown experiences may have
-    transfer   another run whose memory to begin with
+    transfer   another run, whose memory this run begins with
     """
 
     stages: Annotated[int, (1, 1000)] = 3

@@ -113,7 +113,7 @@ class StableRule:
         if fixed is None:
             return []
         fixed = max(fixed, FEWEST)
-        # a sequential run plays at least so many
+        # the fewest matches of a sequential run
         looking = max((blocks or most) * matches, min(BUSY, most * matches))
         if fixed * matches > CHEAPER * looking:
             return []

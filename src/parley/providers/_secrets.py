@@ -23,7 +23,7 @@ LEFT_OUT = re.compile(
     r"|\bend(ing|s) (in|with):? ['\"`]?",
     re.IGNORECASE,
 )
-ENDS = 4  # first or last characters of a key beside it that are too many to show
+ENDS = 4  # a key is masked if so many of its first or last characters stand beside such a mark
 USED: set[str] = set()  # every secret that was looked up here, whatever its variable is called
 
 
@@ -112,9 +112,12 @@ def mask_shown_ends(text: str, secrets: Sequence[str]) -> str:
 
 def mask_in_json(answer: Any) -> Any:
     """Mask the secrets in use in parsed JSON and shorten endless texts, in place."""
+    if not USED:
+        return answer
     used = sorted(USED, key=len, reverse=True)
-    waiting: list[Any] = [whole := [answer]]
-    while used and waiting:
+    whole = [answer]
+    waiting: list[Any] = [whole]
+    while waiting:
         holder = waiting.pop()
         for key, value in list(holder.items() if isinstance(holder, dict) else enumerate(holder)):
             if isinstance(value, str):

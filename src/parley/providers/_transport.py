@@ -289,9 +289,8 @@ class Transport:
             aiohttp.ClientConnectorError,
             aiohttp.ClientHttpProxyError,
             aiohttp.ConnectionTimeoutError,
-            *(() if sent else (TimeoutError,)),
         )
-        if isinstance(fault, no_connection):
+        if isinstance(fault, no_connection) or (isinstance(fault, TimeoutError) and not sent):
             return Retryable(f"cannot connect: {describe_http_failure(fault)}", kind="unreachable")
         if isinstance(fault, TimeoutError):
             return fault

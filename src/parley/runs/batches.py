@@ -591,7 +591,8 @@ class Batches:
             request.deliver(line.answer)
         elif isinstance(line.fault, Filtered):
             request.fail(line.fault)  # counts as an empty reply
-        elif line.fault is not None:
+        else:
+            assert line.fault is not None
             faults[number] = line.fault
             found.failed[str(line.fault)] += 1
 

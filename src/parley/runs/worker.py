@@ -300,9 +300,8 @@ class WorkerPlayer(Player):
                 for caution in self.recaller.cautions():
                     self.progress.notify(caution)
             new = max(0, await self.session.last_match() + 1 - matches[0].number)
-            if new <= len(
-                matches
-            ):  # also if there are none to add, but they may not be counted yet
+            # also if there are none to add, because they may not be counted yet
+            if new <= len(matches):
                 await self.journal.add_matches(matches[n] for n in range(new, len(matches)))
         await self.session.set_plan_line(self.prepared.plan.status_line)
         return True
