@@ -51,6 +51,7 @@ IDENTITY = {
     "prompts": {},
     "parley": "0",
     "python": "3",
+    "json_repair": "0",
     "items": None,
     "texts": {},
     "roles": {"players": "contestant"},

@@ -188,11 +188,12 @@ class Identity(TypedDict):
 
     parley: str
     python: str
-    json_repair: NotRequired[str]  # the version of the library that repairs broken JSON
+    json_repair: str  # the version of the library that repairs broken JSON
     task: str
     version: int
     runs_code: NotRequired[bool]
     rule: str
+    rule_without_bots: NotRequired[str]  # of a user's file with bots
     source: NotRequired[str]
     roles: dict[str, Literal["contestant", "instrument"]]
     seats: dict[str, int]
