@@ -149,15 +149,22 @@ def in_commit(strike):
 def in_lease(strike):
     """In the transaction that leases matches."""
     from parley.store.postgres import worker_session
+    from parley.store.postgres.worker_session import PostgresWorker
 
-    read, strikes = worker_session.PostgresWorker._queries, [strike]
+    queries_on, lease, strikes = worker_session.queries_on, PostgresWorker._lease_matches, []
 
-    def queries(self, connection):
-        if self._is_unsure and strikes:
+    def lease_once(self, connection, most):
+        strikes.append(strike)
+        PostgresWorker._lease_matches = lease
+        return lease(self, connection, most)
+
+    def queries(connection, run):
+        if strikes:
             strikes.pop()()
-        return read(self, connection)
+        return queries_on(connection, run)
 
-    worker_session.PostgresWorker._queries = queries
+    PostgresWorker._lease_matches = lease_once
+    worker_session.queries_on = queries
 
 
 def in_plan(strike):
