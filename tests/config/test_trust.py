@@ -16,7 +16,7 @@ from parley.config import models_file
 from parley.config.experiment_file import read_experiment
 from parley.config.trust import Allowed, Written, is_loopback, is_module_in
 from parley.errors import UsageError
-from parley.providers._transport import Transport
+from parley.providers._transport import EndpointAnswer, Transport
 from tests.cli.test_cli import parley as command
 
 KEYS = {
@@ -329,7 +329,7 @@ def test_a_run_file_from_somebody_else_is_a_file_too(here, monkeypatch):
         if len(calls) > 2:
             raise UsageError("enough")
         said = {"choices": [{"message": {"content": "1"}, "finish_reason": "stop"}], "model": "m"}
-        return orjson.loads(orjson.dumps(said))
+        return EndpointAnswer(said, None)
 
     monkeypatch.setattr(Transport, "post", answered)
     players = {
