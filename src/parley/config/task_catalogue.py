@@ -6,7 +6,7 @@ import pkgutil
 import sys
 from hashlib import blake2b
 from importlib import import_module
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoints, entry_points
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
@@ -47,12 +47,13 @@ def task_names() -> list[str]:
 def installed_tasks() -> tuple[dict[str, type[Task]], list[str]]:
     """The tasks that can be played by name, and what is wrong with those that cannot."""
     found, faults, own = dict[str, type[Task]](), list[str](), builtin_names()
-    for name in task_names():
+    entries = entry_points(group=GROUP)  # one look at all packages: it is slow
+    for name in sorted(own | entries.names):
         try:
             found[name] = task_class(name)
         except ParleyError as wrong:
             faults.append(str(wrong))
-        if name in own and (others := packages_with(name)):
+        if name in own and (others := package_names(entries.select(name=name))):
             faults.append(
                 f"the task {name} from the package {others} is ignored, because Parley itself "
                 "has a task with this name: rename the task in the package"
@@ -109,7 +110,11 @@ def load_installed(name: str) -> type[Task]:
 
 def packages_with(name: str) -> str:
     """The packages that provide a task of this name; empty if none does."""
-    entries = entry_points(group=GROUP, name=name)
+    return package_names(entry_points(group=GROUP, name=name))
+
+
+def package_names(entries: EntryPoints) -> str:
+    """The packages of entry points."""
     return ", ".join(sorted({entry.dist.name if entry.dist else "unknown" for entry in entries}))
 
 

@@ -10,8 +10,11 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import orjson
+
 from parley.errors import UsageError, unknown_name
 from parley.providers._secrets import REFERENCE, expand_references
+from parley.rules.readers import compile_schema
 
 if TYPE_CHECKING:
     from yaml import Node, SafeLoader
@@ -165,13 +168,13 @@ class YamlFile:
 
     def check(self, schema: Mapping[str, Any]) -> None:
         """Check the file against a JSON schema; the schema's titles say what is expected."""
-        import fastjsonschema
+        from fastjsonschema import JsonSchemaValueException
 
         # first, because a misspelt key is also a missing one
         self._refuse_strange((), self.data, schema)
         try:
-            fastjsonschema.compile(dict(schema), use_default=False)(self.data)
-        except fastjsonschema.JsonSchemaValueException as wrong:
+            compile_schema(orjson.dumps(schema), use_default=False)(self.data)
+        except JsonSchemaValueException as wrong:
             place = self._place(wrong.name or "")
             self._refuse_strange(place, wrong.value, wrong.definition)
             if wrong.rule == "required":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from random import Random
 from typing import Any, Protocol, TypeVar
 from unicodedata import normalize
@@ -237,9 +237,9 @@ class Fields:
     @cached_property
     def fault_of(self) -> Callable[[Any], str | None]:
         """A check of an object against the schema, compiled at its first use."""
-        from fastjsonschema import JsonSchemaValueException, compile
+        from fastjsonschema import JsonSchemaValueException
 
-        check = compile({**self.schema, "additionalProperties": True})
+        check = compile_schema(orjson.dumps({**self.schema, "additionalProperties": True}))
 
         def fault(found: Any) -> str | None:
             try:
@@ -293,6 +293,16 @@ def json_hint(fields: Mapping[str, str]) -> str:
     """The sentence that asks for a JSON object with these fields."""
     inside = ", ".join(f'"{name}": <{what}>' for name, what in fields.items())
     return f"Answer with one JSON object and nothing else: {{{inside}}}"
+
+
+@lru_cache
+def compile_schema(schema: bytes, use_default: bool = True) -> Callable[[Any], Any]:
+    """A check of values against a JSON schema; it raises fastjsonschema's exceptions. To compile
+    takes milliseconds, and tasks make the same schema for each match."""
+    from fastjsonschema import compile
+
+    check: Callable[[Any], Any] = compile(orjson.loads(schema), use_default=use_default)
+    return check
 
 
 def object_schema(properties: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
