@@ -496,6 +496,24 @@ def test_a_file_of_votes_of_another_version_is_refused(tmp_path):
                 SqliteVotes(path, read_only)
 
 
+@pytest.mark.parametrize(
+    "statements",
+    [
+        "CREATE TRIGGER t AFTER INSERT ON votes BEGIN DELETE FROM votes; END",
+        "ALTER TABLE votes RENAME TO old; CREATE VIEW votes AS SELECT * FROM old",
+    ],
+)
+def test_a_file_of_votes_that_others_have_extended_is_refused(tmp_path, statements):
+    path = tmp_path / VOTES_FILE
+    SqliteVotes(path).__exit__(None, None, None)
+    connection = sqlite3.connect(path)
+    connection.executescript(statements)
+    connection.close()
+    for read_only in (True, False):
+        with pytest.raises(StoreError, match="which Parley did not create"):
+            SqliteVotes(path, read_only)
+
+
 def test_what_fails_in_a_transaction_changes_nothing(tmp_path):
     people = People(tmp_path, 2, False)
     with (votes := people.votes):

@@ -1286,6 +1286,12 @@ ECHOES = {
     ),
     "error with status 200, half escaped": sent(f'{{"error": "bad {half_escaped(KEY)}"}}'.encode()),
     "error with status 200, in a name": sent(f'{{"error": {{"{half_escaped(KEY)}": 1}}}}'.encode()),
+    "error with status 400, escaped": sent(
+        f'{{"error": {{"message": "bad {as_escapes(KEY)}"}}}}'.encode(), 400
+    ),
+    "error with status 401, half escaped": sent(
+        f'{{"error": "bad {half_escaped(KEY)}"}}'.encode(), 401
+    ),
     "error, in an address": sent(f"no /x?key={quote(KEY, safe='')}".encode(), 400),
     "error, in an address of small letters": sent(
         f"no /x?key={quote(KEY, safe='').replace('%2F', '%2f')}".encode(), 400
@@ -1314,6 +1320,13 @@ def test_a_key_of_any_name_shows_in_no_error(monkeypatch, answer):
     ):
         assert form[:8] not in said
     assert "[key]" in said
+
+
+def test_a_key_in_parts_is_not_put_together_again(monkeypatch):
+    monkeypatch.setenv("MYCRED", KEY)
+    parts = f"{KEY[:9]}\u200b{KEY[9:]}"
+    reply, _ = asked({**says(), "model": parts}, api_key_env="MYCRED")
+    assert reply.served_model == "[key]"
 
 
 HALF_SHOWN = [

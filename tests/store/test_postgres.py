@@ -117,11 +117,9 @@ def test_an_address_that_cannot_be_read_is_refused_without_repeating_it(given):
         "postgres:me:secret@h/parley",
         "PostgreSQL:/me:secret@/parley",
         "postgresql;//me:secret@h/parley",
-        "postgressql://me:secret@h/parley",
         "me:secret@h/parley",
         "host=/tmp user=me dbname=parley password=secret",
         "dbname = parley password = secret",
-        "mysql://me:secret@h/parley",
     ],
 )
 def test_a_misspelled_address_is_neither_repeated_nor_a_folder(tmp_path, given):
@@ -162,6 +160,8 @@ ADDRESSES = (
     "postgresql://me@h/d?sslpassword=secret#run",
     "postgresql://me@h/d?oauth_client_secret=secret",
     "postgresql://me@h/d?scram_client_key=secret",
+    "postgressql://me:secret@h/d",
+    "mysql://me:secret@h/d",
 )
 
 
@@ -179,10 +179,14 @@ def test_a_typed_password_is_refused_without_repeating_it(tmp_path, command):
             assert "PARLEY_STORE" in done.err
             assert "PGPASSFILE" in done.err
             assert "secret" not in done.out + done.err
-    unreadable = "--name=postgresql://me:sec#ret@h/d"
-    done = call_command(command, unreadable, cwd=tmp_path, code=2)
-    assert "cannot be read" in done.err
-    assert "sec" not in done.err
+    for unreadable in (
+        "--name=postgresql://me:sec#ret@h/d",
+        "postgresql://me%3Asec@h/d",
+        "postgresql:///d?dbname=password%3Dsec",
+    ):
+        done = call_command(command, unreadable, cwd=tmp_path, code=2)
+        assert "cannot be read" in done.err
+        assert "sec" not in done.err
     assert list(tmp_path.iterdir()) == []
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -16,6 +17,7 @@ import click
 from parley import __version__
 from parley.errors import ParleyError, UsageError
 
+LOGIN = re.compile(r"://[^/?#\s@]*:[^/?#\s]*@")  # in an address: a user and a password
 COMMANDS = {
     "run": "Run a task or an experiment file, and print the result.",
     "resume": "Resume a run that stopped.",
@@ -92,11 +94,11 @@ class Lazy(click.Group):
 
 def refuse_passwords(words: Sequence[str]) -> None:
     """Refuse a command with the password of a database in its words, without repeating it."""
-    if not any("postgres" in word.lower() for word in words):
+    if not any("://" in word or "postgres" in word.lower() for word in words):
         return
     from parley.store import passwords_in  # late: it takes time
 
-    if any(passwords_in(word) for word in words):
+    if any(LOGIN.search(word) or passwords_in(word) for word in words):
         raise UsageError(
             "this command contains an address with a password, but all users of this machine can "
             "read the words of a command: type the address without the password, and put the "

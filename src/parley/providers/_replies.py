@@ -10,6 +10,7 @@ import orjson
 
 from parley.errors import ParticipantError
 from parley.match.protocol import NO_USAGE, DeviceSetup, DeviceUse, Finish, Reply, Usage
+from parley.providers._secrets import redact
 from parley.rules.pool import Content, ContentPart, Turn, text_of
 
 # of one call: a larger count is invalid, so that sums of many fit into a record
@@ -134,8 +135,9 @@ def printable_name(name: Any) -> str | None:
     """The printable characters of a name."""
     if not isinstance(name, str):
         return None
-    printable = name if name.isprintable() else "".join(filter(str.isprintable, name))
-    return printable[:LONGEST_NAME] or None
+    if not name.isprintable():  # a key that such characters had broken into parts is whole again
+        name = redact("".join(filter(str.isprintable, name)))
+    return name[:LONGEST_NAME] or None
 
 
 def check_id(given: Any) -> str | None:

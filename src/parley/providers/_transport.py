@@ -7,7 +7,7 @@ import asyncio
 import re
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from hashlib import blake2b
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -300,6 +300,8 @@ class Transport:
         self, response: aiohttp.ClientResponse, answer: bytes, place: str = ""
     ) -> Exception:
         """The exception for an answer with the status of an error."""
+        with suppress(orjson.JSONDecodeError):  # a key may be written with the escapes of JSON
+            answer = orjson.dumps(mask_in_json(orjson.loads(answer)))
         said = answer[:LOOKED_AT].decode("utf-8", "replace").strip()
         location = response.headers.get("Location", "")
         wait = find_wait(response.headers, said)

@@ -49,6 +49,6 @@ def refuse_running(id: str) -> NoReturn:
 def refuse_imported(id: str, store: str) -> NoReturn:
     """Refuse to import a run that the store has already."""
     raise UsageError(
-        f"{store} already has the run {id}: delete it first (`parley rm {id}`), or import into "
-        "another store"
+        f"{store} already has the run {id}: delete it first (`parley rm {id} --store {store}`), or "
+        "import into another store"
     )

@@ -20,6 +20,7 @@ SECRET = (  # parameters of libpq
     "scram_server_key",
 )
 SCHEME = re.compile("postgres(ql)?://", re.IGNORECASE)
+INNER_PASSWORD = re.compile(r"password\s*=|://", re.IGNORECASE)
 FORM = "postgresql://USER@HOST/DATABASE"
 HOST = re.compile(r"(\[[^\]]*\]|[^:]*)(:\d*)?")
 # secrets of addresses that were given to this process, by public address
@@ -91,12 +92,16 @@ def split_address(text: str) -> tuple[StoreAddress, dict[str, str]]:
     is_cut = "@" in parts.path or "@" in parts.fragment
     if is_cut or not all(HOST.fullmatch(host) for host in hosts.split(",")):
         raise unreadable
+    if ":" in unquote(user):  # a colon that is written as %3A
+        raise unreadable
     pairs = [part.partition("=") for part in parts.query.split("&") if part]
     parameters = [(unquote(name), unquote(value)) for name, _, value in pairs]
     secrets = {name: value for name, value in parameters if name in SECRET}
     if password:
         secrets["password"] = unquote(password)
     shown = [(name, value) for name, value in parameters if name not in SECRET]
+    if any(INNER_PASSWORD.search(value) for _, value in shown):
+        raise unreadable
     public = (
         f"postgresql://{user}{has_login if user else ''}{hosts}{parts.path}"
         f"{'?' + urlencode(shown, safe='/', quote_via=quote) if shown else ''}"

@@ -164,7 +164,10 @@ def refuse_unreadable(connection: sqlite3.Connection, path: str) -> None:
             connection.execute("PRAGMA user_version").fetchone(),
         )
     except sqlite3.DatabaseError as wrong:
-        raise StoreError(f"{path} cannot be read as a run: {wrong}") from None
+        raise StoreError(
+            f"{path} cannot be read as a run ({wrong}): give a file that `parley run` wrote, or "
+            "copy it again if it is damaged"
+        ) from None
     if application != APPLICATION:
         raise StoreError(f"{path} is not a Parley run: give a file that `parley run` wrote")
     if version < VERSION:
@@ -185,10 +188,10 @@ def create_run_tables(connection: sqlite3.Connection) -> None:
 
 
 @cache
-def own_objects() -> dict[tuple[str, str], str]:
-    """The indexes and views of a run's file, as Parley creates them."""
+def own_objects(tables: str) -> dict[tuple[str, str], str]:
+    """The indexes and views that Parley creates with these tables."""
     with closing(sqlite3.connect(":memory:")) as connection:
-        create_run_tables(connection)
+        connection.executescript(tables)
         return objects_in(connection)
 
 
@@ -201,10 +204,11 @@ def objects_in(connection: sqlite3.Connection) -> dict[tuple[str, str], str]:
     return {(kind, name): sql for kind, name, sql in rows}
 
 
-def find_stranger(connection: sqlite3.Connection) -> str:
+def find_stranger(connection: sqlite3.Connection, tables: str = TABLES) -> str:
     """An index, trigger, view or virtual table that Parley did not create, through which a query
-    could return other rows than were recorded; empty if there is none."""
+    could return other rows than were recorded; empty if there is none. `tables`: how Parley
+    creates the file."""
     for (kind, name), sql in objects_in(connection).items():
-        if own_objects().get((kind, name)) != sql:
+        if own_objects(tables).get((kind, name)) != sql:
             return f"{kind} {name!r}"
     return ""

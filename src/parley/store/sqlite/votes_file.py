@@ -16,6 +16,7 @@ from parley.store.sql.verdict_votes import VerdictVoteTables
 from parley.store.sql.vote_tables import VoteTables
 from parley.store.sqlite.run_file import REMEDY, connect_to_read
 from parley.store.sqlite.run_writer import set_durability
+from parley.store.sqlite.schema import find_stranger
 
 APPLICATION = 0x50524C56  # "PRLV" in the file's header
 PATIENCE = 30.0  # seconds to wait while others write
@@ -172,4 +173,9 @@ def check_is_votes(connection: sqlite3.Connection, path: Path) -> None:
         raise StoreError(
             f"{path} was written by a newer version of Parley (schema version {version}; this "
             f"Parley reads version {VERSION}): update Parley"
+        )
+    if stranger := find_stranger(connection, TABLES):
+        raise StoreError(
+            f"Parley does not read {path}, because the file contains {stranger}, which Parley did "
+            "not create and which could falsify votes"
         )
