@@ -58,7 +58,7 @@ async def append_replies(place: str, callers: int, seconds: float) -> dict[str, 
         for round in count(1):
             if is_over:
                 return
-            reply = Reply(TEXT, usage=USAGE, served_model="m", latency=0.1)
+            reply = Reply(TEXT, usage=USAGE, model_served="m", latency=0.1)
             digest = round.to_bytes(16, "big")
             call = RecordedCall(round, SEATS[round % 2], 0, digest, reply, time.time())
             await records[number].append(call)

@@ -14,7 +14,16 @@ INK, SOFT, LINE, MARK = "#24292f", "#57606a", "#d0d7de", "#0969da"
 def result() -> dict:
     """The demo, played."""
     with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-m", "parley", "demo", "--bots-only", "--json", "--store", folder]
+        command = [
+            sys.executable,
+            "-m",
+            "parley",
+            "demo",
+            "--bots-only",
+            "--json",
+            "--store",
+            folder,
+        ]
         return json.loads(
             subprocess.run(command, capture_output=True, text=True, check=True).stdout
         )

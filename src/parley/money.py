@@ -193,7 +193,7 @@ class Prices:
             if not is_free(self._models[alias])
         ]
         return [
-            {"alias": alias, "served_model": name, **price.facts}
+            {"alias": alias, "model_served": name, **price.facts}
             for alias, name, price in found
             if price is not None
         ]
@@ -229,7 +229,7 @@ def prices_of(reader: RunReader, look_up: FindPrice | None = None) -> Prices:
     created."""
     info = reader.info
     created = datetime.fromtimestamp(info.created, UTC)
-    used = {(each["alias"], each.get("served_model")): each for each in reader.prices()}
+    used = {(each["alias"], each.get("model_served")): each for each in reader.prices()}
     return Prices(info.config.live_models, created, info.identity.get("prices"), used, look_up)
 
 
@@ -249,7 +249,7 @@ def cost_rows(
     for row in reader.usage_by_model(starts):
         role = row.seat.role
         cell = found.setdefault((row.alias, role), empty_cost_row(row.alias, role))
-        add_usage(cell, row, known[row.alias, row.served_model])
+        add_usage(cell, row, known[row.alias, row.model_served])
     for alias, roles in reader.unanswered().items():
         price = prices.of(alias)
         for role, count in roles.items():
@@ -282,7 +282,7 @@ def stage_cost_rows(
         add_usage(
             found.setdefault(key, empty_cost_row(row.alias, role)),
             row,
-            known[row.alias, row.served_model],
+            known[row.alias, row.model_served],
         )
     return found
 
@@ -290,7 +290,7 @@ def stage_cost_rows(
 def match_costs(reader: RunReader, numbers: Sequence[int], prices: Prices) -> dict[int, Total]:
     """The cost of some matches. Unanswered requests belong to no match and are not included."""
     usage = reader.usage_of_matches(numbers)
-    pairs = {(row.alias, row.served_model) for rows in usage.values() for row in rows}
+    pairs = {(row.alias, row.model_served) for rows in usage.values() for row in rows}
     known = {pair: prices.of(*pair) for pair in pairs}
     steps = price_steps(known.values())
     if steps:
@@ -302,7 +302,7 @@ def total_usage(
     rows: Sequence[UsageRow], known: Mapping[tuple[str, str | None], Price | None]
 ) -> Total:
     """The cost of some calls at these prices."""
-    costs = [known_cost(row, known[row.alias, row.served_model]) for row in rows]
+    costs = [known_cost(row, known[row.alias, row.model_served]) for row in rows]
     at_least = sum(usd or 0.0 for usd, _ in costs)
     whole = all(usd is not None and is_whole for usd, is_whole in costs)
     return Total(
@@ -322,7 +322,7 @@ def known_prices(
     reader: RunReader, prices: Prices
 ) -> tuple[dict[tuple[str, str | None], Price | None], list[int]]:
     """The price of each served model, and the call sizes at which prices change."""
-    known = {pair: prices.of(*pair) for pair in set(reader.served_models())}
+    known = {pair: prices.of(*pair) for pair in set(reader.models_served())}
     return known, price_steps(known.values())
 
 
@@ -348,11 +348,11 @@ def price_rows(reader: RunReader, prices: Prices | None = None) -> list[dict[str
     """The `prices` object: the prices behind the costs, in USD per million tokens, by model and by
     the name that its endpoint reported."""
     prices = prices or prices_of(reader)
-    found = ((alias, served, prices.of(alias, served)) for alias, served in reader.served_models())
+    found = ((alias, served, prices.of(alias, served)) for alias, served in reader.models_served())
     return [
         {
             "alias": alias,
-            "served_model": served,
+            "model_served": served,
             **rate._asdict(),
             "source": price.source,
             "as_of": price.as_of or None,

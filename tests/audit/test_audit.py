@@ -450,7 +450,7 @@ def test_a_model_whose_name_stands_in_a_prompt_is_told(tmp_path):
     result = parley.run("public_goods", models, repeats=1, store=tmp_path, prompts=words)
     with sqlite3.connect(result.path) as connection:
         connection.execute(
-            "UPDATE calls SET served_model = 'claude-opus-9' WHERE seat = 'players.1'"
+            "UPDATE calls SET model_served = 'claude-opus-9' WHERE seat = 'players.1'"
         )
         reseal(connection)
     connection.close()

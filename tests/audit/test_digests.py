@@ -31,7 +31,7 @@ def run(tmp_path_factory):
     store = tmp_path_factory.mktemp("runs")
     result = parley.run("public_goods", MODELS, repeats=3, rounds=2, store=store)
     with closing(sqlite3.connect(result.path)) as connection, connection:
-        connection.execute("UPDATE calls SET served_model = 'm-1', tokens_in = 100, latency = 0.5")
+        connection.execute("UPDATE calls SET model_served = 'm-1', tokens_in = 100, latency = 0.5")
         connection.execute(
             """UPDATE runs SET prices = '[]', spent = '{"calls": 30}', unanswered = '{}'"""
         )
@@ -90,7 +90,7 @@ EDITS = {
     "a model renamed everywhere": rename_everywhere,
     "the last block deleted and repeats lowered": delete_last_block,
     "tokens": "UPDATE calls SET tokens_in = 1",
-    "the served model": "UPDATE calls SET served_model = 'm-2' WHERE match = 2",
+    "the served model": "UPDATE calls SET model_served = 'm-2' WHERE match = 2",
     "times and latency": "UPDATE calls SET at = at + 1, latency = 0.4 WHERE match = 1",
     "spent, unanswered, prices": "UPDATE runs SET spent = NULL, unanswered = NULL, prices = NULL",
     "state": "UPDATE runs SET state = 'stopped', status = 'budget'",

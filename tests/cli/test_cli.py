@@ -103,7 +103,7 @@ def test_the_result_object_has_the_promised_keys(played):
     assert data["run"]["stop"] == {"status": "plan_complete", "reason": None}
     assert data["run"]["matches"] == {"planned": 4, "done": 4, "failed": 0}
     assert set(data["results"][0]) == {
-        "alias", "requested_model", "served_models", "role", "metric", "unit", "mean", "low",
+        "alias", "model_requested", "model_served", "role", "metric", "unit", "mean", "low",
         "high", "sd", "interval", "blocks", "matches", "missing", "violations", "signature",
         "defaulted",
     }  # fmt: skip

@@ -258,8 +258,8 @@ def test_functions_plain_async_and_instances_all_speak():
     assert said(made(Counting(), step="2"), view_of(), view_of()) == ["2", "4"]
     assert said(made(Waiting())) == ["How many?"]
     assert said(made(partial(waits, coins=3))) == ["3 of 1"]
-    assert said(made(lambda view: Reply("x", served_model="mine"))) == [
-        Reply("x", served_model="mine")
+    assert said(made(lambda view: Reply("x", model_served="mine"))) == [
+        Reply("x", model_served="mine")
     ]
     assert said(made(lambda view: b"caf\xe9")) == ["caf\ufffd"]
 
@@ -321,8 +321,8 @@ def test_a_function_may_say_itself_that_it_cannot_answer(kind):
         {"finish": ["stop"]},
         {"usage": None},
         {"usage": Usage(2**70, -1, True, 1.5)},
-        {"served_model": 5, "latency": "long"},
-        {"served_model": "\ud800\0", "latency": float("nan"), "sent": 3},
+        {"model_served": 5, "latency": "long"},
+        {"model_served": "\ud800\0", "latency": float("nan"), "sent": 3},
         {"response_id": "\ud800", "request_id": "x" * 201, "system_fingerprint": 7},
         {"content": (ContentPart("text", "\ud800\0"),), "latency": 10**400},
         {"provider_state": {"a": (1, float("nan"))}},
@@ -493,7 +493,7 @@ def test_a_service_is_sent_the_view_and_answers_with_a_reply():
         ],
         "schema": Amount("coins", 0, 10).schema,
     }
-    assert (reply.content, reply.served_model, plain.content, plain.served_model) == (
+    assert (reply.content, reply.model_served, plain.content, plain.model_served) == (
         "Six.",
         "mine",
         "Seven.",

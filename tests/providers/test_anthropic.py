@@ -301,7 +301,7 @@ def test_a_reply_carries_words_usage_finish_and_the_model_as_served():
         reply.content,
         reply.reasoning,
         reply.finish,
-        reply.served_model,
+        reply.model_served,
         reply.provider_state,
     ) == (
         "Six.",

@@ -67,7 +67,7 @@ def test_a_match_of_a_real_model_is_readable_in_every_round(tmp_path):
     for row in result.data["cost"]:
         if row["alias"] != "bot":
             assert row["tokens_in"] > row["tokens_cached"] > 0 < row["tokens_out"]
-    served = {row["alias"]: row["served_models"] for row in result.data["results"]}
+    served = {row["alias"]: row["model_served"] for row in result.data["results"]}
     assert served["a"] == ["SmolLM2-135M-Instruct.Q4_1.gguf"]
     assert not LOADED  # both aliases shared one model, and the run has closed it
 
@@ -443,7 +443,7 @@ def test_a_run_without_its_model_stops_and_can_be_resumed(tmp_path):
 def test_the_demo_evaluates_a_real_model(tmp_path):
     done = command("demo", "--json", cwd=tmp_path)
     rows = {row["alias"]: row for row in done.json["results"]}
-    assert rows["smollm2"]["served_models"] == ["SmolLM2-135M-Instruct.Q4_1.gguf"]
+    assert rows["smollm2"]["model_served"] == ["SmolLM2-135M-Instruct.Q4_1.gguf"]
     assert rows["smollm2"]["matches"] == 10
     assert done.json["violations"] == []
     assert "its score only shows that everything works" in done.err

@@ -209,7 +209,7 @@ def test_the_key_has_two_names_and_is_needed(monkeypatch):
 
 def test_a_reply_carries_words_usage_finish_and_the_model_as_served():
     reply = replied("google", says("Six", ".", cachedContentTokenCount=8, thoughtsTokenCount=20))
-    assert (reply.content, reply.reasoning, reply.finish, reply.served_model) == (
+    assert (reply.content, reply.reasoning, reply.finish, reply.model_served) == (
         "Six.",
         "",
         "stop",

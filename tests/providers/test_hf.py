@@ -292,7 +292,7 @@ def test_matches_are_played_in_batches_and_two_aliases_share_the_weights(
     assert result.state == "done"
     assert result.data["violations"] == []
     found = {row["alias"]: row for row in result.data["results"]}
-    assert found["a"]["served_models"] == found["b"]["served_models"] == ["taught"]
+    assert found["a"]["model_served"] == found["b"]["model_served"] == ["taught"]
     # two pay five, the rider nothing
     assert found["a"]["mean"] == pytest.approx(3 * (5 + 1.2 * (5 + 5 + 0) / 3))
     costs = {row["alias"]: row for row in result.data["cost"]}
@@ -308,7 +308,7 @@ def test_a_reply_ends_at_the_end_of_turn_and_its_tokens_are_counted(taught, play
     [reply] = asked(taught, "How many?", play=play)
     ids = library("transformers").AutoTokenizer.from_pretrained(taught)
     asked_for = len(ids("<|user|>How many?<|end|><|assistant|>")["input_ids"])
-    assert (reply.content, reply.finish, reply.served_model) == (TAUGHT, "stop", "taught")
+    assert (reply.content, reply.finish, reply.model_served) == (TAUGHT, "stop", "taught")
     assert reply.usage == Usage(asked_for, 0, len(ids(TAUGHT)["input_ids"]) + 1)
     assert 0 < reply.latency < 30
 
@@ -930,7 +930,7 @@ def test_a_name_is_looked_up_in_the_local_cache_and_served_with_its_commit(taugh
     (place / "refs").mkdir()
     (place / "refs" / "main").write_text(COMMIT)
     [reply] = asked("me/tiny", "How many?")
-    assert (reply.content, reply.served_model) == (TAUGHT, "me/tiny@0123456789ab")
+    assert (reply.content, reply.model_served) == (TAUGHT, "me/tiny@0123456789ab")
     [reply] = asked("me/tiny", "How many?", revision=COMMIT)
     assert reply.content == TAUGHT
     with pytest.raises(UsageError, match="not in the local cache"):

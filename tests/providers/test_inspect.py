@@ -119,7 +119,7 @@ def test_its_mock_plays_a_match(api, mock, tmp_path):
     assert result.state == "done"
     assert result.data["violations"] == []
     row = next(row for row in result.data["results"] if row["alias"] == "mock")
-    assert row["served_models"] == ["mock-1"]
+    assert row["model_served"] == ["mock-1"]
     assert row["mean"] == pytest.approx(2 * (5 + 1.2 * 5 / 2))
     cost = next(row for row in result.data["cost"] if row["alias"] == "mock")
     assert cost["calls"] == len(seen) == 6
@@ -190,7 +190,7 @@ def test_a_reply_carries_words_thoughts_usage_and_the_model(api, mock):
         )
     )
     reply = asked()
-    assert (reply.content, reply.reasoning, reply.served_model) == (
+    assert (reply.content, reply.reasoning, reply.model_served) == (
         "Five.",
         "five is fair\na summary",
         "mock-1",

@@ -93,7 +93,7 @@ def calls(result, what):
 
 
 def every_reply_keeps_to_the_form(result):
-    for rows in calls(result, "content, finish, served_model").values():
+    for rows in calls(result, "content, finish, model_served").values():
         assert len(rows) == 3
         for content, finish, model in rows:
             reply = json.loads(content)

@@ -160,7 +160,7 @@ def test_parts_are_sent_as_their_words():
 
 def test_a_response_carries_words_reasoning_usage_and_what_is_wanted_back():
     reply = replied("openai", responds(REASONING, message("Six", ".")), api="responses")
-    assert (reply.content, reply.reasoning, reply.finish, reply.served_model) == (
+    assert (reply.content, reply.reasoning, reply.finish, reply.model_served) == (
         "Six.",
         "Counting.",
         "stop",

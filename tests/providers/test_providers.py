@@ -342,7 +342,7 @@ def test_a_reply_carries_words_usage_finish_and_the_model_as_served():
         "completion_tokens_details": {"reasoning_tokens": 8},
     }
     reply = replied({**says("Five."), "usage": usage})
-    assert (reply.content, reply.reasoning, reply.finish, reply.served_model) == (
+    assert (reply.content, reply.reasoning, reply.finish, reply.model_served) == (
         "Five.",
         "",
         "stop",
@@ -361,7 +361,7 @@ def test_a_reply_carries_how_the_endpoint_names_its_answer(api, monkeypatch):
     named = {"id": "chatcmpl-1", "system_fingerprint": "fp_2", "model": "served-1"}
     said = {"choices": [{"text": "Five.", "message": {"content": "Five."}}]}
     reply = replied({**said, **named}, api)
-    names = reply.response_id, reply.system_fingerprint, reply.served_model
+    names = reply.response_id, reply.system_fingerprint, reply.model_served
     assert names == ("chatcmpl-1", "fp_2", "served-1")
     body = json.dumps(said).encode()
     assert replied(sent(body, X_Request_ID="req_1"), api).request_id == "req_1"
@@ -437,7 +437,7 @@ def test_content_and_reasoning_in_all_their_forms(answer, content, reasoning):
 
 @pytest.mark.parametrize("name", [None, 3, "", "\x1b\x00"])
 def test_a_model_name_that_cannot_be_printed_is_unknown(name):
-    assert replied({**says(), "model": name}).served_model is None
+    assert replied({**says(), "model": name}).model_served is None
 
 
 @pytest.mark.parametrize(
@@ -497,8 +497,8 @@ def test_a_text_without_tags_is_all_reply(text):
 def test_text_that_is_not_quite_text_still_arrives_and_can_be_encoded(body, content):
     reply = normalise_reply(replied(body))
     assert reply.content == content
-    json.dumps([reply.content, reply.served_model]).encode()
-    assert reply.served_model is None or reply.served_model.encode()
+    json.dumps([reply.content, reply.model_served]).encode()
+    assert reply.model_served is None or reply.model_served.encode()
 
 
 # What goes wrong
@@ -1226,7 +1226,7 @@ def test_the_key_appears_in_no_reply(monkeypatch, escaped):
         return (text.replace("/", "\\/") if escaped else text).encode()
 
     reply, _ = asked(echo_of_the_key(200, words), api_key_env="MY_CREDENTIAL")
-    assert [reply.content, reply.reasoning, reply.served_model] == ["Bearer [key]"] * 3
+    assert [reply.content, reply.reasoning, reply.model_served] == ["Bearer [key]"] * 3
 
 
 def test_the_key_appears_in_no_notice(monkeypatch):
@@ -1326,7 +1326,7 @@ def test_a_key_in_parts_is_not_put_together_again(monkeypatch):
     monkeypatch.setenv("MYCRED", KEY)
     parts = f"{KEY[:9]}\u200b{KEY[9:]}"
     reply, _ = asked({**says(), "model": parts}, api_key_env="MYCRED")
-    assert reply.served_model == "[key]"
+    assert reply.model_served == "[key]"
 
 
 HALF_SHOWN = [
@@ -1402,7 +1402,7 @@ def test_a_key_shows_in_no_reply(monkeypatch):
             f'"model": "{form}"}}'
         )
         reply = replied(text.encode(), api_key_env="MYCRED")
-        assert [reply.content, reply.reasoning, reply.served_model] == [
+        assert [reply.content, reply.reasoning, reply.model_served] == [
             "so [key].",
             "[key]",
             "[key]",
@@ -1519,7 +1519,7 @@ def test_a_completion_prompt_is_the_conversation_with_tags_and_the_human_tag_end
         "stop": ["\n\nHuman:"],
         "prompt": "\n\nHuman: How many?\n\nAssistant: Five.\n\nHuman: And now?\n\nAssistant:",
     }
-    assert (reply.content, reply.finish, reply.served_model, reply.usage) == (
+    assert (reply.content, reply.finish, reply.model_served, reply.usage) == (
         "Six.",
         "stop",
         "base-1",

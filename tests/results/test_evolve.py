@@ -349,7 +349,7 @@ def test_cost_by_stage_and_per_item_gained(tmp_path, monkeypatch):
         usage = Usage(tokens_in=100 * stages[asked], tokens_cached=50, tokens_out=10)
         right = stages[asked] > 1
         said = answers[asked] if right else "ABCD"[("ABCD".index(answers[asked]) + 1) % 4]
-        return Reply(said, served_model="served", usage=usage)
+        return Reply(said, model_served="served", usage=usage)
 
     settings = {"retriever": "fixed", "stages": 2}
     result = parley.run("qa", {"a": model}, items=items, shots=0, store="runs", evolve=settings)

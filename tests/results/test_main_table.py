@@ -42,8 +42,8 @@ def row(alias="a", metric="score", mean=0.5, **more):
     return ScoreRow(
         **{
             "alias": alias,
-            "requested_model": "m",
-            "served_models": [],
+            "model_requested": "m",
+            "model_served": [],
             "role": "players",
             "metric": metric,
             "unit": "",

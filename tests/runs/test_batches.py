@@ -135,7 +135,7 @@ def test_each_round_is_one_batch_and_its_record_is_that_of_ordinary_calls(family
     assert other.billed == server.billed  # the same bodies
     columns = (
         "match, round, seat, attempt, hex(view_digest), content, parts, reasoning, finish, "
-        "served_model, tokens_in, tokens_cached, tokens_out, provider_state, sent, left_out"
+        "model_served, tokens_in, tokens_cached, tokens_out, provider_state, sent, left_out"
     )
     query = f"SELECT {columns} FROM calls ORDER BY match, round, seat, attempt"
     assert playing.rows(query) == batched.rows(query)

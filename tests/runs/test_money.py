@@ -262,7 +262,7 @@ def test_long_calls_and_what_is_written_to_a_cache_cost_more():
 
 def counting(**usage):
     async def said(view):
-        return Reply("5", served_model="served-2026", usage=Usage(**usage))
+        return Reply("5", model_served="served-2026", usage=Usage(**usage))
 
     return said
 
@@ -386,7 +386,7 @@ def test_public_prices_are_kept_by_the_names_that_were_served(here, monkeypatch)
     result, _ = played(answering(prompt_tokens=100, completion_tokens=10), repeats=1)
     cost, price = result.data["cost"][0], result.data["prices"][0]
     assert cost["usd"] == pytest.approx(5 * (100 * 3 + 10 * 5) / 1e6)
-    assert (price["served_model"], price["source"]) == ("mock-1", "public")
+    assert (price["model_served"], price["source"]) == ("mock-1", "public")
     assert price["as_of"] == "2026-11-15, genai-prices 0.2.1"
     monkeypatch.setattr(
         "parley.config.prices.public_price", lambda *_: Price.flat(300, 500, source="public")
@@ -1366,7 +1366,7 @@ def test_the_doctor_asks_each_endpoint_once_for_one_token(here):
         text = command("doctor", cwd=here, env=env, code=1).out
     openai = next(row for row in facts.json["endpoints"] if row["provider"] == "openai")
     near, far = facts.json["models"]
-    assert (openai["served_model"], near["served_model"], far["served_model"]) == (
+    assert (openai["model_served"], near["model_served"], far["model_served"]) == (
         "mock-1",
         "mock-1",
         None,

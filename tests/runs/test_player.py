@@ -148,7 +148,7 @@ def test_functions_plain_and_async_may_play(tmp_path):
     )
     rows = {row["alias"]: row for row in result.data["results"]}
     assert rows["g"]["mean"] == pytest.approx(10.2)
-    assert rows["g"]["requested_model"].startswith("python/")
+    assert rows["g"]["model_requested"].startswith("python/")
 
 
 def test_the_door_opens_inside_a_running_event_loop(tmp_path):
@@ -398,11 +398,11 @@ def test_models_that_endpoints_name_are_on_record(tmp_path):
     from parley.match.protocol import Reply, Usage
 
     async def model(view):
-        return Reply("5", served_model="served-2026", usage=Usage(tokens_in=10, tokens_out=2))
+        return Reply("5", model_served="served-2026", usage=Usage(tokens_in=10, tokens_out=2))
 
     result = parley.run("public_goods", {"a": model, "b": "bot/random"}, repeats=2, store=tmp_path)
     rows = {row["alias"]: row for row in result.data["results"]}
-    assert rows["a"]["served_models"] == ["served-2026"]
+    assert rows["a"]["model_served"] == ["served-2026"]
     costs = {row["alias"]: row for row in result.data["cost"]}
     assert (costs["a"]["calls"], costs["a"]["tokens_in"], costs["a"]["tokens_out"]) == (10, 100, 20)
     assert costs["b"]["tokens_in"] is None

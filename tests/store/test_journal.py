@@ -288,7 +288,7 @@ def test_rows_of_one_commit_may_have_nulls_in_different_columns():
     schema.create_run_tables(connection)
     needed = {"round": 1, "seat": "a", "attempt": 0, "view_digest": b"view", "content": "hello"}
     needed |= {"finish": "stop", "at": 12.5, "digest": "d"}
-    optional = [("reasoning", "thought"), ("served_model", "m"), ("tokens_in", 3), ("latency", 0.5)]
+    optional = [("reasoning", "thought"), ("model_served", "m"), ("tokens_in", 3), ("latency", 0.5)]
     rows = []
     for number in range(2 * ROWS + 3):  # three statements
         values = dict.fromkeys(COLUMNS["calls"].split(", ")) | needed | {"match": number}

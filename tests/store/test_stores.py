@@ -104,7 +104,7 @@ def test_a_call_reads_back_as_it_was_written(store):
         reasoning=STRANGE,
         finish="length",
         usage=Usage(1, 2, 3, 2**62),
-        served_model=STRANGE,
+        model_served=STRANGE,
         response_id="chatcmpl-1",
         request_id="req_2",
         system_fingerprint="fp_3",
@@ -326,7 +326,7 @@ async def fill(journal):
     for number in (1, 2, 3):
         record = journal.lease(number)
         await record.append(
-            call(usage=Usage(5, None, 7, None), served_model="m" if number > 1 else None)
+            call(usage=Usage(5, None, 7, None), model_served="m" if number > 1 else None)
         )
         record.circulate([Message(1, "tell", None, (SEAT,), "hello", 0)], 0)
         await record.append_effect(1, 0, b"request", {"guarantee": "full"})
@@ -394,13 +394,13 @@ def test_everything_that_is_written_is_read_and_digested(store):
         assert reader.read_transferred() == [EXPERIENCE]
         assert reader.items() == [{"id": "i"}]
         assert reader.verdict_kinds() == Counter(full=3)
-        usage = [(row.served_model, row.calls, row.tokens_in, row.tokens_cached, row.tokens_out)
+        usage = [(row.model_served, row.calls, row.tokens_in, row.tokens_cached, row.tokens_out)
                  for row in reader.usage_by_model([1, 6])]  # fmt: skip
         assert usage == [(None, 1, 5, None, 7), ("m", 2, 10, None, 14)]
         assert [each.usage.calls for each in reader.usage_by_stage()] == [1, 2]
         assert [row.calls for row in reader.usage_of_matches([2, 4])[2]] == [1]
         assert reader.usage_of_matches([2, 4])[4] == []
-        assert reader.served_models() == [("a", None), ("a", "m")]
+        assert reader.models_served() == [("a", None), ("a", "m")]
         assert reader.names_served() == {"a": ["m"]}
         assert sum(row.calls for row in reader.usage_by_model()) == 3  # read once, and kept
         assert reader.unsupported_options() == []
@@ -495,7 +495,7 @@ def test_names_are_sorted_by_code_points(store):
             for seat in seats:
                 for model in ("B", "a", "Z", "_"):
                     place = ("B", "a", "Z", "_").index(model)
-                    reply = Reply("x", served_model=model)
+                    reply = Reply("x", model_served=model)
                     await record.append(RecordedCall(1, seat, place, b"", reply, 1.0))
             scores = {seat: {"points": 1.0} for seat in seats}
             await journal.finish(number, Outcome("done", "", scores, 1, [], []))
@@ -504,10 +504,10 @@ def test_names_are_sorted_by_code_points(store):
         return journal.ref
 
     with store.read(asyncio.run(main())) as reader:
-        served = reader.served_models()
+        served = reader.models_served()
         assert served == sorted(served)
         assert len(served) == 20
-        rows = [(row.alias, row.seat.key, row.served_model) for row in reader.usage_by_model()]
+        rows = [(row.alias, row.seat.key, row.model_served) for row in reader.usage_by_model()]
         assert rows == sorted(rows)
         order = [found.seat.key for found in reader.calls(1)]
         assert order == sorted(order)

@@ -37,7 +37,7 @@ from parley.store import find_sqlite_version, open_store
 from parley.tables import shorten
 
 PACKAGES = ("aiohttp", "orjson", "uvloop", "click", "rich", "fastjsonschema", "genai-prices")
-UNASKED: dict[str, Any] = {"model": None, "latency": None, "served_model": None, "error": None}
+UNASKED: dict[str, Any] = {"model": None, "latency": None, "model_served": None, "error": None}
 PATIENCE = 20.0  # seconds for a call
 
 
@@ -115,7 +115,7 @@ def format_outcome(row: dict[str, Any]) -> str:
     """The outcome of a test call, in words."""
     if row["error"]:
         return str(row["error"])
-    served = f" as {row['served_model']}" if row["served_model"] else ""
+    served = f" as {row['model_served']}" if row["model_served"] else ""
     return (
         f"answers{served} after {row['latency']:.2f} s"
         if row["latency"] is not None
@@ -273,7 +273,7 @@ async def ask_for_token(row: dict[str, Any], entry: dict[str, Any], allowed: All
     except Exception as wrong:  # any error is a finding here
         row["error"] = shorten(redact(str(wrong)) or f"failed: {type(wrong).__name__}", 300)
         return
-    row["latency"], row["served_model"] = reply.latency, reply.served_model
+    row["latency"], row["model_served"] = reply.latency, reply.model_served
 
 
 async def request_token(family: str, name: str, options: dict[str, Any]) -> Reply:

@@ -246,7 +246,7 @@ def describe_match(reader: RunReader, match: MatchRow) -> dict[str, Any]:
             "reply": call.reply.content,
             "reasoning": call.reply.reasoning,
             "finish": call.reply.finish,
-            "served_model": call.reply.served_model,
+            "model_served": call.reply.model_served,
             "response_id": call.reply.response_id,
             "request_id": call.reply.request_id,
             "system_fingerprint": call.reply.system_fingerprint,

@@ -432,7 +432,7 @@ def normalise_reply(reply: Reply) -> Reply:
     else:
         reply.content = tuple(replace(part, text=clean_text(part.text)) for part in content)
     reply.reasoning = clean_text(reply.reasoning)
-    reply.served_model = clean_text(reply.served_model) if reply.served_model else None
+    reply.model_served = clean_text(reply.model_served) if reply.model_served else None
     return reply
 
 

@@ -60,7 +60,7 @@ class Reply:
     reasoning: str = ""
     finish: Finish = "stop"
     usage: Usage = NO_USAGE
-    served_model: str | None = None  # as the endpoint names it
+    model_served: str | None = None  # as the endpoint names it
     # how the endpoint names this answer, this request, and the system that gave it
     response_id: str | None = None
     request_id: str | None = None

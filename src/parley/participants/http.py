@@ -74,7 +74,7 @@ class Http:
         model = answer.get("model") if isinstance(answer, dict) else None
         return Reply(
             said,
-            served_model=printable_name(model),
+            model_served=printable_name(model),
             request_id=request_id,
             latency=perf_counter() - began,
         )

@@ -50,7 +50,7 @@ def check_reply(given: Any, who: str) -> Reply:
         usage=Usage(*(check_token_count(getattr(usage, each.name)) for each in fields(Usage)))
         if isinstance(usage, Usage)
         else NO_USAGE,
-        served_model=printable_name(given.served_model),
+        model_served=printable_name(given.model_served),
         response_id=check_id(given.response_id),
         request_id=check_id(given.request_id),
         system_fingerprint=check_id(given.system_fingerprint),

@@ -110,7 +110,7 @@ def reply_in_answer(answer: Any, name: str) -> Reply:
             check_token_count(usage.get("output_tokens")),
             check_token_count(object_in(usage, "output_tokens_details").get("reasoning_tokens")),
         ),
-        served_model=printable_name(answer.get("model")),
+        model_served=printable_name(answer.get("model")),
         response_id=check_id(answer.get("id")),
         provider_state=check_provider_state({FAMILY: kept}, name) if wanted else None,
     )

@@ -211,7 +211,7 @@ class Provider(Endpoint):
             ),
             finish=parse_finish(answer.get("stop_reason"), FINISH),
             usage=usage_in(object_in(answer, "usage")),
-            served_model=printable_name(answer.get("model")),
+            model_served=printable_name(answer.get("model")),
             response_id=check_id(answer.get("id")),
             provider_state=check_provider_state({FAMILY: blocks}, self.name) if whole else None,
         )

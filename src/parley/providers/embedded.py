@@ -134,7 +134,7 @@ class Provider:
             said,
             finish=parse_finish(finish, FINISH),
             usage=usage_in(usage),
-            served_model=MODELS[self.name].name,
+            model_served=MODELS[self.name].name,
         )
 
     def _failure(self, fault: Any) -> ParticipantError:

@@ -166,7 +166,7 @@ class Provider(Endpoint):
             ),
             finish=parse_finish(candidate.get("finishReason"), FINISH) if candidates else "filter",
             usage=usage_in(object_in(answer, "usageMetadata")),
-            served_model=printable_name(answer.get("modelVersion")),
+            model_served=printable_name(answer.get("modelVersion")),
             response_id=check_id(answer.get("responseId")),
             provider_state=check_provider_state({FAMILY: said}, self.name) if signed else None,
         )

@@ -170,7 +170,7 @@ class Provider:
             reasoning=redact("\n".join(filter(None, thoughts))),
             finish=FINISH.get(output.stop_reason, "other"),
             usage=usage_in(usage) if usage is not None else NO_USAGE,
-            served_model=printable_name(redact(output.model)),
+            model_served=printable_name(redact(output.model)),
         )
 
     def _failure(self, wrong: Exception) -> ParticipantError:

@@ -239,7 +239,7 @@ def fields_of_answer(answer: dict[str, Any]) -> dict[str, Any]:
     """How an endpoint names an answer, the model and the system that gave it, as fields of a
     reply."""
     return {
-        "served_model": printable_name(answer.get("model")),
+        "model_served": printable_name(answer.get("model")),
         "response_id": check_id(answer.get("id")),
         "system_fingerprint": check_id(answer.get("system_fingerprint")),
     }

@@ -247,7 +247,7 @@ def draw_scores(
         rank = format_rank(ranks.get(row.alias))
         drawn = draw_interval_row(row.low, row.mean, row.high, across, looks.shape(row.alias))
         name = name_model(row.alias, row.alias, clean, looks)
-        model = f'<span class="sub"><bdi>{escape(clean(row.requested_model))}</bdi></span>'
+        model = f'<span class="sub"><bdi>{escape(clean(row.model_requested))}</bdi></span>'
         mean = minus(format_number(row.mean, digits)) + ("†" if row.defaulted else "")
         ends = minus(format_interval(row.low, row.high, digits))
         body.append(

@@ -246,8 +246,8 @@ class RunScores:
             rows.append(
                 ScoreRow(
                     alias=cell.alias,
-                    requested_model=self.config.models[cell.alias]["model"],
-                    served_models=list(served.get(cell.alias, [])),
+                    model_requested=self.config.models[cell.alias]["model"],
+                    model_served=list(served.get(cell.alias, [])),
                     role=cell.role,
                     metric=cell.metric,
                     unit=self.metrics[cell.metric].unit,

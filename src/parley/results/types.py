@@ -34,8 +34,8 @@ class ScoreRow:
     """One model in one role and metric."""
 
     alias: str
-    requested_model: str
-    served_models: list[str]
+    model_requested: str
+    model_served: list[str]
     role: str
     metric: str
     unit: str
@@ -184,7 +184,7 @@ class PriceRow:
     """The price of a model in USD per million tokens, for calls above a number of tokens."""
 
     alias: str
-    served_model: str | None
+    model_served: str | None
     above: int
     input: float
     cached_input: float

@@ -23,7 +23,7 @@ def make_vega_lite(rows: Sequence[ScoreRow], style: Style, title: str) -> dict[s
         values.append(
             {
                 "model": row.alias,
-                "requested_model": row.requested_model,
+                "model_requested": row.model_requested,
                 "role": row.role,
                 "metric": row.metric,
                 "unit": row.unit,

@@ -355,7 +355,7 @@ class Budget:
         if call.size and isinstance(reply, Reply):
             usage, price = (
                 reply.usage,
-                self._price(call.alias, reply.served_model) or self._price(call.alias),
+                self._price(call.alias, reply.model_served) or self._price(call.alias),
             )
             self.estimators[call.alias].update(call.size, call.mark, reply)
             if price is not None and usage.tokens_in is not None and usage.tokens_out is not None:

@@ -112,4 +112,4 @@ def find_used_prices(prepared: Prepared, reader: RunReader) -> Sequence[Mapping[
     """The prices of the models that a run has called; None if all models are free."""
     if all(is_free(options) for options in prepared.config.live_models.values()):
         return None
-    return prepared.prices.used(reader.served_models())
+    return prepared.prices.used(reader.models_served())

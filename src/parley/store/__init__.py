@@ -261,7 +261,7 @@ class UsageRow:
 
     alias: str
     seat: Seat
-    served_model: str | None
+    model_served: str | None
     calls: int
     counted: int  # calls whose input and output tokens are both known
     partly_counted: int  # calls of which at least one of the two is known
@@ -486,7 +486,7 @@ class RunReader(Protocol):
     def names_served(self) -> dict[str, list[str]]:
         """The served model names by alias, including copied calls."""
 
-    def served_models(self, copied: bool = False) -> list[tuple[str, str | None]]:
+    def models_served(self, copied: bool = False) -> list[tuple[str, str | None]]:
         """Every alias with its served model names; None if an endpoint did not report one.
         `copied`: include calls that were copied from another run."""
 

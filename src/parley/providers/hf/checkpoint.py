@@ -362,7 +362,7 @@ class Checkpoint:
                 else text[:cut].removeprefix(" "),
                 finish="length" if end is None and cut is None else "stop",
                 usage=Usage(len(call.ids), 0, len(tokens) if end is None else end + 1),
-                served_model=self.served,
+                model_served=self.served,
                 device=DeviceUse(self.setup_for(call.options), call.seconds),
             )
         )

@@ -119,16 +119,16 @@ def make_cost_bars(unit: str, rows: Sequence[CostRow], amounts: Sequence[float])
 
 def describe_prices(prices: tuple[PriceRow, ...]) -> list[str]:
     """The prices used for each model, one line each."""
-    long = {(row.alias, row.served_model): row.above for row in prices if row.above > 0}
+    long = {(row.alias, row.model_served): row.above for row in prices if row.above > 0}
     lines = []
     for row in prices:
         if row.above > 0:
             continue
-        name = f" as {row.served_model}" if row.served_model else ""
+        name = f" as {row.model_served}" if row.model_served else ""
         kinds = {"cached": row.cached_input, "written": row.written_input}
         apart = [f"{usd:g} {word}" for word, usd in kinds.items() if usd not in (None, row.input)]
         paid = ", ".join([f"{row.input:g} in", *apart, f"{row.output:g} out"])
-        above = long.get((row.alias, row.served_model))
+        above = long.get((row.alias, row.model_served))
         more = f" (calls above {above:,} tokens have different prices)" if above else ""
         known = ", ".join(filter(None, [row.source, row.as_of]))
         lines.append(f"{row.alias}{name}: {paid} USD per million tokens{more} [{known}]")

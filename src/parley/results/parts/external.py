@@ -37,7 +37,7 @@ def compute_external(run: RunScores) -> tuple[ExternalCorrelation, ...]:
     """Correlate every metric of the run with every column of the file; () without a file."""
     if run.scores_file is None:
         return ()
-    scores = read_scores(run.scores_file, {row.alias: row.requested_model for row in run.results})
+    scores = read_scores(run.scores_file, {row.alias: row.model_requested for row in run.results})
     found = []
     for metric, role in dict.fromkeys((row.metric, row.role) for row in run.results):
         means = {

@@ -37,7 +37,7 @@ Row = Sequence[str]
 def score_rows(found: Scores) -> Rows:
     """Every number unrounded, without the model names that endpoints reported."""
     return [
-        {name: value for name, value in as_json(row).items() if name != "served_models"}
+        {name: value for name, value in as_json(row).items() if name != "model_served"}
         for row in found
     ]
 

@@ -100,7 +100,7 @@ TABLES = f"""
     CREATE TABLE calls (
         run int, id bigint GENERATED ALWAYS AS IDENTITY, match int, round int, seat TEXT,
         attempt int, view_digest bytea NOT NULL, content TEXT NOT NULL, parts TEXT, reasoning TEXT,
-        finish TEXT NOT NULL, served_model TEXT, response_id TEXT, request_id TEXT,
+        finish TEXT NOT NULL, model_served TEXT, response_id TEXT, request_id TEXT,
         system_fingerprint TEXT, tokens_in bigint, tokens_cached bigint, tokens_out bigint,
         tokens_reasoning bigint, tokens_written bigint,
         latency double precision, provider_state TEXT, sent TEXT, left_out TEXT,

@@ -1013,7 +1013,7 @@ class RecordReader(ABC):
         counts = ("in", "cached", "out", "reasoning", "written")
         keys = ", ".join(str(1 + at) for at in range(3 + by.count(",")))
         return self._rows(
-            f"SELECT {by}s.value, c.seat, c.served_model, COUNT(*), "
+            f"SELECT {by}s.value, c.seat, c.model_served, COUNT(*), "
             "COUNT(c.tokens_in + c.tokens_out), COUNT(COALESCE(c.tokens_in, c.tokens_out)), "
             f"MIN(c.tokens_in), "
             f"{', '.join(self.dialect.add_up(f'c.tokens_{count}') for count in counts)} "
@@ -1037,18 +1037,18 @@ class RecordReader(ABC):
 
     def names_served(self) -> dict[str, list[str]]:
         found: dict[str, list[str]] = {}
-        for alias, model in self.served_models(copied=True):
+        for alias, model in self.models_served(copied=True):
             if model is not None:
                 found.setdefault(alias, []).append(model)
         return found
 
-    def served_models(self, copied: bool = False) -> list[tuple[str, str | None]]:
+    def models_served(self, copied: bool = False) -> list[tuple[str, str | None]]:
         found: set[tuple[str, str | None]] = {
-            (row.alias, row.served_model) for row in self.usage_by_model()
+            (row.alias, row.model_served) for row in self.usage_by_model()
         }
         if copied:
             for alias, model in self._rows(
-                "SELECT DISTINCT s.value, c.served_model FROM calls c "
+                "SELECT DISTINCT s.value, c.model_served FROM calls c "
                 "JOIN matches m ON c.match = m.number "
                 f"JOIN {self.dialect.seats} ON s.key = c.seat WHERE c.copied IS NOT NULL"
             ):
@@ -1073,7 +1073,7 @@ class RecordReader(ABC):
         found: list[dict[str, Any]] = self._json(kept, list[PriceFacts], "prices")
         for price in found:
             if wrong := find_misfit(
-                [price.get("alias"), price.get("served_model") or ""],
+                [price.get("alias"), price.get("model_served") or ""],
                 list[str],
                 "the model of a price",
             ):

@@ -20,7 +20,7 @@ from parley.rules.pool import Content, ContentPart, Message, Seat, text_of
 from parley.rules.referee import Violation
 
 FIELDS = (  # of a call, as a reader gives it
-    "round, seat, attempt, view_digest, content, parts, reasoning, finish, served_model, "
+    "round, seat, attempt, view_digest, content, parts, reasoning, finish, model_served, "
     "response_id, request_id, system_fingerprint, tokens_in, tokens_cached, tokens_out, "
     "tokens_reasoning, tokens_written, latency, provider_state, sent, left_out, at"
 )
@@ -91,7 +91,7 @@ def call_row(
         parts_of(reply.content),
         reply.reasoning or None,
         reply.finish,
-        reply.served_model,
+        reply.model_served,
         reply.response_id,
         reply.request_id,
         reply.system_fingerprint,
@@ -165,7 +165,7 @@ def call_from(row: Sequence[Any]) -> RecordedCall:
         parts,
         reasoning,
         finish,
-        served_model,
+        model_served,
         response_id,
         request_id,
         system_fingerprint,
@@ -182,7 +182,7 @@ def call_from(row: Sequence[Any]) -> RecordedCall:
         reasoning or "",
         finish,
         Usage(*usage),
-        served_model,
+        model_served,
         response_id,
         request_id,
         system_fingerprint,

@@ -81,7 +81,7 @@ TABLES = f"""
         id INTEGER PRIMARY KEY, match INTEGER NOT NULL, round INTEGER NOT NULL, seat TEXT NOT NULL,
         attempt INTEGER NOT NULL, view_digest BLOB NOT NULL, content TEXT NOT NULL, parts TEXT,
         reasoning TEXT, finish TEXT NOT NULL,
-        served_model TEXT, response_id TEXT, request_id TEXT, system_fingerprint TEXT,
+        model_served TEXT, response_id TEXT, request_id TEXT, system_fingerprint TEXT,
         tokens_in INTEGER, tokens_cached INTEGER, tokens_out INTEGER, tokens_reasoning INTEGER,
         tokens_written INTEGER, latency REAL, provider_state TEXT, sent TEXT,
         left_out TEXT, -- options that the endpoint did not support

@@ -152,7 +152,7 @@ def pairwise_cost(reader: RunReader, run: RunScores) -> float | None:
         if not calls:
             continue
         last = max(calls, key=lambda call: (call.round, call.attempt))
-        price = prices.of(match.seats[last.seat], last.reply.served_model)
+        price = prices.of(match.seats[last.seat], last.reply.model_served)
         read, said = last.reply.usage.tokens_in, last.reply.usage.tokens_out
         if price is None or read is None or said is None:
             return None
