@@ -7,6 +7,8 @@ import hashlib
 import json
 import os
 import re
+import subprocess
+import sys
 from bisect import bisect_left
 from collections import Counter
 from pathlib import Path
@@ -155,3 +157,20 @@ def test_of_the_further_claims_most_are_found():
 def test_of_the_further_innocent_sentences_hardly_one_is_masked():
     caught, masked = count_caught("context_innocent")
     assert caught >= 0.99 * (caught + len(masked)), masked
+
+
+def test_masking_is_the_same_in_every_process():
+    """Sets have another order in each process, and sums of floats depend on their order."""
+    said = "Mistral is ready. Mistral has made up its mind: 30, not a coin more. ||| Mistral"
+    code = f"from parley.match.masking import mask_names\nprint(mask_names({said!r}, frozenset()))"
+    found = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "PYTHONHASHSEED": str(seed)},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in (1, 2)
+    }
+    assert len(found) == 1

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import cache, lru_cache
+from math import fsum
 from typing import NamedTuple
 
 from parley.match.context_weights import WEIGHTS
@@ -208,4 +209,4 @@ def score_name(text: Words, number: int, kind: str) -> float:
     """How likely the name of this number is the speaker's, as log odds."""
     weights = load_weights()
     features = set(list_features(text, number, kind))
-    return weights["bias"] + sum([weights[each] for each in features if each in weights])
+    return fsum([weights["bias"], *(weights[each] for each in features if each in weights)])
