@@ -11,6 +11,7 @@ import parley
 from parley import ParleyError, TaskError, UsageError
 from parley.api import result_of, watch
 from parley.errors import ParticipantError, ProviderBroken, Refused, UnknownName
+from parley.runs.event_loop import run_sync
 from parley.runs.player import Player
 from parley.runs.run_outcome import RunOutcome
 from parley.store import RunRef, StoredPart, find_run, read_run
@@ -210,3 +211,18 @@ def test_progress_is_shown_on_stderr_only_where_it_is_asked_for(tmp_path, capsys
     out, err = capsys.readouterr()
     assert out == ""
     assert err.split("\r")[-1].startswith("1 of 1 match")
+
+
+def test_a_result_is_not_drawn_where_its_event_loop_ends():
+    drawn = []
+
+    class Found:
+        def __repr__(self):
+            drawn.append(self)
+            return "found"
+
+    async def find():
+        return Found()
+
+    assert isinstance(run_sync(find()), Found)
+    assert drawn == []

@@ -42,8 +42,16 @@ def is_inside_loop() -> bool:
 
 def run_in_new_loop(work: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine in a new event loop and wait for it."""
+    found: list[T] = []
+
+    async def keep() -> None:
+        # a task that has a result is formatted with it when its loop ends (`signal.getsignal`
+        # does that), and a run's result would draw its table
+        found.append(await work)
+
     with asyncio.Runner(loop_factory=find_loop_factory()) as runner:
-        return runner.run(work)
+        runner.run(keep())
+    return found[0]
 
 
 def find_loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
