@@ -12,7 +12,7 @@ test: .venv/.tested bubblewrap browser
 	$(BIN)/python -m pytest -q -n 4 --dist loadfile -m "not slow"
 
 test-all: .venv/.heavy bubblewrap browser slurm
-	OMP_NUM_THREADS=1 PARLEY_HEAVY=1 $(BIN)/python -m pytest -q -n 2 --dist loadfile
+	OMP_NUM_THREADS=1 PARLEY_HEAVY=1 $(BIN)/python -m pytest -q -n 4 --dist loadfile
 
 check: .venv/.checked docs
 	$(BIN)/ruff check .
