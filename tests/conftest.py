@@ -1,6 +1,7 @@
 """What all tests share: property tests without a time limit, the same examples every time in CI, no
 settings from outside."""
 
+import gc
 import os
 import sys
 
@@ -19,6 +20,12 @@ from parley.providers import _secrets as secrets  # noqa: E402
 
 settings.register_profile("parley", deadline=None, derandomize=bool(os.environ.get("CI")))
 settings.load_profile("parley")
+
+
+def pytest_collection_finish():
+    """All tests and modules stay until the end: the garbage collector need not look at them."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True, scope="session")

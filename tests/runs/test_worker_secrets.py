@@ -80,14 +80,14 @@ class Planted:
             worker_folder.VARIABLE: str(folder / "workers"),
         }
 
-    def run(self, launcher, address, repeats=20):
+    def run(self, workers, address, repeats):
         """The command of a run with workers."""
         return [
             *(sys.executable, "-m", "parley", "run", "public_goods", *self.words),
             *("-m", "a=openai-compatible/mock", "-m", "b=openai-compatible/mock"),
             *("-M", f"b.base_url={address}/v1", "-M", "b.api_key_env=KEY_OF_MINE"),
             *("-M", f"a.base_url={address}/v1", "--repeats", str(repeats)),
-            *("--workers", f"{launcher}2", "--concurrency", "2", "--max-calls", "100000"),
+            *("--workers", workers, "--concurrency", "2", "--max-calls", "100000"),
         ]
 
     def rows(self):
@@ -142,7 +142,7 @@ def test_secrets_reach_only_local_workers(guarded, tmp_path, way):
     temporary.mkdir()
     with endpoint(0.2) as server:
         process = subprocess.Popen(
-            planted.run("", server.url),
+            planted.run("1", server.url, repeats=6),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -193,7 +193,7 @@ def test_failures_of_workers_show_no_secret(guarded, tmp_path):
     planted = Planted(guarded, "PARLEY_STORE", tmp_path)
     with refusing_endpoint() as address:
         done = subprocess.run(
-            planted.run("", address, repeats=2),
+            planted.run("1", address, repeats=2),
             capture_output=True,
             text=True,
             cwd=tmp_path,
@@ -215,7 +215,7 @@ def test_secrets_reach_only_workers_on_slurm(guarded, slurm_nodes, tmp_path, way
     planted = Planted(guarded, way, tmp_path)
     with endpoint(0.2) as server:
         process = subprocess.Popen(
-            planted.run("slurm:", server.url, repeats=60),
+            planted.run("slurm:2", server.url, repeats=60),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -251,7 +251,7 @@ for list in (list_actors, list_tasks, list_workers, list_jobs, list_runtime_envs
 def test_secrets_reach_only_workers_on_ray(guarded, ray_nodes, tmp_path, way):
     planted, output = Planted(guarded, way, tmp_path), tmp_path / "output"
     with ray_nodes.endpoint(0.2, tmp_path / "endpoint.log") as server:
-        command = planted.run("ray:", server.url, repeats=60)
+        command = planted.run("ray:2", server.url, repeats=60)
         pid = ray_nodes.start(command, tmp_path, output, **planted.variables)
         wait_until(lambda: server.arrived() > 50 or ray_nodes.wait(pid, 0) is not None)
         lines = shown_of_workers()
