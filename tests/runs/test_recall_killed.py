@@ -9,13 +9,13 @@ import sqlite3
 import subprocess
 import sys
 import time
-from contextlib import closing
 
 import pytest
 
 from parley.audit.audit import audit_run
 from parley.store import find_run
 from tests.endpoint import endpoint
+from tests.store.test_kill import count_calls
 
 CONCURRENCY = 4
 
@@ -96,14 +96,6 @@ def killed_and_resumed(tmp_path, items, kills, seed):
     assert found.breaches == []
     assert found.checked["recalled"] == asked - items
     return stages
-
-
-def count_calls(path):
-    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as connection:
-        try:
-            return connection.execute("SELECT COUNT(*) FROM calls").fetchone()[0]
-        except sqlite3.OperationalError:  # the tables are not made yet
-            return 0
 
 
 def wait_for_calls(store, process, target):
