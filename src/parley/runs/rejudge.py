@@ -30,7 +30,6 @@ from parley.plans.arrangements import seat_instruments
 from parley.plans.feedback_seats import FeedbackWanted, find_wanted_feedback
 from parley.plans.fixed import FixedPlan
 from parley.providers import _registry as providers
-from parley.providers._endpoint import DERIVED
 from parley.providers._traits import traits_of
 from parley.rules.pool import Seat
 from parley.rules.task import Task
@@ -283,6 +282,8 @@ def why_seed_is_idle(alias: str, model: Mapping[str, Any]) -> str:
     family = str(model["model"]).partition("/")[0]
     if not providers.is_provider(family):
         return ""
+    from parley.providers._endpoint import DERIVED  # late: it needs the HTTP client
+
     kind = providers.provider_class(family)
     options = getattr(kind, "__dataclass_fields__", {})
     usual = options["temperature"].default if "temperature" in options else None
@@ -300,6 +301,8 @@ def takes_derived_seed(model: Mapping[str, Any]) -> bool:
     family = str(model["model"]).partition("/")[0]
     if not providers.is_provider(family) or "seed" in model:
         return False
+    from parley.providers._endpoint import DERIVED  # late: it needs the HTTP client
+
     options = getattr(providers.provider_class(family), "__dataclass_fields__", {})
     derived = "seed" in options and options["seed"].default == DERIVED
     return derived and not is_zero(model.get("temperature"))
