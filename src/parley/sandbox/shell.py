@@ -46,7 +46,7 @@ GRACE = 30.0  # seconds in which the end of a command must be known; a loaded ma
 HOME = "/root"
 PLACES = ("/", "/home", "/mnt", "/opt", "/root", "/srv", "/tmp", "/var")  # and what lies in them
 FOLDERS_OF_PROGRAMS = ("bin", "sbin", "lib", "lib32", "lib64")
-MODULES = ("wire", "confine", "taken", "view", "hold", "session", "keeper")
+MODULES = ("wire", "confine", "usage", "view", "hold", "session", "keeper")
 SOCKET = {"x86_64": 41, "aarch64": 198}
 # what the kernel answers where it lacks a kind of socket: programs then do without
 NO_SUCH_FAMILY = 0x50061

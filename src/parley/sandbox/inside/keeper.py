@@ -12,7 +12,7 @@ from contextlib import suppress
 from time import monotonic, sleep
 from typing import Any
 
-from parley.sandbox.inside import confine, taken, view
+from parley.sandbox.inside import confine, usage, view
 from parley.sandbox.inside.hold import release
 from parley.sandbox.inside.session import (
     SCRIPT,
@@ -284,8 +284,8 @@ class Keeper:
         if self.standing and has_moved(self.standing):
             return MOVED
         self.crowded = self.crowded + 1 if len(here) >= self.limits["processes"] - 2 else 0
-        family = {pid: each for pid, each in taken.processes().items() if pid != 1}
-        if taken.memory_of(family, self.limits["memory"]) > self.limits["memory"]:
+        family = {pid: each for pid, each in usage.processes().items() if pid != 1}
+        if usage.memory_of(family, self.limits["memory"]) > self.limits["memory"]:
             return f"more than {self.limits['memory'] >> 20} MB of memory"
         return f"{self.limits['processes']} processes" if self.crowded > CROWDED else ""
 

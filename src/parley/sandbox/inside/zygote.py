@@ -21,7 +21,7 @@ from typing import Any
 from parley.sandbox.inside import confine
 from parley.sandbox.inside.judge import judge_once, judges
 from parley.sandbox.inside.program import serve
-from parley.sandbox.inside.taken import Times, all_below, memory_of, processes
+from parley.sandbox.inside.usage import Times, all_below, memory_of, processes
 from parley.sandbox.inside.wire import Channel, no_data, packed, unpacked
 
 LOOK = {"program": 0.05, "judge": 0.05, "judges": 0.5}  # seconds between two looks at what runs

@@ -8,11 +8,11 @@ import time
 
 import pytest
 
-from parley.sandbox.inside import taken
-from parley.sandbox.inside.taken import Seen, Times, all_below, memory_of, processes
+from parley.sandbox.inside import usage
+from parley.sandbox.inside.usage import Seen, Times, all_below, memory_of, processes
 from parley.sandbox.limits import MB
 
-TICK = taken.TICKS
+TICK = usage.TICKS
 HEADLESS = """
 import ctypes, os, threading, time
 def hold():
@@ -35,7 +35,7 @@ def test_memory_is_seen_where_the_first_thread_has_ended():
             assert started.stdout.read(1) == b"x"
             family = {started.pid: processes()[started.pid]}
             assert family[started.pid].headless
-            assert taken.resident(started.pid) == 0
+            assert usage.resident(started.pid) == 0
             for enough in (0, 1 << 40):
                 assert 64 * MB < memory_of(family, enough) < 128 * MB
         finally:
@@ -100,9 +100,9 @@ def test_a_look_that_takes_too_long_counts_what_is_shared_as_often_as_it_is_held
         now[0] += 0.6
         return 1
 
-    monkeypatch.setattr(taken, "own_memory", slow)
-    monkeypatch.setattr(taken, "resident", lambda pid: 100)
-    monkeypatch.setattr(taken.time, clock, lambda: now[0])
+    monkeypatch.setattr(usage, "own_memory", slow)
+    monkeypatch.setattr(usage, "resident", lambda pid: 100)
+    monkeypatch.setattr(usage.time, clock, lambda: now[0])
     family = {pid: alone() for pid in range(1000, 1040)}
     assert memory_of(family, 4000) == 4000
     assert read == []
