@@ -1,16 +1,16 @@
-"""Processes that a model left running try to wake up during a check, read what it expects, and
-write it where the check looks."""
+"""Models attack the checks of their tasks: with processes that they left running, links, files
+beside programs, and programs that a check starts."""
 
 import asyncio
 import os
 import secrets
 import shutil
+from dataclasses import replace
 
 import pytest
 
-from parley.sandbox import seccomp
-from parley.sandbox import shell as shell_module
-from parley.sandbox.shell import Shell
+from parley.sandbox.limits import MB
+from parley.sandbox.shell import SHELL, Shell
 
 if shutil.which("bwrap") is None and not os.environ.get("CI"):
     pytest.skip("bubblewrap is not installed", allow_module_level=True)
@@ -110,197 +110,338 @@ SLOW_CHECK = (
 )
 
 
-async def attack(source, rounds):
-    """How many checks were forged, and by what."""
-    async with Shell() as shell:
-        await shell.prepare("mkdir -p /data && touch /data/answer && chmod 777 /data")
-        written = await shell.run(f"cat > /data/attack.py <<'END'\n{LOOK}{source}\nEND")
-        assert written["status"] == 0
-        started = await shell.run(
-            "python3 /data/attack.py >/dev/null 2>&1 &\n"
-            "until [ -e /data/ready ]; do sleep 0.05; done"
-        )
-        assert started["status"] == 0, "the attacker did not start"
-        forged = []
-        for _ in range(rounds):
-            checked = await shell.check(SLOW_CHECK, f"value-{secrets.token_hex(12)}", timeout=60)
-            if checked["status"] == 0:
-                forged.append((await shell.run("cat /data/caught"))["output"])
-        return forged
+def checked(attack, check, *arguments, language="bash", prepared="", timeout=60, **options):
+    """The result of a check after a model's command."""
+
+    async def act():
+        async with Shell(**options) as shell:
+            await shell.prepare(f"mkdir -p /data && touch /data/answer; {prepared}")
+            await shell.run(attack, timeout)
+            return await shell.check(check, *arguments, language=language, timeout=timeout)
+
+    return asyncio.run(act())
+
+
+def value():
+    return f"value-{secrets.token_hex(12)}"
+
+
+# ---- processes
+
+
+def leave(source):
+    """A command that leaves an attacker running."""
+    return (
+        f"cat > /data/attack.py <<'END'\n{LOOK}{source}\nEND\n"
+        "setsid python3 /data/attack.py >/dev/null 2>&1 &\n"
+        "until [ -e /data/ready ]; do sleep 0.05; done"
+    )
 
 
 @pytest.mark.parametrize("name", ATTACKS)
 def test_no_process_of_the_model_forges_a_check(name):
-    assert asyncio.run(attack(ATTACKS[name], 3)) == []
+    result = checked(leave(ATTACKS[name]), f"ps -e --no-headers | wc -l; {SLOW_CHECK}", value())
+    # init, the check, ps and wc
+    assert (result["status"], result["output"]) == (1, "4\n")
 
 
-@pytest.mark.parametrize("held", [True, False])
-def test_a_check_during_which_somebody_moved_is_repeated_with_nobody_there(monkeypatch, held):
-    """Without the filter timers wake the attacker. If it is held, it stays where it is. Where
-    nobody may be held it is seen, and it still finds no value."""
-    monkeypatch.setattr(seccomp, "NOT_IN_SHELLS", {})
-    if not held:
-        plain = shell_module.sources
-        none = "def hold_processes(pids): return []\ndef release(thread): pass\n"
-        monkeypatch.setattr(
-            shell_module,
-            "sources",
-            lambda *names: [
-                (name, none if name.endswith(".hold") else text) for name, text in plain(*names)
-            ],
-        )
-
-    async def act():
-        async with Shell() as shell:
-            await shell.prepare("mkdir -p /data && touch /data/answer /data/caught")
-            # they fire long after everybody was stopped, and while the check sleeps
-            late = ATTACKS["timers"].replace("FIRST = 300_000", "FIRST = 500_000_000")
-            await shell.run(f"cat > /data/attack.py <<'END'\n{LOOK}{late}\nEND")
-            await shell.run(
-                "python3 /data/attack.py >/dev/null 2>&1 &\n"
-                "until [ -e /data/ready ]; do sleep 0.05; done; sleep 0.3"
-            )
-            wrong = await shell.check(
-                f"sleep 1; {SLOW_CHECK}", f"value-{secrets.token_hex(12)}", timeout=60
-            )
-            after = await shell.run("cat /data/caught; pgrep -c python3")
-            right = await shell.check('test -e "$1"', "/data/answer", timeout=60)
-            return wrong["status"], after["output"], after["restarted"], right["status"]
-
-    status, output, restarted, right = asyncio.run(act())
-    assert restarted == ("" if held else "a background process of the model ran during a check")
-    assert (status, output, right) == (1, "1\n" if held else "0\n", 0)
+def test_processes_that_the_task_started_are_ended_too():
+    started = "setsid sleep 4321 & (while :; do echo x >> /data/log; sleep 0.01; done) &"
+    check = (
+        "a=$(wc -l < /data/log); sleep 0.2; [ $a = $(wc -l < /data/log) ] && ps -C sleep -o args="
+    )
+    result = checked("until [ -s /data/log ]; do sleep 0.02; done", check, prepared=started)
+    assert "4321" not in result["output"]
+    assert result["status"] == 1  # of ps, which finds none
+    assert result["errors"] == ""
 
 
-# The kernel wakes a stopped process when its group has lost its last parent.
-ORPHANS = """
-signal.signal(signal.SIGHUP, signal.SIG_IGN)
-if os.fork() == 0:
-    os.setpgid(0, 0)
-    while True:
-        if QUIET and os.getppid() == 1:
-            if os.fork() == 0:
-                while True:
-                    look()
-            os._exit(0)
-        look()
-with open("/data/pid", "w") as file:
-    file.write(str(os.getpid()))
-time.sleep(100)
-"""
-
-
-@pytest.mark.parametrize("quiet", [False, True])
-def test_nobody_wakes_when_a_check_ends_its_parent(quiet):
-    async def act():
-        async with Shell() as shell:
-            await shell.prepare("mkdir -p /data && touch /data/answer")
-            source = f"{LOOK}QUIET = {quiet}\n{ORPHANS}"
-            await shell.run(
-                f"cat > /data/attack.py <<'END'\n{source}\nEND\n"
-                "python3 /data/attack.py >/dev/null 2>&1 &\n"
-                "until [ -s /data/pid ]; do sleep 0.05; done; sleep 0.3"
-            )
-            check = (
-                'kill -9 $(cat /data/pid); for n in $(seq 60); do expr "$1" : x >/dev/null; done; '
-                'test "$(cat /data/answer)" = "$1"'
-            )
-            await shell.check(check, f"value-{secrets.token_hex(12)}", timeout=60)
-            return await shell.run("cat /data/answer")
-
-    assert asyncio.run(act())["output"] == ""
-
-
-# A parent in vfork cannot be stopped as long as its child lives. It would run when a check ends the
-# child, and the end of its own parent has taken the stop from it.
-VFORK = r"""
-#define _GNU_SOURCE
-#include <dirent.h>
-#include <fcntl.h>
-#include <signal.h>
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
-static void note(const char *place) {
-    int file = open(place, O_CREAT | O_WRONLY, 0644);
-    dprintf(file, "%d", getpid());
-    close(file);
-}
-static void look(void) {
-    struct dirent *entry;
-    DIR *folder = opendir("/proc");
-    while ((entry = readdir(folder))) {
-        char place[300], text[4096], *value;
-        snprintf(place, sizeof place, "/proc/%s/cmdline", entry->d_name);
-        int file = open(place, O_RDONLY), size = file < 0 ? 0 : read(file, text, sizeof text);
-        if (file >= 0) close(file);
-        if (size > 30 && (value = memmem(text, size - 30, "value-", 6))) {
-            file = open("/data/answer", O_CREAT | O_WRONLY | O_TRUNC, 0644);
-            write(file, value, 30);
-            close(file);
-        }
-    }
-    closedir(folder);
-}
-int main(void) {
-    signal(SIGHUP, SIG_IGN);
-    if (fork() == 0) {
-        setpgid(0, 0);
-        if (vfork() == 0) {
-            note("/data/child");
-            for (;;) usleep(100000);
-        }
-        for (;;) look();
-    }
-    note("/data/parent");
-    sleep(100);
-}
+VFORK = """#include <unistd.h>
+int main(void) { if (vfork() == 0) { for (;;) pause(); } return 0; }
 """
 
 
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")
-def test_nobody_wakes_who_could_not_be_stopped():
-    async def act():
-        async with Shell() as shell:
-            await shell.prepare("mkdir -p /data && touch /data/answer")
-            await shell.run(
-                f"cat > /data/a.c <<'END'\n{VFORK}\nEND\ngcc -w -o /data/a /data/a.c; /data/a &\n"
-                "until [ -s /data/child -a -s /data/parent ]; do sleep 0.05; done; sleep 0.3",
-                timeout=60,
-            )
-            check = (
-                "kill -9 $(cat /data/parent); kill -9 $(cat /data/child); "
-                'for n in $(seq 60); do expr "$1" : x >/dev/null; done'
-            )
-            await shell.check(check, f"value-{secrets.token_hex(12)}", timeout=60)
-            return await shell.run("cat /data/answer")
-
-    assert asyncio.run(act())["output"] == ""
+def test_nobody_is_left_who_cannot_be_stopped():
+    attack = (
+        f"cat > /data/a.c <<'END'\n{VFORK}END\ngcc -w -o /data/a /data/a.c; /data/a & sleep 0.2"
+    )
+    assert checked(attack, "pgrep -c -x a")["output"] == "0\n"
 
 
-@pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")
-def test_who_could_not_be_stopped_goes_on_after_a_check():
-    source = """#include <unistd.h>
-int main(void) { if (vfork() == 0) { usleep(900000); _exit(0); } return unlink("/data/waiting"); }
+# ---- what programs find beside them
+
+FAKE_LIBRARY = """
+mkdir -p /tmp/evil/bin /tmp/evil/lib; cp -r /usr/lib/python3.* /tmp/evil/lib/
+for f in /tmp/evil/lib/python3.*/encodings/__init__.py; do
+    printf 'import os\\nos._exit(0)\\n' > $f
+done
+cp -r /tmp/evil/lib/python3.* /usr/ cp $(readlink -f /usr/bin/python3) /tmp/evil/bin/
+for f in /usr/pyvenv.cfg /pyvenv.cfg /usr/local/pyvenv.cfg /data/pyvenv.cfg; do
+    printf 'home = /tmp/evil/bin\\n' > $f
+done
 """
 
+
+@pytest.mark.parametrize(
+    ("check", "language"),
+    [
+        ("import sys; sys.exit(open('/data/answer').read() != sys.argv[1])", "python"),
+        ("python3 -c 'import sys; sys.exit(sys.argv[1] != \"\")' $1", "bash"),
+        ("/bin/python3 -c 'import sys; sys.exit(sys.argv[1] != \"\")' $1", "bash"),
+    ],
+)
+def test_python_reads_nothing_beside_it(check, language):
+    limits = replace(SHELL, disk=400 * MB)
+    result = checked(FAKE_LIBRARY, check, value(), language=language, limits=limits)
+    assert result["status"] == 1
+    assert "Error" not in result["errors"]
+
+
+# ---- links
+
+READ_BACK = (
+    'grep -q "$1" /data/answer || diff -q /data/answer <(echo "$1") >/dev/null || '
+    'echo "$1" | cmp -s - /data/answer'
+)
+LINKS = {
+    "to itself": "ln -sf /proc/self/cmdline /data/answer",
+    "relative": "ln -sf ../proc/self/fd/0 /data/answer",
+    "to its input": "ln -sf /dev/stdin /data/answer",
+    "to its descriptor": "ln -sf /proc/self/fd/63 /data/answer",
+    "to its root": "ln -sf /proc/self/root/proc/self/fd/63 /data/answer",
+    "by a folder": "ln -s / /data/all; ln -sf /data/all/proc/self/fd/63 /data/answer",
+    "by a folder that is in a link": (
+        "mkdir /srv/deep; ln -s /srv/deep/up/up /srv/here; ln -s .. /srv/deep/up; "
+        "ln -s ../../proc/self /srv/x; ln -sf /srv/x/fd/63 /data/answer"
+    ),
+    "under /sys": (
+        "mkdir -p /sys/a; ln -s /proc/self/fd/63 /sys/a/link; ln -sf /sys/a/link /data/answer"
+    ),
+    "under /lib32": (
+        "mkdir -p /lib32 /usr/lib99; ln -s /proc/self/fd/63 /lib32/link; "
+        "ln -s /proc/self/fd/63 /usr/lib99/link; "
+        "ln -sf /lib32/link /data/answer; [ -e /lib32/link ] || ln -sf /usr/lib99/link /data/answer"
+    ),
+    "at the end of a deep path": (
+        "cd /data; for n in $(seq 400); do mkdir aaaaaaaaaaaaaaaaaaaa && cd aaaaaaaaaaaaaaaaaaaa; "
+        "done; ln -s /proc/self/fd/63 link; for n in $(seq 300); do cd ..; done; "
+        "ln -sf $(pwd)/link /data/answer; ln -s /proc/self/fd/63 link"
+    ),
+    "in shared memory": "ln -s /proc/self/fd/63 /dev/shm/a; ln -sf /dev/shm/a /data/answer",
+    "in /usr/local": (
+        "ln -s /proc/self/fd/63 /usr/local/bin/a; ln -sf /usr/local/bin/a /data/answer"
+    ),
+    "that flips": (
+        "setsid bash -c 'while :; do ln -sfn /proc/self/fd/63 /data/answer; rm -f /data/answer; "
+        "echo x > /data/answer; done' >/dev/null 2>&1 & sleep 0.3"
+    ),
+    "that many swap": (
+        "cd /data; for n in $(seq 3000); do ln -s /proc/self/fd/63 l$n; done; "
+        "ln -sf l7 answer; setsid bash -c 'while :; do for f in l1 l2 l3; do rm -f $f; "
+        "ln -s /proc/self/fd/63 $f; done; done' >/dev/null 2>&1 & sleep 0.3"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LINKS)
+def test_a_link_to_what_a_check_is_or_reads_is_no_answer(name):
+    result = checked(LINKS[name], READ_BACK, value())
+    assert result["status"] in (1, 2)  # of cmp, which says 2 where there is no file
+
+
+def test_a_link_that_was_removed_is_named_and_others_stay():
+    attack = (
+        "ln -sf /proc/self/fd/63 /data/answer; ln -s /dev/null /data/nothing; "
+        "ln -s gone /data/dead; ln -s /data/dead /data/good; ln -s a /data/b; ln -s b /data/a; "
+        "ln -s /usr/share/zoneinfo/Etc/UTC /data/zone"
+    )
+    check = "ls /data; readlink /data/dead /data/good /data/b /data/zone"
+    result = checked(attack, check)
+    assert "/data/answer" in result["errors"]
+    names, targets = result["output"].split()[:6], result["output"].split()[6:]
+    assert names == ["a", "b", "dead", "good", "nothing", "zone"]
+    assert targets == ["gone", "/data/dead", "a", "/usr/share/zoneinfo/Etc/UTC"]
+
+
+# ---- programs that a check starts
+
+# What a program can do to read its parents: their memory, by file and by system call, what they
+# have open, and their environment.
+SPY = r"""
+import ctypes, os, re, sys
+VALUE = re.compile(rb"value-[0-9a-f]{24}")
+libc = ctypes.CDLL(None, use_errno=True)
+
+def regions(pid):
+    with open(f"/proc/{pid}/maps") as file:
+        for line in file:
+            area, rights = line.split()[:2]
+            if "r" in rights:
+                yield [int(each, 16) for each in area.split("-")]
+
+def memory(pid):
+    with open(f"/proc/{pid}/mem", "rb", 0) as file:
+        for first, last in regions(pid):
+            try:
+                file.seek(first)
+                yield file.read(last - first)
+            except (OSError, ValueError):
+                pass
+
+def traced(pid):
+    if libc.ptrace(0x4206, pid, None, None) == 0 or libc.ptrace(16, pid, None, None) == 0:
+        yield b"value-" + b"0" * 24  # it may look into it
+    class Vector(ctypes.Structure):
+        _fields_ = [("base", ctypes.c_void_p), ("size", ctypes.c_size_t)]
+    for first, last in regions(pid):
+        text = ctypes.create_string_buffer(last - first)
+        own, other = Vector(ctypes.addressof(text), len(text)), Vector(first, len(text))
+        if libc.process_vm_readv(pid, ctypes.byref(own), 1, ctypes.byref(other), 1, 0) > 0:
+            yield text.raw
+
+def files(pid):
+    for name in ("environ", "cmdline", *(f"fd/{each}" for each in os.listdir(f"/proc/{pid}/fd"))):
+        try:
+            with open(os.open(f"/proc/{pid}/{name}", os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
+                yield file.read(1 << 20)
+        except OSError:
+            pass
+
+pid, open_to = os.getppid(), []
+while pid:
+    for way in (memory, traced, files):
+        try:
+            for text in way(pid):
+                if found := VALUE.search(text):
+                    open_to.append(way.__name__)
+                    open("/data/answer", "wb").write(found[0])
+                    break
+        except OSError:
+            pass
+    with open(f"/proc/{pid}/status") as file:
+        pid = int(re.search(r"PPid:\s*(\d+)", file.read())[1])
+open("/data/found", "w").write(" ".join(open_to))
+"""
+STARTS = {
+    "bash": ('python3 /data/spy.py; cat /data/found; test "$(cat /data/answer)" = "$1"', "bash"),
+    "a part of bash": ('v="$1"; (python3 /data/spy.py; true); cat /data/found; '
+                       'test "$(cat /data/answer)" = "$v"', "bash"),
+    "python": (
+        "import subprocess, sys; subprocess.run(['python3', '/data/spy.py']); "
+        "print(open('/data/found').read(), end=''); "
+        "sys.exit(open('/data/answer').read() != sys.argv[1])",
+        "python",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", STARTS)
+def test_a_program_that_a_check_starts_cannot_read_its_parents(name):
+    check, language = STARTS[name]
+    attack = f"cat > /data/spy.py <<'END'\n{SPY}\nEND"
+    result = checked(attack, check, value(), language=language)
+    assert (result["status"], result["output"], result["errors"]) == (1, "", "")
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+def test_a_filter_of_git_reads_no_value():
+    attack = (
+        f"cat > /data/spy.py <<'END'\n{SPY}\nEND\ncd /data; git init -q; git add answer; "
+        "echo '* filter=x' > .gitattributes; "
+        "git config filter.x.clean 'python3 /data/spy.py; cat'; touch -d '1 hour ago' answer"
+    )
+    check = 'v="$1"; git -C /data status --porcelain >/dev/null; test "$(cat /data/answer)" = "$v"'
+    assert checked(attack, check, value())["status"] == 1
+
+
+# ---- the copy
+
+
+def test_a_check_finds_all_that_the_model_wrote():
+    attack = (
+        "mkdir -p /srv/a /usr/new /dev/shm/s; echo 1 > /srv/a/one; ln /srv/a/one /srv/two; "
+        "chmod 640 /srv/a/one; chmod 2770 /srv/a; touch -d '2001-02-03 04:05:06.789' /srv/a/one; "
+        "echo 2 > /usr/stock.log; echo 3 > /usr/new/file; echo 4 > /usr/local/bin/four; "
+        "echo 5 > /dev/shm/s/five; truncate -s 20M /srv/hole; rm /etc/motd; "
+        "echo 6 > $'/srv/a\\nb'; echo 7 > /srv/$'\\xff'; chmod 4755 /usr/local/bin/four; "
+        "chmod 000 /srv/two; echo word >> /etc/hosts"
+    )
+    look = (
+        "cat /srv/a/one /usr/stock.log /usr/new/file /usr/local/bin/four /dev/shm/s/five "
+        "/srv/a$'\\n'b /srv/$'\\xff'; tail -n 1 /etc/hosts; ls /etc/motd 2>&1 | grep -c 'No such'; "
+        "stat -c '%h %a %y %s %F' /srv/a/one /srv/two; stat -c %a /srv/a "
+        "/usr/local/bin/four / /root /tmp; [ /srv/a/one -ef /srv/two ] && echo same; "
+        "stat -c '%s %b' /srv/hole; find /etc /var /srv /usr/local -xdev | sort | md5sum"
+    )
+
     async def act():
         async with Shell() as shell:
-            await shell.prepare("mkdir -p /data && touch /data/waiting")
-            await shell.run(
-                f"cat > /data/a.c <<'END'\n{source}\nEND\ngcc -w -o /data/a /data/a.c; /data/a &",
-                timeout=60,
-            )
-            await shell.check("true")
-            return await shell.run(
-                "for n in $(seq 200); do [ -e /data/waiting ] || break; sleep 0.1; done; ls /data",
-                timeout=60,
-            )
+            await shell.run(attack)
+            before = await shell.run(look)
+            return before, await shell.check(look)
 
-    assert "waiting" not in asyncio.run(act())["output"]
+    before, after = asyncio.run(act())
+    assert before["output"].startswith("1\n2\n3\n4\n5\n6\n7\nword\n1\n2 0 2001-02-03 04:05:06.789")
+    assert after["output"] == before["output"]
+    assert (after["errors"], after["status"]) == ("", 0)
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="an ordinary user has one user inside")
+def test_owners_are_kept():
+    attack = "useradd bob; touch /srv/his; chown bob:users /srv/his; chown -h bob /srv/his"
+    result = checked(attack, "stat -c '%U:%G' /srv/his; su bob -c 'id -un; cat /root/.x'")
+    assert result["output"] == "bob:users\nbob\n"
+
+
+@pytest.mark.parametrize(
+    "filling",
+    [
+        "head -c 100M /dev/zero > /srv/full; head -c 100M /dev/zero > /usr/full",
+        "cd /srv; for n in $(seq 40); do mkdir $n; (cd $n; touch $(seq 500)); done",
+        "cd /srv; for n in $(seq 500); do truncate -s 32M $n; done",
+    ],
+    ids=["bytes", "names", "holes"],
+)
+def test_a_check_has_room_where_the_disk_is_full(filling):
+    result = checked(f"{filling} 2>/dev/null", "seq 20000 > /tmp/own && wc -l < /tmp/own")
+    assert (result["output"], result["status"]) == ("20000\n", 0)
+
+
+def test_what_cannot_be_copied_fails_the_check_and_not_the_run():
+    """Paths of more than 4096 bytes are reached step by step only."""
+    deep = "cd /srv; n=$(printf 'a%.0s' $(seq 250)); for i in $(seq 30); do mkdir $n && cd $n; done"
+
+    async def act():
+        async with Shell() as shell:
+            await shell.run(deep)
+            return [await shell.check("true") for _ in range(2)]
+
+    for result in asyncio.run(act()):
+        assert result["status"] == 1
+        assert "cannot be copied" in result["errors"]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ATTACKS)
+@pytest.mark.parametrize("name", ["processes", "links", "programs"])
 def test_not_one_of_two_hundred_checks_is_forged(name):
-    assert asyncio.run(attack(ATTACKS[name], 200)) == []
+    async def forge(attack, check):
+        async with Shell() as shell:
+            await shell.prepare("mkdir -p /data && touch /data/answer")
+            await shell.run(attack, 60)
+            return (await shell.check(check, value(), timeout=60))["status"] == 0
+
+    spy = f"cat > /data/spy.py <<'END'\n{SPY}\nEND"
+    attacks = {
+        "processes": [(leave(source), SLOW_CHECK) for source in ATTACKS.values()],
+        "links": [(attack, READ_BACK) for attack in LINKS.values()],
+        "programs": [(spy, check) for check, language in STARTS.values() if language == "bash"],
+    }[name]
+
+    async def act():
+        forged = 0
+        for number in range(200):
+            forged += await forge(*attacks[number % len(attacks)])
+        return forged
+
+    assert asyncio.run(act()) == 0

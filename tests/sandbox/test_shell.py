@@ -3,7 +3,6 @@ influence."""
 
 import asyncio
 import os
-import re
 import shutil
 import signal
 import socket
@@ -466,15 +465,15 @@ def test_a_check_sees_the_view_and_gives_output_and_status():
             "x",
             language="python",
         )
-        late = await shell.check("sleep 100", timeout=0.3)
-        return good, bad, python, late, await shell.run("echo $Y; pgrep -c sleep")
+        late = await shell.check("sleep 100 & sleep 100", timeout=0.3)
+        return good, bad, python, late, await shell.check("pgrep -c sleep")
 
     good, bad, python, late, after = within(act)
     assert (good["status"], good["output"]) == (0, "it's so [] /root\n")
     assert bad["status"] == 1
     assert (python["status"], python["output"]) == (5, "42\n ['x']\n")
     assert late["timed_out"]
-    assert after["output"] == "1\n0\n"
+    assert after["output"] == "0\n"
 
 
 def test_scripts_have_their_errors_apart_and_commands_do_not():
@@ -606,15 +605,6 @@ def test_a_check_cannot_be_influenced(poison):
 
 # What a model leaves for a tool that a check uses, and a check that must find `wrong` in the file.
 SETTINGS_OF_TOOLS = {
-    "sqlite3": (
-        "printf '.print right\\n.output /dev/null\\n' > /root/.sqliterc",
-        'test "$(sqlite3 :memory: "select 1")" = right',
-    ),
-    "sqlite3 of another home": (
-        "sed -i 's|:/root:|:/data:|' /etc/passwd; "
-        "printf '.print right\\n.output /dev/null\\n' > /data/.sqliterc",
-        'test "$(sqlite3 :memory: "select 1")" = right',
-    ),
     "jq": (
         "echo 'def length: 42;' > /root/.jq",
         "test \"$(echo '[1]' | jq length)\" = 42",
@@ -648,9 +638,9 @@ SETTINGS_OF_TOOLS = {
         "git -C /data log --oneline; test -e /tmp/ran",
     ),
     "a home that is moved": (
-        "mv /etc/empty /etc/e; mkdir -p /etc/empty; printf '.print right\\n.output /dev/null\\n' "
-        "> /etc/empty/.sqliterc; mv /etc /e; mkdir -p /etc/empty; cp /e/empty/.sqliterc /etc/empty",
-        'test "$(sqlite3 :memory: "select 1")" = right',
+        "mv /etc/empty /etc/e; mkdir -p /etc/empty; echo 'def length: 42;' > /etc/empty/.jq; "
+        "mv /etc /e; mkdir -p /etc/empty; cp /e/empty/.jq /etc/empty",
+        "test \"$(echo '[1]' | jq length)\" = 42",
     ),
 }
 
@@ -666,11 +656,9 @@ def test_settings_of_tools_that_the_model_left_do_not_reach_a_check(name):
     async def act(shell):
         await shell.prepare("mkdir /data; echo wrong > /data/answer")
         await shell.run(poison)
-        return await shell.check(check), await shell.run("ls -A /root /data | grep -c sqliterc")
+        return await shell.check(check)
 
-    checked, left = within(act)
-    assert checked["status"] == 1
-    assert left["output"] == f"{poison.count('> /root/.sqliterc') or poison.count('> /data/.s')}\n"
+    assert within(act)["status"] == 1
 
 
 def test_a_check_that_names_its_home_means_the_one_where_the_model_works():
@@ -692,30 +680,16 @@ def test_nobody_limits_the_one_who_runs_checks():
         limited = await shell.run(
             "prlimit --pid 1 --fsize=12:12; renice 19 -p 1; taskset -p 1 1; renice 5 -u root"
         )
-        checked = await shell.check('test "$(cat /data/answer)" = "$1"', "right")
         own = await shell.run(
             "sleep 5 & renice 5 -p $! && prlimit --pid $! --fsize=12:12 && echo fine"
         )
+        checked = await shell.check('test "$(cat /data/answer)" = "$1"', "right")
         return limited["output"], checked["status"], own["output"]
 
     limited, status, own = within(act)
     assert limited.count("not permitted") == 4
     assert status == 1
     assert "fine" in own
-
-
-@pytest.mark.parametrize("target", ["/proc/self/cmdline", "../proc/self/fd/0", "/dev/stdin"])
-def test_a_link_to_what_a_check_reads_is_no_answer(target):
-    async def act(shell):
-        await shell.prepare("mkdir /data")
-        await shell.run(f"ln -s {target} /data/answer; ln -s /dev/null /data/nothing")
-        forged = await shell.check('grep -q "$1" /data/answer', "value")
-        await shell.run("rm /data/answer; echo value > /data/answer")
-        return forged, await shell.check('grep -q "$1" /data/answer', "value")
-
-    forged, right = within(act)
-    assert (forged["status"], right["status"]) == (1, 0)
-    assert "/data/answer is a link" in forged["errors"]
 
 
 def test_a_check_has_room_where_the_model_has_taken_it_all():
@@ -727,30 +701,25 @@ def test_a_check_has_room_where_the_model_has_taken_it_all():
     assert {(result["output"], result["status"]) for result in results} == {("1\n", 3)}
 
 
-def test_the_models_processes_go_on_after_a_check_and_those_of_the_check_do_not():
-    """The one that writes is waited for, however long it takes on a busy machine."""
-
+def test_a_live_check_runs_among_the_models_processes():
     async def act(shell):
         await shell.run(
-            "(while :; do echo x >> /tmp/log; sleep 0.02; done) & until [ -s /tmp/log ]; do sleep "
-            "0.02; done; sleep 50 & until [ $(ps -o comm= -p $!) = sleep ]; do sleep 0.02; done; "
-            "kill -STOP $!; until [[ $(ps -o stat= -p $!) == T* ]]; do sleep 0.02; done"
+            "bash -c 'exec -a worker sleep 50' & until pgrep -x sleep >/dev/null; do sleep 0.02; "
+            "done; printf '#!/bin/sh\\necho 42\\n' > /usr/local/bin/answer; chmod +x "
+            "/usr/local/bin/answer"
         )
-        during = await shell.check(
-            "sleep 60 & wc -l < /tmp/log > /tmp/before; sleep 0.3; cmp -s <(wc -l < /tmp/log) "
-            "/tmp/before && echo still"
-        )
-        after = await shell.run(
-            "a=$(wc -l < /tmp/log); until [ $(wc -l < /tmp/log) -gt $a ]; do sleep 0.02; done; "
-            "echo goes on"
-        )
-        return during, after, await shell.run("ps -C sleep -o stat= -o args=")
+        check = 'pgrep -fc "^worker"; answer; sleep 60 & exit 3'
+        live = [await shell.check(check, live=True) for _ in range(2)]
+        left = await shell.check("pgrep -fc 'sleep 60'", live=True)
+        with pytest.raises(TaskError, match="after a check"):
+            await shell.run("true")
+        with pytest.raises(TaskError, match="before its first command"):
+            await shell.prepare("true")
+        return live, left
 
-    during, after, left = within(act)
-    assert during["output"] == "still\n"
-    assert after["output"] == "goes on\n"
-    assert re.search(r"^T\S* +sleep 50$", left["output"], re.MULTILINE)  # TN, if it is nice
-    assert "sleep 60" not in left["output"]
+    live, left = within(act)
+    assert [(each["output"], each["status"]) for each in live] == [("1\n42\n", 3)] * 2
+    assert left["output"] == "0\n"
 
 
 # ---- several, again, and nothing left
@@ -779,12 +748,13 @@ def test_a_shell_is_resumed_by_running_its_commands_again():
         async with Shell() as first:
             recorded = [(each, await first.do(each)) for each in asked]
         async with Shell() as second:
-            same = await second.replay(recorded)
+            same = await second.replay(recorded[:3])
             state = await second.run("echo $X $PWD")
+            checked = await second.replay(recorded[3:])
         recorded[2] = (recorded[2][0], {**recorded[2][1], "output": "something else\n"})
         async with Shell() as third:
             other = await third.replay(recorded)
-        return recorded, same, state, other
+        return recorded, same and checked, state, other
 
     recorded, same, state, other = asyncio.run(whole())
     assert recorded[3][1]["status"] == 4

@@ -114,11 +114,8 @@ NOT_IN_PROGRAMS: dict[str, tuple[int | None, int | None]] = {
     "inotify_add_watch": (254, 27),
     "setsockopt": (54, 208), "sendmmsg": (307, 269),
 }  # fmt: skip
-# A timer may send SIGCONT to a process that was stopped for a check. It is missing, not forbidden,
-# because tools then use `alarm`.
-NOT_IN_SHELLS: dict[str, tuple[int | None, int | None]] = {"timer_create": (222, 107)}
-# Commands of fcntl. One chooses the signal that tells of input, which could be SIGCONT; leases and
-# watches reach files of this machine. Locks would, too: a program is told that it has them and has
+# Commands of fcntl. One chooses the signal that tells of input; leases and watches reach files of
+# this machine. Locks would, too: a program is told that it has them and has
 # none, so that databases of its own work.
 CHOOSE_SIGNAL, LEASE, NOTIFY, LOCKS = 10, 1024, 1026, (6, 7, 37, 38)
 FCNTL = {"x86_64": 72, "aarch64": 25}
@@ -181,18 +178,15 @@ def filtering(role: Role = "program", machine: str | None = None) -> bytes:
     for numbers in (REFUSED if role == "shell" else {**REFUSED, **NOT_IN_PROGRAMS}).values():
         if (number := numbers[column]) is not None:
             steps += [step(EQUAL, number, 0, 1), step(RETURN, FORBIDDEN)]
-    for numbers in NOT_IN_SHELLS.values() if role == "shell" else ():
-        if (number := numbers[column]) is not None:
-            steps += [step(EQUAL, number, 0, 1), step(RETURN, MISSING)]
-    orders = {CHOOSE_SIGNAL: FORBIDDEN}
-    if role != "shell":
-        orders |= {LEASE: FORBIDDEN, NOTIFY: FORBIDDEN, **dict.fromkeys(LOCKS, PRETEND)}
+    orders = dict.fromkeys((CHOOSE_SIGNAL, LEASE, NOTIFY), FORBIDDEN) | dict.fromkeys(
+        LOCKS, PRETEND
+    )
     parts = [
         part
         for order, answer in orders.items()
         for part in (step(EQUAL, order, 0, 1), step(RETURN, answer))
     ]
-    steps += only_for(FCNTL[machine], step(LOAD, SECOND), *parts)
+    steps += [] if role == "shell" else only_for(FCNTL[machine], step(LOAD, SECOND), *parts)
     shared = [step(LOAD, FOURTH), step(MASK, SHARED_MEMORY), step(EQUAL, SHARED_MEMORY, 0, 1)]
     steps += [] if role == "shell" else only_for(MMAP[machine], *shared, step(RETURN, FORBIDDEN))
     for name, about in ABOUT_OTHERS.items() if role == "shell" else ():

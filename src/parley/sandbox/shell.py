@@ -20,7 +20,7 @@ from parley.errors import SandboxError, TaskError
 from parley.sandbox import linux, seccomp
 from parley.sandbox.cgroups import Group, limited_group
 from parley.sandbox.inside.session import SETTLED
-from parley.sandbox.inside.view import IDS
+from parley.sandbox.inside.view import IDS, ROOM
 from parley.sandbox.inside.wire import LARGEST
 from parley.sandbox.kinds import BOOT, FLAGS, REMEDY, SETTINGS, parents, python, sources, system
 from parley.sandbox.limits import MB, Limits
@@ -46,7 +46,7 @@ GRACE = 30.0  # seconds in which the end of a command must be known; a loaded ma
 HOME = "/root"
 PLACES = ("/", "/home", "/mnt", "/opt", "/root", "/srv", "/tmp", "/var")  # and what lies in them
 FOLDERS_OF_PROGRAMS = ("bin", "sbin", "lib", "lib32", "lib64")
-MODULES = ("wire", "confine", "usage", "view", "hold", "session", "keeper")
+MODULES = ("wire", "confine", "usage", "model_files", "view", "session", "keeper")
 SOCKET = {"x86_64": 41, "aarch64": 198}
 # what the kernel answers where it lacks a kind of socket: programs then do without
 NO_SUCH_FAMILY = 0x50061
@@ -67,6 +67,7 @@ class Shell:
         # whether there are several users; otherwise everybody inside is one and the same
         self.users = os.getuid() == 0
         self.used = False  # whether a command has been run
+        self.checked = False  # whether a check has been run
         self._group: Group | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
@@ -95,7 +96,8 @@ class Shell:
         return self
 
     def _launch(self, channel: int, errors: int) -> None:
-        self._group = limited_group(self.limits.memory + 2 * self.limits.disk + 256 * MB)
+        # what is written is there twice while it is copied for a check
+        self._group = limited_group(self.limits.memory + 4 * self.limits.disk + 256 * MB)
         whole = command() if self._group is None else self._group.around(command())
         # Its environment is empty: others inside could read what it was given.
         self._process = subprocess.Popen(
@@ -110,8 +112,7 @@ class Shell:
     def _boot(self) -> bytes:
         settings = {
             "owner": private_range(Path("/proc/self/uid_map").read_text()) if self.users else 0,
-            "hidden": [place for place in system() if place != "/usr"],
-            "merged": merged_folders(),
+            "programs": program_folders(),
             "files": linux.files(), "links": linux.links(), "sealed": linux.loaded(),
             "home": self.home, "folder": self.folder, "limits": asdict(self.limits),
             "filter": filtering().hex(), "most": self.output,
@@ -125,6 +126,11 @@ class Shell:
         `restarted` says why the shell was restarted, if it was: files and most background processes
         stay, variables do not.
         """
+        if self.checked:
+            raise TaskError(
+                "a shell cannot run a command after a check: all of the model's processes have "
+                "ended by then"
+            )
         self.used = True
         if len(command.encode("utf-8", "replace")) > LONGEST:
             answer = {
@@ -143,7 +149,7 @@ class Shell:
     ) -> dict[str, Any]:
         """Run a script of the task as root of the view, before the model gets access. Processes
         that it starts keep running."""
-        if self.used:
+        if self.used or self.checked:
             raise TaskError(
                 "a shell must be prepared before its first command, because processes of the "
                 "model could interfere later"
@@ -155,18 +161,27 @@ class Shell:
         script: str,
         *arguments: str,
         language: Language = "bash",
+        live: bool = False,
         timeout: float | None = None,
     ) -> dict[str, Any]:
-        """Run a script of the task on the view as the model left it, in a process that the model
-        cannot influence. `output` is its standard output, `errors` its standard error.
+        """Run a script of the task on what the model has left. `output` is its standard output,
+        `errors` its standard error.
 
-        All processes of the model are stopped meanwhile; programs come from places where the model
-        cannot write.
+        All processes of the model are ended first. The script runs in a new place with the
+        programs of this machine and a copy of what the model has written. A `live` check runs
+        among the processes and programs of the model instead, which can deceive it.
         """
-        return await self._scripted("check", script, arguments, language, timeout)
+        self.checked = True
+        return await self._scripted("check", script, arguments, language, timeout, live)
 
     async def _scripted(
-        self, do: str, script: str, arguments: tuple[str, ...], language: str, timeout: float | None
+        self,
+        do: str,
+        script: str,
+        arguments: tuple[str, ...],
+        language: str,
+        timeout: float | None,
+        live: bool = False,
     ) -> dict[str, Any]:
         for text in (script, *arguments):
             if len(text.encode("utf-8", "replace")) > LONGEST_SCRIPT or "\0" in text:
@@ -177,7 +192,7 @@ class Shell:
         if language not in ("bash", "python"):
             raise TaskError(f"the language of a script must be bash or python, not {language!r}")
         asked = {"do": do, "command": script, "arguments": arguments, "language": language}
-        return await self._asked(asked, timeout)
+        return await self._asked({**asked, "live": live}, timeout)
 
     async def _asked(self, asked: Mapping[str, Any], timeout: float | None) -> dict[str, Any]:
         seconds = self.limits.wall if timeout is None else timeout
@@ -185,10 +200,10 @@ class Shell:
             try:
                 said = await self._exchanged(
                     json.dumps({**asked, "timeout": seconds}).encode(),
-                    2 * (seconds + SETTLED) + GRACE,  # a check may be repeated
+                    seconds + SETTLED + GRACE,
                 )
                 if "unable" in said:
-                    raise SandboxError(f"the shell could not be checked: {said['unable']}")
+                    raise SandboxError(f"the shell failed: {said['unable']}")
                 return said
             except BaseException:  # also if cancelled: the state inside is unknown
                 await self.close()
@@ -240,17 +255,15 @@ class Shell:
 
     async def do(self, asked: Mapping[str, Any]) -> dict[str, Any]:
         """Carry out a request given as data: `do` (run, prepare or check), `command`, `timeout`,
-        and for scripts `arguments` and `language`."""
-        timeout = asked.get("timeout")
+        for scripts `arguments` and `language`, and for checks `live`."""
+        command, timeout = asked["command"], asked.get("timeout")
         if asked["do"] == "run":
-            return await self.run(asked["command"], timeout)
-        act = {"prepare": self.prepare, "check": self.check}[asked["do"]]
-        return await act(
-            asked["command"],
-            *asked.get("arguments", ()),
-            language=asked.get("language", "bash"),
-            timeout=timeout,
-        )
+            return await self.run(command, timeout)
+        arguments, language = asked.get("arguments", ()), asked.get("language", "bash")
+        if asked["do"] == "prepare":
+            return await self.prepare(command, *arguments, language=language, timeout=timeout)
+        live = asked.get("live", False)
+        return await self.check(command, *arguments, language=language, live=live, timeout=timeout)
 
 
 def check_place(place: str, what: str) -> str:
@@ -272,8 +285,7 @@ def ended(process: subprocess.Popen[bytes]) -> None:
 
 
 def command() -> list[str]:
-    """The bubblewrap command of a temporary writable system; the keeper inside sets up the
-    rest."""
+    """The bubblewrap command of a system in which the keeper inside makes views."""
     found = shutil.which("bwrap")
     if found is None:
         raise SandboxError(f"bubblewrap is not installed: {REMEDY}")
@@ -291,32 +303,32 @@ def command() -> list[str]:
         parts += ["--unshare-user", "--uid", "0", "--gid", "0"]
     for place in system():
         parts += [*parents(place), "--ro-bind", place, place]
-    # mounted, not linked: a link could be replaced
     for name in FOLDERS_OF_PROGRAMS:
         if os.path.isdir(f"/{name}"):
             parts += ["--ro-bind", os.path.realpath(f"/{name}"), f"/{name}"]
     parts += [
+        "--perms",
+        "0755",
+        "--dir",
+        ROOM,
         "--proc",
         "/proc",
         "--dev",
         "/dev",
-        "--perms",
-        "1777",
-        "--size",
-        str(MB),
-        "--tmpfs",
-        "/dev/shm",
+        "--remount-ro",
+        "/dev",
+        "--chdir",
+        "/",
     ]
-    parts += ["--remount-ro", "/dev", "--chdir", "/"]
     for name, value in SETTINGS.items():
         parts += ["--setenv", name, value]
     return [*parts, python(), *FLAGS, "-c", BOOT]
 
 
-def merged_folders() -> list[tuple[str, str]]:
-    """Top-level folders that are links into /usr, with their targets."""
-    found = [(f"/{name}", os.path.realpath(f"/{name}")) for name in FOLDERS_OF_PROGRAMS]
-    return [(place, target) for place, target in found if target.startswith("/usr/")]
+def program_folders() -> dict[str, str]:
+    """Top-level folders of programs and libraries, with the folders that they are or lead to."""
+    places = {name: f"/{name}" for name in FOLDERS_OF_PROGRAMS}
+    return {name: os.path.realpath(place) for name, place in places.items() if os.path.isdir(place)}
 
 
 def private_range(mapped: str) -> int:

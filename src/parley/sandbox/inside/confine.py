@@ -12,6 +12,8 @@ from typing import Any
 LIBC = ctypes.CDLL(None, use_errno=True)
 HOLDING = ctypes.PyDLL(None, use_errno=True)  # keeps the interpreter to itself while it forks
 NEW_USER, NEW_PID, NEW_MOUNT = 0x10000000, 0x20000000, 0x00020000
+PROGRAM_SPACES = NEW_USER | NEW_PID | NEW_MOUNT  # namespaces of a program
+VIEW_SPACES = NEW_PID | NEW_MOUNT  # of a view, which makes its users itself
 THREAD_PLACE, THREAD_SET, THREAD_CLEAR = 40, 0x01000000, 0x00200000
 # its number, and whether its last two arguments are swapped
 CLONE = {"x86_64": (56, False), "aarch64": (220, True)}
@@ -43,17 +45,15 @@ def mount(kind: bytes, place: bytes, flags: int, options: bytes | None) -> int:
     return int(LIBC.mount(kind, place, kind, flags, options))
 
 
-def forked(nested: bool) -> int:
-    """Fork. A nested child is the first process in its own user, PID and mount namespaces."""
-    if not nested:
+def forked(spaces: int = 0) -> int:
+    """Fork. With flags of namespaces, the child is the first process in namespaces of its own."""
+    if not spaces:
         return os.fork()
     # What fork() of the C library does, with more flags: the child's thread number is put where the
     # library keeps it.
     place = ctypes.c_void_p()
     kept = LIBC.prctl(THREAD_PLACE, ctypes.byref(place), 0, 0, 0) == 0
-    flags = (
-        NEW_USER | NEW_PID | NEW_MOUNT | signal.SIGCHLD | (THREAD_SET | THREAD_CLEAR if kept else 0)
-    )
+    flags = spaces | signal.SIGCHLD | (THREAD_SET | THREAD_CLEAR if kept else 0)
     call, swapped = CLONE.get(os.uname().machine, (0, False))
     if not call:
         raise Unable(f"new namespaces: a machine {os.uname().machine} is not known")

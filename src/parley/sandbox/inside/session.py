@@ -1,4 +1,4 @@
-"""Processes in a shell's view, as its keeper starts them: with root's rights inside the view,
+"""Processes in a view, as its keeper starts them: with root's rights inside the view,
 and their output read through a pipe."""
 
 from __future__ import annotations
@@ -7,14 +7,12 @@ import os
 import re
 import signal
 import socket
-import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from time import monotonic, sleep
 from typing import Any
 
 from parley.sandbox.inside import view
-from parley.sandbox.inside.hold import hold_processes, release
 
 MARKS = 250  # the descriptor on which a shell says that a command has ended
 SCRIPT = 250  # the descriptor from which a script of the task is read
@@ -44,8 +42,6 @@ NAMES_HOME = re.compile(
     r"(?<![\w~])~(?=[/\s;)|&\"']|$)|\bHOME\b|\bPath\.home\b|\bexpanduser\b|"
     r"(?:^|[;&|({\s])cd[ \t]*(?=[;&|)\n]|$)"
 )
-# Settings of tools that look for the home of the user in /etc/passwd.
-BY_PASSWD = (".sqliterc",)
 # States of threads that do nothing: stopped, ended, or waiting in the kernel until somebody who
 # stands still goes on.
 STILL = "TtZXD"
@@ -58,39 +54,6 @@ def environment_of(script: str, home: str, check: bool) -> dict[str, str]:
     if not check:
         return {**OURS, "HOME": home}
     return {**CHECKS, "HOME": home if NAMES_HOME.search(script) else view.EMPTY_HOME}
-
-
-def homes_of_root(home: str) -> set[str]:
-    """Home folders from the model's /etc/passwd, which may no longer be a regular file."""
-    found = {home}
-    with suppress(OSError):
-        file = os.open("/etc/passwd", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        try:
-            text = os.read(file, 1 << 20) if stat.S_ISREG(os.fstat(file).st_mode) else b""
-        finally:
-            os.close(file)
-        fields = (line.split(":") for line in os.fsdecode(text).splitlines())
-        found |= {each[5] for each in fields if len(each) > 5 and each[2].strip("0+ ") == ""}
-    return found
-
-
-@contextmanager
-def settings_set_aside(script: str, home: str) -> Iterator[None]:
-    """Rename settings that tools would read while a script runs, unless the script names them."""
-    moved = []
-    for each in homes_of_root(home):
-        for name in BY_PASSWD:
-            place, aside = f"{each}/{name}", f"{each}/.{os.urandom(8).hex()}"
-            if name not in script:
-                with suppress(OSError, ValueError):
-                    os.rename(place, aside)
-                    moved.append((place, aside))
-    try:
-        yield
-    finally:
-        for place, aside in moved:
-            with suppress(OSError):
-                os.rename(aside, place)
 
 
 class Output:
@@ -122,7 +85,7 @@ class Output:
         }
 
 
-class Started:
+class Process:
     """A process in the view. We keep its output open as well, so that a process that still
     writes there is not killed by SIGPIPE."""
 
@@ -133,7 +96,6 @@ class Started:
         environment: dict[str, str],
         give: dict[int, int],
         script: bool = False,
-        trusted: bool = False,
     ) -> None:
         self.output, self.theirs = open_pipe()
         # scripts of the task have a second one for what they write to standard error
@@ -146,7 +108,7 @@ class Started:
         if self.pid == 0:
             try:
                 given = {1: self.theirs, 2: self.their_errors, **give}
-                become(settings, command, environment, given, trusted)
+                become(settings, command, environment, given)
             except BaseException as wrong:
                 os.write(2, f"{wrong}\n".encode())
             os._exit(126)
@@ -183,7 +145,6 @@ def become(
     command: list[str],
     environment: dict[str, str],
     give: dict[int, int],
-    trusted: bool,
 ) -> None:
     """Prepare a new process before it executes another program."""
     os.setsid()
@@ -198,18 +159,18 @@ def become(
     # if memory is short, the first to go are these
     with suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
         file.write("1000")
-    view.confined(settings["limits"], bytes.fromhex(settings["filter"]), trusted)
+    view.confine_process(settings["limits"], bytes.fromhex(settings["filter"]))
     os.execve(command[0], command, environment)
 
 
-class Bash(Started):
+class Bash(Process):
     """The shell. It is interactive, but has no terminal, so that an interrupt ends a command and
     not the shell."""
 
     def __init__(self, settings: dict[str, Any]) -> None:
         # Sockets: unlike pipes they cannot be opened a second time under /proc.
-        self.orders, self.taken = socket.socketpair()
-        self.marks, self.marking = socket.socketpair()
+        self.orders, self.orders_end = socket.socketpair()
+        self.marks, self.marks_end = socket.socketpair()
         self.status, self.heard, self.rest = 0, b"", b""
         self.orders.setblocking(False)
         self.marks.setblocking(False)
@@ -220,7 +181,7 @@ class Bash(Started):
             settings,
             command,
             {**MODEL, "HOME": settings["home"]},
-            {0: self.taken.fileno(), 2: self.terminal[1], MARKS: self.marking.fileno()},
+            {0: self.orders_end.fileno(), 2: self.terminal[1], MARKS: self.marks_end.fileno()},
         )
 
     def order(self, command: str) -> bytes:
@@ -249,7 +210,7 @@ class Bash(Started):
                 self.rest = self.rest[self.orders.send(self.rest) :]
         return bool(self.rest)
 
-    def said(self, mark: bytes) -> bool:
+    def has_ended(self, mark: bytes) -> bool:
         """Whether a command has ended."""
         with suppress(BlockingIOError):
             self.heard = (self.heard + self.marks.recv(4096))[-8192:]
@@ -261,7 +222,7 @@ class Bash(Started):
 
     def shut(self) -> None:
         super().shut()
-        for each in (self.orders, self.taken, self.marks, self.marking):
+        for each in (self.orders, self.orders_end, self.marks, self.marks_end):
             each.close()
         for descriptor in self.terminal:
             os.close(descriptor)
@@ -272,7 +233,7 @@ def processes() -> set[int]:
     return {int(name) for name in os.listdir("/proc") if name.isdecimal()} - {1}
 
 
-def told(pid: int, name: str) -> str:
+def read_fact(pid: int, name: str) -> str:
     """The kernel's facts on a process; empty if it has ended."""
     try:
         with open(f"/proc/{pid}/{name}", errors="replace") as file:
@@ -281,12 +242,12 @@ def told(pid: int, name: str) -> str:
         return ""
 
 
-def state(pid: int) -> str:
-    return told(pid, "stat").rpartition(")")[2].strip()[:1] or "X"
+def state_of(pid: int) -> str:
+    return read_fact(pid, "stat").rpartition(")")[2].strip()[:1] or "X"
 
 
 def threads(pid: int) -> list[str]:
-    """The entry of `told` for each thread of a process."""
+    """The entry of `read_fact` for each thread of a process."""
     try:
         return [f"task/{name}" for name in os.listdir(f"/proc/{pid}/task")]
     except OSError:
@@ -296,58 +257,32 @@ def threads(pid: int) -> list[str]:
 def is_still(pid: int) -> bool:
     """Whether no thread of a process is running. Its first thread may have ended while others
     still run."""
-    states = (told(pid, f"{thread}/stat").rpartition(")")[2] for thread in threads(pid))
+    states = (read_fact(pid, f"{thread}/stat").rpartition(")")[2] for thread in threads(pid))
     return all((each.strip()[:1] or "X") in STILL for each in states)
 
 
-def count_switches(pids: set[int]) -> dict[tuple[int, str], int]:
-    """The number of context switches of each thread so far; it grows whenever a thread has run."""
-    return {
-        (pid, thread): sum(
-            int(line.split()[1])
-            for line in told(pid, f"{thread}/status").splitlines()
-            if "ctxt_switches:" in line
-        )
-        for pid in pids
-        for thread in threads(pid)
-    }
-
-
-def has_moved(before: dict[tuple[int, str], int]) -> bool:
-    """Whether any thread has run since its context switches were counted. A thread that has
-    ended since then did not run: a stopped process can only be killed from outside."""
-    pids = {pid for pid, _ in before}
-    if not all(map(is_still, pids)):
-        return True
-    now = count_switches(pids)
-    return any(key not in before or count > before[key] for key, count in now.items() if count)
-
-
-def signalled(pid: int, number: int) -> None:
+def send_signal(pid: int, number: int) -> None:
     """Send a signal; -1 sends it to all processes except us at once."""
     with suppress(ProcessLookupError):
         os.kill(pid, number)
 
 
 @contextmanager
-def standstill(held: bool = False) -> Iterator[set[int]]:
+def standstill() -> Iterator[set[int]]:
     """Stop all processes for a while, so that they cannot start new ones. A process that does
-    not stop in time is killed. A held process does not continue on any signal."""
-    resting = {pid for pid in processes() if state(pid) in "Tt"}
-    signalled(-1, signal.SIGSTOP)
+    not stop in time is killed."""
+    resting = {pid for pid in processes() if state_of(pid) in "Tt"}
+    send_signal(-1, signal.SIGSTOP)
     until = monotonic() + SETTLED
     while (moving := {pid for pid in processes() if not is_still(pid)}) and monotonic() < until:
         for pid in moving:  # somebody may have been woken
-            signalled(pid, signal.SIGSTOP)
+            send_signal(pid, signal.SIGSTOP)
         sleep(0.001)
     for pid in moving:
-        signalled(pid, signal.SIGKILL)
+        send_signal(pid, signal.SIGKILL)
     here = processes()
-    threads_held = hold_processes(here) if held else []
     try:
         yield here
     finally:
-        for thread in threads_held:
-            release(thread)
         for pid in here - resting:
-            signalled(pid, signal.SIGCONT)
+            send_signal(pid, signal.SIGCONT)

@@ -139,7 +139,7 @@ class Room:
     ) -> None:
         uid, gid = os.getuid(), os.getgid()
         try:
-            pid = confine.forked(self.settings["nested"])
+            pid = confine.forked(confine.PROGRAM_SPACES if self.settings["nested"] else 0)
         except (confine.Unable, OSError) as wrong:
             report(status, f"unable: {wrong}")
             pid = -1
