@@ -104,7 +104,8 @@ class SlurmLauncher:
         """End the job. Slurm gives its tasks KillWait seconds, whatever the patience is."""
         if not self._job:
             return
-        failed = any(self._find_failures())
+        # Codes are read before: a worker that is cancelled may end with any code.
+        failed = any(self._find_failures()) or any(map(self._read_code, self._states))
         try:
             ask_slurm("scancel", self._job)
         except SlurmError as wrong:
@@ -112,7 +113,6 @@ class SlurmLauncher:
                 raise UsageError(
                     f"job {self._job} was not cancelled: {wrong}; run: scancel {self._job}"
                 ) from None
-        failed = failed or any(map(self._read_code, self._states))
         self._job = ""
         if failed:  # the output of the workers says why
             (self._folder / ENVIRONMENT).unlink(missing_ok=True)
