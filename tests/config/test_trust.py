@@ -392,3 +392,27 @@ def test_a_run_file_may_neither_read_elsewhere_nor_leave_the_sandbox(here, tmp_p
             )
         with pytest.raises(UsageError, match=flag):
             parley.resume(str(copy), max_calls=4)
+
+
+def test_a_module_is_in_a_folder_only_if_all_its_files_are(tmp_path, monkeypatch):
+    """Packages above it are imported first; folders without `__init__.py` are packages, too."""
+    folder, elsewhere = tmp_path / "folder", tmp_path / "elsewhere"
+    for place in ("one.py", "two/three.py", "four/__init__.py", "four/five/six.py", "seven/x.txt"):
+        for root in (folder, elsewhere):
+            (root / place).parent.mkdir(parents=True, exist_ok=True)
+            (root / place).touch()
+    for name in ("one", "two.three", "four", "four.five.six"):
+        assert is_module_in(name, [folder])
+    for name in ("seven", "two", "eight", "two.nine", "one.two", "os", "two.three:x", ""):
+        assert not is_module_in(name, [folder])
+    (folder / "link.py").symlink_to(elsewhere / "one.py")
+    (folder / "inside.py").symlink_to(folder / "one.py")
+    (folder / "package").symlink_to(elsewhere / "four")
+    (folder / "four/five/link.py").symlink_to(elsewhere / "one.py")
+    for name in ("link", "package", "package.five.six", "four.five.link"):
+        assert not is_module_in(name, [folder])
+        assert is_module_in(name, [folder, elsewhere])
+    assert is_module_in("inside", [folder])
+    (folder / "four/__init__.py").unlink()
+    (folder / "four/__init__.py").symlink_to(elsewhere / "one.py")
+    assert not is_module_in("four.five.six", [folder])  # Python would run the first file

@@ -21,6 +21,7 @@ from parley.config.trust import NOTHING_MORE, Allowed, check_models
 from parley.config.yaml_file import YamlFile
 from parley.datasets.catalogue import default_dataset as usual_dataset
 from parley.datasets.catalogue import load_items
+from parley.datasets.files import PathCheck, allow_every_path
 from parley.datasets.item_rows import item_type_of_task
 from parley.errors import UsageError, unknown_name
 from parley.options import OPTIONS, STORED, Given, RunOptions, check_options
@@ -60,6 +61,8 @@ class Experiment:
     functions: dict[str, Callable[..., Any]] = field(default_factory=dict)
     file: YamlFile | None = None
     allowed: Allowed = NOTHING_MORE  # what the user allows files to do
+    # of the file that names the dataset; a dataset that the user names may lead to any path
+    check_dataset_path: PathCheck = allow_every_path
     workers: int | None = None  # how many workers play the run; None: this process does
     _typed: set[str] = field(default_factory=set)
 
@@ -86,6 +89,7 @@ class Experiment:
                 f"`columns`; found an object with {', '.join(said)}"
             )
         self.dataset, self.columns = str(said["path"]), dict(said.get("columns", {}))
+        self.check_dataset_path = allow_every_path
 
     def add_columns(self, columns: Mapping[str, str | list[str]]) -> None:
         """Add columns of the dataset for fields of the items."""
@@ -281,7 +285,10 @@ class Experiment:
         if items is None and self.dataset is not None and REFERENCE.search(self.dataset):
             # the stored configuration keeps the reference
             items = load_items(
-                expand_references(self.dataset), item_type_of_task(type(made)), self.columns
+                expand_references(self.dataset),
+                item_type_of_task(type(made)),
+                self.columns,
+                self.check_dataset_path,
             )
         config = self.config(made)
         check_models(config.models, self.allowed.with_keys_at(models_file.keys_at_trusted_hosts()))
@@ -292,7 +299,12 @@ class Experiment:
                 f"the configuration contains a value that cannot be stored in a run: {wrong}"
             ) from None
         prepared = prepare_new(
-            config, task=made, items=items, functions=self.functions, need_keys=need_keys
+            config,
+            task=made,
+            items=items,
+            functions=self.functions,
+            need_keys=need_keys,
+            check_path=self.check_dataset_path,
         )
         if check_options(self.given).batch and not any(
             map(uses_batch_api, config.live_models.values())

@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -65,14 +66,14 @@ def read_experiment(path: str, allowed: Allowed = NOTHING_MORE) -> Experiment:
         return Experiment(path, allowed=allowed)
     refuse_later(file)
     trust.check_references(file, allowed)
-    trust.check_parameters(file, allowed)
-    trust.check_evolve_paths(file, allowed)
     for key in file.data:
         if key in EXPANDED:
             with file.errors_at(key):
                 file.data[key] = expand_env(
                     file.data[key], models_file.experiment_schema()["properties"][key]
                 )
+    trust.check_parameters(file, allowed)
+    trust.check_evolve_paths(file, allowed)
     file.check(models_file.experiment_schema())
     data = file.data
     reference = data["task"]
@@ -116,6 +117,7 @@ def read_experiment(path: str, allowed: Allowed = NOTHING_MORE) -> Experiment:
     if "dataset" in data:
         with file.errors_at("dataset"):
             found.set_dataset(data["dataset"])
+        found.check_dataset_path = partial(trust.check_path, file, ("dataset",), allowed=allowed)
         if is_dataset_path(found.dataset or ""):
             found.dataset = models_file.relative_to_file(file, str(found.dataset))
             path = expand_references(found.dataset)

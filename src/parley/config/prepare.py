@@ -34,6 +34,7 @@ from parley.config.trust import (
     locate_model_fault,
     mark_recorded,
 )
+from parley.datasets.files import PathCheck, allow_every_path
 from parley.datasets.open_references import open_references
 from parley.errors import KeyMissing, UsageError, unknown_name
 from parley.match.protocol import Participant
@@ -141,17 +142,19 @@ def prepare_new(
     items: Sequence[Any] | None = None,
     functions: Mapping[str, Callable[..., Any]] | None = None,
     need_keys: bool = True,
+    check_path: PathCheck = allow_every_path,
 ) -> Prepared:
     """Prepare a new run, and the run that finds its items if its task screens them.
 
     Without `need_keys`, models whose key is missing are only warned about: for a forecast.
+    `check_path` refuses files that the dataset must not lead to.
     """
     task = task or task_class(config.task).from_params(config.params)
     task = evolve_task(task, config.evolve)
     check_names(config, task)
     if not type(task).__module__.startswith("parley.tasks."):  # a test checks our own tasks
         check_prompt_variables(type(task))
-    chosen = select_items(config, task, items)
+    chosen = select_items(config, task, items, check_path)
     config = chosen.config
     plan = make_plan(config, task, chosen.items)
     prices = prices_for(config.live_models)

@@ -10,7 +10,7 @@ from random import Random
 from typing import Any, NamedTuple
 
 from parley.datasets.catalogue import describe_reading, load_items
-from parley.datasets.files import LocatedRow
+from parley.datasets.files import LocatedRow, PathCheck, allow_every_path
 from parley.datasets.formats import make_item, make_items
 from parley.datasets.item_rows import find_unstorable, item_from_record, item_type_of_task
 from parley.errors import UsageError, unknown_name
@@ -32,11 +32,16 @@ class Selection(NamedTuple):
     read: list[str]
 
 
-def select_items(config: Config, task: Task, items: Sequence[Any] | None) -> Selection:
+def select_items(
+    config: Config,
+    task: Task,
+    items: Sequence[Any] | None,
+    check_path: PathCheck = allow_every_path,
+) -> Selection:
     """The items of a new run, from a dataset or as given, that fit its task."""
     kind, odd = type(task), list[str]()
     if items is None and config.dataset is not None:
-        items = load_items(config.dataset, item_type_of_task(kind), config.columns)
+        items = load_items(config.dataset, item_type_of_task(kind), config.columns, check_path)
         odd = describe_reading(config.dataset, item_type_of_task(kind), config.columns)
     if items is None and task.items is not None and task.items.bundled:
         items = task.items.bundled

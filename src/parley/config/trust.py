@@ -11,10 +11,12 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
+from importlib import invalidate_caches
+from importlib.machinery import PathFinder
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Self
@@ -144,8 +146,9 @@ def texts_in(value: Any, place: Place = ()) -> Iterator[tuple[Place, str]]:
             yield from texts_in(each, (*place, number))
 
 
-def check_path(file: YamlFile, place: Place, path: str, allowed: Allowed) -> None:
-    """Refuse a path outside a file's folder, also through a link."""
+def check_path(file: YamlFile, place: Place, path: str | Path, allowed: Allowed) -> None:
+    """Refuse a path outside a file's folder, also through a link. Every path that a file leads to
+    comes here: what it names, what else belongs to its dataset, and what it names in a record."""
     folder = file.path.expanduser().resolve().parent
     if not all(each.is_relative_to(folder) or allowed.has_path(each) for each in places_of(path)):
         raise file.error(
@@ -155,7 +158,7 @@ def check_path(file: YamlFile, place: Place, path: str, allowed: Allowed) -> Non
         )
 
 
-def places_of(path: str) -> list[Path]:
+def places_of(path: str | Path) -> list[Path]:
     """A path, and what the links below it lead to."""
     found = Path(path).expanduser().resolve()
     return [found, *(each.resolve() for each in found.rglob("*") if each.is_symlink())]
@@ -228,26 +231,38 @@ def check_code(file: YamlFile, place: Place, module: str, allowed: Allowed) -> N
 
 
 def is_module_in(module: str, folders: Iterable[Path]) -> bool:
-    """Whether a module is a file or a package in one of these folders, and no other module of that
-    name would be imported instead."""
-    top, *rest = module.split(".")
-    if top in sys.stdlib_module_names or not all(map(str.isidentifier, (top, *rest))):
+    """Whether a module is a file or a package in one of these folders, also behind links, and no
+    other module of that name would be imported instead."""
+    folders = [folder.resolve() for folder in folders]
+    names = module.split(".")
+    if names[0] in sys.stdlib_module_names or not all(map(str.isidentifier, names)):
         return False
-    owners = set()
+    owners = set[Path]()
     for folder in folders:
-        place = folder.resolve().joinpath(top, *rest)
-        if place.with_name(f"{place.name}.py").is_file() or (place / "__init__.py").is_file():
-            owners.add(folder.resolve() / top)
-    if top not in sys.modules or not owners:
+        if files := module_files(names, folder):
+            if not all(any(file.is_relative_to(each) for each in folders) for file in files):
+                return False
+            owners.add(files[0])
+    loaded = sys.modules.get(names[0])
+    if loaded is None or not owners:
         return bool(owners)
-    loaded = sys.modules[top]
     found = [loaded.__file__] if getattr(loaded, "__file__", None) else list(loaded.__path__)
-    return any(
-        Path(place or "").resolve()
-        in (owner.with_name(f"{owner.name}.py"), owner, owner / "__init__.py")
-        for place in found
-        for owner in owners
-    )
+    return any(Path(place or "").resolve() in owners for place in found)
+
+
+def module_files(names: Sequence[str], folder: Path) -> list[Path]:
+    """The files that Python would import from a folder for a module, links resolved: of each
+    package above it (a folder if it has no `__init__.py`), and its own. Empty if the folder does
+    not have the module."""
+    invalidate_caches()
+    found, search = list[Path](), [str(folder)]
+    for name in names:
+        spec = PathFinder.find_spec(name, search)
+        if spec is None:
+            return []
+        search = list(spec.submodule_search_locations or ())
+        found.append(Path(spec.origin or search[0]).resolve())
+    return found if found[-1].is_file() else []
 
 
 def check_models(models: Mapping[str, Mapping[str, Any]], allowed: Allowed) -> None:

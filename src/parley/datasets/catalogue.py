@@ -13,6 +13,8 @@ from typing import Any
 from parley.datasets import Dataset, benchmarks
 from parley.datasets.files import (
     LocatedRow,
+    PathCheck,
+    allow_every_path,
     describe_separators,
     is_dataset_path,
     read_rows,
@@ -84,8 +86,14 @@ def default_dataset(kind: type | None) -> str | None:
     return USUAL if kind is not None and datasets_named(USUAL, kind) else None
 
 
-def load_items(reference: str, kind: type, columns: Columns | None = None) -> list[Any]:
-    """All items of a dataset. The error for a row that does not fit names the row."""
+def load_items(
+    reference: str,
+    kind: type,
+    columns: Columns | None = None,
+    check_path: PathCheck = allow_every_path,
+) -> list[Any]:
+    """All items of a dataset. The error for a row that does not fit names the row. If somebody
+    else's file names the dataset, `check_path` refuses files that it must not lead to."""
     reference = resolve_reference(reference, kind, bool(columns))
     if not columns:
         for dataset in datasets_named(reference, kind):
@@ -97,7 +105,7 @@ def load_items(reference: str, kind: type, columns: Columns | None = None) -> li
                 field,
                 known_columns(kind),
             )
-    rows = list(load_rows(reference, kind))
+    rows = list(load_rows(reference, kind, check_path))
     if not rows:
         raise UsageError(f"dataset {reference} is empty: add rows with {describe_columns(kind)}")
     return make_items(rows, kind, columns)
@@ -168,14 +176,16 @@ def describe_reading(
     return odd
 
 
-def load_rows(reference: str, kind: type | None = None) -> Iterator[LocatedRow]:
+def load_rows(
+    reference: str, kind: type | None = None, check_path: PathCheck = allow_every_path
+) -> Iterator[LocatedRow]:
     """The rows of a file or folder. Anything else that looks like a name is an unknown name."""
     path = Path(reference).expanduser()
     if not is_dataset_path(reference) and not path.exists():
         there = {each.name for each in all_datasets() if kind in (None, each.item_type)}
         wrong = unknown_name("dataset", reference, there)
         raise UsageError(f"{wrong}; for a file or folder write ./{reference}")
-    yield from read_rows(path)
+    yield from read_rows(path, check_path)
 
 
 def item_type_of_dataset(reference: str, columns: Columns | None = None) -> type:

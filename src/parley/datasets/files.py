@@ -8,7 +8,8 @@ import gzip
 import io
 import json
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,6 +20,12 @@ from parley.errors import UsageError, describe_type
 ENDINGS = (".jsonl", ".json", ".csv", ".parquet", ".xml")
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs"}
 LETTERED = ["question", "A", "B", "C", "D", "answer"]  # the columns of a table without a header
+
+PathCheck = Callable[[Path], None]  # raises UsageError if a dataset must not lead to this path
+
+
+def allow_every_path(path: Path) -> None:
+    """The check for a dataset that the user names himself."""
 
 
 class LocatedRow(NamedTuple):
@@ -31,6 +38,7 @@ class LocatedRow(NamedTuple):
     id: str = ""  # the default for a row without an id; empty: its number
     columns: tuple[str, ...] = ()  # the columns of the file, if the row's were renamed
     path: Path | None = None  # the path of its file
+    check_path: PathCheck = allow_every_path  # for each other file that the row names
 
     @property
     def own_columns(self) -> str:
@@ -43,17 +51,18 @@ def is_dataset_path(reference: str) -> bool:
     return "/" in reference or reference.startswith("~") or reference.endswith((*ENDINGS, ".gz"))
 
 
-def read_rows(path: Path) -> Iterator[LocatedRow]:
+def read_rows(path: Path, check_path: PathCheck = allow_every_path) -> Iterator[LocatedRow]:
     """The rows of a file, or of all files in a folder in the order of their names.
 
-    The id of a row without one is, in a folder, its file and its number in it.
+    The id of a row without one is, in a folder, its file and its number in it. `check_path` sees
+    every file before it is read.
     """
     if not path.is_dir():
-        yield from read_file_rows(path)
+        yield from read_file_rows(path, check_path)
         return
     if files := find_os_files(path):
         for file in files:
-            for row in read_file_rows(file):
+            for row in read_file_rows(file, check_path):
                 yield row._replace(id=name_os_entry(file, row.number))
         return
     files = sorted(
@@ -67,11 +76,11 @@ def read_rows(path: Path) -> Iterator[LocatedRow]:
             "(or one of these with .gz)"
         )
     for file in files:
-        for row in read_file_rows(file):
+        for row in read_file_rows(file, check_path):
             yield row._replace(id=f"{row.file}/{row.number}")
 
 
-def read_file_rows(file: Path) -> Iterator[LocatedRow]:
+def read_file_rows(file: Path, check_path: PathCheck = allow_every_path) -> Iterator[LocatedRow]:
     """The rows of one file."""
     if file_ending(file) not in ENDINGS:
         raise UsageError(
@@ -80,17 +89,21 @@ def read_file_rows(file: Path) -> Iterator[LocatedRow]:
         )
     match file_ending(file):
         case ".xml":
-            rows = aligned_segments(file, read_text)
+            rows = aligned_segments(file, partial(read_text, check_path=check_path))
         case ".parquet":
+            check_path(file)
             rows = read_parquet(file)
         case _:
-            rows = parse_rows(read_text(file), file)
+            rows = parse_rows(read_text(file, check_path), file)
     for number, row in enumerate(rows, 1):
-        yield LocatedRow(f"{file}, row {number}", number, row, file_stem(file), path=file)
+        yield LocatedRow(
+            f"{file}, row {number}", number, row, file_stem(file), path=file, check_path=check_path
+        )
 
 
-def read_text(file: Path) -> str:
+def read_text(file: Path, check_path: PathCheck = allow_every_path) -> str:
     """The text of a file, decompressed."""
+    check_path(file)
     try:
         content = file.read_bytes()
         return (gzip.decompress(content) if file.suffix == ".gz" else content).decode("utf-8-sig")

@@ -35,6 +35,7 @@ def name_os_entry(file: Path, number: int) -> str:
 def script_folders(file: Path) -> Iterator[Path]:
     """The folders in which scripts of a task file may be. A folder that is a link to elsewhere is
     skipped, because the file may come from somebody else."""
+    file = file.absolute()  # otherwise the folder above the current one would be the current one
     numbered = file.parent.name.isdigit()
     above = (file.parent.parent if numbered else file.parent).parent
     beside = above / "scripts" / (file.parent.name if numbered else file.stem)

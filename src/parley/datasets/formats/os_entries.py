@@ -4,7 +4,6 @@ the evaluation."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from parley.datasets.files import LocatedRow
@@ -20,31 +19,31 @@ INSPECT, INSPECT_HOME = "agent_bench_os", "/home/agent"
 
 def with_files(found: LocatedRow) -> Row:
     """Replace references to script files in a row by the scripts."""
-    folders = [] if found.path is None else list(script_folders(found.path))
     row = dict(found.row)
     if isinstance(row.get("create"), Mapping):
-        row["create"] = inline_scripts(row["create"], folders)
+        row["create"] = inline_scripts(row["create"], found)
     for key in ("evaluation", "start", "example"):
-        row[key] = inline_scripts(row.get(key), folders)
+        row[key] = inline_scripts(row.get(key), found)
     if found.file.startswith(INSPECT):
         row = {"home": INSPECT_HOME, "folder": INSPECT_HOME, **row}
     return row
 
 
-def inline_scripts(value: Any, folders: list[Path]) -> Any:
+def inline_scripts(value: Any, found: LocatedRow) -> Any:
     """Replace every `{"file": …}` by the code of that file, or mark it as missing."""
     if isinstance(value, list):
-        return [inline_scripts(each, folders) for each in value]
+        return [inline_scripts(each, found) for each in value]
     if not isinstance(value, Mapping):
         return value
     if isinstance(name := value.get("file"), str):
         kept = {"language": value["language"]} if value.get("language") else {}
-        for folder in folders:
+        for folder in () if found.path is None else script_folders(found.path):
             place = (folder / name).resolve()
             if place.is_relative_to(folder.resolve()) and place.is_file():
+                found.check_path(place)
                 return {"code": place.read_text(encoding="utf-8", errors="replace"), **kept}
         return {"code": "", "missing": name, **kept}
-    return {key: inline_scripts(each, folders) for key, each in value.items()}
+    return {key: inline_scripts(each, found) for key, each in value.items()}
 
 
 def os_entry_fields(row: Row) -> dict[str, Any]:
