@@ -1,12 +1,15 @@
 """Tasks at the command line: AgentBench's layout as it is published, and what a check finds."""
 
 import json
+from functools import partial
 
 import pytest
 
 from parley import OSEntry, ShellScript, UsageError, load_items
 from parley.datasets.catalogue import item_type_of_dataset
 from parley.runs.stand_ins import fake_verdict
+from parley.sandbox.executor import Sandbox
+from parley.sandbox.limits import Limits
 from tests.cli.test_cli import parley as command
 from tests.isolation import isolated
 
@@ -134,6 +137,8 @@ def test_what_decides(tmp_path, evaluation, fields):
         ({"evaluation": {"check": [None]}}, "but this item has no example"),
         ({"evaluation": {"match": 3}}, "`evaluation.match` must be"),
         ({"evaluation": {"match": {"regex": "("}}}, "not a valid pattern"),
+        ({"evaluation": {"match": {"regex": "(" * 5000}}}, "not a valid pattern"),
+        ({"evaluation": {"match": {"regex": f"a{{{10**20}}}"}}}, "not a valid pattern"),
         ({"evaluation": {"check": [{"run": "x"}]}}, "`evaluation.check` must be"),
         ({"evaluation": {"match": "a"}, "create": {"init": 3}}, "`create.init` must be"),
         ({"evaluation": "a"}, "`evaluation` must be an object"),
@@ -167,6 +172,7 @@ WRONG = {
     "time": {"check": "sleep 100"},
     "check": {"check": "echo no >&2; exit 3"},
     "check-inert": {"check": "true"},
+    "time-pattern": {"match": {"regex": "^(a+)+$"}, "example": f"echo {'a' * 60}!"},
 }
 
 
@@ -175,6 +181,7 @@ def test_a_check_plays_examples_and_nothing_and_names_a_reason_for_each_failure(
     tmp_path, monkeypatch
 ):
     monkeypatch.setattr("parley.tasks._common.os_machine.SECONDS", 0.5)
+    monkeypatch.setattr("parley.sandbox.executor.Limits", partial(Limits, cpu=1, wall=4.0))
     rows = [GOOD]
     for name, each in WRONG.items():
         evaluation = {"example": "true", **{k: v for k, v in each.items() if k != "create"}}
@@ -190,6 +197,7 @@ def test_a_check_plays_examples_and_nothing_and_names_a_reason_for_each_failure(
     assert "init/none.sh is missing" in found["init-file"]
     assert "exit 3: no" in found["check"]
     assert "nothing was done" in found["check-inert"]
+    assert "the pattern of item time-pattern could not be matched" in found["time-pattern"]
 
 
 @isolated
@@ -201,14 +209,11 @@ def test_every_bundled_task_passes_the_check(tmp_path):
 
 
 def test_started_by_an_ordinary_user_entries_that_need_several_say_so(tmp_path, monkeypatch):
-    class OneUser:
+    class OneUser(Sandbox):
         async def execute(self, program):
             return {**await fake_verdict(program), "users": False}
 
-        async def close(self, name=None):
-            pass
-
-    monkeypatch.setattr("parley.datasets.os_checks.Shells", OneUser)
+    monkeypatch.setattr("parley.datasets.os_checks.Sandbox", OneUser)
     row = {"description": "x", "evaluation": {"check": "id ada", "example": "useradd ada"}}
     (tmp_path / "own.json").write_text(json.dumps([row]))
     done = command("datasets", "check", "own.json", cwd=tmp_path, code=5)

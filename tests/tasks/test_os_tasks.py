@@ -1,7 +1,10 @@
 """Tasks at the command line: actions as they are read, the rule by feeding replies, and real
 machines that nobody deceives."""
 
+import asyncio
+import time
 from collections import Counter
+from functools import partial
 
 import pytest
 
@@ -10,7 +13,10 @@ from parley.audit.audit import audit_run
 from parley.errors import Unreadable
 from parley.rules.pool import split_demonstrations
 from parley.runs.stand_ins import fake_verdict
+from parley.sandbox.executor import Sandbox
+from parley.sandbox.limits import Limits
 from parley.store import read_run
+from parley.tasks._common.os_machine import judge_machine
 from parley.tasks.os_tasks.rule import Action, ActionReader, OSTasks
 from parley.testing import check_task
 from parley.testing.by_hand import Speaking, play
@@ -159,14 +165,60 @@ def test_the_arguments_of_checks_are_the_answer_and_what_was_printed_before():
         ({"answer": " 42 "}, "42", True),
         ({"answer": "42 ", "strip": False}, "42", False),
         ({"answer": "42", "strip": False}, "42", True),
-        ({"regex": "^v[0-9]+$"}, "v12", True),
-        ({"regex": "^v[0-9]+$"}, "version 12", False),
     ],
 )
 def test_an_answer_is_matched_by_its_words(decides, answer, right):
     item = OSEntry("x", "Which?", **decides)
     assert facts(played([f"Act: answer({answer})"], item)[0])[2] == right
     assert facts(played(["Act: finish"], item)[0])[2] == 0
+
+
+@pytest.fixture
+def impatient(monkeypatch):
+    """A sandbox gives programs less time."""
+    monkeypatch.setattr("parley.sandbox.executor.Limits", partial(Limits, cpu=1, wall=4.0))
+
+
+PATTERNS = {
+    "v": ("^v[0-9]+$", "v12", True),
+    "w": ("^v[0-9]+$", "version 12", False),
+    "x": (r"(?s)'\"\\\Z", "a\r\n'\"\\", True),
+    "y": (r"^(\w)(?=é)(?i:É)\1$", "aéa", True),
+    "z": ("^(a+)+$", "a" * 60 + "!", False),
+}
+
+
+@isolated
+@pytest.mark.parametrize("name", ["v", "w", "x", "y", "z"])
+def test_an_answer_is_matched_by_a_pattern(impatient, name):
+    pattern, answer, right = PATTERNS[name]
+    sandbox, entry = Sandbox(), OSEntry(name, "Which?", regex=pattern)
+    try:
+        assert asyncio.run(judge_machine(sandbox.execute, entry, answer)).solved == right
+    finally:
+        sandbox.close()
+
+
+@isolated
+def test_a_pattern_that_takes_too_long_is_a_wrong_answer_and_on_record(impatient, tmp_path):
+    """The record has how it ended: nothing is matched again when a run is audited or resumed."""
+    item = OSEntry("hard", "Which?", regex="^(a+)+$")
+    players = {
+        "long": {"model": "bot/answerer", "answer": "a" * 60 + "!"},
+        "right": {"model": "bot/answerer", "answer": "aaa"},
+    }
+    result = run("os_tasks", players, items=[item], store=tmp_path)
+    means = {
+        row["alias"]: row["mean"] for row in result.data["results"] if row["metric"] == "success"
+    }
+    assert means == {"long": 0.0, "right": 1.0}
+    (said,) = [
+        note.facts["fault"] for note in read_run(result.ref).notes() if "fault" in note.facts
+    ]
+    assert said.startswith("the pattern of item hard could not be matched")
+    began = time.monotonic()
+    assert not audit_run(result.ref).breaches
+    assert time.monotonic() - began < 5
 
 
 def test_a_machine_with_one_user_plays_no_task_for_several():

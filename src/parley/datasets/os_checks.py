@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from parley.errors import SandboxError
 from parley.rules.items import OSEntry
-from parley.sandbox.shells import Shells
+from parley.sandbox.executor import Sandbox
 from parley.tables import shorten
 from parley.tasks._common.os_machine import (
     LANGUAGES,
@@ -50,18 +50,19 @@ async def check_os_entries(
     entries: Sequence[OSEntry], told: Callable[[int], None]
 ) -> tuple[int, dict[str, str], tuple[str, ...]]:
     """Check all entries: their number, what is wrong by id, and a summary of the reasons."""
-    shells, turns = Shells(), asyncio.Semaphore(max(2, os.cpu_count() or 1))
+    sandbox, turns = Sandbox(), asyncio.Semaphore(max(2, os.cpu_count() or 1))
     found: dict[str, ExampleResult] = {}
 
     async def look(entry: OSEntry) -> None:
         async with turns:
-            found[entry.id] = await check_entry(shells, entry)
+            found[entry.id] = await check_entry(sandbox, entry)
             told(len(found))
 
     try:
         await asyncio.gather(*map(look, entries))
     finally:
-        await shells.close()
+        await sandbox.close_shells()
+        sandbox.close()
     faults = {
         entry.id: f"{found[entry.id].reason}: {found[entry.id].detail}"
         for entry in entries
@@ -76,7 +77,7 @@ async def check_os_entries(
     return len(entries), faults, tuple(summary if reasons else summary[:1])
 
 
-async def check_entry(shells: Shells, entry: OSEntry) -> ExampleResult:
+async def check_entry(sandbox: Sandbox, entry: OSEntry) -> ExampleResult:
     """Play an entry with its example, and by doing nothing."""
     if missing := [script.missing for script in entry.scripts if script.missing]:
         return ExampleResult("init", f"the file {missing[0]} is missing")
@@ -88,7 +89,8 @@ async def check_entry(shells: Shells, entry: OSEntry) -> ExampleResult:
 
     def in_shell(player: str) -> Run:
         async def run(program: Mapping[str, Any]) -> Any:
-            return await shells.execute({**program, "shell": f"{name}, {player}"})
+            shell = {"shell": f"{name}, {player}"} if program.get("kind") == "shell" else {}
+            return await sandbox.execute({**program, **shell})
 
         return run
 
@@ -104,7 +106,7 @@ async def check_entry(shells: Shells, entry: OSEntry) -> ExampleResult:
         return ExampleResult("check", str(fault))
     finally:
         for player in ("example", "nothing"):
-            await shells.close(f"{name}, {player}")
+            await sandbox.close_shells(f"{name}, {player}")
 
 
 async def try_example(run: Run, entry: OSEntry) -> ExampleResult:
@@ -122,6 +124,8 @@ async def try_example(run: Run, entry: OSEntry) -> ExampleResult:
     verdict = await judge_machine(run, entry, done["output"].strip() or None)
     if verdict.solved:
         return ExampleResult()
+    if verdict.fault:
+        return ExampleResult("time", verdict.fault)
     if verdict.result is None:
         said = f"the example solution prints {shorten(done['output'].strip())!r}"
         return find_reason(entry, prepared, [done], ExampleResult("check", said))

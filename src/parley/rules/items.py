@@ -244,7 +244,7 @@ class OSEntry:
         if self.regex:
             try:
                 re.compile(self.regex)
-            except re.error as wrong:
+            except (re.error, OverflowError, RecursionError) as wrong:
                 raise ValueError(
                     f"regex {self.regex[:80]!r} is not a valid pattern: {wrong}"
                 ) from None

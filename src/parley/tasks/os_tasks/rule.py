@@ -164,6 +164,8 @@ class OSTasks(Task):
         verdict = await judge_machine(referee.run, entry, answer) if done else None
         solved = verdict is not None and verdict.solved
         failed = verdict.script if verdict is not None else 0
+        if verdict is not None and verdict.fault:
+            referee.note(fault=f"{verdict.fault}; the answer counts as wrong")
         referee.note(MachineEnd(end, turn, solved, failed))
         return {agent: {"success": float(solved), "turns": float(turn)}}
 
