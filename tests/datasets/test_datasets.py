@@ -748,3 +748,24 @@ def test_tests_take_constants_from_the_reference_and_not_from_a_program(tmp_path
     assert item.prelude == "LARGEST = 3\nNAMES = ['a', 'b']\n"
     assert asyncio.run(check_reference_programs([item], lambda done: None)).faults == {}
     assert survivors([(item, "LARGEST = 10\nNAMES = []\ndef bound(n):\n  return n")]) == []
+
+
+@pytest.mark.parametrize("name", ["x.jsonl.gz", "x.json.gz", "x.csv.gz", "a.en-de.en.xml.gz"])
+def test_a_small_file_does_not_unpack_to_all_of_the_memory(tmp_path, name):
+    packed = gzip.compress(b" " * 110_000_000, compresslevel=1)
+    (tmp_path / name).write_bytes(packed)
+    (tmp_path / "a.en-de.de.xml").touch()
+    with pytest.raises(UsageError, match=f"{name}: .* at most 100 MB.* unpack it"):
+        load_items(str(tmp_path / name), Problem)
+
+
+def test_the_files_of_a_folder_unpack_to_a_limited_size_together(tmp_path):
+    packed = gzip.compress(b" " * 30_000_000 + b"\n", compresslevel=1)
+    for number in range(4):
+        (tmp_path / f"{number}.jsonl.gz").write_bytes(packed)
+    with pytest.raises(UsageError, match=r"3\.jsonl\.gz: .* at most 100 MB"):
+        load_items(str(tmp_path), Problem)
+    (tmp_path / "3.jsonl.gz").rename(tmp_path / "3.txt")
+    (tmp_path / "4.jsonl").write_bytes(b" " * 60_000_000)  # a large file is what it looks like
+    with pytest.raises(UsageError, match="is empty"):
+        load_items(str(tmp_path), Problem)

@@ -9,9 +9,9 @@ import io
 import json
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple, cast
 
 from parley.datasets.os_folders import find_os_files, is_os_entry, name_os_entry
 from parley.datasets.xml_segments import aligned_segments, is_translation_of_another
@@ -19,6 +19,7 @@ from parley.errors import UsageError, describe_type
 
 ENDINGS = (".jsonl", ".json", ".csv", ".parquet", ".xml")
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs"}
+MOST_UNPACKED = 100_000_000  # bytes of all compressed files of a dataset
 LETTERED = ["question", "A", "B", "C", "D", "answer"]  # the columns of a table without a header
 
 PathCheck = Callable[[Path], None]  # raises UsageError if a dataset must not lead to this path
@@ -51,18 +52,69 @@ def is_dataset_path(reference: str) -> bool:
     return "/" in reference or reference.startswith("~") or reference.endswith((*ENDINGS, ".gz"))
 
 
+class FileReader:
+    """Reads the files of one dataset. Each path is checked before it is opened, and compressed
+    files may unpack only to a limited size, because a small file could otherwise fill the
+    memory."""
+
+    def __init__(self, check_path: PathCheck = allow_every_path) -> None:
+        self.check_path, self._unpacked = check_path, 0
+
+    def read_text(self, file: Path) -> str:
+        """The text of a file, decompressed."""
+        with self._open(file) as stream:
+            content = stream.read(self._most(file))
+            self.count_unpacked(file, len(content))
+            return content.decode("utf-8-sig")
+
+    def read_lines(self, file: Path) -> Iterator[str]:
+        """The lines of a file, decompressed. Other line separators may occur inside a text."""
+        with self._open(file) as stream:
+            encoding = "utf-8-sig"
+            while line := stream.readline(self._most(file)):
+                self.count_unpacked(file, len(line))
+                yield line.decode(encoding)
+                encoding = "utf-8"
+
+    @contextmanager
+    def _open(self, file: Path) -> Iterator[IO[bytes]]:
+        self.check_path(file)
+        try:
+            with gzip.open(file) if file.suffix == ".gz" else file.open("rb") as stream:
+                yield cast(IO[bytes], stream)
+        except (OSError, EOFError, zlib.error, UnicodeDecodeError) as wrong:
+            raise UsageError(f"dataset {file} cannot be read: {wrong}") from None
+
+    def _most(self, file: Path) -> int:
+        """How many bytes to read at a time: one more than allowed; -1 stands for no limit."""
+        return MOST_UNPACKED - self._unpacked + 1 if file.suffix == ".gz" else -1
+
+    def count_unpacked(self, file: Path, size: int) -> None:
+        """Refuse a dataset whose compressed files unpack to too much."""
+        if file.suffix not in (".gz", ".parquet"):
+            return
+        self._unpacked += size
+        if self._unpacked > MOST_UNPACKED:
+            raise UsageError(
+                f"dataset {file}: the compressed files of a dataset may unpack to at most "
+                f"{MOST_UNPACKED // 10**6} MB, and this one needs more. If you trust it, unpack "
+                "it, or convert it to .jsonl, and name the new file"
+            )
+
+
 def read_rows(path: Path, check_path: PathCheck = allow_every_path) -> Iterator[LocatedRow]:
     """The rows of a file, or of all files in a folder in the order of their names.
 
     The id of a row without one is, in a folder, its file and its number in it. `check_path` sees
     every file before it is read.
     """
+    reader = FileReader(check_path)
     if not path.is_dir():
-        yield from read_file_rows(path, check_path)
+        yield from read_file_rows(path, reader)
         return
     if files := find_os_files(path):
         for file in files:
-            for row in read_file_rows(file, check_path):
+            for row in read_file_rows(file, reader):
                 yield row._replace(id=name_os_entry(file, row.number))
         return
     files = sorted(
@@ -76,39 +128,30 @@ def read_rows(path: Path, check_path: PathCheck = allow_every_path) -> Iterator[
             "(or one of these with .gz)"
         )
     for file in files:
-        for row in read_file_rows(file, check_path):
+        for row in read_file_rows(file, reader):
             yield row._replace(id=f"{row.file}/{row.number}")
 
 
-def read_file_rows(file: Path, check_path: PathCheck = allow_every_path) -> Iterator[LocatedRow]:
+def read_file_rows(file: Path, reader: FileReader | None = None) -> Iterator[LocatedRow]:
     """The rows of one file."""
     if file_ending(file) not in ENDINGS:
         raise UsageError(
             f"dataset {file}: expected a file that ends in {', '.join(ENDINGS)} (or one of these "
             "with .gz), or a folder of such files"
         )
+    reader = reader or FileReader()
     match file_ending(file):
         case ".xml":
-            rows = aligned_segments(file, partial(read_text, check_path=check_path))
+            rows = aligned_segments(file, reader.read_text)
         case ".parquet":
-            check_path(file)
-            rows = read_parquet(file)
+            rows = read_parquet(file, reader)
         case _:
-            rows = parse_rows(read_text(file, check_path), file)
+            rows = parse_rows(file, reader)
     for number, row in enumerate(rows, 1):
+        where = f"{file}, row {number}"
         yield LocatedRow(
-            f"{file}, row {number}", number, row, file_stem(file), path=file, check_path=check_path
+            where, number, row, file_stem(file), path=file, check_path=reader.check_path
         )
-
-
-def read_text(file: Path, check_path: PathCheck = allow_every_path) -> str:
-    """The text of a file, decompressed."""
-    check_path(file)
-    try:
-        content = file.read_bytes()
-        return (gzip.decompress(content) if file.suffix == ".gz" else content).decode("utf-8-sig")
-    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as wrong:
-        raise UsageError(f"dataset {file} cannot be read: {wrong}") from None
 
 
 def file_ending(file: Path) -> str:
@@ -119,12 +162,12 @@ def file_stem(file: Path) -> str:
     return file.name.removesuffix(".gz").removesuffix(file_ending(file))
 
 
-def parse_rows(text: str, file: Path) -> Iterator[Any]:
+def parse_rows(file: Path, reader: FileReader) -> Iterator[Any]:
     """The rows of a text file, parsed by its ending."""
     if file_ending(file) == ".csv":
-        yield from parse_csv(text, file)
+        yield from parse_csv(reader.read_text(file), file)
     elif file_ending(file) == ".json":
-        found = parse_json(text, str(file))
+        found = parse_json(reader.read_text(file), str(file))
         if is_os_entry(found):
             found = [found]
         if not isinstance(found, list):
@@ -133,8 +176,7 @@ def parse_rows(text: str, file: Path) -> Iterator[Any]:
             )
         yield from found
     else:
-        # other line separators may occur inside a text
-        for number, line in enumerate(text.split("\n"), 1):
+        for number, line in enumerate(reader.read_lines(file), 1):
             if line.strip():
                 yield parse_json(line, f"{file}, line {number}")
 
@@ -190,7 +232,7 @@ def describe_separators(path: Path) -> list[str]:
     """Notes on CSV files that are not separated by commas."""
     files = sorted(path.iterdir()) if path.is_dir() else [path]
     tables = [each for each in files if file_ending(each) == ".csv"]
-    found = {each: find_separator(read_text(each), each) for each in tables}
+    found = {each: find_separator(FileReader().read_text(each), each) for each in tables}
     return [
         f"dataset {file}: Parley read this file as separated by {SEPARATORS[mark]}"
         for file, mark in found.items()
@@ -198,7 +240,7 @@ def describe_separators(path: Path) -> list[str]:
     ]
 
 
-def read_parquet(file: Path) -> Iterator[dict[str, Any]]:
+def read_parquet(file: Path, reader: FileReader) -> Iterator[dict[str, Any]]:
     """The rows of a Parquet file, read with pyarrow, which the datasets library installs."""
     try:
         from pyarrow import ArrowException
@@ -208,9 +250,11 @@ def read_parquet(file: Path) -> Iterator[dict[str, Any]]:
             f"dataset {file}: Parquet files need the package pyarrow: pip install "
             '"parley-eval[datasets]"'
         ) from None
+    reader.check_path(file)
     try:
         with ParquetFile(file) as found:
-            for batch in found.iter_batches():
+            for batch in found.iter_batches(batch_size=1000):
+                reader.count_unpacked(file, batch.nbytes)
                 yield from batch.to_pylist()
     except (OSError, ArrowException) as wrong:
         raise UsageError(
