@@ -385,7 +385,8 @@ def test_a_waiting_worker_serves_one_run_after_the_other(postgres_server, tmp_pa
             assert len(reader.workers()) == 1
 
 
-def test_ctrl_c_ends_a_worker_alone_and_gives_its_matches_back(postgres_url, tmp_path):
+@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGHUP])
+def test_ctrl_c_ends_a_worker_alone_and_gives_its_matches_back(postgres_url, tmp_path, signum):
     models = dict.fromkeys("abc", "openai-compatible/mock")
     with endpoint(0.2) as server, pytest.MonkeyPatch.context() as patch:
         patch.setenv("OPENAI_COMPATIBLE_BASE_URL", f"{server.url}/v1")
@@ -393,7 +394,7 @@ def test_ctrl_c_ends_a_worker_alone_and_gives_its_matches_back(postgres_url, tmp
         words = ["worker", ref.id, "--concurrency", "2"]
         with start_command(*words, url=postgres_url, server=server) as process:
             wait_until(lambda: server.arrived() > 8)
-            process.send_signal(signal.SIGINT)
+            process.send_signal(signum)
             _, err = process.communicate(timeout=60)
             assert process.returncode == 0, err
         assert "this worker finishes its calls and leaves" in err

@@ -1,35 +1,37 @@
 """kill -9 at random instants, then resume: every match ends once, no recorded reply is asked for
 again."""
 
+import fcntl
 import json
 import os
+import pty
 import random
 import signal
 import sqlite3
 import subprocess
 import sys
+import termios
 import time
 from contextlib import closing
 
 import pytest
 
 from parley.audit.audit import audit_run
-from parley.store import find_run
+from parley.store import find_run, read_run
 from tests.endpoint import endpoint
 
 MODELS = ("a", "b", "c", "d")
 ROUNDS = 5
 
 
-def parley(*words, store, url):
+def parley(*words, store, url, **more):
     command = [sys.executable, "-m", "parley", *words, "--store", str(store)]
     environment = {**os.environ, "OPENAI_COMPATIBLE_BASE_URL": f"{url}/v1"}
-    return subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
-    )
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return subprocess.Popen(command, text=True, env=environment, **{**streams, **more})
 
 
-def begin(store, url, matches, concurrency=24):
+def begin(store, url, matches, concurrency=24, **more):
     models = [word for name in MODELS for word in ("-m", f"{name}=openai-compatible/mock")]
     options = (
         "--repeats",
@@ -40,7 +42,7 @@ def begin(store, url, matches, concurrency=24):
         str(concurrency),
         "--json",
     )
-    return parley("run", "public_goods", *models, *options, store=store, url=url)
+    return parley("run", "public_goods", *models, *options, store=store, url=url, **more)
 
 
 def recorded(path):
@@ -166,7 +168,7 @@ def test_a_kill_before_the_first_reply_leaves_a_run_that_can_be_resumed(tmp_path
     assert json.loads(out)["run"]["matches"] == {"planned": 2, "done": 2, "failed": 0}
 
 
-@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_the_first_interrupt_drains_and_keeps_every_reply(tmp_path, signum):
     with endpoint(0.2) as server, begin(tmp_path, server.url, 100) as process:
         wait_until_playing(tmp_path, process, 5, random.Random(3))
@@ -179,6 +181,42 @@ def test_the_first_interrupt_drains_and_keeps_every_reply(tmp_path, signum):
         facts = json.loads(out)["run"]
         assert (facts["state"], facts["stop"]["status"]) == ("stopped", "interrupted")
         assert 0 <= facts["matches"]["done"] < 100
+
+
+def test_a_closed_terminal_drains_and_keeps_every_reply(tmp_path):
+    """The system sends SIGHUP, and the shell may do so, too. Nobody reads the output any more."""
+    ours, theirs = pty.openpty()
+    streams = {"stdin": theirs, "stdout": theirs, "stderr": theirs}
+    with endpoint(1.0) as server:
+        process = begin(tmp_path, server.url, 100, **streams, start_new_session=True,
+                        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))  # fmt: skip
+        os.close(theirs)
+        with process:
+            wait_until_playing(tmp_path, process, 3, random.Random(4))
+            os.close(ours)
+            time.sleep(0.2)
+            process.send_signal(signal.SIGHUP)
+            assert process.wait(60) == 3
+        (path,) = tmp_path.glob("*.parley")
+        assert len(recorded(path)) == len(server.log())
+    with read_run(find_run(str(path))) as reader:
+        assert reader.info.state == "stopped"
+
+
+def test_a_run_that_nohup_started_goes_on_without_its_terminal(tmp_path):
+    with (
+        endpoint(0.2) as server,
+        begin(tmp_path, server.url, 10, preexec_fn=ignore_hangups) as process,
+    ):
+        wait_until_playing(tmp_path, process, 3, random.Random(5))
+        process.send_signal(signal.SIGHUP)
+        out, err = process.communicate(timeout=100)
+        assert process.returncode == 0, err
+        assert json.loads(out)["run"]["state"] == "done"
+
+
+def ignore_hangups():
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
 
 
 def test_the_second_interrupt_stops_at_once(tmp_path):

@@ -37,7 +37,8 @@ def test_a_port_that_is_taken_or_reserved_is_explained(monkeypatch):
         open_address("127.0.0.1", 80)
 
 
-def test_ctrl_c_stops_the_server_though_somebody_follows_a_run(folder, pretend_to_run):
+@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGHUP])
+def test_ctrl_c_stops_the_server_though_somebody_follows_a_run(folder, pretend_to_run, signum):
     id = pretend_to_run(folder)
     with start_server(folder) as (server, url):
         host, port = url.removeprefix("http://").rstrip("/").split(":")
@@ -47,7 +48,7 @@ def test_ctrl_c_stops_the_server_though_somebody_follows_a_run(folder, pretend_t
             received = b""
             while b"event: parts" not in received:
                 received += reader.recv(65_536)
-            server.send_signal(signal.SIGINT)
+            server.send_signal(signum)
             while reader.recv(65_536):
                 pass
         assert server.wait(30) == 0

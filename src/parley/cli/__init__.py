@@ -15,6 +15,7 @@ from importlib import import_module
 import click
 
 from parley import __version__
+from parley.cli.interruption import interrupt_on_hangup
 from parley.errors import ParleyError, UsageError
 
 LOGIN = re.compile(r"://[^/?#\s@]*:[^/?#\s]*@")  # in an address: a user and a password
@@ -121,6 +122,7 @@ def command() -> None:
 def main() -> None:
     """The entry point: every expected error becomes one clear message and an exit code."""
     prepare_surroundings()
+    interrupt_on_hangup()
     settings: dict[str, bool] = {}
     try:
         code = command(standalone_mode=False, obj=settings)

@@ -5,15 +5,14 @@ from __future__ import annotations
 import asyncio
 import os
 import shlex
-import signal
 from collections.abc import Callable, Coroutine
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from parley.cli import print_traceback
+from parley.cli.interruption import call_when_interrupted
 from parley.cli.invocation import command_name, words_to_repeat
 from parley.cli.progress_line import say
 from parley.config.prices import PriceList
@@ -88,9 +87,7 @@ async def play_attended(play: Play, quiet: bool) -> RunOutcome:
             what = "Parley does not wait for the replies of batches that it has sent"
         say(f"stopping: {what}; press Ctrl-C again (or send TERM) to stop at once")
 
-    for signum in (signal.SIGINT, signal.SIGTERM):
-        with suppress(NotImplementedError):  # Windows: KeyboardInterrupt stops the run
-            loop.add_signal_handler(signum, interrupt)
+    call_when_interrupted(loop, interrupt, lambda: bool(stop_signal.reason))
     try:
         async with show_progress(progress, say, quiet):
             return await play(progress=progress, stop_signal=stop_signal, summarise=parts_to_store)

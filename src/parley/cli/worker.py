@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
-from contextlib import suppress
 from typing import Any
 
 import click
 
+from parley.cli.interruption import call_when_interrupted
 from parley.cli.progress_line import say, show_downloads
 from parley.cli.shared_options import (
     allow_options,
@@ -111,9 +110,7 @@ class WorkerCommand:
             self.stop_signal.stop("this worker was interrupted")
             say("this worker finishes its calls and leaves; press Ctrl-C again to leave at once")
 
-        for signum in (signal.SIGINT, signal.SIGTERM):
-            with suppress(NotImplementedError):
-                loop.add_signal_handler(signum, interrupt)
+        call_when_interrupted(loop, interrupt, lambda: self.is_leaving)
         try:
             while not self.is_leaving:
                 try:

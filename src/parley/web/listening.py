@@ -6,6 +6,7 @@ import errno
 import ipaddress
 import os
 import secrets
+import signal
 import socket
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -113,7 +114,11 @@ class PageServer(uvicorn.Server):
             yield
             return
         with super().capture_signals():
+            before = signal.getsignal(signal.SIGHUP)
+            if before is not signal.SIG_IGN:  # `nohup` lets the server go on
+                signal.signal(signal.SIGHUP, self.handle_exit)
             yield
+            signal.signal(signal.SIGHUP, before)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._on_stop()

@@ -1,0 +1,57 @@
+"""What ends a command early: Ctrl-C, SIGTERM, and SIGHUP, with which its terminal is closed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import stat
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
+
+
+def call_when_interrupted(
+    loop: AbstractEventLoop, interrupt: Callable[[], None], is_stopping: Callable[[], bool]
+) -> None:
+    """Call a function for each Ctrl-C or SIGTERM, but only once for SIGHUP: if a terminal is
+    closed, the shell and the system may both send it, and the command still waits for its calls."""
+
+    def hang_up() -> None:
+        detach_terminal()
+        if not is_stopping():
+            interrupt()
+
+    with suppress(NotImplementedError):  # Windows: KeyboardInterrupt ends the command
+        for signum in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(signum, interrupt)
+        if heeds_hangup():
+            loop.add_signal_handler(signal.SIGHUP, hang_up)
+
+
+def interrupt_on_hangup() -> None:
+    """Let SIGHUP end a command as Ctrl-C does."""
+
+    def hang_up(*_: Any) -> None:
+        detach_terminal()
+        raise KeyboardInterrupt
+
+    if heeds_hangup():
+        signal.signal(signal.SIGHUP, hang_up)
+
+
+def heeds_hangup() -> bool:
+    """Whether SIGHUP ends this process; `nohup` starts commands that ignore it."""
+    return hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN
+
+
+def detach_terminal() -> None:
+    """Replace the closed terminal by the null device: to write to it would be an error."""
+    null = os.open(os.devnull, os.O_RDWR)
+    for number in (0, 1, 2):
+        with suppress(OSError):
+            if stat.S_ISCHR(os.fstat(number).st_mode):
+                os.dup2(null, number)
+    os.close(null)
