@@ -10,22 +10,10 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Callable
-from functools import lru_cache
 from typing import NamedTuple
-from unicodedata import category, normalize
 
-LATIN = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-# Letters of Cyrillic, Greek, Armenian and Cherokee that look like Latin ones.
-LOOK_ALIKES = str.maketrans(
-    "АВЕКМНОРСТУХІЈЅԌԚԜҮЅԁаеорсухіјѕһԛԝүӏкмтгпԍьΑΒΕΖΗΙΚΜΝΟΡΤΥΧαοιρνκτυχεγϲϳՕՍօսոհցգᏀᏢᎢᏟᎪᏞᎬᎠᎳᏴᎡᎷᏚᏙᎥ",
-    "ABEKMHOPCTYXIJSGQWYSdaeopcyxijshqwylkmtrngbABEZHIKMNOPTYXaoipvktuxeycjOUouuhgqGPTCALEDWBRMSVi",
-)
-# Letters that are Latin by shape and name, and that NFKC leaves as they are.
-SMALL_CAPITALS = str.maketrans("ᴀʙᴄᴅᴇꜰɢʜɪᴊᴋʟᴍɴᴏᴘꞯʀꜱᴛᴜᴠᴡʏᴢıɡɑ", "abcdefghijklmnopqrstuvwyziga")
-# Dashes, apostrophes and quotation marks, each as the plain one.
-PUNCTUATION = str.maketrans("‐‑‒−﹣⁃ʼ‘’‛′", "------'''''")
-# Marks that are put on letters to strike them out or to underline them.
-OVERLAYS = frozenset(map(chr, (*range(0x305, 0x307), *range(0x30D, 0x327), *range(0x328, 0x370))))
+from parley.rules.look_alikes import LOOK_ALIKES, fold_character
+
 WORD = re.compile(r"[A-Za-zÀ-ɏͰ-ԯԱ-֏Ꭰ-Ᏼ]+")
 MIXED = re.compile(r"[A-Za-z][Ͱ-ԯԱ-֏Ꭰ-Ᏼ]|[Ͱ-ԯԱ-֏Ꭰ-Ᏼ][A-Za-z]")
 ENCODED = re.compile(
@@ -52,7 +40,6 @@ SPACED = re.compile(
 )
 TWO_SINGLE = re.compile(r"[ .\-_·•|/][A-Za-z0-9][ .\-_·•|/]{1,3}[A-Za-z0-9](?![^\W_])", re.ASCII)
 SINGLE = re.compile(r"[A-Za-z0-9]")
-KEPT = frozenset("，！？；…")  # compatible forms that stand in every text and hide nothing
 
 
 class Edit(NamedTuple):
@@ -165,26 +152,6 @@ def may_imitate(text: str, words: frozenset[str]) -> bool:
     text = text.lower()
     latin = text.translate(LOOK_ALIKES)
     return any(latin.count(word) > text.count(word) for word in words if word in latin)
-
-
-@lru_cache(maxsize=4096)
-def fold_character(char: str) -> str:
-    """One character that is not ASCII, as a reader sees it."""
-    if char in KEPT:
-        return char
-    if (
-        category(char) == "Cf"
-        or "\ufe00" <= char <= "\ufe0f"
-        or char in OVERLAYS
-        or char == "\u3164"
-    ):
-        return ""
-    if category(char) == "Zs":
-        return " "
-    if "\U0001f130" <= char <= "\U0001f189":  # letters in squares and circles
-        return LATIN[(ord(char) - 0x1F130) % 32 % 26]
-    plain = normalize("NFKC", char).translate(SMALL_CAPITALS).translate(PUNCTUATION)
-    return plain if len(plain.lower()) == len(plain) else plain.lower()[0]
 
 
 def latinise_word(word: str, words: frozenset[str]) -> str:
