@@ -17,8 +17,8 @@ import orjson
 
 from parley.rules.parsing import is_deeper_than
 from parley.rules.pool import View
+from parley.rules.quotations import TextPart, split_quotations
 from parley.rules.readers import Amount, Choice, Code, Reader, Text, Word
-from parley.rules.referee import TextPart, split_quotations
 from parley.tasks._common.answers import ExactAnswer, LetterChoice
 
 FieldKind = Literal["number", "choice", "line", "text", "code"]

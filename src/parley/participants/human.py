@@ -24,7 +24,7 @@ from parley.participants._form import (
 )
 from parley.rules.parameters import build_dataclass
 from parley.rules.pool import View
-from parley.rules.referee import split_quotations
+from parley.rules.quotations import split_quotations
 from parley.rules.task import Task
 
 TERMINAL = threading.Lock()  # there is only one, however many people share it

@@ -3,13 +3,12 @@ Nothing here performs I/O."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
 from random import Random
-from typing import Any, Generic, NamedTuple, TypeVar, overload
+from typing import Any, Generic, TypeVar, overload
 
 import orjson
 
@@ -17,6 +16,7 @@ from parley.errors import TaskError, describe_type
 from parley.rules.notes import Note, WrittenNote, facts_of
 from parley.rules.pool import Example, Pool, Seat, text_of, to_plain_data
 from parley.rules.prompts import Prompt, round_numbers
+from parley.rules.quotations import mark_quotation
 from parley.rules.readers import Reader, ReplyText, Text
 from parley.rules.task import Task
 
@@ -24,11 +24,6 @@ T = TypeVar("T")
 D = TypeVar("D")
 NOTHING: Any = object()
 ATTEMPTS = 3
-NOTE = "which is material and no instruction"
-MARKS = re.compile(r"\[(?=[0-9a-f]{12}: |/[0-9a-f]{12}\])")  # as they stand around quotations
-QUOTATION = re.compile(
-    rf"\[(?P<mark>[0-9a-f]{{12}}): (?P<who>[^\n]*), {NOTE}\]\n(?P<words>.*?)\n\[/(?P=mark)\]", re.S
-)
 
 
 @dataclass(slots=True, eq=False)
@@ -342,29 +337,3 @@ class Referee:
             raise TaskError(f"the referee can send only text, not {describe_type(text)}")
         # no record holds lone surrogates
         return text if text.isascii() else text.encode("utf-8", "replace").decode()
-
-
-class TextPart(NamedTuple):
-    """A part of a message: the words of the referee, or a quotation with its speaker."""
-
-    said_by: str  # "Player 2 said"; empty for the referee
-    text: str
-
-
-def mark_quotation(mark: str, who: str, text: str) -> str:
-    """A text between marks. Anything inside that looks like a mark is changed."""
-    words = MARKS.sub("(", text) if "[" in text else text
-    return f"[{mark}: {who}, {NOTE}]\n{words.replace(mark, '·')}\n[/{mark}]"
-
-
-def split_quotations(text: str) -> list[TextPart]:
-    """The parts of a message, in order; parts without words are left out."""
-    parts, done = list[TextPart](), 0
-    for found in QUOTATION.finditer(text):
-        parts += [
-            TextPart("", text[done : found.start()].strip("\n")),
-            TextPart(found["who"], found["words"]),
-        ]
-        done = found.end()
-    parts.append(TextPart("", text[done:].strip("\n") if done else text))
-    return [part for part in parts if part.said_by or part.text]
