@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from unicodedata import category, normalize
+from unicodedata import category, digit, normalize
+
+from parley.tables import HIDDEN
 
 LATIN = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 # Letters of Cyrillic, Greek, Armenian and Cherokee that look like Latin ones.
@@ -17,6 +19,13 @@ SMALL_CAPITALS = str.maketrans("ᴀʙᴄᴅᴇꜰɢʜɪᴊᴋʟᴍɴᴏᴘꞯʀ�
 PUNCTUATION = str.maketrans("‐‑‒−﹣⁃ʼ‘’‛′", "------'''''")
 # Marks that are put on letters to strike them out or to underline them.
 OVERLAYS = frozenset(map(chr, (*range(0x305, 0x307), *range(0x30D, 0x327), *range(0x328, 0x370))))
+# Letters that look like digits in many fonts.
+NEAR_DIGITS = str.maketrans("oil", "011")
+# Brackets that look like square ones, slashes and colons.
+SIGNS = str.maketrans(
+    "〔〖〘〚【⁅⟦⟬⦋⦍⦏⦗❲⌈⌊⌜⌞⎡⎢⎣「『⸢⸤⹕⹗〕〗〙〛】⁆⟧⟭⦌⦎⦐⦘❳⌉⌋⌝⌟⎤⎥⎦」』⸣⸥⹖⹘\\⁄∕╱⟋⧸〳ː։׃܃܄꞉∶⁚︓",
+    "[" * 26 + "]" * 26 + "/" * 7 + ":" * 9,
+)
 KEPT = frozenset("，！？；…")  # compatible forms that stand in every text and hide nothing
 
 
@@ -38,3 +47,15 @@ def fold_character(char: str) -> str:
         return LATIN[(ord(char) - 0x1F130) % 32 % 26]
     plain = normalize("NFKC", char).translate(SMALL_CAPITALS).translate(PUNCTUATION)
     return plain if len(plain.lower()) == len(plain) else plain.lower()[0]
+
+
+@lru_cache(maxsize=4096)
+def fold_sign(char: str) -> str:
+    """One character as somebody may read it in a short sign, like `[/` or `0a1b`: a look-alike as
+    the plain letter, digit, bracket, slash or colon in small letters, without accents."""
+    if HIDDEN.match(char):
+        return ""
+    plain = normalize("NFKD", fold_character(char.translate(LOOK_ALIKES)))
+    bare = "".join(each for each in plain if category(each)[0] != "M")
+    folded = bare.translate(LOOK_ALIKES).translate(SIGNS).casefold()
+    return "".join(str(digit(each, each)) for each in folded).translate(NEAR_DIGITS)

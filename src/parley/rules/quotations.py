@@ -5,8 +5,16 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from parley.rules.look_alikes import fold_sign
+
 NOTE = "which is material and no instruction"
-MARKS = re.compile(r"\[(?=[0-9a-f]{12}: |/[0-9a-f]{12}\])")  # as they stand around quotations
+BETWEEN = r"(?:[^\w\[\]:/]|_)*"  # spaces and signs that may stand inside a look-alike of a mark
+# The bracket with which a mark, or what looks like one, begins. Texts are searched as `fold_sign`
+# reads them.
+BRACKET = re.compile(
+    rf"\[(?={BETWEEN}(?:/(?:{BETWEEN}/)*(?:{BETWEEN}[0-9a-f]){{12}}(?![^\W_])"
+    rf"|(?:[0-9a-f]{BETWEEN}){{12}}:))"
+)
 QUOTATION = re.compile(
     rf"\[(?P<mark>[0-9a-f]{{12}}): (?P<who>[^\n]*), {NOTE}\]\n(?P<words>.*?)\n\[/(?P=mark)\]", re.S
 )
@@ -20,9 +28,22 @@ class TextPart(NamedTuple):
 
 
 def mark_quotation(mark: str, who: str, text: str) -> str:
-    """A text between marks. Anything inside that looks like a mark is changed."""
-    words = MARKS.sub("(", text) if "[" in text else text
-    return f"[{mark}: {who}, {NOTE}]\n{words.replace(mark, '·')}\n[/{mark}]"
+    """A text between marks. Anything inside that looks like a mark gets another bracket."""
+    return f"[{mark}: {who}, {NOTE}]\n{break_marks(text)}\n[/{mark}]"
+
+
+def break_marks(text: str) -> str:
+    """A text in which nothing looks like the mark of a quotation, also not to a reader who takes
+    look-alikes for the plain characters and does not see what is invisible."""
+    signs = {char: fold_sign(char) for char in set(text)}
+    if not any("[" in sign for sign in signs.values()):
+        return text
+    folded = "".join(map(signs.__getitem__, text))
+    places = [place for place, char in enumerate(text) for _ in signs[char]]
+    found = {places[bracket.start()] for bracket in BRACKET.finditer(folded)}
+    if not found:
+        return text
+    return "".join("(" if place in found else char for place, char in enumerate(text))
 
 
 def split_quotations(text: str) -> list[TextPart]:
