@@ -30,6 +30,7 @@ from parley.tasks.public_goods import PublicGoods
 from parley.tasks.translation import Translation
 from parley.tasks.word_guessing.rule import WordGuessing
 from parley.testing import Listed, Speaking, play
+from parley.testing.by_hand import QUOTATION_KEY
 
 MODELS = ["ann", "bob", "cat", "dan"]
 FOLDER = Path(__file__).parent / "data" / "runs"
@@ -105,13 +106,23 @@ def stratified():
 
 def marks():
     """What stands around quoted words."""
-    referee = Referee(PublicGoods(), Pool([Seat("players", 1), Seat("players", 2)]), 42, None)
+    referee = Referee(
+        PublicGoods(),
+        Pool([Seat("players", 1), Seat("players", 2)]),
+        42,
+        quotation_key=QUOTATION_KEY,
+    )
     return [referee.quote(words, Seat("players", 1))[1:13] for words in ("Hello.", "Hi.", "Hi.")]
 
 
 def chance():
     """What the rule draws."""
-    referee = Referee(PublicGoods(), Pool([Seat("players", 1), Seat("players", 2)]), 42, None)
+    referee = Referee(
+        PublicGoods(),
+        Pool([Seat("players", 1), Seat("players", 2)]),
+        42,
+        quotation_key=QUOTATION_KEY,
+    )
     return [referee.rng.randrange(1000) for _ in range(4)]
 
 

@@ -19,6 +19,7 @@ from parley.match.record import MemoryRecord
 from parley.match.seating import check_scores
 from parley.tasks.public_goods import PublicGoods
 from parley.testing import ByHand, Listed, Speaking, play
+from parley.testing.by_hand import QUOTATION_KEY
 from tests import games
 
 ONE, TWO = Seat("players", 1), Seat("players", 2)
@@ -231,7 +232,7 @@ def test_a_half_finished_round_asks_only_the_missing_seats():
 
 
 def test_a_match_that_has_ended_is_freed_without_the_garbage_collector():
-    match = Match(PublicGoods(), {ONE: says("4"), TWO: says("6")})
+    match = Match(PublicGoods(), {ONE: says("4"), TWO: says("6")}, quotation_key=QUOTATION_KEY)
     gone = weakref.ref(match), weakref.ref(match.referee), weakref.ref(match.record)
     gc.disable()
     try:
@@ -363,7 +364,7 @@ def test_no_schedule_of_arrivals_shows_a_word_before_its_round_has_closed(data, 
             return f"{word} {data.draw(st.text(max_size=20))}"
 
         cast = {seat: Speaking(speak, arrive) for seat in guests}
-        await Match(games.Echo(rounds=rounds), cast).play()
+        await Match(games.Echo(rounds=rounds), cast, quotation_key=QUOTATION_KEY).play()
         return cast
 
     for speaker in asyncio.run(main()).values():

@@ -15,6 +15,7 @@ from parley.rules.parameters import parse_value
 from parley.rules.pool import Pool
 from parley.rules.referee import Referee
 from parley.tasks.public_goods import PublicGoods
+from parley.testing.by_hand import QUOTATION_KEY
 from tests import games
 
 
@@ -223,7 +224,7 @@ def test_numbers_that_a_rule_computed_are_rounded_for_seats_and_parameters_are_n
     task = PublicGoods(multiplier=1.23456)
     pool = Pool([Seat("players", 1), Seat("players", 2)])
     prompt = Prompt("p", "{multiplier}: {news}")
-    referee = Referee(task, pool, 1)
+    referee = Referee(task, pool, 1, quotation_key=QUOTATION_KEY)
     assert referee.render(prompt, news=6.708396894) == "1.23456: 6.71"
     assert referee.render(prompt, news=[0.0012345, 10.0, 3]) == "1.23456: [0.00123, 10, 3]"
 

@@ -12,7 +12,7 @@ from parley.match.match import Match
 from parley.match.record import MemoryRecord
 from parley.sandbox.executor import Sandbox
 from parley.store import read_run
-from parley.testing.by_hand import Speaking
+from parley.testing.by_hand import QUOTATION_KEY, Speaking
 from tests.isolation import isolated
 
 TASK = """
@@ -54,7 +54,13 @@ def play_with(task, commands, record, outputs):
         return {"output": outputs[len(asked) - 1], "status": 0, "timed_out": False}
 
     seat = Speaking(lambda view: commands[view.reply_count])
-    match = Match(task_class(task)(), {Seat("typist"): seat}, record=record, execute=execute)
+    match = Match(
+        task_class(task)(),
+        {Seat("typist"): seat},
+        quotation_key=QUOTATION_KEY,
+        record=record,
+        execute=execute,
+    )
     try:
         return asyncio.run(match.play()), asked, len(seat.views)
     except ShellDiffers as fault:

@@ -39,8 +39,8 @@ class SharedRun:
         self.connection = connect(self.address)
         create_store_tables(self.connection, self.address)
         (self.number,) = self.connection.execute(
-            "INSERT INTO runs (id, created, changed, config, identity, state) "
-            "VALUES (gen_random_uuid()::text, 0, 0, '', '', 'running') RETURNING run"
+            "INSERT INTO runs (id, created, changed, config, identity, quotation_secret, state) "
+            "VALUES (gen_random_uuid()::text, 0, 0, '', '', '', 'running') RETURNING run"
         ).fetchone()
 
     def add_worker(self):

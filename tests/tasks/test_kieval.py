@@ -31,7 +31,7 @@ from parley.tasks._common.judge_votes import combine_votes
 from parley.tasks.kieval.rule import ASPECTS, STOPS, KIEval, find_stop_reason
 from parley.tasks.kieval.scoring import interview_score, mark_value
 from parley.testing import check_planted, check_task
-from parley.testing.by_hand import ByHand, Speaking, play
+from parley.testing.by_hand import QUOTATION_KEY, ByHand, Speaking, play
 from parley.testing.server import Server, reset, says, sent
 from tests.cli.test_cli import parley as command
 from tests.tasks.test_qa import chat
@@ -709,9 +709,11 @@ async def examined(bots, seed):
     for alias, options in bots.items():
         cast = {CANDIDATE: make_participant("bot/candidate", options, KIEval, alias), **panel}
         played = {
-            item.id: (await Match(task, cast, seed=seed * 1000 + number, item=item).play()).scores[
-                CANDIDATE
-            ]
+            item.id: (
+                await Match(
+                    task, cast, quotation_key=QUOTATION_KEY, seed=seed * 1000 + number, item=item
+                ).play()
+            ).scores[CANDIDATE]
             for number, item in enumerate(SAMPLES[:60])
         }
         answers = {id: 100 * scores["answer_accuracy"] for id, scores in played.items()}

@@ -162,6 +162,7 @@ class AuditRun:
         self.foreign, self.own = list_foreign_names(reader), words_of_task(reader)
         self.names = names_to_mask(reader.info.config)
         self.items = {str(item["id"]): item for item in reader.items()}
+        self._quotation_secret = reader.quotation_secret() if self.prepared else ""
         self.replies = self.found = self.matches = self.unfinished = 0
         self._task_words: tuple[str | None, str] | None = None  # of the last item
 
@@ -296,7 +297,12 @@ class AuditRun:
         departures: list[tuple[str, str]] = []
         if ended and self.prepared is not None:
             departures = await replay_match(
-                self.prepared, whole, self.names, self.works, self.recalled
+                self.prepared,
+                whole,
+                self._quotation_secret,
+                self.names,
+                self.works,
+                self.recalled,
             )
             found += departures
             self.checked.update(("replay", *(("works",) if self.works else ())))

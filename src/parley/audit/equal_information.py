@@ -12,6 +12,7 @@ import numpy as np
 
 from parley.audit.replay import describe_difference
 from parley.rules.pool import Seat
+from parley.statistics.identical_repeats import MARK
 from parley.store import MatchRow, RunReader
 from parley.tables import plural
 
@@ -21,7 +22,7 @@ class OpeningWords:
     difference yet.
 
     Matches of one block and repeat share item and random seed, so the same seat must have read the
-    same text in all of them. Only digests are kept: where they differ, the texts are read again.
+    same text in all of them, but for the marks of quotations, which differ from match to match. Only digests are kept: where they differ, the texts are read again.
     Digests are keyed at random, so that nobody can prepare texts with equal digests.
     """
 
@@ -130,5 +131,5 @@ def collect_opening_words(
         if message["kind"] == "reply":
             break
         for seat in message["audience"]:
-            told.setdefault(seat, []).append(message["content"])
+            told.setdefault(seat, []).append(MARK.sub("[", message["content"]))
     return {seat: "\n\n".join(words) for seat, words in told.items() if words}

@@ -17,6 +17,7 @@ from parley.match.protocol import Call, Reply
 from parley.match.record import MemoryRecord
 from parley.rules.notes import WrittenNote
 from parley.rules.pool import Message, Seat, View, to_plain_data
+from parley.rules.quotations import derive_match_key
 from parley.rules.referee import Effect, LookUp
 from parley.rules.references import DrawOrder, look_up
 from parley.store import NoteRow, WholeMatch
@@ -74,6 +75,7 @@ class Replay(Match):
 async def replay_match(
     prepared: Prepared,
     whole: WholeMatch,
+    quotation_secret: str,
     names: frozenset[str],
     works: Mapping[str, Any],
     memories: RecallCheck | None = None,
@@ -89,6 +91,7 @@ async def replay_match(
     replay = Replay(
         prepared.task,
         {seat: NoParticipant() for seat in match.seats},
+        quotation_key=derive_match_key(quotation_secret, match.number),
         seed=match.seed,
         item=prepared.items[match.item] if match.item is not None else None,
         prompts=prepared.prompts,

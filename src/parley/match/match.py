@@ -104,6 +104,7 @@ class Match:
         task: Task,
         cast: Mapping[Seat, Participant],
         *,
+        quotation_key: bytes,
         seed: int = 0,
         item: Any = None,
         prompts: Mapping[str, Prompt] | None = None,
@@ -123,7 +124,7 @@ class Match:
             frozenset(names), lambda: collect_task_words(task, item, prompts or {})
         )
         self.pool = Pool(cast, MaskedDelivery(self._mask, task))
-        self.referee = Referee(task, self.pool, seed, item, prompts)
+        self.referee = Referee(task, self.pool, seed, item, prompts, quotation_key=quotation_key)
         self._effects = Effects(
             task, self.record, execute, works or {}, draw_order or DrawOrder(seed)
         )

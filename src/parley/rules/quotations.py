@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from hashlib import blake2b
 from typing import NamedTuple
 
 from parley.rules.look_alikes import fold_sign
@@ -18,6 +19,16 @@ BRACKET = re.compile(
 QUOTATION = re.compile(
     rf"\[(?P<mark>[0-9a-f]{{12}}): (?P<who>[^\n]*), {NOTE}\]\n(?P<words>.*?)\n\[/(?P=mark)\]", re.S
 )
+
+
+def derive_match_key(secret: str, match: int) -> bytes:
+    """The key from which a match draws its marks. It differs for every match of a run."""
+    return blake2b(f"match {match}".encode(), digest_size=32, key=bytes.fromhex(secret)).digest()
+
+
+def draw_mark(key: bytes, number: int) -> str:
+    """The mark of a match's quotation with this number. Nobody without the key can predict it."""
+    return blake2b(f"mark {number}".encode(), digest_size=6, key=key).hexdigest()
 
 
 class TextPart(NamedTuple):

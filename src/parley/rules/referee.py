@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from hashlib import blake2b
 from random import Random
 from typing import Any, Generic, TypeVar, overload
 
@@ -16,7 +15,7 @@ from parley.errors import TaskError, describe_type
 from parley.rules.notes import Note, WrittenNote, facts_of
 from parley.rules.pool import Example, Pool, Seat, text_of, to_plain_data
 from parley.rules.prompts import Prompt, round_numbers
-from parley.rules.quotations import mark_quotation
+from parley.rules.quotations import draw_mark, mark_quotation
 from parley.rules.readers import Reader, ReplyText, Text
 from parley.rules.task import Task
 
@@ -111,6 +110,8 @@ class Referee:
         seed: int,
         item: Any = None,
         prompts: Mapping[str, Prompt] | None = None,
+        *,
+        quotation_key: bytes,
     ) -> None:
         self.item = item
         self.round = 0
@@ -118,7 +119,7 @@ class Referee:
         self.violations: list[Violation] = []
         self.unawaited: dict[int, Ask[Any] | RunProgram | LookUp] = {}
         self._pool, self._prompts, self._params = pool, prompts or {}, task.params
-        self._seed, self._quoted = seed, 0
+        self._seed, self._quotation_key, self._quoted = seed, quotation_key, 0
 
     @cached_property
     def rng(self) -> Random:
@@ -289,7 +290,8 @@ class Referee:
         return self._prompts.get(prompt.name, prompt).render({**self._params, **values})
 
     def quote(self, text: str | None, seat: Seat | str | None = None) -> str:
-        """Quote what a seat, or somebody by name, said: between marks that nobody can predict.
+        """Quote what a seat, or somebody by name, said: between marks that nobody can predict,
+        because they come from a secret of the run.
 
         Anything inside that looks like such a mark, forged or quoted earlier, is changed. None
         becomes a sentence that says nothing readable was given. A text that the length limit has
@@ -299,7 +301,7 @@ class Referee:
             return f"({seat or 'Somebody'} gave nothing that could be read.)"
         cut = "\n(It was cut off by the limit of length.)" if getattr(text, "cut", False) else ""
         self._quoted += 1
-        mark = blake2b(f"{self._seed} mark {self._quoted}".encode(), digest_size=6).hexdigest()
+        mark = draw_mark(self._quotation_key, self._quoted)
         who = f"{seat} said" if seat is not None else "somebody said"
         return mark_quotation(mark, who, text) + cut
 

@@ -25,6 +25,7 @@ from parley.participants._registry import LIMITS, ModelLimits, read_limit
 from parley.plans import Done, MatchSpec, ScoreTable
 from parley.plans.evolve import EvolvePlan
 from parley.rules.pool import Seat
+from parley.rules.quotations import derive_match_key
 from parley.rules.task import Metric
 from parley.runs.event_loop import run_sync
 from parley.runs.forecast_growth import describe_growth, forecast_growth
@@ -55,6 +56,7 @@ from parley.tables import plural
 
 PREVIEW = 3  # matches that are played to estimate the calls of a run
 SAMPLE = 40  # matches that are played; more are scaled up from these
+NO_SECRET = "00" * 16  # no model reads what stand-ins are shown
 MOST_BLOCKS = 3000  # of a sequential plan; a forecast stops there
 Cell = tuple[str, str]  # alias, role
 
@@ -329,9 +331,10 @@ def make_match(
     rehearsal: Rehearsal | None = None,
 ) -> Match:
     """A match with stand-ins for the participants that would be called."""
-    record = None
+    record, secret = None, NO_SECRET
     if prepared.source is not None:
         with read_run(prepared.source) as reader:
+            secret = reader.quotation_secret()
             record = recorded_match(reader, spec.number, prepared.config)
     seated: dict[Seat, Participant] = {}
     for seat, alias in spec.seats.items():
@@ -342,6 +345,7 @@ def make_match(
     return Match(
         prepared.task,
         seated,
+        quotation_key=derive_match_key(secret, spec.number),
         record=record,
         names=names_to_mask(prepared.config),
         seed=spec.seed,

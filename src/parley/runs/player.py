@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Container, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any, Literal
@@ -47,6 +48,7 @@ from parley.money import cost_rows, total_cost
 from parley.plans import Done, MatchSpec
 from parley.plans.evolve import EvolvePlan
 from parley.rules.pool import Seat
+from parley.rules.quotations import derive_match_key
 from parley.rules.task import Task
 from parley.runs.budget import Budget
 from parley.runs.desk_record import ConfirmedRecord, describe_scores, find_last_words
@@ -135,7 +137,7 @@ def make_new_run(prepared: Prepared, store: Store) -> NewRun:
     """What a store needs to create a run. Refuses a name that is taken, and secrets."""
     refuse_taken_name(prepared.config, store)
     refuse_secrets(prepared.config)
-    return NewRun(
+    run = NewRun(
         new_id(prepared.task.name),
         prepared.config,
         prepared.identity,
@@ -143,6 +145,10 @@ def make_new_run(prepared: Prepared, store: Store) -> NewRun:
         copied_matches(prepared.source, prepared.config, prepared.plan) if prepared.source else (),
         transferred=load_transferred(prepared, store),
     )
+    if prepared.source is None:
+        return run
+    with read_run(prepared.source) as reader:  # what is copied was read between its marks
+        return replace(run, quotation_secret=reader.quotation_secret())
 
 
 async def play_new_run(
@@ -402,6 +408,7 @@ class Player:
             ):
                 notices.append(notice)
         self.batches = self.make_batches(made, reader)
+        self._quotation_secret = reader.quotation_secret()
         self.masked_names = names_to_mask(prepared.config)
         self.sandbox = sandbox
         self.execute = None if sandbox is None else track_waiting(sandbox, progress)
@@ -529,6 +536,7 @@ class Player:
         match = Match(
             prepared.task,
             {seat: self.seat_participant(spec, seat) for seat in spec.seats},
+            quotation_key=derive_match_key(self._quotation_secret, spec.number),
             seed=spec.seed,
             item=prepared.items[spec.item] if spec.item is not None else None,
             prompts=prepared.prompts,

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import re
+import secrets
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, TypeAlias
@@ -493,6 +494,10 @@ class RunReader(Protocol):
     def unsupported_options(self) -> list[dict[str, Any]]:
         """Options that endpoints did not support, by alias, with the number of calls."""
 
+    def quotation_secret(self) -> str:
+        """The secret of the run from which the marks of its quotations come, in hexadecimal. Show
+        it to nobody."""
+
     def prices(self) -> list[dict[str, Any]]:
         """The prices when the run was played, by alias and served model name."""
 
@@ -630,7 +635,7 @@ class CopiedMatch:
 
 @dataclass(frozen=True)
 class NewRun:
-    """A run before its first match. It must not contain secrets."""
+    """A run before its first match. It must not contain secrets but that of its quotations."""
 
     id: str
     config: Config
@@ -638,6 +643,13 @@ class NewRun:
     items: Sequence[StoredItem] = ()
     copied: Iterable[CopiedMatch] = ()
     transferred: Sequence[Experience] = ()  # experiences of another run to start with
+    # from which the marks of quotations come; no model and no output shows it
+    quotation_secret: str = field(default_factory=lambda: draw_quotation_secret(), repr=False)
+
+
+def draw_quotation_secret() -> str:
+    """A new secret from which the marks of a run's quotations come, in hexadecimal."""
+    return secrets.token_hex(16)
 
 
 @dataclass(frozen=True)

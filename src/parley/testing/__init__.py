@@ -5,7 +5,7 @@ check_task(load_task("my_game.py"))
 check_planted(load_task("my_game.py", rounds=1), order=["bot/better", "bot/worse"])
 """
 
-from parley.testing.by_hand import ByHand, Listed, Speaking, play, transcript
+from parley.testing.by_hand import ByHand, Listed, Speaking, fix_quotation_secret, play, transcript
 from parley.testing.conformance import check_provider, check_task, load_task
 from parley.testing.planted import check_planted
 from parley.testing.server import Server
@@ -18,6 +18,7 @@ __all__ = [
     "check_planted",
     "check_provider",
     "check_task",
+    "fix_quotation_secret",
     "load_task",
     "play",
     "transcript",

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
+from unittest.mock import patch
 
+from parley import store
 from parley.errors import Forfeit, TaskError
 from parley.match.match import Match, Outcome
 from parley.match.protocol import Call, Participant
 from parley.match.record import MemoryRecord, RecordedCall
 from parley.match.seating import check_scores, seats_by_role
 from parley.rules.pool import Pool, Seat, View, text_of
+from parley.rules.quotations import derive_match_key
 from parley.rules.referee import Ask, AskTogether, Effect, LookUp, Referee
 from parley.rules.references import DrawOrder, look_up
 from parley.rules.task import Task
 
 MOST_REPLIES = 10_000  # a match with more replies of a seat is taken to be endless
+# Known to everybody, so that tests can expect its marks. Runs draw a secret of their own.
+QUOTATION_SECRET = "00" * 16
+QUOTATION_KEY = derive_match_key(QUOTATION_SECRET, 1)
 Speak = Callable[[View], str]
 
 
@@ -38,7 +45,7 @@ class ByHand:
             seat for name, role in task.roles.items() for seat in role.seats(name, counts[name])
         ]
         self.pool = Pool(self.seats)
-        self.referee = Referee(task, self.pool, seed, item)
+        self.referee = Referee(task, self.pool, seed, item, quotation_key=QUOTATION_KEY)
         self.scores: dict[Seat, dict[str, float | None]] | None = None
         self.asked: Effect | None = None
         self._task, self._works, self._draw_order = task, works or {}, DrawOrder(seed)
@@ -131,8 +138,18 @@ class Listed(MemoryRecord):
 
 
 def play(task: Task, cast: Mapping[Seat, Participant], **options: Any) -> Outcome:
-    """Play one match from a test without an event loop."""
+    """Play one match from a test without an event loop. Unlike in a run, marks of quotations are
+    the same each time, unless there is another `quotation_key`."""
+    options = {"quotation_key": QUOTATION_KEY, **options}
     return asyncio.run(Match(task, cast, **options).play())
+
+
+@contextmanager
+def fix_quotation_secret() -> Iterator[None]:
+    """Runs that begin inside have the same marks of quotations each time, for golden files of
+    whole runs. Never evaluate a model like this: it could know the marks."""
+    with patch.object(store, "draw_quotation_secret", lambda: QUOTATION_SECRET):
+        yield
 
 
 def transcript(outcome: Outcome, tape: MemoryRecord) -> str:

@@ -20,12 +20,14 @@ from parley.plans.arrangements import default_arrangement
 from parley.plans.fixed import make_fixed_plan
 from parley.rules.bot_view import BotView
 from parley.rules.parameters import parse_keywords
+from parley.rules.quotations import derive_match_key
 from parley.rules.task import Metric, Task
 from parley.runs.event_loop import run_sync
 from parley.statistics import estimates
 from parley.statistics.intervals import ALPHA
 from parley.statistics.student_t import incomplete_beta
 from parley.tables import Table, format_number, plural
+from parley.testing.by_hand import QUOTATION_SECRET
 
 FLUKE = 0.001  # an outcome that is rarer than this under a sound statistic is an error
 Named = str | Mapping[str, Any]
@@ -253,7 +255,13 @@ async def play_models(
         cast = {seat: bots[alias] for seat, alias in spec.seats.items()}
         item = None if spec.item is None else items[spec.item]
         outcome = await Match(
-            task, cast, seed=spec.seed, item=item, execute=execute, works=works
+            task,
+            cast,
+            quotation_key=derive_match_key(QUOTATION_SECRET, spec.number),
+            seed=spec.seed,
+            item=item,
+            execute=execute,
+            works=works,
         ).play()
         for seat, scores in outcome.scores.items():
             if metric in scores:

@@ -77,6 +77,7 @@ TABLES = f"""
     CREATE TABLE runs (
         run int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, id TEXT NOT NULL UNIQUE,
         created double precision NOT NULL, config TEXT NOT NULL, identity TEXT NOT NULL,
+        quotation_secret TEXT NOT NULL,
         state TEXT NOT NULL, status TEXT, reason TEXT, planned int NOT NULL DEFAULT 0,
         owner TEXT, token TEXT, heartbeat double precision, heartbeats bigint NOT NULL DEFAULT 0,
         spent TEXT, prices TEXT, unanswered TEXT, health TEXT, origin TEXT, digest TEXT,

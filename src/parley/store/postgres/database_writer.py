@@ -191,14 +191,15 @@ def insert_run(connection: Connection, run: NewRun, shared: str | None) -> None:
     """Insert the rows of a new run. `shared`: the version of the workers that play it."""
     now = time.time()
     found = connection.execute(
-        "INSERT INTO runs (id, created, changed, config, identity, state, shared) "
-        "VALUES (%s, %s, %s, %s, %s, 'running', %s) RETURNING run",
+        "INSERT INTO runs (id, created, changed, config, identity, quotation_secret, state, "
+        "shared) VALUES (%s, %s, %s, %s, %s, %s, 'running', %s) RETURNING run",
         (
             run.id,
             now,
             now,
             run.config.encoded().decode(),
             orjson.dumps(run.identity).decode(),
+            run.quotation_secret,
             shared,
         ),
     ).fetchone()

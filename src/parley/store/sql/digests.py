@@ -80,7 +80,7 @@ MATCHES = (
 RECALLED = "SELECT match, seat, version, shown FROM recalled ORDER BY match, seat"
 PEOPLE = "SELECT match, seat, yes, no, unsure FROM people_verdicts ORDER BY match, seat"
 TRANSFERRED = "SELECT number, experience FROM transferred ORDER BY number"
-BEGINNING = "SELECT id, created, identity FROM runs"
+BEGINNING = "SELECT id, created, identity, quotation_secret FROM runs"
 END = "SELECT origin, config, planned, state, status, reason, prices, spent, unanswered FROM runs"
 TABLES = (
     "calls",

@@ -28,8 +28,8 @@ class MovedTable(NamedTuple):
 # the run, which does not move.
 MOVED = {
     "runs": MovedTable(
-        "id, created, config, identity, state, status, reason, planned, spent, prices, "
-        "unanswered, health, origin, digest",
+        "id, created, config, identity, quotation_secret, state, status, reason, planned, spent, "
+        "prices, unanswered, health, origin, digest",
         "id",
     ),
     "items": MovedTable(COLUMNS["items"], "number"),

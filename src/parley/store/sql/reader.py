@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import sys
 from abc import ABC, abstractmethod
 from collections import Counter
@@ -63,6 +64,7 @@ TEXT_OR_NULL, WHOLE_OR_NULL, NUMBER_OR_NULL = (
     (*kinds, NoneType) for kinds in (TEXT, WHOLE, NUMBER)
 )
 Kinds = tuple[type, ...]
+SECRET = re.compile(r"[0-9a-f]{32}")
 BATCH: dict[str, Kinds] = {
     "number": WHOLE,
     "uid": TEXT,
@@ -1067,6 +1069,12 @@ class RecordReader(ABC):
             {"alias": alias, "options": str(options).split(","), "calls": calls}
             for alias, options, calls in rows
         ]
+
+    def quotation_secret(self) -> str:
+        (secret,) = self._row("SELECT quotation_secret FROM runs")
+        if not isinstance(secret, str) or not SECRET.fullmatch(secret):
+            self._damaged("the secret of its quotations must be 32 hexadecimal digits")
+        return secret
 
     def prices(self) -> list[dict[str, Any]]:
         kept = self._row("SELECT prices FROM runs")[0] or "[]"

@@ -36,13 +36,14 @@ def create_file(path: Path, run: NewRun) -> None:
             create_run_tables(connection)
             connection.execute("BEGIN")
             connection.execute(
-                "INSERT INTO runs (id, created, config, identity, state) "
-                "VALUES (?, ?, ?, ?, 'running')",
+                "INSERT INTO runs (id, created, config, identity, quotation_secret, state) "
+                "VALUES (?, ?, ?, ?, ?, 'running')",
                 (
                     run.id,
                     time.time(),
                     run.config.encoded().decode(),
                     orjson.dumps(run.identity).decode(),
+                    run.quotation_secret,
                 ),
             )
             for table, rows in first_rows(run):

@@ -50,6 +50,7 @@ SAME_SUMS = "SELECT number FROM matches m WHERE number BETWEEN ? AND ? AND " + "
 TABLES = f"""
     CREATE TABLE runs (
         id TEXT PRIMARY KEY, created REAL NOT NULL, config TEXT NOT NULL, identity TEXT NOT NULL,
+        quotation_secret TEXT NOT NULL, -- the marks of quotations come from it; never shown
         state TEXT NOT NULL, status TEXT, reason TEXT,
         planned INTEGER NOT NULL DEFAULT 0,
         -- the process that plays the run, and its heartbeats. A process on another machine that
