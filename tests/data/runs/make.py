@@ -82,9 +82,16 @@ priced: run public_goods -m dear=openai-compatible/mock -m cheap=openai-compatib
 rejudged: rejudge translation.parley --role judge=first=bot/judge --role judge=third=bot/injector
     --seed 3
 """
-KILLED = """
-import os, signal, sys
+RECORDING = """
+import sys
 from parley.cli import main
+from parley.testing import fix_quotation_secret
+sys.argv[0] = "parley"
+with fix_quotation_secret():
+    main()
+"""
+KILLED = """
+import os, signal
 from parley.participants.bot import Bot
 said, reply = [], Bot.reply
 async def counted(self, *given):
@@ -93,8 +100,6 @@ async def counted(self, *given):
         os.kill(os.getpid(), signal.SIGKILL)
     return await reply(self, *given)
 Bot.reply = counted
-sys.argv[0] = "parley"
-main()
 """
 # Further words of a command, by run. A file that a record names is never loaded by itself.
 AUDITED = {
@@ -126,7 +131,7 @@ def run_command(*words, cwd, code=None):
 def record(name, words):
     """Play a run, and keep its file under this name, and that of its screening beside it."""
     store = Path("made")
-    code = KILLED if name == "killed" else None
+    code = KILLED + RECORDING if name == "killed" else RECORDING
     done = run_command(*words, "--store", str(store), "--name", name, cwd=HERE, code=code)
     assert done.returncode == {"killed": -signal.SIGKILL, "budget": 4}.get(name, 0), done.stderr
     for path in store.glob("*.parley"):
