@@ -13,6 +13,7 @@ from parley.match.match import Match
 from parley.participants.python import Python
 from parley.rules.pool import Seat
 from parley.tables import Table, make_visible, show_hidden, show_invisible, to_csv_cell
+from parley.testing.by_hand import QUOTATION_KEY
 
 SHOWN = {
     "safe\u202etxt.exe": "safe<U+202E>txt.exe",
@@ -138,7 +139,7 @@ def read_replies():
         )
         for role in Judged.roles
     }
-    asyncio.run(Match(Judged(), cast).play())
+    asyncio.run(Match(Judged(), cast, quotation_key=QUOTATION_KEY).play())
     return read
 
 

@@ -33,6 +33,7 @@ from parley.match.match import Match, clean_text
 from parley.match.starts import EDGE, NAME, keys_of_row
 from parley.participants.python import Python
 from parley.rules.pool import Seat
+from parley.testing.by_hand import QUOTATION_KEY
 
 NOBODY = frozenset()
 CLAIMS = """
@@ -592,7 +593,9 @@ def overheard(text, **options):
         Seat("speaker"): Python(lambda view: text, {}, "a"),
         Seat("listener"): Python(listen, {}, "b"),
     }
-    outcome = asyncio.run(Match(Talk(), cast, names=TABLE, **options).play())
+    outcome = asyncio.run(
+        Match(Talk(), cast, quotation_key=QUOTATION_KEY, names=TABLE, **options).play()
+    )
     return GIVEN[0], heard[0], outcome
 
 

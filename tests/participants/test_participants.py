@@ -32,6 +32,7 @@ from parley.rules.pool import BotKnowledge, ContentPart, Seat, Turn, View, text_
 from parley.rules.quotations import mark_quotation
 from parley.store.sql.rows import call_row
 from parley.tasks.public_goods import PublicGoods
+from parley.testing.by_hand import QUOTATION_KEY
 from parley.testing.server import Server, echo_of_the_key, says, sent
 
 PLAYER = Seat("players", 1)
@@ -657,7 +658,8 @@ class Quiz(Task):
 @pytest.mark.parametrize("folded", [False, True])
 def test_examples_stand_once_before_the_question_they_belong_to_and_roles_alternate(folded):
     provider = Listening()
-    asyncio.run(Match(Quiz(), {Seat("student"): Model(provider, "Be brief.", folded)}).play())
+    cast = {Seat("student"): Model(provider, "Be brief.", folded)}
+    asyncio.run(Match(Quiz(), cast, quotation_key=QUOTATION_KEY).play())
     first = (
         [("user", "Be brief.\n\nReady?")]
         if folded

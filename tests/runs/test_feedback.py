@@ -18,6 +18,7 @@ from parley.cli.match_text import format_match, format_seat_view
 from parley.errors import UsageError
 from parley.results.judged_matches import list_judged_matches
 from parley.rules.bot_view import QUOTED
+from parley.statistics.identical_repeats import MARK
 from parley.store import read_run
 from parley.store.feedback_notes import read_feedback
 from tests.runs.test_recall import BM25, accuracy, evolve, questions, rows
@@ -172,7 +173,7 @@ def test_a_run_that_stops_before_a_verdict_goes_on_and_asks_nobody_twice(tmp_pat
     def judge(view):
         if broken[0]:
             raise RuntimeError("no connection")
-        asked[view.seat.role, view.text] += 1
+        asked[view.seat.role, MARK.sub("[", view.text)] += 1
         return YES
 
     roles = {"critic": {"judge": judge}}
