@@ -38,12 +38,21 @@ from typing import Literal, Self, TypeAlias
 FaultKind: TypeAlias = Literal["", "key", "credit", "address", "unreachable", "code"]
 
 
+MOST_QUOTED, LONGEST_MESSAGE = 200, 2_000  # characters
+# a quotation with its marks, or a word; apostrophes do not begin or end a quotation
+LONG_PART = re.compile(r"""(?<!\w)(["'`]).{199,}?\1(?!\w)|[^\s"'`]{201,}""", re.DOTALL)
+
+
 class ParleyError(Exception):
     """The base class of all errors that Parley raises on purpose."""
 
 
 class UsageError(ParleyError):
-    """A command, an option or a file is wrong."""
+    """A command, an option or a file is wrong. The message quotes little of a file, whatever is in
+    it."""
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(shorten_quotations(message))
 
 
 class UnknownName(UsageError):
@@ -172,10 +181,27 @@ class Halted(ParleyError):
         self.limit, self.needed = limit, needed
 
 
+def shorten_quotations(message: str) -> str:
+    """A message with at most 200 characters of each quotation and each word. If it is still long,
+    it keeps its beginning and its end, which says what to do."""
+    if len(message) <= MOST_QUOTED:
+        return message
+    found = LONG_PART.sub(
+        lambda part: f"{part[0][: MOST_QUOTED - 2]}…{part[1] or ''}",
+        leave_out_middle(message, 4 * LONGEST_MESSAGE),
+    )
+    return leave_out_middle(found, LONGEST_MESSAGE)
+
+
+def leave_out_middle(text: str, most: int) -> str:
+    """The beginning and the end of a long text."""
+    return text if len(text) <= most else f"{text[: most * 2 // 3]} … {text[-most // 3 :]}"
+
+
 def unknown_name(what: str, found: str, known: Iterable[str], wanted: str = "") -> UnknownName:
     """The error for a name that does not exist, with the nearest one that does; `wanted` replaces
     the list of names if that would be too long."""
-    names = sorted(known)
+    names, found = sorted(known), found[:MOST_QUOTED]
     near = get_close_matches(found, names, n=1)
     hint = f"did you mean {near[0]!r}? " if near else ""
     wanted = wanted or f"available: {', '.join(names) or 'none'}"

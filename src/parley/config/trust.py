@@ -150,7 +150,12 @@ def check_path(file: YamlFile, place: Place, path: str | Path, allowed: Allowed)
     """Refuse a path outside a file's folder, also through a link. Every path that a file leads to
     comes here: what it names, what else belongs to its dataset, and what it names in a record."""
     folder = file.path.expanduser().resolve().parent
-    if not all(each.is_relative_to(folder) or allowed.has_path(each) for each in places_of(path)):
+    try:
+        places = places_of(path)
+    except (OSError, RuntimeError) as wrong:  # a name that is too long, links in a circle
+        said = getattr(wrong, "strerror", None) or wrong
+        raise file.error(place, f"{path} cannot be read: {said}: correct the path") from None
+    if not all(each.is_relative_to(folder) or allowed.has_path(each) for each in places):
         raise file.error(
             place,
             f"{path} is outside the folder of this file: if you trust this file, add "
