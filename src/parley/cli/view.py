@@ -47,5 +47,11 @@ def command(store: str | None, port: int, bind: str) -> None:
     site = make_site(place, public=bool(address.safety.token))
     server = make_server(make_app(site, address.safety))
     say(f"{place.name} is shown at {address.link()} (Ctrl-C stops the server)")
+    if address.safety.token:
+        say(
+            "other machines can reach this server, and it does not limit requests that arrive "
+            "slowly: if you do not trust the network, keep the loopback address and put a reverse "
+            "proxy in front of it"
+        )
     with suppress(KeyboardInterrupt):  # the ordinary way to stop it
         asyncio.run(server.serve(sockets=[address.socket]))
