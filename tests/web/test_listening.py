@@ -3,9 +3,11 @@
 import errno
 import signal
 import socket
+from dataclasses import replace
 
 import pytest
 
+from parley.cli.view import command
 from parley.errors import UsageError
 from parley.web.listening import open_address
 from tests.web.processes import start_server
@@ -53,3 +55,21 @@ def test_ctrl_c_stops_the_server_though_somebody_follows_a_run(folder, pretend_t
                 pass
         assert server.wait(30) == 0
         assert "Traceback" not in server.stderr.read()
+
+
+@pytest.mark.parametrize(("bind", "warned"), [("127.0.0.1", False), ("0.0.0.0", True)])
+def test_only_a_server_for_other_machines_names_a_reverse_proxy(
+    monkeypatch, folder, capsys, bind, warned
+):
+    """The address is not opened: the server that would listen there ends at once."""
+    ours = open_address("127.0.0.1", 0)
+    token = "a" * 16 if warned else ""
+    address = replace(ours, safety=replace(ours.safety, token=token))
+    monkeypatch.setattr("parley.web.listening.open_address", lambda bind, port: address)
+
+    async def serve(self, sockets):
+        sockets[0].close()
+
+    monkeypatch.setattr("parley.web.listening.PageServer.serve", serve)
+    command.callback(store=str(folder), port=0, bind=bind)
+    assert ("reverse proxy" in capsys.readouterr().err) == warned
