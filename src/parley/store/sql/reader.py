@@ -795,9 +795,10 @@ class RecordReader(ABC):
 
     def _refuse_messages(self, messages: Any, seats: set[str], what: str) -> NoReturn:
         """Say what is wrong with the messages of a match."""
-        misfit = find_misfit(messages, list[list[Any]], what)
+        if misfit := find_misfit(messages, list[list[Any]], what):
+            self._damaged(misfit)
         wrong = (each for message in messages for each in [misfit_of(message, seats)] if each)
-        self._damaged(misfit or f"{what}: {next(wrong, 'they cannot be read')}")
+        self._damaged(f"{what}: {next(wrong, 'they cannot be read')}")
 
     def recorded_matches(self, after: int = 0, last: int | None = None) -> Iterator[RecordedMatch]:
         done = "state = 'done' AND number > ? AND number <= ?"
