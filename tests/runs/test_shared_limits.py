@@ -466,12 +466,12 @@ class SlotUse:
             self.now -= 1
 
 
-async def hold_slots(grants, who, use, limit, seconds, crowd=6):
+async def hold_slots(grants, who, use, limit, seconds, crowd=6, is_over=lambda: False):
     limiter = RateLimiter(ModelLimits(concurrency=limit), "a", grants)
     ends = time.monotonic() + seconds
 
     async def caller():
-        while time.monotonic() < ends:
+        while time.monotonic() < ends and not is_over():
             async with limiter.slot(UNLIMITED):
                 use.begin(who)
                 await asyncio.sleep(0.01)
@@ -492,12 +492,15 @@ def test_slots_are_shared_and_nobody_starves(run, monkeypatch, limit, workers):
     def work(number):
         with run.connected_grants() as (worker, grants):
             time.sleep(0.3 * number)  # it joins later
-            asyncio.run(hold_slots(grants, number, use, limit, 2.0))
+            asyncio.run(hold_slots(grants, number, use, limit, 30, is_over=has_everybody_had_ten))
             run.set_state(worker, "left")
+
+    def has_everybody_had_ten():
+        return min(use.made.get(number, 0) for number in range(workers)) >= 10
 
     in_threads(work, workers)
     assert use.most == limit
-    assert min(use.made.get(number, 0) for number in range(workers)) >= 10
+    assert has_everybody_had_ten()
 
 
 def test_the_slots_of_a_dead_worker_are_free_and_a_stop_ends_the_waiting(run, monkeypatch):
