@@ -19,7 +19,7 @@ from parley.store.postgres.connections import (
 )
 from parley.store.postgres.database_sharing import ALIVE, COUNTED, WorkerCounts, sum_counts
 from parley.store.postgres.database_tables import DIALECT, LOCK, SAME_SUMS, create_store_tables
-from parley.store.sql.digests import find_changes
+from parley.store.sql.changes import find_changes
 from parley.store.sql.moved_rows import MOVED
 from parley.store.sql.reader import RUN, RecordReader
 from parley.store.sql.verdict_votes import VOTE_ROWS, VoteRow, read_vote_rows

@@ -17,7 +17,8 @@ from parley.store.postgres.connections import REMEDY, queries_on
 from parley.store.postgres.database_tables import LOCK, OPEN_MATCHES, SAME_SUMS
 from parley.store.refusals import refuse_played
 from parley.store.shared_runs import LEASE, RunEnd, SealResult, SharedProgress, SpentBefore
-from parley.store.sql.digests import digest_run, refuse_changed
+from parley.store.sql.changes import refuse_changed
+from parley.store.sql.digests import digest_run
 from parley.store.sql.rows import encode_json
 
 if TYPE_CHECKING:

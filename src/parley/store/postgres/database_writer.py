@@ -40,8 +40,9 @@ from parley.store.refusals import (
     refuse_second,
     refuse_shared,
 )
+from parley.store.sql.changes import refuse_changed
 from parley.store.sql.dialect import ENDED_MATCHES
-from parley.store.sql.digests import digest_origin, digest_run, refuse_changed
+from parley.store.sql.digests import digest_origin, digest_run
 from parley.store.sql.first_rows import first_rows
 from parley.store.sql.journal import GroupJournal, read_open_matches
 from parley.store.sql.rows import COLUMNS, ONCE, CommitGroup

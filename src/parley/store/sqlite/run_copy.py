@@ -10,7 +10,8 @@ from typing import Any
 
 from parley.errors import StoreError, UsageError
 from parley.store.refusals import refuse_imported
-from parley.store.sql.digests import digest_run, refuse_faults
+from parley.store.sql.changes import refuse_faults
+from parley.store.sql.digests import digest_run
 from parley.store.sql.moved_rows import INTERRUPT, MOVED
 from parley.store.sql.reader import RecordReader
 from parley.store.sql.verdict_votes import VoteRow, add_vote_rows

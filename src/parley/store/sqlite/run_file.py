@@ -98,7 +98,7 @@ class SqliteReader(RecordReader):
     def find_changes(
         self, report: Callable[[int], None] = lambda checked: None
     ) -> Iterator[DigestFault]:
-        from parley.store.sql.digests import find_changes  # late: few commands need it
+        from parley.store.sql.changes import find_changes  # late: few commands need it
 
         self._connection.set_progress_handler(None, 0)  # many small queries
         try:

@@ -17,8 +17,9 @@ from typing import Any
 from parley.errors import StoreError
 from parley.store.owner import STALE, Owner, is_running, process_id
 from parley.store.refusals import ALREADY_ENDED, TAKEN_OVER, refuse_played
+from parley.store.sql.changes import refuse_changed
 from parley.store.sql.dialect import ENDED_MATCHES
-from parley.store.sql.digests import digest_run, refuse_changed
+from parley.store.sql.digests import digest_run
 from parley.store.sql.journal import GroupJournal, read_open_matches
 from parley.store.sql.rows import COLUMNS, ONCE, CommitGroup, encode_json
 from parley.store.sqlite.filesystem import is_network
