@@ -1,17 +1,26 @@
 """A run's file whose digests are all computed anew, as somebody would who changed it and hides
 that."""
 
+import json
+
+from parley.store.config import split_config
+from parley.store.sql.changes import PLANNED
 from parley.store.sql.digests import (
     CHAINS,
     NOTES,
     SCORES,
     VIOLATIONS,
     ChainEnds,
+    digest_contents,
     digest_match,
     digest_origin,
+    digest_plan,
+    digest_row,
     digest_run,
     with_digests,
 )
+from parley.store.sql.history import COUNT_ENDED, HISTORY
+from parley.store.sql.rows import COLUMNS
 from parley.store.sqlite.schema import DERIVED
 
 KEYS = {
@@ -25,24 +34,56 @@ def reseal(connection):
     """Write the digests and totals that the file would have if it had always been as it is."""
     sums = ", ".join(f"{name} = {sql}" for name, sql in DERIVED.items())
     connection.execute(f"UPDATE matches AS m SET {sums} WHERE state IN ('done', 'aborted')")
-    matches = connection.execute("SELECT number, state, reason, rounds FROM matches").fetchall()
-    for number, *end in matches:
+    origin = digest_origin(connection)
+    connection.execute("UPDATE runs SET origin = ?", (origin,))
+    connection.execute("UPDATE runs SET planned = (SELECT COUNT(*) FROM matches)")
+    planned = f"SELECT {COLUMNS['matches']}, state, reason, rounds FROM matches"
+    for row in connection.execute(planned).fetchall():
+        number, end, first = row[0], row[PLANNED:], digest_plan(row[:PLANNED], origin)
         ends = []
         for table, query in CHAINS.items():
-            rows = with_digests(
-                row[:-1] for row in connection.execute(query, (number, number)).fetchall()
-            )
-            for row in rows:
-                key = row[: KEYS[table].count("?")]
+            kept = connection.execute(query, (number, number)).fetchall()
+            rows = with_digests((each[:-1] for each in kept), first)
+            for each in rows:
+                key = each[: KEYS[table].count("?")]
                 connection.execute(
-                    f"UPDATE {table} SET digest = ? WHERE {KEYS[table]}", (row[-1], *key)
+                    f"UPDATE {table} SET digest = ? WHERE {KEYS[table]}", (each[-1], *key)
                 )
-            ends.append(rows[-1][-1] if rows else "")
+            ends.append(rows[-1][-1] if rows else first)
         kept = (
             connection.execute(query, (number, number)) for query in (SCORES, VIOLATIONS, NOTES)
         )
         if end[0] in ("done", "aborted"):
-            digest = digest_match(number, tuple(end), ChainEnds(*ends), *kept)
+            digest = digest_match(number, end, ChainEnds(*ends), *kept)
             connection.execute("UPDATE matches SET digest = ? WHERE number = ?", (digest, number))
-    connection.execute("UPDATE runs SET origin = ?", (digest_origin(connection),))
-    connection.execute("UPDATE runs SET digest = ?", (digest_run(connection),))
+    reseal_history(connection, origin)
+
+
+def reseal_history(connection, origin):
+    """Write the history that the run would have."""
+    config, prices, *end = connection.execute(
+        "SELECT config, prices, state, status, reason FROM runs"
+    ).fetchone()
+    (ended,) = connection.execute(COUNT_ENDED).fetchone()
+    facts = {
+        "began": {
+            "settings": split_config(config).settings,
+            "contents": digest_contents(connection),
+        },
+        "settings": {"settings": split_config(config).settings},
+        "sealed": {**dict(zip(("state", "status", "reason"), end, strict=True)), "matches": ended},
+    }
+    facts["sealed"]["record"] = digest_run(connection)
+    rows = connection.execute(HISTORY).fetchall()
+    if prices is not None and not any(kind == "prices" for _, _, kind, *_ in rows):
+        rows.insert(-1, (rows[-1][0], rows[-1][1], "prices", "", ""))
+    if prices is not None:
+        facts["prices"] = {"prices": json.loads(prices)}
+    connection.execute("DELETE FROM history")
+    digest = origin
+    for number, (_, at, kind, text, _) in enumerate(rows, 1):
+        row = number, at, kind, json.dumps(facts[kind]) if kind in facts else text
+        digest = digest_row(row, digest)
+        connection.execute("INSERT INTO history VALUES (?, ?, ?, ?, ?)", (*row, digest))
+    if rows[-1][2] == "sealed":
+        connection.execute("UPDATE runs SET digest = ?", (digest,))

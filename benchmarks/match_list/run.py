@@ -83,9 +83,7 @@ async def record_matches(path: Path, matches: int) -> float:
     create_file(path, NewRun("run", config, IDENTITY))
     journal = await open_run_file(path)
     numbers = range(1, matches + 1)
-    await journal.add_matches(
-        [MatchSpec(n, str(n // 12), f"item-{n // 12}", 1, n, SEATS) for n in numbers]
-    )
+    await journal.add_matches(map(spec_of, numbers))
     before = time.process_time()
     for first in range(1, matches + 1, AT_A_TIME):
         numbers = range(first, min(first + AT_A_TIME, matches + 1))
@@ -94,9 +92,14 @@ async def record_matches(path: Path, matches: int) -> float:
     return time.process_time() - before
 
 
+def spec_of(n: int) -> MatchSpec:
+    """A planned match."""
+    return MatchSpec(n, str(n // 12), f"item-{n // 12}", 1, n, SEATS)
+
+
 async def record_match(journal: GroupJournal, number: int) -> None:
     """Six calls, four scores and the votes of two judges."""
-    record, told = journal.lease(number), []
+    record, told = journal.lease(spec_of(number)), []
     for round in range(1, 4):
         for seat in SEATS:
             reply = Reply("A reply. " * 40, usage=Usage(tokens_in=300, tokens_out=90))

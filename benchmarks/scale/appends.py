@@ -47,10 +47,11 @@ async def append_replies(place: str, callers: int, seconds: float) -> dict[str, 
         NewRun(f"appends-{time.time_ns()}", prepared.config, prepared.identity)
     )
     seats = {seat: alias for alias, seat in PLAYERS.items()}
-    await journal.add_matches(
+    specs = [
         MatchSpec(number, f"block-{number}", None, 0, 1, seats) for number in range(1, callers + 1)
-    )
-    records = [journal.lease(number) for number in range(1, callers + 1)]
+    ]
+    await journal.add_matches(specs)
+    records = [journal.lease(spec) for spec in specs]
     acknowledged, is_over = 0, False
 
     async def append_until_over(number: int) -> None:

@@ -207,10 +207,10 @@ WHILE_IT_STOOD_STILL = {
         "UPDATE calls SET tokens_out = 7 WHERE id IN (1, 9)",
         "the calls of this match have changed since they",
     ),
-    "configuration": (set_seed, "the run's configuration, prices, spending, final state"),
+    "configuration": (set_seed, "who is who has changed since the run began"),
     "prices": (
         "UPDATE runs SET prices = '[1]'",
-        "the run's configuration, prices, spending, final state",
+        "the prices are not the ones that were recorded",
     ),
     "spending": (
         "UPDATE runs SET spent = NULL",
@@ -218,7 +218,7 @@ WHILE_IT_STOOD_STILL = {
     ),
     "no digests": (
         "UPDATE runs SET origin = NULL",
-        "the identity, the items or the copied scores have changed",
+        "who is who has changed",
     ),
 }
 

@@ -57,10 +57,10 @@ def test_a_session_that_continues_a_run_adds_to_the_times(tmp_path):
     async def play_twice():
         journal = await fresh(path)
         await journal.add_matches([spec()])
-        await journal.lease(1).append(call(1, device=DeviceUse(GPU, 0.5)))
+        await journal.lease(spec(1)).append(call(1, device=DeviceUse(GPU, 0.5)))
         await journal.close()
         journal = await open_run_file(path)
-        record = journal.lease(1)
+        record = journal.lease(spec(1))
         await record.append(call(2, device=DeviceUse(GPU, 0.25)))
         await record.append(call(3, device=DeviceUse(CPU, 0.125)))
         await journal.finish(1, ended())

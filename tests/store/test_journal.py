@@ -86,7 +86,7 @@ def test_what_append_returned_for_is_on_disk_when_the_process_is_killed(tmp_path
         async def main():
             journal = await fresh(Path({str(path)!r}))
             await journal.add_matches([spec()])
-            record = journal.lease(1)
+            record = journal.lease(spec(1))
             for n in range(1, 10_000):
                 await record.append(call(n, content="x" * 200))
                 print(n, flush=True)
@@ -208,7 +208,7 @@ def test_a_file_that_is_deleted_or_moved_stops_the_run_at_once(tmp_path):
         path = tmp_path / f"{spoil.__name__}.parley"
         journal = await fresh(path)
         await journal.add_matches([spec()])
-        record = journal.lease(1)
+        record = journal.lease(spec(1))
         await record.append(call())
         spoil(path)
         with pytest.raises(StoreError, match="moved or deleted"):
@@ -263,7 +263,7 @@ def test_a_full_disk_is_an_error_and_loses_nothing_that_was_acknowledged(tmp_pat
 async def fill(path):
     journal = await fresh(path)
     await journal.add_matches([spec()])
-    record = journal.lease(1)
+    record = journal.lease(spec(1))
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))
     for n in range(1, 200):
@@ -427,7 +427,7 @@ def played(path):
         specs = [MatchSpec(n, str((n + 1) // 2), None, 1, 42, {SEAT: "a"}) for n in range(1, 5)]
         await journal.add_matches(specs)
         for number in (1, 2, 3):
-            record = journal.lease(number)
+            record = journal.lease(specs[number - 1])
             await record.append(call())
             notes = [
                 WrittenNote(1, {"free": number}),

@@ -25,7 +25,7 @@ from parley.store import NewRun, open_store, read_run
 from parley.store.config import Config
 from parley.store.match_search import ORDERS, MatchPlace, MatchSearch
 from parley.store.sql import match_places
-from parley.store.sql.digests import find_changes
+from parley.store.sql.changes import find_changes
 from parley.store.sqlite.run_file import SqliteReader
 from parley.store.sqlite.schema import SAME_SUMS
 
@@ -76,7 +76,7 @@ def play(store):
         journal = await store.create(NewRun("run", CONFIG, IDENTITY))
         await journal.add_matches([spec_of(n) for n in range(1, COUNT + 1)])
         for n in range(1, COUNT - 9):
-            record = journal.lease(n)
+            record = journal.lease(spec_of(n))
             reply = Reply("hello", usage=Usage(tokens_in=n * 7 % 40, tokens_out=1))
             await record.append(RecordedCall(1, FIRST, 0, b"view", reply, 1.0))
             await journal.finish(n, outcome_of(n))

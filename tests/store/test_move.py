@@ -103,10 +103,10 @@ def rows_in(path):
 async def fill_more(journal):
     """What `fill` has not: a restarted match, devices, and batches at a provider."""
     await journal.add_matches([spec(n) for n in (11, 12, 13)])
-    await journal.lease(11).append(call(content="dropped"))
-    await journal.lease(12).append(call(content="kept"))
+    await journal.lease(spec(11)).append(call(content="dropped"))
+    await journal.lease(spec(12)).append(call(content="kept"))
     await journal.restart(11)
-    record = journal.lease(13)
+    record = journal.lease(spec(13))
     setup = DeviceSetup("NVIDIA H200", "gpu", "engine", batch=4)
     timed = Reply(STRANGE, usage=Usage(2**62, None, 3), device=DeviceUse(setup, 0.1 + 0.2))
     await record.append(RecordedCall(1, SEAT, 0, b"", timed, 1e-300))
@@ -189,7 +189,7 @@ def test_any_value_survives_the_way_through_a_database(postgres_url, tmp_path_fa
 
     async def play(journal):
         await journal.add_matches([spec()])
-        record = journal.lease(1)
+        record = journal.lease(spec(1))
         for round, (content, reasoning, tokens, latency, digest) in enumerate(rows, 1):
             reply = Reply(
                 content,
@@ -294,9 +294,9 @@ def test_a_copy_of_a_run_that_is_played_is_an_interrupted_run(stores, tmp_path):
     async def main():
         journal = await begin(one)
         await journal.add_matches([spec(1), spec(2)])
-        await journal.lease(1).append(call())
+        await journal.lease(spec(1)).append(call())
         await journal.finish(1, ended())
-        record = journal.lease(2)
+        record = journal.lease(spec(2))
         await record.append(call())
         await asyncio.to_thread(one.export_run, journal.ref, tmp_path / "a.parley", False, quiet)
         await record.append(call(2))  # the player goes on meanwhile
@@ -311,7 +311,7 @@ def test_a_copy_of_a_run_that_is_played_is_an_interrupted_run(stores, tmp_path):
             assert reader.calls(2) == [call()]
             assert list(reader.find_changes()) == []
         journal = await two.open(there)
-        record = journal.lease(2)
+        record = journal.lease(spec(2))
         assert record.call(1, SEAT, 0) == call()
         await record.append(call(2))
         await journal.finish(2, ended())
@@ -330,7 +330,7 @@ def test_a_file_that_is_being_played_can_be_imported(stores, tmp_path):
     async def main():
         journal = await begin(open_store(tmp_path / "live"))
         await journal.add_matches([spec(1)])
-        await journal.lease(1).append(call())
+        await journal.lease(spec(1)).append(call())
         there = await asyncio.to_thread(two.import_run, Path(journal.ref.location), quiet)
         await journal.set_state("stopped", "budget", "")
         await journal.close()
@@ -535,7 +535,7 @@ def test_a_full_disk_is_a_clear_error_and_leaves_nothing(place, tmp_path):
 
     async def play(journal):
         await journal.add_matches([spec()])
-        record = journal.lease(1)
+        record = journal.lease(spec(1))
         for round in range(1, 40):
             await record.append(call(round, content=os.urandom(10_000).hex()))
         await journal.set_state("stopped", "budget", "")

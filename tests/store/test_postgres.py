@@ -615,7 +615,7 @@ def test_a_process_that_was_taken_over_writes_nothing_more(fresh_url):
     async def main():
         journal = await store.create(RUN)
         await journal.add_matches([spec()])
-        record = journal.lease(1)
+        record = journal.lease(spec(1))
         with psycopg.connect(fresh_url) as connection:
             connection.execute("UPDATE parley.runs SET token = 'other'")
         with pytest.raises(StoreError, match="another process has taken over"):
@@ -733,7 +733,7 @@ def test_many_runs_share_a_database(fresh_url):
     async def play(name, rounds):
         journal = await store.create(NewRun(name, CONFIG, IDENTITY))
         await journal.add_matches([spec()])
-        record = journal.lease(1)
+        record = journal.lease(spec(1))
         for round in range(1, rounds + 1):
             await record.append(call(round, content=name))
         await journal.finish(1, ended())
@@ -763,7 +763,7 @@ def test_a_run_that_the_statistics_of_the_server_do_not_know_is_read_as_quickly(
         journal = await store.create(NewRun(name, CONFIG, IDENTITY))
         await journal.add_matches(spec(number) for number in range(1, matches + 1))
         for number in range(1, matches + 1):
-            record = journal.lease(number)
+            record = journal.lease(spec(number))
             for first in range(rounds):
                 record.circulate([Message(1, "tell", None, (SEAT,), "hello")], first)
         await journal.heartbeat()

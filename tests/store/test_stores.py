@@ -116,7 +116,7 @@ def test_a_call_reads_back_as_it_was_written(store):
 
     async def play(journal):
         await journal.add_matches([spec()])
-        record = journal.lease(1)
+        record = journal.lease(spec(1))
         await record.append(full)
         await record.append(later)
 
@@ -134,7 +134,7 @@ def test_many_waiting_appends_share_commits(store):
         journal = await begin(store)
         await journal.add_matches([spec(n) for n in range(1, 301)])
         before = journal.commits
-        await asyncio.gather(*(journal.lease(n).append(call()) for n in range(1, 301)))
+        await asyncio.gather(*(journal.lease(spec(n)).append(call()) for n in range(1, 301)))
         await journal.close()
         return journal.commits - before
 
@@ -148,7 +148,7 @@ def test_a_commit_does_not_wait_longer_once_enough_callers_wait(store, monkeypat
     async def main():
         journal = await begin(store)
         await journal.add_matches([spec(1)])
-        record, before = journal.lease(1), journal.commits
+        record, before = journal.lease(spec(1)), journal.commits
         first = [record.append(call(round)) for round in range(1, CROWD + 1)]
         await asyncio.sleep(0)  # handed over
         later = [record.append(call(round)) for round in range(100, 100 + waiting)]
@@ -166,7 +166,7 @@ def test_a_commit_does_not_wait_longer_once_enough_callers_wait(store, monkeypat
 def test_a_match_ends_once(store):
     async def play(journal):
         await journal.add_matches([spec()])
-        journal.lease(1)
+        journal.lease(spec(1))
         await journal.finish(1, ended())
         with pytest.raises(StoreError, match="already ended"):
             await journal.finish(1, ended())
@@ -183,11 +183,11 @@ def test_a_call_is_recorded_once_and_a_journal_that_failed_takes_nothing_more(st
 
     async def play(journal):
         await journal.add_matches([spec(1), spec(2)])
-        record = journal.lease(1)
+        record = journal.lease(spec(1))
         await record.append(call())
         # nobody waits for this one
         journal.add_row("calls", (*call_row(1, call()), ""))
-        journal.lease(2)
+        journal.lease(spec(2))
         with pytest.raises(StoreError, match=r"UNIQUE|already on record"):
             await record.append(call(2))
         with pytest.raises(StoreError, match=r"UNIQUE|already on record"):
@@ -205,7 +205,7 @@ def test_values_that_only_sqlite_takes_as_they_are_are_stored_by_both(store):
 
     async def play(journal):
         await journal.add_matches([spec()])
-        record = journal.lease(1)
+        record = journal.lease(spec(1))
         await asyncio.gather(
             *(
                 record.append(call(round, content=text, latency=seconds))
@@ -225,18 +225,18 @@ def test_an_unfinished_match_comes_back_with_what_is_on_record(store):
     async def main():
         journal = await begin(store)
         await journal.add_matches([spec(1), spec(2)])
-        record = journal.lease(1)
+        record = journal.lease(spec(1))
         await record.append(call(content=STRANGE))
         await record.append_effect(1, 0, b"request", {"value": STRANGE})
         record.circulate([Message(1, "tell", None, (SEAT,), STRANGE, 0)], 0)
         await journal.close()
         journal = await store.open(journal.ref)
-        record = journal.lease(1)
+        record = journal.lease(spec(1))
         assert record.call(1, SEAT, 0) == call(content=STRANGE)
         assert record.call(2, SEAT, 0) is None
         assert record.effect(1, 0) == (b"request", {"value": STRANGE})
         record.circulate([Message(1, "tell", None, (SEAT,), STRANGE, 0)], 0)  # known already
-        assert journal.lease(2).call(1, SEAT, 0) is None
+        assert journal.lease(spec(2)).call(1, SEAT, 0) is None
         await journal.finish(1, ended())
         _, gone = await journal.restart(2)
         assert gone == Counter()
@@ -255,10 +255,10 @@ def test_a_match_that_restarts_loses_its_record(store):
     async def main():
         journal = await begin(store)
         await journal.add_matches([spec(1)])
-        await journal.lease(1).append(call())
+        await journal.lease(spec(1)).append(call())
         await journal.close()
         journal = await store.open(journal.ref)
-        journal.lease(1)
+        journal.lease(spec(1))
         record, gone = await journal.restart(1)
         assert gone == Counter({SEAT: 1})
         await record.append(call(content="again"))
@@ -324,7 +324,7 @@ async def fill(journal):
     specs = [MatchSpec(n, str((n + 1) // 2), None, 1, 42, {SEAT: "a"}) for n in range(1, 5)]
     await journal.add_matches(specs)
     for number in (1, 2, 3):
-        record = journal.lease(number)
+        record = journal.lease(specs[number - 1])
         await record.append(
             call(usage=Usage(5, None, 7, None), model_served="m" if number > 1 else None)
         )
@@ -418,7 +418,7 @@ def test_everything_that_is_written_is_read_and_digested(store):
 def test_the_reason_of_a_match_may_be_any_text(store):
     async def play(journal):
         await journal.add_matches([spec()])
-        journal.lease(1)
+        journal.lease(spec(1))
         await journal.finish(1, Outcome("aborted", STRANGE, {SEAT: {"points": 1.0}}, 1, [], []))
 
     with store.read(write(store, play)) as reader:
@@ -431,7 +431,7 @@ def test_the_time_of_devices_is_added_up(store):
 
     async def play(journal):
         await journal.add_matches([spec()])
-        record = journal.lease(1)
+        record = journal.lease(spec(1))
         await record.append(call(1))
         for round in (2, 3):
             timed = Reply("hello", usage=Usage(2, None, 3), device=DeviceUse(setup, 0.25))
@@ -450,7 +450,7 @@ def test_batches_are_recorded_and_those_without_a_reply_stay_open(store):
 
     async def play(journal):
         await journal.add_matches([spec()])
-        record = journal.lease(1)
+        record = journal.lease(spec(1))
         await journal.add_batch(batch, requests)
         await journal.add_batch(batch._replace(number=2), requests[:1])
         await journal.set_batch(1, "sending")
@@ -488,10 +488,9 @@ def test_names_are_sorted_by_code_points(store):
     async def main():
         journal = await store.create(NewRun(f"run-{next(NUMBERS):04}", config, identity))
         for number, alias in enumerate(aliases, 1):
-            await journal.add_matches(
-                [MatchSpec(number, "1", None, 1, 42, dict.fromkeys(seats, alias))]
-            )
-            record = journal.lease(number)
+            planned = MatchSpec(number, "1", None, 1, 42, dict.fromkeys(seats, alias))
+            await journal.add_matches([planned])
+            record = journal.lease(planned)
             for seat in seats:
                 for model in ("B", "a", "Z", "_"):
                     place = ("B", "a", "Z", "_").index(model)

@@ -28,9 +28,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, takewhile
 from operator import attrgetter
 from typing import Any
 
@@ -59,11 +59,11 @@ from parley.errors import ParleyError, TaskError
 from parley.match.masking import UNSEEN, MatchMask
 from parley.plans import MatchSpec
 from parley.results.part import parts_of_task, qualified_name
-from parley.results.scores import describe_left_out
+from parley.results.scores import describe_left_out, format_time, list_earlier_seals
 from parley.results.transcript import rebuild_views
-from parley.results.types import LeftOut
+from parley.results.types import LeftOut, as_json
 from parley.rules.task import Task
-from parley.store import WAITING, MatchRow, RunReader, RunRef, WholeMatch, read_run
+from parley.store import WAITING, HistoryEntry, MatchRow, RunReader, RunRef, WholeMatch, read_run
 from parley.tables import plural, shorten
 
 CHECKS = (
@@ -121,6 +121,7 @@ class Audit:
     cautions: list[str]
     anonymity: Disclosures
     digest: str | None  # of the run when it last stopped; None if it has none
+    earlier_seals: list[dict[str, Any]]  # of ends after which the run was opened again
 
 
 def audit_run(
@@ -144,6 +145,7 @@ def audit_run(
             running.cautions,
             Disclosures(running.replies, running.found, len(masked)),
             reader.info.digest or None,
+            as_json(running.earlier_seals),
         )
 
 
@@ -151,7 +153,7 @@ class AuditRun:
     """One audit in progress."""
 
     def __init__(self, reader: RunReader, task: type[Task] | str | None = None) -> None:
-        self.task = task
+        self.task, self.earlier_seals = task, list_earlier_seals(reader)
         self.reader, self.checked, self.opening_words = reader, Counter[str](), OpeningWords()
         self.breaches: list[Breach] = []
         self.cautions: list[str] = []
@@ -241,7 +243,7 @@ class AuditRun:
                 "digest",
                 None,
                 f"the run's digest is {info.digest or 'missing'}, but --digest "
-                f"gives {given}: this is a different record, or it was changed",
+                f"gives {given}: {self.explain_other_digest(given)}",
             )
         for fault in self.reader.find_changes():
             self.add_breach("digest", fault.match, fault.detail)
@@ -266,6 +268,16 @@ class AuditRun:
                 "at its end (`--digest D`). Without this comparison, the audit cannot notice "
                 "that the whole record was replaced"
             )
+
+    def explain_other_digest(self, given: str) -> str:
+        """Why the digest of the run may be another one than the given digest."""
+        for seal in self.earlier_seals:
+            if given.strip().lower() == seal.digest:
+                return (
+                    f"that is the digest of an earlier end of this run ({seal.at}, "
+                    f"{plural(seal.matches, 'match', 'matches')}), after which it was opened again"
+                )
+        return "this is a different record, or it was changed"
 
     async def check_matches(self) -> None:
         """Make the checks that need only one match, for all matches."""
@@ -383,6 +395,7 @@ class AuditRun:
                 "the prompts contain names of models in this run, and all seats can read them: "
                 f"{', '.join(names)}"
             )
+        yield from list_reopenings(reader)
         if dealt := self.opening_words.describe_dealt():
             yield dealt
         if config.rejudged is not None:
@@ -396,6 +409,33 @@ class AuditRun:
                 "UNSAFE: model-written code ran without a sandbox, so a program could have "
                 "changed this record"
             )
+
+
+def list_reopenings(reader: RunReader) -> Iterator[str]:
+    """Each end after which the run was opened again, and the settings that were changed then."""
+    history = reader.history()
+    for number, seal in enumerate(history[:-1]):
+        if seal.kind != "sealed":
+            continue
+        later = list(takewhile(lambda each: each.kind != "sealed", history[number + 1 :]))
+        before, after = (read_settings(entries) for entries in (history[:number], later))
+        changed = [name for name in after if before.get(name) != after[name]]
+        said = f" with another {', '.join(changed)}" if changed else ""
+        yield (
+            f"the run stopped at {format_time(seal.at)} "
+            f"({seal.facts['status'] or seal.facts['state']}, "
+            f"{plural(seal.facts['matches'], 'match', 'matches')}) with the digest {seal.digest}, "
+            f"and was opened again{said}"
+        )
+
+
+def read_settings(entries: Sequence[HistoryEntry]) -> dict[str, Any]:
+    """The settings that the last of these entries has, those of models as `ALIAS.OPTION`."""
+    found = [entry.facts["settings"] for entry in entries if "settings" in entry.facts]
+    own = dict(found[-1]) if found else {}
+    for alias, options in own.pop("models", {}).items():
+        own |= {f"{alias}.{name}": value for name, value in options.items()}
+    return own
 
 
 def list_masked(reader: RunReader) -> list[dict[str, Any]]:

@@ -31,11 +31,13 @@ from parley.results.scores import (
     RunScores,
     collect_run_facts,
     count_violations,
+    describe_earlier_seals,
     describe_identical,
     describe_left_out,
     describe_open_batches,
     describe_unfinished,
     describe_workers,
+    list_earlier_seals,
     list_open_batches,
     parse_metric,
     unfinished_models,
@@ -144,6 +146,7 @@ class Result:
                 **vars(collect_run_facts(reader)),
                 unfinished=list(unfinished_models(reader)),
                 open_batches=list_open_batches(reader),
+                earlier_seals=list_earlier_seals(reader),
             ),
             digits={name: metric.digits for name, metric in run.metrics.items()},
             leading={role: name for role in run.roles if (name := run.ranking_metric(role))},
@@ -412,6 +415,7 @@ class Result:
         lines += cost_remarks([as_json(row) for row in billed])
         lines += describe_resolved(self.part("resolved_pairs"))
         lines += self.signature_lines()
+        lines += describe_earlier_seals(head.run.earlier_seals)
         lines += [describe_failure(*each) for each in self.failures.items()]
         return lines
 

@@ -25,6 +25,7 @@ from parley.results.types import (
     RunLimits,
     RunWorkers,
     ScoreRow,
+    Seal,
     Share,
     Stop,
     Unfinished,
@@ -415,6 +416,11 @@ def choose_ranking_metric(
     return next(iter([*alone, *own]), None)
 
 
+def format_time(at: float) -> str:
+    """A time on record, as results have it."""
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")
+
+
 def collect_run_facts(reader: RunReader) -> RunFacts:
     """The `run` object of results and of `parley ls`."""
     info, config, counts = reader.info, reader.info.config, reader.counts()
@@ -437,9 +443,35 @@ def collect_run_facts(reader: RunReader) -> RunFacts:
             counts.get("failed", 0),
         ),
         parley=info.identity["parley"],
-        created=datetime.fromtimestamp(info.created, UTC).isoformat(timespec="seconds"),
+        created=format_time(info.created),
         workers=count_workers(reader),
     )
+
+
+def list_earlier_seals(reader: RunReader) -> list[Seal]:
+    """The seals of a run that was opened again later, the oldest first."""
+    return [
+        Seal(
+            each.digest,
+            format_time(each.at),
+            each.facts["state"],
+            each.facts["status"],
+            each.facts["matches"],
+        )
+        for each in reader.history()[:-1]
+        if each.kind == "sealed"
+    ]
+
+
+def describe_earlier_seals(seals: Sequence[Seal]) -> list[str]:
+    """A line for a run that was opened again after it had stopped."""
+    if not seals:
+        return []
+    last, times = seals[-1], "" if len(seals) == 1 else f" {len(seals)} times"
+    return [
+        f"opened again{times} after it had stopped; digest {last.digest[:12]}… covers its first "
+        f"{plural(last.matches, 'match', 'matches')}"
+    ]
 
 
 def count_workers(reader: RunReader) -> RunWorkers | None:

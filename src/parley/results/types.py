@@ -130,12 +130,24 @@ class RunFacts:
 
 
 @dataclass(frozen=True)
+class Seal:
+    """An end of a run at which its whole record was digested, and how many matches had ended."""
+
+    digest: str
+    at: str
+    state: str
+    status: str | None
+    matches: int
+
+
+@dataclass(frozen=True)
 class RunFactsInResult(RunFacts):
-    """The facts of a run, the models with unfinished matches, and the batches whose replies are
-    not on record."""
+    """The facts of a run, the models with unfinished matches, the batches whose replies are not on
+    record, and the seals of earlier ends, after which the run was opened again."""
 
     unfinished: list[Unfinished] = field(default_factory=list)
     open_batches: list[BatchAtProvider] = field(default_factory=list)
+    earlier_seals: list[Seal] = field(default_factory=list)
 
 
 @dataclass(frozen=True)

@@ -513,7 +513,7 @@ class Player:
         self.progress.emit("match_failed", spec.number, str(fault))
 
     async def _play(self, spec: MatchSpec, slot: MatchSlot) -> Outcome:
-        record = self.journal.lease(spec.number)
+        record = self.journal.lease(spec)
         try:
             return await self._play_record(spec, slot, record)
         except ShellDiffers as fault:

@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, Self, TypeAlias
 
 from parley.errors import UsageError
 from parley.match.protocol import DeviceSetup
@@ -73,6 +73,19 @@ class RunInfo:
     reason: str | None  # the same in a sentence
     planned: int  # matches known so far
     digest: str = ""  # of the whole record when it last stopped; empty while it is running
+
+
+HistoryKind: TypeAlias = Literal["began", "opened", "settings", "prices", "sealed"]
+
+
+class HistoryEntry(NamedTuple):
+    """Something that happened to a run as a whole. Entries form a chain and are never removed."""
+
+    number: int
+    at: float  # seconds since 1970
+    kind: HistoryKind
+    facts: Mapping[str, Any]
+    digest: str  # of this entry and all before it
 
 
 class WorkerRow(NamedTuple):
@@ -523,6 +536,9 @@ class RunReader(Protocol):
     def batches_at_providers(self) -> list[OpenBatch]:
         """The open batches of an unfinished run that a provider has, or may have, and bills."""
 
+    def history(self) -> list[HistoryEntry]:
+        """What happened to the run as a whole: its settings, its seals, and when it was opened."""
+
     def part_results(self) -> list[StoredPart]:
         """The stored results of analyses."""
 
@@ -593,7 +609,7 @@ class Journal(Protocol):
     async def end_batch(self, number: int, failed: Sequence[int]) -> None:
         """Store that all results of a batch were read, and which of its requests got no reply."""
 
-    def lease(self, number: int) -> Record:
+    def lease(self, spec: MatchSpec) -> Record:
         """Lease a match to play it; returns what is already on record for it."""
 
     async def restart(self, number: int) -> tuple[Record, Counter[Seat]]:
@@ -610,7 +626,7 @@ class Journal(Protocol):
         """Leave a match unfinished, with a reason."""
 
     async def set_state(self, state: str, status: str | None, reason: str) -> None:
-        """Set the state of the run; a run that stops gets a digest of its whole record."""
+        """Set the state of the run; a run that stops is sealed by a digest of its whole record."""
 
     async def keep_parts(self, parts: Sequence[StoredPart]) -> None:
         """Store the results of analyses, replacing earlier ones."""

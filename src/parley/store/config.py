@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field, fields
 from hashlib import blake2b
-from typing import Any, Literal, NotRequired, TypedDict, get_type_hints
+from typing import Any, Literal, NamedTuple, NotRequired, TypedDict, get_type_hints
 
 import orjson
 
@@ -157,6 +157,30 @@ class Config(StoredOptions):
 
 
 TYPES: dict[type, dict[str, Any]] = {}  # of the fields of a configuration, by its class
+
+
+class ConfigParts(NamedTuple):
+    """A configuration on record in two parts."""
+
+    fixed: dict[str, Any]  # who is who and what is measured, which is fixed when a run begins
+    settings: dict[str, Any]  # limits and addresses, which may change when it is resumed
+
+
+def split_config(text: str) -> ConfigParts:
+    """The two parts of a recorded configuration, whatever it contains."""
+    try:
+        found = orjson.loads(text)
+    except ValueError:
+        return ConfigParts({"unreadable": text}, {})
+    if not isinstance(found, dict):
+        return ConfigParts({"unreadable": text}, {})
+    settings = {name: found.pop(name) for name in MAY_CHANGE if name in found}
+    models, moved = found.get("models"), dict[str, Any]()
+    for alias, model in models.items() if isinstance(models, dict) else ():
+        if isinstance(model, dict):
+            moved[alias] = {name: model.pop(name) for name in MAY_MOVE if name in model}
+    settings["models"] = {alias: options for alias, options in moved.items() if options}
+    return ConfigParts(found, settings)
 
 
 class MetricFacts(TypedDict):

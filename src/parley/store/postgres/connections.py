@@ -38,6 +38,7 @@ REMEDY = "restore the database from a backup"
 SCHEMA = "parley"
 TABLES = (
     "runs",
+    "history",
     "items",
     "matches",
     "calls",

@@ -11,14 +11,14 @@ import orjson
 
 from parley import __version__
 from parley.errors import StoreError, UsageError
-from parley.store.config import Config
+from parley.store.config import Config, split_config
 from parley.store.owner import Owner
 from parley.store.postgres.connections import REMEDY, queries_on
+from parley.store.postgres.database_history import write_change, write_entry, write_seal
 from parley.store.postgres.database_tables import LOCK, OPEN_MATCHES, SAME_SUMS
 from parley.store.refusals import refuse_played
 from parley.store.shared_runs import LEASE, RunEnd, SealResult, SharedProgress, SpentBefore
 from parley.store.sql.changes import refuse_changed
-from parley.store.sql.digests import digest_run
 from parley.store.sql.rows import encode_json
 
 if TYPE_CHECKING:
@@ -122,6 +122,9 @@ def share_run(
         connection.execute(REOPEN_MATCHES, (run,))
         values = __version__, config.encoded().decode(), spent, time.time(), run
         connection.execute(SHARE, values)
+        write_entry(connection, run, "opened", {})
+        settings = split_config(config.encoded().decode()).settings
+        write_change(connection, run, "settings", {"settings": settings})
     return "shared"
 
 
@@ -239,6 +242,7 @@ def seal_run(
         kept = None if prices is None else encode_json(prices)
         values = end.state, end.status, end.reason or None, kept, time.time(), run
         connection.execute(END_RUN, values)
-        digest = digest_run(queries_on(connection, run))
-        connection.execute("UPDATE runs SET digest = %s WHERE run = %s", (digest, run))
+        if prices is not None:
+            write_change(connection, run, "prices", {"prices": prices})
+        write_seal(connection, run)
     return "sealed"

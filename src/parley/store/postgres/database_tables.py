@@ -84,6 +84,9 @@ TABLES = f"""
         changes bigint NOT NULL DEFAULT 0, changed double precision NOT NULL,
         escapes boolean NOT NULL DEFAULT false,
         shared TEXT, ending TEXT, planner int, plan_line TEXT);
+    CREATE TABLE history (
+        run int, number int, at double precision NOT NULL, kind TEXT NOT NULL, facts TEXT NOT NULL,
+        digest TEXT NOT NULL, PRIMARY KEY (run, number));
     CREATE TABLE items (
         run int, id TEXT NOT NULL, number int, data TEXT NOT NULL, PRIMARY KEY (run, number));
     CREATE TABLE matches (

@@ -31,6 +31,12 @@ from parley.store.postgres.connections import (
     unwritable_explained,
     with_marks,
 )
+from parley.store.postgres.database_history import (
+    write_change,
+    write_entry,
+    write_first_entry,
+    write_seal,
+)
 from parley.store.postgres.database_sharing import fold_workers
 from parley.store.postgres.database_tables import DERIVED, LOCK, SAME_SUMS, create_store_tables
 from parley.store.refusals import (
@@ -42,8 +48,9 @@ from parley.store.refusals import (
 )
 from parley.store.sql.changes import refuse_changed
 from parley.store.sql.dialect import ENDED_MATCHES
-from parley.store.sql.digests import digest_origin, digest_run
+from parley.store.sql.digests import digest_origin
 from parley.store.sql.first_rows import first_rows
+from parley.store.sql.history import REOPEN
 from parley.store.sql.journal import GroupJournal, read_open_matches
 from parley.store.sql.rows import COLUMNS, ONCE, CommitGroup
 
@@ -110,6 +117,8 @@ class PostgresWriter:
                 "heartbeats = heartbeats + 1, shared = NULL WHERE run = %s",
                 (process_id(), self.token, time.time(), self.run),
             )
+            self.connection.execute(for_row_of(REOPEN, self.run).encode())
+            write_entry(self.connection, self.run, "opened", {})
 
     def write(self, group: CommitGroup) -> None:
         """Write a group in one transaction; nothing is written if the run is no longer ours."""
@@ -131,11 +140,10 @@ class PostgresWriter:
             if group.leases:
                 self.connection.execute(LEASE_MATCHES, (time.time(), self.run, group.leases))
             apply_group(self.connection, self.run, group, careful)
+            for kind, facts in group.entries:
+                write_change(self.connection, self.run, kind, facts)
             if group.seals:
-                digest = digest_run(queries_on(self.connection, self.run))
-                self.connection.execute(
-                    "UPDATE runs SET digest = %s WHERE run = %s", (digest, self.run)
-                )
+                write_seal(self.connection, self.run)
 
     def close(self) -> None:
         """Release the run."""
@@ -206,12 +214,15 @@ def insert_run(connection: Connection, run: NewRun, shared: str | None) -> None:
     ).fetchone()
     assert found is not None
     number, escapes = found[0], False
-    for table, rows in first_rows(run):
-        escapes |= write_rows(connection, number, table, rows, careful=True)
     origin = digest_origin(RunQueries(connection, number, escapes))
+    for table, rows in first_rows(run, origin):
+        escapes |= write_rows(connection, number, table, rows, careful=True)
     connection.execute(
-        "UPDATE runs SET origin = %s, escapes = %s WHERE run = %s", (origin, escapes, number)
+        "UPDATE runs SET origin = %s, escapes = %s, "
+        "planned = (SELECT COUNT(*) FROM matches WHERE run = %s) WHERE run = %s",
+        (origin, escapes, number, number),
     )
+    write_first_entry(connection, number)
 
 
 def apply_group(connection: Connection, run: int, group: CommitGroup, careful: bool) -> None:

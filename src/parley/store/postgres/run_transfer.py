@@ -17,15 +17,14 @@ from parley.store.postgres.connections import (
     connect,
     explain_unwritable,
     first_line,
-    queries_on,
     with_marks,
 )
+from parley.store.postgres.database_history import write_seal
 from parley.store.postgres.database_reader import PostgresReader
 from parley.store.postgres.database_tables import LOCK, create_store_tables
 from parley.store.postgres.database_votes import VOTING, VoteStatements
 from parley.store.postgres.database_writer import for_row_of, storable_rows
 from parley.store.refusals import refuse_imported
-from parley.store.sql.digests import digest_run
 from parley.store.sql.moved_rows import INTERRUPT, MOVED
 from parley.store.sql.verdict_votes import add_vote_rows
 from parley.store.sqlite.new_file import new_file
@@ -101,8 +100,7 @@ def insert_moved_run(
     if reader.info.state == "running":
         for statement, values in INTERRUPT:
             connection.execute(for_row_of(statement, run).encode(), values)
-        digest = digest_run(queries_on(connection, run))
-        connection.execute("UPDATE runs SET digest = %s WHERE run = %s", (digest, run))
+        write_seal(connection, run)
     if votes := reader.carried_votes():
         connection.execute("SELECT pg_advisory_xact_lock(%s, %s)", (LOCK, -VOTING))
         add_vote_rows(VoteStatements(connection), reader.info.id, votes)

@@ -11,6 +11,7 @@ from psycopg.errors import DataError, Error, UniqueViolation
 from parley.errors import Replaced, StoreError
 from parley.match.protocol import DeviceUse
 from parley.match.record import Record
+from parley.plans import MatchSpec
 from parley.store import EndpointRecord, RunRef
 from parley.store.postgres.addresses import StoreAddress
 from parley.store.postgres.connections import explain_unwritable
@@ -119,8 +120,8 @@ class WorkerJournal(GroupJournal):
             self._effects |= found.effects
             self._chains |= found.chains
 
-    def lease(self, number: int) -> Record:
-        return self.open_record(number)
+    def lease(self, spec: MatchSpec) -> Record:
+        return self.open_record(spec)
 
     async def finish(self, number: int, outcome: Outcome) -> None:
         await super().finish(number, outcome)

@@ -19,16 +19,19 @@ from parley.store.sql.digests import (
     RunConnection,
     digest_match,
     digest_origin,
-    digest_run,
+    digest_plan,
     with_digests,
 )
+from parley.store.sql.history import find_history_faults
+from parley.store.sql.rows import COLUMNS
 from parley.tables import plural
 
 RECORD = {**CHAINS, "scores": SCORES, "violations": VIOLATIONS, "notes": NOTES}
 PAGE = (
-    "SELECT number, state, reason, rounds, digest FROM matches WHERE number >= ? "
+    f"SELECT {COLUMNS['matches']}, state, reason, rounds, digest FROM matches WHERE number >= ? "
     "ORDER BY number LIMIT ?"
 )
+PLANNED = COLUMNS["matches"].count(",") + 1  # columns of a match as it was planned
 TABLES = (
     "calls",
     "effects",
@@ -49,11 +52,7 @@ def find_changes(
     """Where the stored digests do not match the record. `same_sums`: a query that finds the matches
     in a range of numbers whose sums for lists are right. `report` is called now and then with the
     number of matches checked."""
-    origin, kept, state = connection.execute("SELECT origin, digest, state FROM runs").fetchone()
-    if origin != digest_origin(connection):
-        yield DigestFault(
-            None, "the identity, the items or the copied scores have changed since the run began"
-        )
+    yield from find_history_faults(connection)
     for table in TABLES:
         strangers = connection.execute(
             f"SELECT DISTINCT match FROM {table} WHERE match NOT IN (SELECT number FROM matches)"
@@ -63,14 +62,6 @@ def find_changes(
                 number, f"the record contains {table} of this match, but not the match itself"
             )
     yield from find_changed_matches(connection, same_sums, report)
-    if kept is None and state != "running":
-        yield DigestFault(None, "the run has stopped, but its digest is missing")
-    if kept is not None and kept != digest_run(connection):
-        yield DigestFault(
-            None,
-            "the run's configuration, prices, spending, final state or list of matches has "
-            "changed since the run stopped",
-        )
 
 
 def refuse_changed(connection: RunConnection, place: str, same_sums: str, remedy: str) -> None:
@@ -97,6 +88,8 @@ def find_changed_matches(
     connection: RunConnection, same_sums: str, report: Callable[[int], None]
 ) -> Iterator[DigestFault]:
     """What was changed in single matches. Records are read in pages."""
+    origin = connection.execute("SELECT origin FROM runs").fetchone()[0]
+    origin = digest_origin(connection) if origin is None else origin
     first, checked = SMALLEST, 0
     while page := connection.execute(PAGE, (first, AT_ONCE)).fetchall():
         span = page[0][0], page[-1][0]
@@ -108,7 +101,7 @@ def find_changed_matches(
         for match in page:
             number = match[0]
             own = {table: rows_of.get(number, []) for table, rows_of in record.items()}
-            for detail in find_changes_in(match, own, number in right):
+            for detail in find_changes_in(match, own, number in right, origin):
                 yield DigestFault(number, detail)
         checked += len(page)
         report(checked)
@@ -118,21 +111,23 @@ def find_changed_matches(
 
 
 def find_changes_in(
-    match: Sequence[Any], record: Mapping[str, Sequence[Sequence[Any]]], has_right_sums: bool
+    match: Sequence[Any],
+    record: Mapping[str, Sequence[Sequence[Any]]],
+    has_right_sums: bool,
+    origin: str,
 ) -> Iterator[str]:
-    """What was changed in one match: its number, state, reason, rounds and digest, and its rows by
-    table."""
-    ends = []
+    """What was changed in one match: its row as `PAGE` gives it, and its rows by table."""
+    state, reason, rounds, digest = match[PLANNED:]
+    first, ends = digest_plan(match[:PLANNED], origin), []
     for table in CHAINS:
         kept = record[table]
-        found = with_digests(row[:-1] for row in kept)
+        found = with_digests((row[:-1] for row in kept), first)
         if changed := [row for row, now in zip(kept, found, strict=True) if tuple(row) != now]:
             place = place_of(table, changed[0])
             yield (
                 f"the {table} of this match have changed since they were recorded, from {place} on"
             )
-        ends.append(found[-1][-1] if found else "")
-    number, state, reason, rounds, digest = match
+        ends.append(found[-1][-1] if found else first)
     if state not in ENDED:
         if digest is not None:
             yield "this match has not ended, but has the digest of a finished match"
@@ -140,10 +135,10 @@ def find_changes_in(
     if not has_right_sums:
         yield "the totals stored for lists of matches differ from the record of this match"
     rows = (record[table] for table in ("scores", "violations", "notes"))
-    if digest != digest_match(number, (state, reason, rounds), ChainEnds(*ends), *rows):
+    if digest != digest_match(match[0], (state, reason, rounds), ChainEnds(*ends), *rows):
         yield (
-            "its record (calls, messages, lookups, scores, violations, notes or outcome) was "
-            "changed after it was played"
+            "its record (seats, calls, messages, lookups, scores, violations, notes or outcome) "
+            "was changed after it was played"
         )
 
 

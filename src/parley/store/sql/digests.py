@@ -1,12 +1,17 @@
 """Digests over the whole record of a run, so that an audit detects later changes.
 
+The first digest covers who is who: the id of the run, when it was created, its identity, and all of
+its configuration that cannot change. All chains of the run begin with it.
+
 Calls, effects and rounds of a match each form a chain: a row's digest covers the row and the digest
-before it. A match that has ended has a digest over the ends of its three chains, its state, scores,
-violations and notes. The digest of the run covers what it began with (its identity, its items and
-what it copied), its configuration, prices, spending and end, every match in plan order, the
-experiences that seats were shown, and the votes of people that the run used. Results of analyses
-are left out: they can be recomputed. So are the facts that only serve while a run is played: its
-owner, and how endpoints answer.
+before it. The first link covers the match as it was planned, with its seats. A match that has ended
+has a digest over the ends of its three chains, its state, scores, violations and notes.
+
+What happens to the run as a whole is a chain, too (`history.py`). When the run stops, it is sealed:
+the last digest of this chain covers its configuration, prices, spending and end, every match in
+plan order, the experiences that seats were shown, and the votes of people that the run used.
+Results of analyses are left out: they can be recomputed. So are the facts that only serve while a
+run is played: its owner, and how endpoints answer.
 
 A row is digested by SHA-256 as canonical JSON, with the digest before it in front, floats as
 Python writes them, and bytes in hexadecimal, or by their own SHA-256 if they are long.
@@ -22,8 +27,9 @@ from typing import Any, NamedTuple, Protocol
 import orjson
 
 from parley.errors import StoreError
+from parley.store.config import split_config
 from parley.store.sql.dialect import ENDED_MATCHES
-from parley.store.sql.rows import COLUMNS
+from parley.store.sql.rows import COLUMNS, encode_json
 
 LONG = 64  # bytes
 EXACT = 2.0**53  # integral floats below this are written as integers
@@ -72,7 +78,8 @@ MATCHES = (
 RECALLED = "SELECT match, seat, version, shown FROM recalled ORDER BY match, seat"
 PEOPLE = "SELECT match, seat, yes, no, unsure FROM people_verdicts ORDER BY match, seat"
 TRANSFERRED = "SELECT number, experience FROM transferred ORDER BY number"
-BEGINNING = "SELECT id, created, identity, quotation_secret FROM runs"
+# of the configuration: a part
+BEGINNING = "SELECT id, created, identity, quotation_secret, config FROM runs"
 END = "SELECT origin, config, planned, state, status, reason, prices, spent, unanswered FROM runs"
 
 
@@ -132,8 +139,19 @@ def digest_match(
 
 
 def digest_origin(connection: RunConnection) -> str:
-    """The digest of what a run begins with: its identity, its items and its copied scores."""
-    digest = digest_row(connection.execute(BEGINNING).fetchone())
+    """The digest that all chains of a run begin with: who is who, and what is measured."""
+    *facts, config = connection.execute(BEGINNING).fetchone()
+    return digest_row((*facts, encode_json(split_config(config).fixed)))
+
+
+def digest_plan(planned: Sequence[Any], origin: str) -> str:
+    """The first link of the chains of a match, from its row as it was planned."""
+    return digest_row(planned, origin, special=())
+
+
+def digest_contents(connection: RunConnection) -> str:
+    """The digest of what a run begins with besides: its items, copied scores and experiences."""
+    digest = ""
     for query in ("SELECT id, number, data FROM items ORDER BY number, id", COPIED):
         for row in connection.execute(query):
             digest = digest_row(row, digest)
@@ -144,7 +162,8 @@ def digest_origin(connection: RunConnection) -> str:
 
 
 def digest_run(connection: RunConnection) -> str:
-    """The digest of a run in its current state, from the stored digests of its matches."""
+    """The digest of the record of a run in its current state, from the stored digests of its
+    matches. The history of the run is a chain of its own."""
     ends = open_chain_ends(connection, NOT_ENDED)
     digest = digest_row(connection.execute(END).fetchone())
     for row in connection.execute(MATCHES):
@@ -171,9 +190,10 @@ def open_chain_ends(
     return found
 
 
-def with_digests(rows: Iterable[Sequence[Any]]) -> list[tuple[Any, ...]]:
-    """The rows of a chain, each with its digest as the last column."""
-    digest, found = "", []
+def with_digests(rows: Iterable[Sequence[Any]], first: str) -> list[tuple[Any, ...]]:
+    """The rows of a chain, each with its digest as the last column. `first`: what the chain begins
+    with."""
+    digest, found = first, []
     for row in rows:
         digest = digest_row(row, digest)
         found.append((*row, digest))

@@ -6,32 +6,33 @@ from collections.abc import Iterator
 from typing import Any
 
 from parley.store import CopiedMatch, NewRun
-from parley.store.sql.digests import with_digests
+from parley.store.sql.digests import digest_plan, with_digests
 from parley.store.sql.rows import call_row, encode_json, experience_row, match_row
 
 
-def first_rows(run: NewRun) -> Iterator[tuple[str, list[tuple[Any, ...]]]]:
-    """The rows of a new run, by table."""
+def first_rows(run: NewRun, origin: str) -> Iterator[tuple[str, list[tuple[Any, ...]]]]:
+    """The rows of a new run, by table. `origin`: the digest that all its chains begin with."""
     yield "items", [(id, number, data.decode()) for number, (id, data) in enumerate(run.items)]
     yield (
         "transferred",
         [experience_row(number, each) for number, each in enumerate(run.transferred, 1)],
     )
     for match in run.copied:
-        yield from copied_rows(match)
+        yield from copied_rows(match, origin)
 
 
-def copied_rows(match: CopiedMatch) -> Iterator[tuple[str, list[tuple[Any, ...]]]]:
+def copied_rows(match: CopiedMatch, origin: str) -> Iterator[tuple[str, list[tuple[Any, ...]]]]:
     """The rows of a match that is copied from another run, to be rejudged, by table."""
-    number = match.spec.number
-    yield "matches", [match_row(match.spec)]
+    number, planned = match.spec.number, match_row(match.spec)
+    first = digest_plan(planned, origin)
+    yield "matches", [planned]
     # the device of a copied call worked for the other run
-    yield "calls", with_digests(call_row(number, call, copied=1) for call in match.calls)
+    yield "calls", with_digests((call_row(number, call, copied=1) for call in match.calls), first)
     effects = [
         (number, *place, request_digest, encode_json(result))
         for place, (request_digest, result) in sorted(match.effects.items())
     ]
-    yield "effects", with_digests(effects)
+    yield "effects", with_digests(effects, first)
     yield (
         "scores",
         [

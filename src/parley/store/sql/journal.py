@@ -22,7 +22,7 @@ from parley.plans import MatchSpec
 from parley.rules.pool import Message, Seat
 from parley.store import EndpointRecord, RunRef, StoredPart
 from parley.store.batch_records import Batch, BatchState, StoredRequest
-from parley.store.config import Config
+from parley.store.config import Config, split_config
 from parley.store.sql.digests import (
     CHAINS,
     NOT_ENDED,
@@ -31,6 +31,7 @@ from parley.store.sql.digests import (
     ChainEnds,
     RunConnection,
     digest_match,
+    digest_plan,
     digest_row,
     open_chain_ends,
 )
@@ -56,13 +57,11 @@ ADDED_AT_ONCE = 4096  # planned matches of one transaction
 # How many callers make it worth to wait for more of them, how many seconds, and with how many a
 # commit begins at once.
 CROWD, LINGER, ENOUGH = 16, 0.003, 32
+COUNT_PLANNED = "UPDATE runs SET planned = (SELECT COUNT(*) FROM matches WHERE {run}) WHERE {run}"
 FAILED_REQUEST = "UPDATE batch_requests SET failed = 1 WHERE {run} AND batch = ? AND number = ?"
 VERDICT = (
     "UPDATE people_verdicts SET yes = ?, no = ?, unsure = ? "
     "WHERE {run} AND match = ? AND seat = ? AND yes IS NULL"
-)
-RUNNING = (
-    "UPDATE runs SET state = 'running', status = NULL, reason = NULL, digest = NULL WHERE {run}"
 )
 
 
@@ -86,6 +85,7 @@ class OpenMatches(NamedTuple):
     effects: dict[int, dict[tuple[int, int], tuple[bytes, Any]]]
     chains: dict[int, ChainEnds]
     devices: dict[DeviceSetup, int]  # with their numbers; of all matches
+    origin: str  # the digest that all chains begin with
 
 
 def read_open_matches(
@@ -93,7 +93,8 @@ def read_open_matches(
 ) -> OpenMatches:
     """Read the records of all unfinished matches, or of some: `chosen` is a condition on their rows
     `m`."""
-    found = OpenMatches({}, {}, {}, {})
+    (origin,) = connection.execute("SELECT origin FROM runs").fetchone()
+    found = OpenMatches({}, {}, {}, {}, origin)
     for number, setup in connection.execute("SELECT number, setup FROM devices"):
         found.devices[setup_from(orjson.loads(setup))] = number
     open_matches = f"SELECT m.number FROM matches m WHERE {chosen}"
@@ -121,7 +122,7 @@ class GroupJournal:
         self, ref: RunRef, writer: GroupWriter, found: OpenMatches, notice: str = ""
     ) -> None:
         self.ref, self.writer, self.notice, self.commits = ref, writer, notice, 0
-        self._kept, self._effects, self._chains, self._devices = found
+        self._kept, self._effects, self._chains, self._devices, self._origin = found
         self._fault = ""
         self._loop = asyncio.get_running_loop()
         self._ended: asyncio.Future[None] = self._loop.create_future()
@@ -139,10 +140,11 @@ class GroupJournal:
         """Start to write a run that the writer has taken."""
         journal = cls(ref, writer, found, notice)
         journal._thread.start()
-        await journal.commit(RUNNING, ())
         return journal
 
     async def reconfigure(self, config: Config) -> None:
+        settings = split_config(config.encoded().decode()).settings
+        self._group.entries.append(("settings", {"settings": settings}))
         await self.commit("UPDATE runs SET config = ? WHERE {run}", (config.encoded().decode(),))
 
     async def set_spending(self, calls: int, usd: float | None) -> None:
@@ -158,16 +160,14 @@ class GroupJournal:
         await self.commit("UPDATE runs SET health = ? WHERE {run}", (encode_json(facts),))
 
     async def set_prices(self, prices: Sequence[Mapping[str, Any]]) -> None:
+        self._group.entries.append(("prices", {"prices": prices}))
         await self.commit("UPDATE runs SET prices = ? WHERE {run}", (encode_json(prices),))
 
     async def add_matches(self, specs: Iterable[MatchSpec]) -> None:
         left = iter(specs)
         while rows := list(map(match_row, islice(left, ADDED_AT_ONCE))):
             self._group.inserts["matches"] += rows
-            await self.acknowledged()
-        await self.commit(
-            "UPDATE runs SET planned = (SELECT COUNT(*) FROM matches WHERE {run}) WHERE {run}", ()
-        )
+            await self.commit(COUNT_PLANNED, ())
 
     async def add_recalled(self, rows: Sequence[Recalled]) -> None:
         self._group.inserts["recalled"] += map(recalled_row, rows)
@@ -209,16 +209,18 @@ class GroupJournal:
             (time.time(), number),
         )
 
-    def lease(self, number: int) -> Record:
-        self._group.leases.append(number)
+    def lease(self, spec: MatchSpec) -> Record:
+        self._group.leases.append(spec.number)
         self.wake()
-        return self.open_record(number)
+        return self.open_record(spec)
 
-    def open_record(self, number: int) -> MatchRecord:
+    def open_record(self, spec: MatchSpec) -> MatchRecord:
         """The record of a match that is leased."""
+        number = spec.number
         record = self._played[number] = MatchRecord(
             self,
             number,
+            digest_plan(match_row(spec), self._origin),
             self._kept.pop(number, {}),
             self._effects.pop(number, {}),
             self._chains.pop(number, ChainEnds()),
@@ -226,12 +228,13 @@ class GroupJournal:
         return record
 
     async def restart(self, number: int) -> tuple[Record, Counter[Seat]]:
-        gone = Counter(call.seat for call in self._played[number].kept_calls)
+        played = self._played[number]
+        gone = Counter(call.seat for call in played.kept_calls)
         for table in CHAINS:
             self._group.changes.append(
                 (f"DELETE FROM {table} WHERE {{run}} AND match = ?", (number,))
             )
-        record = self._played[number] = MatchRecord(self, number, {}, {}, ChainEnds())
+        record = self._played[number] = MatchRecord(self, number, played.first, {}, {}, ChainEnds())
         await self.acknowledged()
         return record, gone
 
@@ -381,18 +384,22 @@ class MatchRecord:
         "_kept",
         "_number",
         "_rounds_end",
+        "first",
     )
 
     def __init__(
         self,
         journal: GroupJournal,
         number: int,
+        first: str,
         kept: dict[tuple[int, str, int], RecordedCall],
         effects: dict[tuple[int, int], tuple[bytes, Any]],
         chains: ChainEnds,
     ) -> None:
+        """`first`: the first link of the match's chains, which covers the match as planned."""
         self._journal, self._number, self._kept, self._effects = journal, number, kept, effects
-        self._calls_end, self._effects_end, self._rounds_end = chains
+        self.first = first
+        self._calls_end, self._effects_end, self._rounds_end = (end or first for end in chains)
 
     @property
     def kept_calls(self) -> list[RecordedCall]:

@@ -32,6 +32,7 @@ MOVED = {
         "prices, unanswered, health, origin, digest",
         "id",
     ),
+    "history": MovedTable(COLUMNS["history"], "number"),
     "items": MovedTable(COLUMNS["items"], "number"),
     "matches": MovedTable(
         f"{COLUMNS['matches']}, state, reason, rounds, began, ended, violations, apart, tokens, "

@@ -12,7 +12,7 @@ from itertools import groupby
 from operator import itemgetter
 from statistics import median
 from types import NoneType, TracebackType
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self, TypedDict
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self, TypedDict, get_args
 
 import orjson
 
@@ -30,6 +30,8 @@ from parley.store import (
     DeviceTime,
     DigestFault,
     EndpointRecord,
+    HistoryEntry,
+    HistoryKind,
     MatchRow,
     MedianLatency,
     NoteRow,
@@ -51,7 +53,7 @@ from parley.store.config import DEEPEST, Config, Identity, PriceFacts
 from parley.store.decoding import find_misfit
 from parley.store.owner import Owner, seems_alive
 from parley.store.sql.dialect import AT_ONCE, ENDED_MATCHES, LARGEST, SMALLEST, Dialect
-from parley.store.sql.rows import FIELDS, call_from, setup_from
+from parley.store.sql.rows import COLUMNS, FIELDS, call_from, setup_from
 from parley.tables import shorten
 
 if TYPE_CHECKING:
@@ -130,6 +132,7 @@ CALL = (
     *(NUMBER_OR_NULL, TEXT_OR_NULL, TEXT_OR_NULL, TEXT_OR_NULL, NUMBER),
 )
 DEVICE_TIME = (TEXT, WHOLE_OR_NULL, WHOLE, NUMBER, WHOLE_OR_NULL, WHOLE_OR_NULL)
+HISTORY = (WHOLE, NUMBER, TEXT, TEXT, TEXT)
 RECENT = (WHOLE, TEXT, TEXT, WHOLE, NUMBER_OR_NULL, NUMBER, NUMBER_OR_NULL)
 EFFECT = (WHOLE, WHOLE, (bytes,), TEXT)
 REPLY = (WHOLE, TEXT, TEXT, TEXT)
@@ -167,6 +170,30 @@ class TransferredFacts(TypedDict):
     right: bool
     subject: str
     lesson: str
+
+
+class SettingsFacts(TypedDict):
+    """Settings of a run, as its history has them."""
+
+    settings: dict[str, Any]
+
+
+class SealFacts(TypedDict):
+    """The end of a run when it was sealed, as its history has it."""
+
+    state: str
+    status: str | None
+    reason: str | None
+    matches: int
+
+
+ENTRY_FACTS = {
+    "began": SettingsFacts,
+    "opened": dict[str, Any],
+    "settings": SettingsFacts,
+    "prices": dict[str, Any],
+    "sealed": SealFacts,
+}
 
 
 class RecordReader(ABC):
@@ -1144,6 +1171,17 @@ class RecordReader(ABC):
         if self.info.state == "done" or not self.batches():
             return []
         return [each for each in self.open_batches() if each.batch.state != "new"]
+
+    def history(self) -> list[HistoryEntry]:
+        found = []
+        for row in self._rows(f"SELECT {COLUMNS['history']} FROM history ORDER BY number"):
+            self._check(row, HISTORY, "the history of the run")
+            number, at, kind, facts, digest = row
+            if kind not in get_args(HistoryKind):
+                self._damaged(f"the history of the run has an entry of the unknown kind {kind!r}")
+            decoded = self._json(facts, ENTRY_FACTS[kind], f"entry {number} of the history")
+            found.append(HistoryEntry(number, at, kind, decoded, digest))
+        return found
 
     def part_results(self) -> list[StoredPart]:
         rows = self._rows(

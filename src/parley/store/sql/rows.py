@@ -18,6 +18,7 @@ from parley.plans import MatchSpec
 from parley.rules.notes import WrittenNote
 from parley.rules.pool import Content, ContentPart, Message, Seat, text_of
 from parley.rules.referee import Violation
+from parley.store import HistoryKind
 
 FIELDS = (  # of a call, as a reader gives it
     "round, seat, attempt, view_digest, content, parts, reasoning, finish, model_served, "
@@ -26,6 +27,7 @@ FIELDS = (  # of a call, as a reader gives it
 )
 # The columns that stores write, by table.
 COLUMNS = {
+    "history": "number, at, kind, facts, digest",
     "items": "id, number, data",
     "matches": "number, block, item, repeat, seed, seats, unscored, stage, arm",
     "calls": f"match, {FIELDS}, copied, device, device_seconds, digest",
@@ -48,7 +50,7 @@ ONCE = ("matches", "rounds", "people_verdicts")  # rows that are known are left 
 class CommitGroup:
     """The rows that are committed together, and the callers that wait for this."""
 
-    __slots__ = ("changes", "ends", "inserts", "leases", "parts", "seals", "waiting")
+    __slots__ = ("changes", "ends", "entries", "inserts", "leases", "parts", "seals", "waiting")
 
     def __init__(self) -> None:
         self.inserts: defaultdict[str, list[tuple[Any, ...]]] = defaultdict(list)  # by table
@@ -56,8 +58,9 @@ class CommitGroup:
         self.ends: list[tuple[Any, ...]] = []  # match, state, reason, rounds, time, digest
         # statements, in which {run} is the condition that a row belongs to the run
         self.changes: list[tuple[str, tuple[Any, ...]]] = []
+        self.entries: list[tuple[HistoryKind, dict[str, Any]]] = []  # of the history of the run
         self.parts: list[tuple[Any, ...]] | None = None  # results of analyses, which replace all
-        self.seals = False  # whether the run stops here and gets a digest
+        self.seals = False  # whether the run stops here and is sealed
         self.waiting: list[asyncio.Future[None]] = []
 
     def __bool__(self) -> bool:

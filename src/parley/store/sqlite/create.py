@@ -14,8 +14,9 @@ from parley.store import NewRun
 from parley.store.refusals import refuse_second
 from parley.store.sql.digests import digest_origin
 from parley.store.sql.first_rows import first_rows
+from parley.store.sql.history import make_first_entry
 from parley.store.sqlite.new_file import sync_to_disk
-from parley.store.sqlite.run_writer import insert_rows
+from parley.store.sqlite.run_writer import insert_entry, insert_rows
 from parley.store.sqlite.schema import create_run_tables
 
 
@@ -46,9 +47,13 @@ def create_file(path: Path, run: NewRun) -> None:
                     run.quotation_secret,
                 ),
             )
-            for table, rows in first_rows(run):
+            origin = digest_origin(connection)
+            for table, rows in first_rows(run, origin):
                 insert_rows(connection, table, rows)
-            connection.execute("UPDATE runs SET origin = ?", (digest_origin(connection),))
+            connection.execute(
+                "UPDATE runs SET origin = ?, planned = (SELECT COUNT(*) FROM matches)", (origin,)
+            )
+            insert_entry(connection, make_first_entry(connection))
             connection.execute("COMMIT")
         finally:
             connection.close()

@@ -11,7 +11,6 @@ from typing import Any
 from parley.errors import StoreError, UsageError
 from parley.store.refusals import refuse_imported
 from parley.store.sql.changes import refuse_faults
-from parley.store.sql.digests import digest_run
 from parley.store.sql.moved_rows import INTERRUPT, MOVED
 from parley.store.sql.reader import RecordReader
 from parley.store.sql.verdict_votes import VoteRow, add_vote_rows
@@ -23,7 +22,7 @@ from parley.store.sqlite.run_file import (
     SqliteReader,
     connect_to_read,
 )
-from parley.store.sqlite.run_writer import for_file, placeholders
+from parley.store.sqlite.run_writer import for_file, placeholders, seal_run
 from parley.store.sqlite.schema import create_run_tables, refuse_unreadable
 from parley.store.sqlite.votes_file import VERDICT_VOTES, SqliteVerdictVotes
 from parley.tables import plural, shorten
@@ -107,7 +106,7 @@ def interrupt_run(connection: sqlite3.Connection) -> None:
     """Stop the run in a copy, which nobody plays."""
     for statement, values in INTERRUPT:
         connection.execute(for_file(statement), values)
-    connection.execute("UPDATE runs SET digest = ?", (digest_run(connection),))
+    seal_run(connection)
 
 
 def write_run_file(

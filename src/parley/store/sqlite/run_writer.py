@@ -19,7 +19,7 @@ from parley.store.owner import STALE, Owner, is_running, process_id
 from parley.store.refusals import ALREADY_ENDED, TAKEN_OVER, refuse_played
 from parley.store.sql.changes import refuse_changed
 from parley.store.sql.dialect import ENDED_MATCHES
-from parley.store.sql.digests import digest_run
+from parley.store.sql.history import REOPEN, SEAL, HistoryRow, is_known, make_entry, make_seal
 from parley.store.sql.journal import GroupJournal, read_open_matches
 from parley.store.sql.rows import COLUMNS, ONCE, CommitGroup, encode_json
 from parley.store.sqlite.filesystem import is_network
@@ -97,6 +97,8 @@ class SqliteWriter:
             "UPDATE runs SET owner = ?, token = ?, heartbeat = ?, heartbeats = heartbeats + 1",
             (process_id(), self.token, time.time()),
         )
+        connection.execute(for_file(REOPEN))
+        insert_entry(connection, make_entry(connection, "opened", {}))
         connection.execute("COMMIT")
 
     def write(self, group: CommitGroup) -> None:
@@ -166,9 +168,24 @@ def write_group(connection: sqlite3.Connection, group: CommitGroup, token: str) 
     if group.parts is not None:
         connection.execute("DELETE FROM part_results")
         insert_rows(connection, "part_results", group.parts)
+    for kind, facts in group.entries:
+        if not is_known(connection, facts):
+            insert_entry(connection, make_entry(connection, kind, facts))
     if group.seals:
-        connection.execute("UPDATE runs SET digest = ?", (digest_run(connection),))
+        seal_run(connection)
     connection.execute("COMMIT")
+
+
+def insert_entry(connection: sqlite3.Connection, entry: HistoryRow) -> None:
+    """Add an entry to the history of the run."""
+    insert_rows(connection, "history", [entry])
+
+
+def seal_run(connection: sqlite3.Connection) -> None:
+    """Seal a run whose state has been set, in a transaction."""
+    seal = make_seal(connection)
+    insert_entry(connection, seal)
+    connection.execute(for_file(SEAL), (seal.digest,))
 
 
 @cache

@@ -65,6 +65,10 @@ TABLES = f"""
         unanswered TEXT,
         health TEXT, -- how endpoints answer, by alias, for pages that follow the run
         origin TEXT, digest TEXT); -- digests of the beginning and of the end
+    -- what happened to the run as a whole: a chain of digests that begins with `origin`
+    CREATE TABLE history (
+        number INTEGER PRIMARY KEY, at REAL NOT NULL, kind TEXT NOT NULL, facts TEXT NOT NULL,
+        digest TEXT NOT NULL);
     CREATE TABLE items (id TEXT PRIMARY KEY, number INTEGER NOT NULL, data TEXT NOT NULL);
     CREATE TABLE matches (
         number INTEGER PRIMARY KEY, block TEXT NOT NULL, item TEXT, repeat INTEGER NOT NULL,
