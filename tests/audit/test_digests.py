@@ -176,7 +176,7 @@ def test_the_first_row_that_was_changed_is_named(run, tmp_path):
 
 
 def test_results_of_analyses_may_be_replaced(run, tmp_path):
-    ref = edited(run, tmp_path, "INSERT INTO part_results VALUES ('x', '1', '{}', '{}', '[]')")
+    ref = edited(run, tmp_path, "INSERT INTO part_results VALUES ('x.y', '1', '{}', '{}', '[]')")
     assert changes(ref) == []
 
 

@@ -16,6 +16,7 @@ import pytest
 
 import parley
 from parley import Lines, Metric, Note, Part, Role, Seat, Table, Task, TaskError, Votes
+from parley.audit.audit import audit_run
 from parley.config.task_catalogue import task_class
 from parley.results.part import declared_parts, general_parts, parts_of_task
 from parley.results.result import Result, result_schema
@@ -444,6 +445,43 @@ def test_a_stored_part_cannot_steer_the_terminal(hunt):
         assert not {*"\x1b\x07\u202e"} & {*shown}
     shown = command("show", "hunt", "--part", "trust", cwd=hunt).out
     assert "evil␊line" in shown  # a cell stays in its line
+
+
+PLANTED = ("results", "pairs", "cost", "payoffs", "public_goods.payoffs", "public_goods.payments")
+
+
+def test_a_planted_result_never_takes_the_place_of_one_that_is_computed(tmp_path):
+    models = {"a": "bot/altruist", "b": "bot/free-rider"}
+    result = parley.run("public_goods", models, repeats=2, rounds=2, store=tmp_path)
+    kind = task_class("public_goods")
+    parts = ("results", "pairs", "cost", "payoffs", "payments")
+    forms = [(part, form) for part in parts for form in ("text", "csv")]
+    before = {each: Result(result.ref, task=kind).render(each[1], each[0]) for each in forms}
+    data = Result(result.ref, task=kind).data
+    with closing(sqlite3.connect(result.path)) as connection, connection:
+        connection.execute("DELETE FROM part_results")
+        for name in PLANTED:
+            row = name, json.dumps([{"alias": "a", "mean": 99999}])
+            connection.execute("INSERT INTO part_results VALUES (?, '1', '{}', ?, '[]')", row)
+    planted = Result(result.ref, task=kind)
+    assert {each: planted.render(each[1], each[0]) for each in forms} == before
+    assert Result(result.ref, task=kind).data == data
+    for part in parts:
+        assert "99999" not in command("show", str(result.path), "--part", part, cwd=tmp_path).out
+    unnamed = Result(result.ref)  # without the task, what it would compute is not known
+    assert "99999" not in unnamed.render(part="pairs") + unnamed.render(part="results")
+    found = [each.detail for each in audit_run(result.ref).breaches]
+    assert len(found) == 4
+    assert all("which Parley does not store" in said for said in found)
+
+
+def test_results_that_were_not_recomputed_are_marked_in_every_form(hunt):
+    (path,) = (hunt / "runs").glob("*.parley")
+    assert Result(path).data["stored_parts"] == ["stag_hunt.trust"]
+    assert Result(path, task=task_class(str(EXAMPLE))).data["stored_parts"] == []
+    shown = command("show", "hunt", "--part", "trust", "--format", "csv", cwd=hunt)
+    assert "were not recomputed" in shown.err
+    assert "were not recomputed" not in shown.out
 
 
 def test_stored_parts_with_one_name_do_not_hide_each_other(hunt):

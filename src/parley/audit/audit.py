@@ -59,6 +59,7 @@ from parley.errors import ParleyError, TaskError
 from parley.match.masking import UNSEEN, MatchMask
 from parley.plans import MatchSpec
 from parley.results.part import parts_of_task, qualified_name
+from parley.results.result import is_part_of_task
 from parley.results.scores import describe_left_out, format_time, list_earlier_seals
 from parley.results.transcript import rebuild_views
 from parley.results.types import LeftOut, as_json
@@ -251,7 +252,16 @@ class AuditRun:
         own = parts_of_task(type(self.prepared.task)) if self.prepared else ()
         # a result of the installed task is computed from the record wherever it is shown
         computed = {qualified_name(part, info.identity["task"]) for part in own}
-        kept = [part.name for part in self.reader.part_results()]
+        parts = self.reader.part_results()
+        for part in parts:
+            if not is_part_of_task(part):
+                self.add_breach(
+                    "digest",
+                    None,
+                    f"the record has a stored result {shorten(repr(part.name))}, which Parley does "
+                    "not store",
+                )
+        kept = [part.name for part in parts if is_part_of_task(part)]
         if stored := [name for name in kept if name not in computed]:
             self.cautions.append(
                 f"no digest covers the stored results of {', '.join(map(shorten, stored))}; to "

@@ -121,12 +121,13 @@ class Result:
 
     @cached_property
     def stored(self) -> dict[str, StoredPart]:
-        """Stored results of parts that are not installed. They are not verified: the author of the
-        file may have written anything. Keys are part names, or TASK.PART if a name is taken."""
+        """Stored results of parts that cannot be computed here. They are not verified: the author
+        of the file may have written anything. Keys are part names, or TASK.PART if a name is taken.
+        They never hide a part that can be computed."""
         with read_run(self.ref) as reader:
             task, kept = reader.info.identity["task"], reader.part_results()
         own = {qualified_name(part, task) for part in parts_of_task(self._task)}
-        rest = [stored for stored in kept if stored.name not in own]
+        rest = [each for each in kept if is_part_of_task(each) and each.name not in own]
         short = [stored.name.rpartition(".")[2] for stored in rest]
         return {
             name if short.count(name) == 1 and name not in self.parts else stored.name: stored
@@ -234,6 +235,7 @@ class Result:
             for part in self.parts.values()
             if part not in general_parts()
         } | {stored.name: stored_data(stored.data, stored) for stored in self.stored.values()}
+        found["stored_parts"] = sorted(stored.name for stored in self.stored.values())
         return found
 
     @property
@@ -617,7 +619,10 @@ def result_schema() -> dict[str, Any]:
         schema["required"].append(part.json_key)
     about = "results of the task's own parts, by TASK.PART"
     schema["properties"]["parts"] = {"type": "object", "description": about}
-    schema["required"].append("parts")
+    about = "those of `parts` that were stored with the run and not recomputed"
+    names = {"type": "array", "items": {"type": "string"}, "description": about}
+    schema["properties"]["stored_parts"] = names
+    schema["required"] += ["parts", "stored_parts"]
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
 
 
@@ -689,6 +694,21 @@ def stored_rows(stored: StoredPart) -> list[list[dict[str, Any]]]:
     ]
 
 
+def is_part_of_task(stored: StoredPart) -> bool:
+    """Whether a stored result may come from a task: general parts are never stored."""
+    return "." in stored.name
+
+
+def describe_stored(stored: StoredPart) -> str:
+    """What to know about a stored result."""
+    task, _, name = stored.name.rpartition(".")
+    return (
+        f"part `{name}` was stored with the run by the task `{task}` (Parley "
+        f"{stored.version}). These numbers were not recomputed, and no digest covers them, so "
+        "trust them only as far as you trust whoever wrote the record"
+    )
+
+
 def stored_data(text: str, stored: StoredPart) -> Any:
     """Parse stored JSON."""
     try:
@@ -711,13 +731,7 @@ def flatten(row: Mapping[str, Any], before: str = "") -> dict[str, Any]:
 
 def stored_tables(stored: StoredPart) -> list[Table]:
     """The stored result of a part, as plain tables."""
-    task, _, name = stored.name.rpartition(".")
-    note = (
-        f"part `{name}` was stored with the run by the task `{task}` (Parley "
-        f"{stored.version}). These numbers were not recomputed, and no digest covers them, so "
-        "trust them only as far as you trust whoever wrote the record"
-    )
-    tables = []
+    note, tables = describe_stored(stored), []
     for rows in stored_rows(stored):
         columns = dict.fromkeys(column for row in rows for column in row)
         header = [name for name in columns if any(row.get(name) is not None for row in rows)]
