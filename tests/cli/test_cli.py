@@ -85,6 +85,7 @@ def test_the_result_object_has_the_promised_keys(played):
         "tables", "ratings", "stability", "rounds", "partners", "passes", "judges", "programs",
         "cost", "prices", "digits", "rejudged", "leading", "outcomes", "topics", "external",
         "efficiency", "parts", "identical", "shown", "evolve", "resolved_pairs", "devices",
+        "stored_parts",
     }  # fmt: skip
     wanted = {
         "id",

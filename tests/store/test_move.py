@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 import parley
 from parley.audit.audit import audit_run
+from parley.config.task_catalogue import task_class
 from parley.errors import StoreError, UsageError
 from parley.match.match import Outcome
 from parley.match.protocol import CallPlace, DeviceSetup, DeviceUse, Reply, Usage
@@ -223,7 +224,7 @@ def test_a_finished_run_has_the_same_results_and_signature(stores, tmp_path):
     one, two = stores
     result = parley.run("public_goods", models=BOTS, repeats=3, store=one.name)
     there = move(result.ref, two, tmp_path / "run.parley")
-    moved = Result(there)
+    moved = Result(there, task=task_class("public_goods"))
     assert moved.data == result.data
     assert moved.table() == result.table()
     with one.read(result.ref) as before, two.read(there) as after:

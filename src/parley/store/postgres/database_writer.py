@@ -113,9 +113,9 @@ class PostgresWriter:
             refuse_changed(queries_on(self.connection, self.run), self.place, SAME_SUMS, REMEDY)
             fold_workers(self.connection, self.run)
             self.connection.execute(
-                "UPDATE runs SET owner = %s, token = %s, heartbeat = %s, "
-                "heartbeats = heartbeats + 1, shared = NULL WHERE run = %s",
-                (process_id(), self.token, time.time(), self.run),
+                "UPDATE runs SET owner = %s, token = %s, heartbeat = %s, changed = %s, "
+                "changes = changes + 1, heartbeats = heartbeats + 1, shared = NULL WHERE run = %s",
+                (process_id(), self.token, now := time.time(), now, self.run),
             )
             self.connection.execute(for_row_of(REOPEN, self.run).encode())
             write_entry(self.connection, self.run, "opened", {})
