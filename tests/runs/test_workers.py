@@ -3,6 +3,8 @@
 import asyncio
 from urllib.parse import urlsplit
 
+import orjson
+import psycopg
 import pytest
 
 from parley import __version__
@@ -128,7 +130,34 @@ def test_a_stopped_run_goes_on_with_workers_or_alone(postgres_url, tmp_path):
     asyncio.run(resume_run(prepared, ref))
     found = record_of(ref)
     assert {**found, "signature": ""} == {**whole, "signature": ""}
+    audit = audit_run(ref)
+    assert audit.breaches == []
+    again = ["opened", "settings", "sealed"]
+    with read_run(ref) as reader:
+        assert [each.kind for each in reader.history()] == ["began", "sealed", *again, *again]
+    assert [each["status"] for each in audit.earlier_seals] == ["budget", "budget"]
+
+
+def test_models_that_were_swapped_in_a_run_of_workers_are_noticed(postgres_url):
+    ref = create(prepare(repeats=4), postgres_url)
+    serve_together(ref)
     assert audit_run(ref).breaches == []
+    with psycopg.connect(postgres_url) as connection:
+        (text,) = connection.execute(
+            "SELECT config FROM parley.runs WHERE id = %s", (ref.id,)
+        ).fetchone()
+        config = orjson.loads(text)
+        config["models"]["a"], config["models"]["b"] = config["models"]["b"], config["models"]["a"]
+        connection.execute(
+            "UPDATE parley.runs SET config = %s, digest = NULL, state = 'running' WHERE id = %s",
+            (orjson.dumps(config).decode(), ref.id),
+        )
+    found = [each.detail for each in audit_run(ref).breaches]
+    assert any("who is who" in said for said in found)
+    assert any("its seal was removed" in said for said in found)
+    shared, prepared = require_shared(open_store(postgres_url)), prepare_resume(ref)
+    with pytest.raises(StoreError, match="was changed after it was recorded"):
+        shared.share(ref, prepared.config, lambda: None)
 
 
 def from_limits(limits):
