@@ -7,6 +7,7 @@ import sqlite3
 import subprocess
 import sys
 from contextlib import closing, contextmanager
+from itertools import count
 from pathlib import Path
 
 import psycopg
@@ -18,6 +19,7 @@ from parley.errors import StoreError
 from parley.results.result import Result
 from parley.store import find_run, open_store, read_run
 from parley.store.config import MAY_CHANGE, MAY_MOVE
+from parley.store.sqlite import run_writer
 from tests.audit.seal_program import FUNCTIONS, GIVEN, MODELS
 from tests.audit.test_digests import EDITS
 from tests.cli.test_cli import parley as command
@@ -371,6 +373,39 @@ def test_an_earlier_seal_stays_on_record(run, tmp_path):
     assert "max_calls" in caution  # the setting that was changed
     (breach,) = changes(ref, digest=seal["digest"])
     assert "an earlier end of this run" in breach
+
+
+def test_every_state_that_a_kill_can_leave_is_sound_and_goes_on(tmp_path, monkeypatch):
+    """The file after each commit, of the first session and of one that resumes it."""
+    taken = count(1)
+
+    def copy_after(work):
+        def work_and_copy(connection, *rest):
+            work(connection, *rest)
+            path = tmp_path / f"{next(taken):03}" / "run.parley"
+            path.parent.mkdir()
+            with closing(sqlite3.connect(path)) as copy:
+                connection.backup(copy)
+                copy.execute("PRAGMA journal_mode = DELETE")
+                with copy:  # its process was killed
+                    copy.execute("UPDATE runs SET owner = NULL, token = NULL")
+
+        return work_and_copy
+
+    with monkeypatch.context() as patch:
+        patch.setattr(run_writer, "write_group", copy_after(run_writer.write_group))
+        given = {**GIVEN, "repeats": 2, "rounds": 1}
+        result = parley.run("public_goods", MODELS, store=tmp_path, max_calls=6, **given)
+        parley.resume(result.path, functions=FUNCTIONS, max_calls=1000)
+    copies = sorted(tmp_path.glob("*/run.parley"))
+    assert len(copies) > 10
+    for path in copies:
+        ref = find_run(path)
+        assert changes(ref) == [], path
+        if path in copies[::4]:
+            resumed = parley.resume(path, functions=FUNCTIONS, max_calls=1000)
+            assert resumed.state == "done"
+            assert changes(ref) == []
 
 
 def test_settings_that_a_resume_changes_are_on_record(kept):
