@@ -219,3 +219,46 @@ def test_started_by_an_ordinary_user_entries_that_need_several_say_so(tmp_path, 
     done = command("datasets", "check", "own.json", cwd=tmp_path, code=5)
     assert "1: users: this item needs several users" in done.out
     assert "run Parley as root" in done.out
+
+
+# ---- what checks need
+
+
+def test_an_entry_may_say_what_its_checks_need(tmp_path):
+    (tmp_path / "mine.json").write_text(json.dumps([{**SEVERAL, "needs": "processes"}]))
+    (item,) = load_items(str(tmp_path / "mine.json"), OSEntry)
+    assert item.needs == ("processes",)
+    (tmp_path / "mine.json").write_text(json.dumps([{**SEVERAL, "needs": ["network"]}]))
+    with pytest.raises(UsageError, match="needs must be a list of processes, programs, commands"):
+        load_items(str(tmp_path / "mine.json"), OSEntry)
+
+
+def test_published_tasks_are_marked_where_a_script_is_missing(repository):
+    folder = repository / "data/os_interaction/data/5"
+    folder.mkdir()
+    calc = {**PLAIN, "evaluation": {"check": {"file": "checking/0.sh"}}}
+    (folder / "new.json").write_text(json.dumps([calc, calc, calc, calc]))
+    found = load_items(str(folder / "new.json"), OSEntry)
+    assert [each.needs for each in found] == [*[("programs",)] * 3, ()]
+    (repository / "new.json").write_text(json.dumps([calc]))
+    (mine,) = load_items(str(repository / "new.json"), OSEntry)
+    assert mine.needs == ()
+
+
+@isolated
+def test_unprotected_entries_are_listed_with_the_reason(tmp_path):
+    marked = {
+        "id": "runs",
+        "description": "Write /srv/x.sh.",
+        "evaluation": {
+            "check": "[ $(bash /srv/x.sh) = 1 ]",
+            "example": "echo echo 1 > /srv/x.sh",
+        },
+    }
+    rows = [{**SEVERAL, "id": "plain"}, marked, {**SEVERAL, "id": "said", "needs": ["commands"]}]
+    (tmp_path / "mine.json").write_text(json.dumps(rows))
+    done = command("datasets", "check", str(tmp_path / "mine.json"), cwd=tmp_path)
+    assert "2 of 3 entries are unprotected" in done.out
+    assert "runs: programs (the check starts /srv/x.sh)" in done.out
+    assert "said: commands (the data says so)" in done.out
+    assert "plain:" not in done.out

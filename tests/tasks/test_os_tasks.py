@@ -221,6 +221,35 @@ def test_a_pattern_that_takes_too_long_is_a_wrong_answer_and_on_record(impatient
     assert time.monotonic() - began < 5
 
 
+def score_of(item):
+    """The scores of a match whose checks all pass, and whether these were live."""
+    live = set()
+
+    async def execute(program):
+        if program["do"] == "check":
+            live.add(program.get("live", False))
+        return {**await fake_verdict(program), "status": 0}
+
+    outcome, _ = played(["Act: finish"], item, execute=execute)
+    scores = outcome.scores[AGENT]
+    (note,) = outcome.notes
+    assert note.facts["unprotected"] == (scores["success"] is None)
+    return scores["success"], scores["success_unprotected"], *live
+
+
+@pytest.mark.parametrize(
+    ("check", "scores"),
+    [
+        ("test -e /srv/x", (1, None, False)),
+        ("pgrep -x sleep", (None, 1, True)),
+        ("/usr/local/bin/mine", (None, 1, True)),
+        ("git -C /srv status", (None, 1, False)),
+    ],
+)
+def test_a_verdict_that_can_be_forged_stands_apart(check, scores):
+    assert score_of(OSEntry("x", "Do it.", checks=(ShellScript(check),))) == scores
+
+
 def test_a_machine_with_one_user_plays_no_task_for_several():
     async def execute(program):
         return {**await fake_verdict(program), "users": False}
@@ -277,6 +306,47 @@ def test_a_run_of_bots_tells_who_can_do_it(tmp_path):
     assert ends["solver"].answered_right + ends["solver"].finished_right == 6
     assert ends["solver"].mean_turns == 2
     assert not audit_run(result.ref).breaches
+
+
+def result_of(items, tmp_path, **options):
+    return run("os_tasks", ["bot/solver", "bot/idler"], items=items, store=tmp_path, **options)
+
+
+@isolated
+def test_success_counts_protected_matches_only(tmp_path):
+    subjects = ("programs", "text")
+    items = [each for each in load_items("samples", OSEntry) if each.subject in subjects]
+    result = result_of(items, tmp_path)
+    rows = {(row["alias"], row["metric"]): row for row in result.data["results"]}
+    for metric, n in (("success", 5), ("success_unprotected", 4), ("turns", 9)):
+        for alias in ("solver", "idler"):
+            row = rows[alias, metric]
+            assert (row["matches"], row["missing"], row["blocks"]) == (n, 0, n)
+    assert rows["solver", "success_unprotected"]["mean"] == 1
+    assert rows["idler", "success_unprotected"]["mean"] == 0
+    table = str(result.table())
+    assert "n = 5 matches each" in table
+    assert "`success` leaves out 4 matches of each model" in table
+    assert "unprotected" in result.tables("ends")[0].header
+
+
+@isolated
+def test_a_run_without_unprotected_tasks_has_no_word_of_them(tmp_path):
+    items = [each for each in load_items("samples", OSEntry) if each.subject == "text"]
+    result = result_of(items, tmp_path)
+    assert {row["metric"] for row in result.data["results"]} == {"success", "turns"}
+    assert "unprotected" not in str(result.table(metrics="all"))
+    assert "unprotected" not in result.tables("ends")[0].header
+
+
+@isolated
+def test_runs_that_stop_by_their_scores_do_so_with_protected_ones(tmp_path):
+    subjects = ("programs", "text")
+    items = [each for each in load_items("samples", OSEntry) if each.subject in subjects]
+    result = result_of(items, tmp_path, until_stable=True, half_width=0.45)
+    rows = {(row["alias"], row["metric"]): row for row in result.data["results"]}
+    assert rows["solver", "success"]["mean"] == 1
+    assert rows["idler", "success"]["mean"] == 0
 
 
 @isolated

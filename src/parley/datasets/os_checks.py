@@ -71,10 +71,32 @@ async def check_os_entries(
     reasons = Counter(each.reason for each in found.values() if each.reason)
     examples = sum(entry.example is not None for entry in entries)
     summary = [f"{examples} of {len(entries)} entries have an example solution"]
-    summary += [
+    summary += list_unprotected(entries)
+    reasons_line = [
         f"failures by reason: {', '.join(f'{why} {n}' for why, n in reasons.most_common())}"
     ]
-    return len(entries), faults, tuple(summary if reasons else summary[:1])
+    return len(entries), faults, (*summary, *(reasons_line if reasons else []))
+
+
+def list_unprotected(entries: Sequence[OSEntry]) -> list[str]:
+    """The entries whose verdict a model can forge, with what their checks need and why."""
+    found = [entry for entry in entries if entry.is_unprotected]
+    if not found:
+        return []
+    return [
+        f"{len(found)} of {len(entries)} entries are unprotected: the model can forge their "
+        "verdict, which counts as `success_unprotected`",
+        *(f"  {entry.id}: {describe_needs(entry)}" for entry in found),
+    ]
+
+
+def describe_needs(entry: OSEntry) -> str:
+    """What the checks of an entry need, and why."""
+    reasons = entry.found_needs
+    return "; ".join(
+        f"{need} ({f'the check {reasons[need]}' if need in reasons else 'the data says so'})"
+        for need in entry.needs
+    )
 
 
 async def check_entry(sandbox: Sandbox, entry: OSEntry) -> ExampleResult:

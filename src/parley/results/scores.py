@@ -33,7 +33,7 @@ from parley.results.types import (
 )
 from parley.rules.notes import Note
 from parley.rules.pool import Seat
-from parley.rules.task import Metric
+from parley.rules.task import Metric, name_unprotected
 from parley.statistics import estimates, role_tables
 from parley.statistics.block_means import BlockNames, BlockSums
 from parley.statistics.intervals import ALPHA, compute_interval
@@ -88,6 +88,7 @@ class RunScores:
         if self.config.stop is not None:
             played = played.in_whole_blocks()
         scores = ScoreColumns.read(reader.scores(), played.blocks)
+        scores = scores.one_of_two(unprotected_metrics(self.metrics))
         if self.config.stop is not None:
             scores = scores.select(number in played for number in scores.match)
         # in an `evolve` run: all stages here, and below the stage that the main tables show
@@ -230,7 +231,7 @@ class RunScores:
         faults, defaulted = self._count_faults()
         found = estimates.compute_cells(self.tallies, self.bounds, self.method, self.same)
         without = missing_by_failure(
-            self.reader, list(self.metrics.values()), self.roles, self.main_stage
+            self.reader, self._expected_metrics, self.roles, self.main_stage
         )
         cells = {(cell.alias, cell.role, cell.metric) for cell in found}
         nothing = compute_interval([], (0, 0))
@@ -266,6 +267,12 @@ class RunScores:
                 )
             )
         return tuple(rows)
+
+    @property
+    def _expected_metrics(self) -> list[Metric]:
+        """The metrics that every match has, unless its verdict is unprotected."""
+        unprotected = unprotected_metrics(self.metrics).values()
+        return [each for name, each in self.metrics.items() if name not in unprotected]
 
     def _count_faults(self) -> tuple[Counter[tuple[str, str]], Counter[tuple[str, str]]]:
         """By alias and role: violations, and the matches that count in which the task's default
@@ -391,6 +398,12 @@ class RunScores:
             return None
         listed = [*self.config.players, *self.config.excluded]
         return role_tables.make_role_table(met, listed, self.bounds[metric], self.same)
+
+
+def unprotected_metrics(names: Iterable[str]) -> dict[str, str]:
+    """By metric, the one that a match has in its place if its verdict is unprotected."""
+    known = list(names)
+    return {name: name_unprotected(name) for name in known if name_unprotected(name) in known}
 
 
 def parse_metric(facts: Mapping[str, Any]) -> Metric:

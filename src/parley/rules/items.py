@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Any, TypeAlias
 
 from parley.errors import TaskError
+from parley.rules.check_needs import NEEDS, Need, find_needs
 from parley.rules.languages import parse_language
 
 ItemType: TypeAlias = type[Any]
@@ -210,6 +211,9 @@ class OSEntry:
 
     The outcome is checked by the right answer, by a pattern that must occur in the answer, or by
     scripts that inspect the machine. In `checks`, None stands for the example.
+
+    `needs` says what the checks need that a model can forge: running `processes`, `programs` that
+    it wrote, or `commands` that programs take from files. What the scripts show is added to it.
     """
 
     id: str
@@ -224,10 +228,17 @@ class OSEntry:
     example: ShellScript | None = None  # a script that solves the task or prints the answer
     home: str = "/root"
     folder: str = "/"  # working directory in which the shell and all scripts start
+    needs: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.description.strip():
             raise ValueError("the description is empty")
+        if unknown := set(self.needs) - set(NEEDS):
+            raise ValueError(
+                f"needs must be a list of {', '.join(NEEDS)}, but it has {min(map(str, unknown))!r}"
+            )
+        all_needs = {*self.needs, *self.found_needs}
+        object.__setattr__(self, "needs", tuple(need for need in NEEDS if need in all_needs))
         if self.answer is None and not self.regex and not self.checks:
             raise ValueError(
                 "this item cannot be scored: add `checks`, or an `answer` or `regex` to match"
@@ -253,6 +264,26 @@ class OSEntry:
     def scripts(self) -> tuple[ShellScript, ...]:
         every = (*self.init, self.start, *self.checks, self.example)
         return tuple(script for script in every if script is not None)
+
+    @property
+    def found_needs(self) -> dict[Need, str]:
+        """What the scripts of the checks show that they need, with the reason."""
+        if self.answer is not None or self.regex:
+            return {}
+        own = [(script.code, script.language) for script in self.checks if script is not None]
+        if None not in self.checks or self.example is None:
+            return find_needs(own)
+        return find_needs(own, (self.example.code, self.example.language))
+
+    @property
+    def is_unprotected(self) -> bool:
+        """Whether a model can forge the result of the checks."""
+        return bool(self.needs)
+
+    @property
+    def is_checked_live(self) -> bool:
+        """Whether the checks run among the processes and programs of the model."""
+        return not {"processes", "programs"}.isdisjoint(self.needs)
 
     @property
     def is_judged_by_state(self) -> bool:

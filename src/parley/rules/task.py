@@ -98,6 +98,12 @@ class Metric:
     spread: float | None = None
 
 
+def name_unprotected(metric: str) -> str:
+    """The name of the metric that a match has in place of this one if the model could have forged
+    its verdict."""
+    return f"{metric}_unprotected"
+
+
 class Screening(NamedTuple):
     """How instruments select the items of a run: an item is kept if the models in these roles
     answer it well enough."""

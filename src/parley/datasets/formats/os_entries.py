@@ -15,6 +15,23 @@ from parley.tables import shorten
 
 # In the edition of inspect-evals, tasks start in the home directory of a separate user.
 INSPECT, INSPECT_HOME = "agent_bench_os", "/home/agent"
+# What the checks of published tasks need, by the end of the file's path and the number there. The
+# scripts show it, too; this holds where a script is missing.
+PUBLISHED_NEEDS: dict[str, dict[int, tuple[str, ...]]] = {
+    "os_interaction/data/2/environment.json": {4: ("programs", "commands")},  # ~/.bashrc
+    "os_interaction/data/5/new.json": dict.fromkeys((0, 1, 2), ("programs",)),
+    "os_interaction/data/6/confidentiality.json": {2: ("commands",)},  # other users' shells
+    "os_interaction/data/6/integrity.json": dict.fromkeys((1, 2), ("commands",)),
+    "os_interaction/data/6/new.json": dict.fromkeys((2, 5, 6, 8), ("commands",)),
+    "os_interaction/data/7/bootstrap.json": dict.fromkeys((0, 1, 4), ("processes",)),
+    "os_interaction/data/dev.json": dict.fromkeys((3, 5), ("programs",)),
+    "agent_bench/data/agent_bench_os_test.json": {
+        11: ("programs", "commands"),
+        **dict.fromkeys((18, 19, 20), ("programs",)),
+        **dict.fromkeys((30, 33, 34), ("commands",)),
+        **dict.fromkeys((37, 38, 41, 112), ("processes",)),
+    },
+}
 
 
 def with_files(found: LocatedRow) -> Row:
@@ -26,7 +43,15 @@ def with_files(found: LocatedRow) -> Row:
         row[key] = inline_scripts(row.get(key), found)
     if found.file.startswith(INSPECT):
         row = {"home": INSPECT_HOME, "folder": INSPECT_HOME, **row}
-    return row
+    return {**row, "needs": [*as_list(row.get("needs")), *published_needs(found)]}
+
+
+def published_needs(found: LocatedRow) -> tuple[str, ...]:
+    """What the checks of a published task need."""
+    place = "/".join(found.path.parts) if found.path is not None else ""
+    known = next((PUBLISHED_NEEDS[end] for end in PUBLISHED_NEEDS if place.endswith(f"/{end}")), {})
+    number = found.row.get("id", found.number - 1)
+    return known.get(number, ()) if isinstance(number, int) else ()
 
 
 def inline_scripts(value: Any, found: LocatedRow) -> Any:
@@ -61,6 +86,7 @@ def os_entry_fields(row: Row) -> dict[str, Any]:
         "description": row["description"].strip(),
         "subject": first_label(row.get("labels")),
         "init": [read_script(each, "create.init") for each in as_list(init)],
+        "needs": as_list(row.get("needs")),
         "start": None if row.get("start") is None else read_script(row["start"], "start"),
         "example": None if example is None else read_script(example, "evaluation.example"),
         **decisive_fields(evaluation),
@@ -120,7 +146,7 @@ FORMS = (
         "AgentBench os",
         ("description", "evaluation"),
         os_entry_fields,
-        ("id", "create", "start", "example", "labels", "home", "folder", "explanation"),
+        ("id", "create", "start", "example", "labels", "home", "folder", "needs", "explanation"),
         placed=with_files,
     ),
 )

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from parley.results.part import Part, Rows, Style
 from parley.results.scores import NAMED, RunScores
 from parley.results.types import Figure, Intervals, Point, ScoreRow, as_json
+from parley.rules.task import name_unprotected
 from parley.statistics.estimates import Rank
 from parley.tables import Table, draw_interval, format_interval, format_number, plural
 
@@ -192,6 +193,18 @@ def describe_defaults(shown: Scores) -> list[str]:
     ]
 
 
+def describe_unprotected(found: Scores, shown: Scores) -> list[str]:
+    """How many matches have an unprotected verdict, which stands apart from the metric shown."""
+    names = {name_unprotected(row.metric): row.metric for row in shown}
+    apart = [row for row in found if row.metric in names and row.matches]
+    return [
+        f"`{names[name]}` leaves out "
+        f"{format_range([row.matches for row in apart if row.metric == name], 'match', 'matches')} "
+        f"of each model whose verdict the model could have forged; they are in `{name}`"
+        for name in dict.fromkeys(row.metric for row in apart)
+    ]
+
+
 def make_title(shown: Scores, style: Style) -> str:
     """What is measured, which direction is better, and n."""
     roles = dict.fromkeys(row.role for row in shown)
@@ -246,6 +259,7 @@ def list_notes(found: Scores, shown: Scores, header: Row, style: Style) -> list[
         note for kind, note in INTERVAL_NOTES.items() if kind in {row.interval for row in shown}
     ]
     notes += describe_defaults(shown)
+    notes += describe_unprotected(found, shown)
     known = {row.metric for row in shown}
     if hidden := list(dict.fromkeys(row.metric for row in found if row.metric not in known)):
         notes.append(

@@ -116,7 +116,8 @@ async def judge_machine(run: Run, entry: OSEntry, answer: str | None) -> Machine
     for number, check in enumerate(entry.checks, 1):
         script = check or entry.example
         assert script is not None  # OSEntry refuses a null check without an example
-        result = await run({**script_request(entry, "check", script), "arguments": arguments})
+        request = {**script_request(entry, "check", script), "arguments": arguments}
+        result = await run({**request, "live": True} if entry.is_checked_live else request)
         if result["status"] != 0:
             return MachineVerdict(False, number, result)
         arguments = [*arguments, fit_argument(result["output"])]

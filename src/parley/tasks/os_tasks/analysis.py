@@ -33,6 +33,8 @@ class EndCount:
     out_of_turns: int
     answered_right: int
     finished_right: int
+    unprotected: int  # matches whose verdict the model could have forged
+    unprotected_right: int
     mean_turns: float
     mean_turns_solved: float | None
 
@@ -54,6 +56,8 @@ def count_ends(alias: str, notes: Sequence[MachineEnd]) -> EndCount:
         **{name: sum(note.end == end for note in notes) for end, name in ENDS.items()},
         answered_right=sum(note.solved and note.end == "answered" for note in notes),
         finished_right=sum(note.solved and note.end == "finished" for note in notes),
+        unprotected=sum(note.unprotected for note in notes),
+        unprotected_right=sum(note.solved and note.unprotected for note in notes),
         mean_turns=fmean(note.turns for note in notes),
         mean_turns_solved=fmean(solved) if solved else None,
     )
@@ -61,6 +65,7 @@ def count_ends(alias: str, notes: Sequence[MachineEnd]) -> EndCount:
 
 def end_tables(found: Sequence[EndCount], style: Style) -> list[Table]:
     """One row per model."""
+    apart = any(each.unprotected for each in found)
     rows = [
         [
             each.alias,
@@ -69,16 +74,23 @@ def end_tables(found: Sequence[EndCount], style: Style) -> list[Table]:
             f"{each.finished} ({each.finished_right})",
             str(each.gave_up),
             str(each.out_of_turns),
+            *([f"{each.unprotected} ({each.unprotected_right})"] if apart else []),
             format_number(each.mean_turns, 2),
             format_number(each.mean_turns_solved, 2),
         ]
         for each in found
     ]
-    header = ["model", "matches", *ENDS, "mean turns", "mean turns, solved"]
+    unprotected = ["unprotected"] if apart else []
+    header = ["model", "matches", *ENDS, *unprotected, "mean turns", "mean turns, solved"]
     note = (
         "the numbers in parentheses count solved matches; `gave up` counts matches in which "
         "the model sent no readable action"
     )
+    if apart:
+        note += (
+            "; `unprotected` counts matches whose verdict the model could have forged, however "
+            "they ended"
+        )
     return [Table(header, rows, title="how matches ended", note=note)]
 
 

@@ -13,6 +13,7 @@ from parley import Example, Forfeit, Items, Metric, Note, Prompt, Referee, Role,
 from parley.errors import Unreadable
 from parley.rules.items import OSEntry
 from parley.rules.parsing import find_fenced_blocks
+from parley.rules.task import name_unprotected
 from parley.tasks._common.os_machine import (
     LANGUAGES,
     command_request,
@@ -21,6 +22,8 @@ from parley.tasks._common.os_machine import (
     prepare_machine,
 )
 
+# A match whose checks the model could forge has the second score, and not the first.
+SUCCESS, UNPROTECTED = "success", name_unprotected("success")
 LONG, SHOWN = 800, 780  # an output longer than LONG characters is cut to SHOWN
 End = Literal["answered", "finished", "gave up", "out of turns"]
 
@@ -111,6 +114,7 @@ class MachineEnd(Note, kind="os_tasks.end"):
     turns: int
     solved: bool
     failed_check: int  # number of the check that failed, from 1; 0: none failed or none was run
+    unprotected: bool  # whether the model could forge the result of the checks
 
 
 @dataclass(frozen=True)
@@ -166,12 +170,14 @@ class OSTasks(Task):
         failed = verdict.script if verdict is not None else 0
         if verdict is not None and verdict.fault:
             referee.note(fault=f"{verdict.fault}; the answer counts as wrong")
-        referee.note(MachineEnd(end, turn, solved, failed))
-        return {agent: {"success": float(solved), "turns": float(turn)}}
+        referee.note(MachineEnd(end, turn, solved, failed, entry.is_unprotected))
+        metric = UNPROTECTED if entry.is_unprotected else SUCCESS
+        return {agent: {metric: float(solved), "turns": float(turn)}}
 
     def metrics(self, seats: Mapping[str, int]) -> list[Metric]:
         return [
-            Metric("success", 0, 1, epsilon=0.05, success=1, spread=0.5, digits=3),
+            Metric(SUCCESS, 0, 1, epsilon=0.05, success=1, spread=0.5, digits=3),
+            Metric(UNPROTECTED, 0, 1, epsilon=0.05, success=1, spread=0.5, digits=3),
             Metric("turns", 0, self.turns, epsilon=0.5, better="lower"),
         ]
 
