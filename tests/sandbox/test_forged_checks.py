@@ -422,6 +422,52 @@ def test_what_cannot_be_copied_fails_the_check_and_not_the_run():
         assert "cannot be copied" in result["errors"]
 
 
+LONG_NAMES = r"""
+mkdir -p /srv; cd /srv; n=$(printf 'a%.0s' $(seq 240)); for i in $(seq 14); do mkdir $n; cd $n; done
+python3 -c "
+import os
+for number in range(14000):
+    os.symlink('/proc/self/fd/63', f'link{number}')
+" 2>/dev/null
+"""
+LONG_WAYS = r"""
+mkdir -p /srv/d; cd /srv/d; mkdir -p $(printf 'a/%.0s' $(seq 600)); python3 -c "
+import os
+there_and_back = 'a/' * 600 + '../' * 600
+open('x0', 'w')
+for number in range(1, 38):
+    os.symlink(f'{there_and_back}x{number - 1}', f'x{number}')
+for number in range(9000):
+    os.symlink('x37', f'y{number}')
+" 2>/dev/null
+"""
+
+
+def test_many_links_with_long_names_do_not_stop_a_run():
+    result = checked(LONG_NAMES, "true", limits=replace(SHELL, disk=128 * MB))
+    assert result["status"] == 0
+    assert "removed before the check: /srv/aaa" in result["errors"]
+    assert "and 13980 more" in result["errors"]
+    assert len(result["errors"]) < 10_000
+
+
+def test_links_that_take_long_to_follow_fail_the_check_and_not_the_run():
+    result = checked(LONG_WAYS, "true")
+    assert result["status"] == 1
+    assert "cannot be copied" in result["errors"]
+
+
+def test_removing_a_link_changes_no_times():
+    attack = "mkdir /data/t; ln -s /proc/1 /data/t/x; touch -d '2001-02-03 04:05:06' /data/t"
+    assert checked(attack, "stat -c %y /data/t")["output"].startswith("2001-02-03 04:05:06")
+
+
+def test_the_name_of_a_removed_link_can_be_stored():
+    result = checked("ln -s /proc/self/fd/1 /data/$'\\xff'", "true")
+    assert "/data/\ufffd" in result["errors"]
+    assert result["errors"].encode()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["processes", "links", "programs"])
 def test_not_one_of_two_hundred_checks_is_forged(name):

@@ -4,13 +4,12 @@ wrote, or programs that take commands from files."""
 from __future__ import annotations
 
 import ast
-import os
 import re
 import warnings
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
-from parley.rules.shell_words import Command, Script, Word, parse_script
+from parley.rules.shell_words import Command, Script, ShellWord, parse_script
 
 Need = Literal["processes", "programs", "commands"]
 NEEDS: tuple[Need, ...] = ("processes", "programs", "commands")
@@ -144,13 +143,13 @@ def needs_of_command(command: Command, script: Script) -> Iterator[Reason]:
         yield from needs_of_words(command.words, script, command.text)
 
 
-def needs_of_words(words: Sequence[Word], script: Script, given: str = "") -> Iterator[Reason]:
+def needs_of_words(words: Sequence[ShellWord], script: Script, given: str = "") -> Iterator[Reason]:
     """What a command needs whose words these are, and `given` its here-document."""
     first, rest = words[0], words[1:]
-    name = os.path.basename(first.text)
+    folder, _, name = first.text.rpartition("/")
     if first.is_dynamic:
         yield Reason("programs", f"starts what a variable names: {first.text[:40]}")
-    elif "/" in first.text and os.path.dirname(first.text) not in FOLDERS_OF_SYSTEM:
+    elif "/" in first.text and folder not in FOLDERS_OF_SYSTEM:
         yield Reason("programs", f"starts {first.text[:60]}")
     elif name in script.functions:
         return
@@ -178,7 +177,7 @@ def needs_of_words(words: Sequence[Word], script: Script, given: str = "") -> It
         yield Reason("commands", "takes names of files for options: tar")
 
 
-def needs_of_shell(name: str, rest: Sequence[Word], given: str) -> Iterator[Reason]:
+def needs_of_shell(name: str, rest: Sequence[ShellWord], given: str) -> Iterator[Reason]:
     """What `bash …` needs."""
     for at, word in enumerate(rest):
         if word.text == "-" or word.text == "-s":
@@ -197,7 +196,7 @@ def needs_of_shell(name: str, rest: Sequence[Word], given: str) -> Iterator[Reas
         yield Reason("commands", f"starts a shell that reads commands: {name}")
 
 
-def needs_of_text(name: str, words: Sequence[Word]) -> Iterator[Reason]:
+def needs_of_text(name: str, words: Sequence[ShellWord]) -> Iterator[Reason]:
     """What a text needs that is run as a script."""
     if any(word.is_dynamic for word in words):
         yield Reason("commands", f"runs a text as commands: {name}")
@@ -205,10 +204,10 @@ def needs_of_text(name: str, words: Sequence[Word]) -> Iterator[Reason]:
         yield from needs_of_bash(" ".join(word.text for word in words))
 
 
-def needs_of_interpreter(name: str, rest: Sequence[Word], given: str) -> Iterator[Reason]:
+def needs_of_interpreter(name: str, rest: Sequence[ShellWord], given: str) -> Iterator[Reason]:
     """What `python3 …` needs."""
     for at, word in enumerate(rest):
-        following = rest[at + 1] if at + 1 < len(rest) else Word("", False)
+        following = rest[at + 1] if at + 1 < len(rest) else ShellWord("", False)
         if re.fullmatch(r"-\w*c", word.text):
             if following.is_dynamic:
                 yield Reason("commands", f"runs a text as commands: {name} -c")
@@ -230,9 +229,9 @@ def needs_of_interpreter(name: str, rest: Sequence[Word], given: str) -> Iterato
         yield Reason("commands", f"reads commands: {name}")
 
 
-def needs_of_filter(name: str, rest: Sequence[Word]) -> Iterator[Reason]:
+def needs_of_filter(name: str, rest: Sequence[ShellWord]) -> Iterator[Reason]:
     """What awk, sed or perl needs: their first argument is a program."""
-    program: Word | None = None
+    program: ShellWord | None = None
     words = iter(rest)
     for word in words:
         if name in ("sed", "perl") and re.fullmatch(r"-\w*e|--expression", word.text):
@@ -262,7 +261,7 @@ def needs_of_filter(name: str, rest: Sequence[Word]) -> Iterator[Reason]:
         yield Reason("commands", "takes names of files for options: sed")
 
 
-def needs_of_find(rest: Sequence[Word], script: Script) -> Iterator[Reason]:
+def needs_of_find(rest: Sequence[ShellWord], script: Script) -> Iterator[Reason]:
     """What `find …` needs: it may start programs."""
     if rest and rest[0].begins_with_glob:
         yield Reason("commands", "takes names of files for options: find")
@@ -274,7 +273,7 @@ def needs_of_find(rest: Sequence[Word], script: Script) -> Iterator[Reason]:
                 yield from needs_of_words(started[: ends[0]] if ends else started, script)
 
 
-def needs_of_started(name: str, rest: Sequence[Word], script: Script) -> Iterator[Reason]:
+def needs_of_started(name: str, rest: Sequence[ShellWord], script: Script) -> Iterator[Reason]:
     """What the program needs that another one starts."""
     if name == "command" and rest and rest[0].text in ("-v", "-V"):
         return
@@ -385,10 +384,10 @@ def needs_of_started_by_python(node: ast.Call) -> Iterator[Reason]:
     if isinstance(first, ast.Constant) and isinstance(first.value, str):
         yield from needs_of_bash(first.value)
         return
-    words: list[Word] = []
+    words: list[ShellWord] = []
     for each in first.elts if isinstance(first, ast.List | ast.Tuple) else ():
         is_text = isinstance(each, ast.Constant) and isinstance(each.value, str)
-        words.append(Word(str(each.value) if is_text else "…", not is_text))  # type: ignore[attr-defined]
+        words.append(ShellWord(str(each.value) if is_text else "…", not is_text))  # type: ignore[attr-defined]
     if words:
         yield from needs_of_words(words, Script())
     else:

@@ -13,7 +13,7 @@ ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)(?:\[[^\]]*\])?\+?=")
 
 
 @dataclass(frozen=True)
-class Word:
+class ShellWord:
     """A word without its quotes. It is dynamic if something else stands in its place when it runs:
     a variable, the output of a command, names of files."""
 
@@ -26,7 +26,7 @@ class Word:
 class Command:
     """A command, the variables that are set in front of it, and its here-document."""
 
-    words: list[Word] = field(default_factory=list)
+    words: list[ShellWord] = field(default_factory=list)
     assigned: list[str] = field(default_factory=list)
     text: str = ""
 
@@ -167,7 +167,7 @@ class ScriptReader:
         if self.peek(2) in ("<(", ">("):
             self.at += 2
             self.read_commands(")")
-            command.words.append(Word("/dev/fd/63", True))
+            command.words.append(ShellWord("/dev/fd/63", True))
             return
         begin = self.at
         while self.peek() and self.peek() in "<>&|":
@@ -227,9 +227,9 @@ class ScriptReader:
         text = "$files" if files else self.text[begin : self.at - 1].strip()
         self.script.assignments.append((name, text))
 
-    def read_words(self, closing: str) -> list[Word]:
+    def read_words(self, closing: str) -> list[ShellWord]:
         """Read words until one of these characters."""
-        words: list[Word] = []
+        words: list[ShellWord] = []
         while True:
             self.skip_blanks(BLANKS if "\n" in closing else BLANKS | {"\n"})
             if not self.peek():
@@ -280,9 +280,9 @@ class ScriptReader:
                 return
         raise NotWhole
 
-    def read_condition(self) -> list[Word]:
+    def read_condition(self) -> list[ShellWord]:
         """Read what stands between `[[` and `]]`."""
-        words: list[Word] = []
+        words: list[ShellWord] = []
         while True:
             self.skip_blanks(BLANKS | {"\n"})
             if not self.peek():
@@ -297,7 +297,7 @@ class ScriptReader:
 
     # ---- words
 
-    def read_word(self, also: str = "<>") -> Word:
+    def read_word(self, also: str = "<>") -> ShellWord:
         """Read one word, with the commands inside."""
         text, dynamic, glob = "", False, self.peek() in ("*", "?")
         begin = self.at
@@ -324,7 +324,7 @@ class ScriptReader:
                 self.at += 1
         if self.at == begin:  # something that begins no word
             self.at += 1
-        return Word(text, dynamic, glob)
+        return ShellWord(text, dynamic, glob)
 
     def read_quoted(self, escapes: bool = False) -> str:
         begin = self.at + 1

@@ -15,7 +15,7 @@ from time import monotonic, sleep
 from typing import Any
 
 from parley.sandbox.inside import confine, usage, view
-from parley.sandbox.inside.model_files import NotCopied
+from parley.sandbox.inside.model_files import NotCopied, list_links
 from parley.sandbox.inside.session import (
     SCRIPT,
     SETTLED,
@@ -312,9 +312,7 @@ def serve_checks(settings: dict[str, Any], channel: Channel, first: int, written
             channel.send(failed)
             channel.receive()
     keeper = Keeper(settings, channel)
-    said = "".join(
-        f"removed before the check: {link}, a link to /proc, /dev or /sys\n" for link in removed
-    )
+    said = list_links(removed)
     while True:
         found = keeper.check(asked)
         channel.send({**found, "errors": said + found["errors"]})

@@ -4,7 +4,7 @@ reads."""
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from parley.sandbox.inside import confine
 
@@ -16,6 +16,8 @@ OURS = {"/etc/mtab"}  # links that every system has
 # Python reads these before anything else: they say where its library is.
 BESIDE_PROGRAMS = ("/pyvenv.cfg", "/usr/pyvenv.cfg")
 MOST_LINKS = 40  # in one path: what the kernel follows
+MOST_STEPS = 1_000_000  # through folders, to follow all links
+NAMED, LONGEST_NAME = 20, 200  # links that are named, and bytes of their names
 
 
 class NotCopied(Exception):
@@ -56,31 +58,49 @@ def remove_links(fixed: set[str]) -> list[str]:
             os.unlink(place)
     removed, fixed = [], {*fixed, "/proc", "/dev"}
     waiting = ["/", "/dev/shm"]
+    steps, targets = iter(range(MOST_STEPS)), dict[str, str]()
     while waiting:
-        for entry in list(os.scandir(waiting.pop())):
+        folder = waiting.pop()
+        before = os.stat(folder)
+        for entry in list(os.scandir(folder)):
             if entry.is_symlink():
-                if entry.path not in OURS and leads_out(entry.path):
+                if entry.path not in OURS and leads_out(entry.path, targets, steps):
                     os.unlink(entry.path)
+                    os.utime(folder, ns=(before.st_atime_ns, before.st_mtime_ns))
                     removed.append(entry.path)
             elif entry.is_dir(follow_symlinks=False) and entry.path not in fixed:
                 waiting.append(entry.path)
     return sorted(removed)
 
 
-def leads_out(link: str) -> bool:
-    """Whether a link leads into /proc, /dev or /sys, by itself or by way of other links."""
+def list_links(removed: list[str]) -> str:
+    """A line for each link that was removed, up to some."""
+    names = [os.fsencode(each)[:LONGEST_NAME].decode("utf-8", "replace") for each in removed]
+    lines = [f"removed before the check: {name}, a link to /proc, /dev or /sys\n" for name in names]
+    more = len(lines) - NAMED
+    return "".join([*lines[:NAMED], *([f"and {more} more\n"] if more > 0 else [])])
+
+
+def leads_out(link: str, targets: dict[str, str], steps: Iterator[int]) -> bool:
+    """Whether a link leads into /proc, /dev or /sys, by itself or by way of other links. `targets`
+    keeps where each place leads, so that none is looked up twice; `steps` bounds the work."""
     here, rest, links = os.path.dirname(link), [os.path.basename(link)], 0
     while rest:
+        if next(steps, None) is None:
+            raise NotCopied("its symbolic links lead through too many folders")
         name = rest.pop()
         if name in ("", "."):
             continue
-        place = os.path.dirname(here) if name == ".." else os.path.join(here, name)
+        if name == "..":  # of a folder that is no link
+            here = os.path.dirname(here)
+            continue
+        place = f"{here.rstrip('/')}/{name}"
         if place in LEADING:
             whole = os.path.normpath(os.path.join(place, *reversed(rest)))
             return whole not in HARMLESS
-        try:
-            target = os.readlink(place)
-        except OSError:  # no link, or nothing
+        if (target := targets.get(place)) is None:
+            target = targets[place] = read_target(place)
+        if not target:
             here = place
             continue
         links += 1
@@ -89,3 +109,11 @@ def leads_out(link: str) -> bool:
         here = "/" if target.startswith("/") else here
         rest += reversed(target.split("/"))
     return False
+
+
+def read_target(place: str) -> str:
+    """What a link leads to; empty if it is none, or nothing is there."""
+    try:
+        return os.readlink(place)
+    except OSError:
+        return ""
