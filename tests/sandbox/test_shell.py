@@ -240,6 +240,13 @@ def test_places_to_write_are_private_and_programs_cannot_be_replaced():
     assert int(results[-1]["output"].splitlines()[-1]) >= 15
 
 
+def test_no_modules_are_laid_where_some_systems_look_for_them():
+    places = [
+        f"/usr/local/{folder}/python3.12/site-packages" for folder in ("lib", "lib64", "share")
+    ]
+    assert all(result["status"] for result in ran(*[f"mkdir -p {place}" for place in places]))
+
+
 @pytest.mark.skipif(not IS_ROOT, reason="an ordinary user has one user inside: the next test")
 def test_there_are_several_users():
     results = ran(

@@ -44,7 +44,7 @@ EMPTY_HOME = "/etc/empty"
 SEALED_FILES = ("/etc/ld.so.cache", "/etc/ld.so.preload")
 SEALED_FOLDERS = (
     "/etc/alternatives", "/etc/pam.d", "/etc/perl", "/etc/security", "/etc/ssl",
-    "/usr/local/include", "/usr/local/lib", "/usr/local/share", EMPTY_HOME,
+    "/usr/local/include", "/usr/local/lib", "/usr/local/lib64", "/usr/local/share", EMPTY_HOME,
 )  # fmt: skip
 # Where bubblewrap leaves room for the file system of a view, and what it consists of: the root
 # folder, what stands beside the folders of /usr, /usr/local, and /dev/shm.
