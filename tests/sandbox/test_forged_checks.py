@@ -387,6 +387,12 @@ def test_a_check_finds_all_that_the_model_wrote():
     assert (after["errors"], after["status"]) == ("", 0)
 
 
+def test_the_end_of_the_models_shell_writes_nothing():
+    """A shell that notices its end keeps a history of its commands at home."""
+    found = {checked("echo $HOME > /data/x", "ls -A ~")["output"] for _ in range(16)}
+    assert found == {""}
+
+
 @pytest.mark.skipif(os.getuid() != 0, reason="an ordinary user has one user inside")
 def test_owners_are_kept():
     attack = "useradd bob; touch /srv/his; chown bob:users /srv/his; chown -h bob /srv/his"

@@ -250,7 +250,9 @@ class ModelKeeper(Keeper):
                     return
 
     def hand_over(self, asked: dict[str, Any]) -> None:
-        """Leave a check to a new place, which gets what the model has written."""
+        """Leave a check to a new place, which gets what the model has written. All processes are
+        killed first: our end would close what the shell reads, and it would write a history."""
+        send_signal(-1, signal.SIGKILL)
         text = keep_text(json.dumps(asked))
         socket.send_fds(self.successor, [b"."], [text, self.written])
 
