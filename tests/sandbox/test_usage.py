@@ -35,7 +35,7 @@ def test_memory_is_seen_where_the_first_thread_has_ended():
             assert started.stdout.read(1) == b"x"
             family = {started.pid: processes()[started.pid]}
             assert family[started.pid].headless
-            assert usage.resident(started.pid) == 0
+            assert usage.read_resident(started.pid) == 0
             for enough in (0, 1 << 40):
                 assert 64 * MB < memory_of(family, enough) < 128 * MB
         finally:
@@ -101,7 +101,7 @@ def test_a_look_that_takes_too_long_counts_what_is_shared_as_often_as_it_is_held
         return 1
 
     monkeypatch.setattr(usage, "own_memory", slow)
-    monkeypatch.setattr(usage, "resident", lambda pid: 100)
+    monkeypatch.setattr(usage, "read_resident", lambda pid: 100)
     monkeypatch.setattr(usage.time, clock, lambda: now[0])
     family = {pid: alone() for pid in range(1000, 1040)}
     assert memory_of(family, 4000) == 4000

@@ -81,7 +81,7 @@ class Shell:
                     await asyncio.to_thread(self._launch, theirs.fileno(), errors.fileno())
                 self._streams = await asyncio.open_connection(sock=ours)
                 text = await asyncio.to_thread(self._boot)
-                said = await self._exchanged(text, START)
+                said = await self._exchange(text, START)
             except BaseException as wrong:
                 ours.close()
                 await self.close()
@@ -115,7 +115,7 @@ class Shell:
             "programs": program_folders(),
             "files": linux.files(), "links": linux.links(), "sealed": linux.loaded(),
             "home": self.home, "folder": self.folder, "limits": asdict(self.limits),
-            "filter": filtering().hex(), "most": self.output,
+            "filter": make_filter().hex(), "most": self.output,
         }  # fmt: skip
         return json.dumps([sources(*MODULES), settings]).encode()
 
@@ -138,7 +138,7 @@ class Shell:
                 "status": 126,
             }
             return {**answer, "cut": False, "timed_out": False, "restarted": ""}
-        return await self._asked({"do": "run", "command": command}, timeout)
+        return await self._ask({"do": "run", "command": command}, timeout)
 
     async def prepare(
         self,
@@ -154,7 +154,7 @@ class Shell:
                 "a shell must be prepared before its first command, because processes of the "
                 "model could interfere later"
             )
-        return await self._scripted("prepare", script, arguments, language, timeout)
+        return await self._run_script("prepare", script, arguments, language, timeout)
 
     async def check(
         self,
@@ -172,9 +172,9 @@ class Shell:
         among the processes and programs of the model instead, which can deceive it.
         """
         self.checked = True
-        return await self._scripted("check", script, arguments, language, timeout, live)
+        return await self._run_script("check", script, arguments, language, timeout, live)
 
-    async def _scripted(
+    async def _run_script(
         self,
         do: str,
         script: str,
@@ -192,13 +192,13 @@ class Shell:
         if language not in ("bash", "python"):
             raise TaskError(f"the language of a script must be bash or python, not {language!r}")
         asked = {"do": do, "command": script, "arguments": arguments, "language": language}
-        return await self._asked({**asked, "live": live}, timeout)
+        return await self._ask({**asked, "live": live}, timeout)
 
-    async def _asked(self, asked: Mapping[str, Any], timeout: float | None) -> dict[str, Any]:
+    async def _ask(self, asked: Mapping[str, Any], timeout: float | None) -> dict[str, Any]:
         seconds = self.limits.wall if timeout is None else timeout
         async with self._turn:
             try:
-                said = await self._exchanged(
+                said = await self._exchange(
                     json.dumps({**asked, "timeout": seconds}).encode(),
                     seconds + SETTLED + GRACE,
                 )
@@ -209,7 +209,7 @@ class Shell:
                 await self.close()
                 raise
 
-    async def _exchanged(self, text: bytes, seconds: float) -> dict[str, Any]:
+    async def _exchange(self, text: bytes, seconds: float) -> dict[str, Any]:
         if self._streams is None:
             raise SandboxError("the shell is closed")
         reader, writer = self._streams
@@ -234,7 +234,7 @@ class Shell:
             streams[1].transport.abort()
         process, self._process = self._process, None
         if process is not None:
-            await asyncio.shield(asyncio.to_thread(ended, process))
+            await asyncio.shield(asyncio.to_thread(wait_for_end, process))
         group, self._group = self._group, None
         if group is not None:
             await asyncio.shield(asyncio.to_thread(group.close))
@@ -276,7 +276,7 @@ def check_place(place: str, what: str) -> str:
     return place
 
 
-def ended(process: subprocess.Popen[bytes]) -> None:
+def wait_for_end(process: subprocess.Popen[bytes]) -> None:
     try:
         process.wait(CLOSE)
     except subprocess.TimeoutExpired:
@@ -347,7 +347,7 @@ def private_range(mapped: str) -> int:
     return random.SystemRandom().randint(low, high)
 
 
-def filtering() -> bytes:
+def make_filter() -> bytes:
     """The system call filter of all sandboxes, except that creating a socket fails as unsupported
     instead of forbidden, because some tools try it."""
     if not (rest := seccomp.filtering("shell")):

@@ -29,7 +29,7 @@ class Shells:
     async def execute(self, program: Mapping[str, Any]) -> dict[str, Any]:
         """The result as data: output, status, cut, timed_out, whether the view has several users;
         for commands also restarted, for scripts errors."""
-        asked = asked_in(program)
+        asked = parse_request(program)
         if asked["do"] == "close":
             await self.close(asked["shell"])
             return {}
@@ -59,7 +59,7 @@ class Shells:
                     await started[0].close()
 
 
-def asked_in(program: Mapping[str, Any]) -> dict[str, Any]:
+def parse_request(program: Mapping[str, Any]) -> dict[str, Any]:
     """Check a request of a task to a shell."""
     if unknown := set(program) - KEYS:
         raise TaskError(

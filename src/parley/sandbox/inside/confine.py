@@ -32,20 +32,20 @@ class Unable(Exception):
     """A step of the confinement failed, so nothing may run."""
 
 
-def done(result: int, what: str) -> None:
+def check_result(result: int, what: str) -> None:
     if result:
         raise Unable(f"{what}: {os.strerror(ctypes.get_errno())}")
 
 
 def control(option: int, value: int, what: str) -> None:
-    done(LIBC.prctl(option, value, 0, 0, 0), what)
+    check_result(LIBC.prctl(option, value, 0, 0, 0), what)
 
 
 def mount(kind: bytes, place: bytes, flags: int, options: bytes | None) -> int:
     return int(LIBC.mount(kind, place, kind, flags, options))
 
 
-def forked(spaces: int = 0) -> int:
+def fork(spaces: int = 0) -> int:
     """Fork. With flags of namespaces, the child is the first process in namespaces of its own."""
     if not spaces:
         return os.fork()
@@ -71,7 +71,7 @@ def forked(spaces: int = 0) -> int:
     return pid
 
 
-def own_names(uid: int, gid: int) -> None:
+def map_own_ids(uid: int, gid: int) -> None:
     """Map our user and group ID into a new user namespace. No other ID exists there."""
     for name, text in (
         ("setgroups", "deny"),
@@ -83,27 +83,29 @@ def own_names(uid: int, gid: int) -> None:
         os.close(descriptor)
 
 
-def own_files(limits: dict[str, Any]) -> None:
+def mount_own_files(limits: dict[str, Any]) -> None:
     """Mount a private, empty /tmp and /dev/shm."""
     size = b"size=%d,nr_inodes=4096,mode=1777" % limits["disk"]
-    done(mount(b"tmpfs", b"/tmp", NO_SUID | NO_DEV, size), "/tmp")
-    done(
+    check_result(mount(b"tmpfs", b"/tmp", NO_SUID | NO_DEV, size), "/tmp")
+    check_result(
         mount(b"tmpfs", b"/dev/shm", NO_SUID | NO_DEV | NO_EXEC, b"size=1m,nr_inodes=64,mode=1777"),
         "/dev/shm",
     )
     # An empty /proc: a real one would tell of the machine, and of nothing that a program needs.
-    done(mount(b"tmpfs", b"/proc", READ_ONLY | NO_SUID | NO_DEV | NO_EXEC, b"size=4k"), "/proc")
+    check_result(
+        mount(b"tmpfs", b"/proc", READ_ONLY | NO_SUID | NO_DEV | NO_EXEC, b"size=4k"), "/proc"
+    )
 
 
-def limited(limits: dict[str, Any]) -> None:
+def set_limits(limits: dict[str, Any]) -> None:
     """Set resource limits for this process and each of its children. The limit on CPU time is
     set later, when it starts to count."""
-    bounded("CORE", 0)
+    set_limit("CORE", 0)
     for name, ours in LIMITS.items():
-        bounded(name, limits[ours])
+        set_limit(name, limits[ours])
 
 
-def bounded(name: str, value: int) -> None:
+def set_limit(name: str, value: int) -> None:
     which = getattr(resource, f"RLIMIT_{name}")
     least, most = resource.getrlimit(which)
     value = value if most == resource.RLIM_INFINITY else min(value, most)
@@ -111,18 +113,18 @@ def bounded(name: str, value: int) -> None:
         resource.setrlimit(which, (value, value))
 
 
-def disarmed(program: bytes) -> None:
+def drop_rights(program: bytes) -> None:
     """Drop all capabilities, forbid new ones, and filter system calls."""
     header = (ctypes.c_uint32 * 2)(0x20080522, 0)
-    done(LIBC.capset(header, (ctypes.c_uint32 * 6)()), "capabilities")
+    check_result(LIBC.capset(header, (ctypes.c_uint32 * 6)()), "capabilities")
     control(NO_NEW_RIGHTS, 1, "no new rights")
-    filtered(program)
+    install_filter(program)
 
 
-def filtered(program: bytes) -> None:
+def install_filter(program: bytes) -> None:
     """Install a system call filter."""
     if not program:
         return  # this machine's system calls are not known: whoever starts us has said so
     held = ctypes.create_string_buffer(program, len(program))
     whole = Filter(len(program) // 8, ctypes.addressof(held))
-    done(LIBC.prctl(FILTER, 2, ctypes.byref(whole), 0, 0), "filter on system calls")
+    check_result(LIBC.prctl(FILTER, 2, ctypes.byref(whole), 0, 0), "filter on system calls")

@@ -297,7 +297,7 @@ def judges(channel: Channel, limits: dict[str, Any]) -> None:
             os._exit(0)
         if os.fork() == 0:
             try:
-                confine.bounded("CPU", limits["cpu"])
+                confine.set_limit("CPU", limits["cpu"])
                 control.close()
                 judge(problem, Channel(found[0], found[0]))
             finally:
@@ -311,7 +311,7 @@ def judges(channel: Channel, limits: dict[str, Any]) -> None:
 
 def judge_once(channel: Channel, limits: dict[str, Any]) -> None:
     """Receive a problem and then one program."""
-    confine.bounded("CPU", limits["cpu"])
+    confine.set_limit("CPU", limits["cpu"])
     judge(Problem(channel.receive()), channel)
 
 

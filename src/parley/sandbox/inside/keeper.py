@@ -75,7 +75,7 @@ def main(settings: dict[str, Any]) -> None:
 
 def start(channel: Channel, ours: socket.socket, serve: Callable[[], None]) -> None:
     """Start the first process of a view."""
-    if confine.forked(confine.VIEW_SPACES):
+    if confine.fork(confine.VIEW_SPACES):
         return
     ours.close()
     try:

@@ -16,7 +16,7 @@ MOST_OUTPUT = 1 << 20
 
 def serve(channel: Channel, limits: dict[str, Any]) -> None:
     """Answer requests until the other side closes the connection."""
-    confine.bounded("CPU", limits["cpu"])
+    confine.set_limit("CPU", limits["cpu"])
     namespace: dict[str, Any] = {"__name__": "program", "__builtins__": __builtins__}
     kept: list[Any] = []
 

@@ -84,11 +84,12 @@ def memory_of(family: dict[int, Seen], enough: int, ours: bool = False) -> int:
     that no other process has to wait.
     """
     rough = {
-        pid: thread_memory(pid) if each.headless else resident(pid) for pid, each in family.items()
+        pid: thread_memory(pid) if each.headless else read_resident(pid)
+        for pid, each in family.items()
     }
     buffers = socket_buffers(family)
     # What is shared can be held without being resident, but not without being mapped.
-    shared = shared_mappings(family) if not ours and sum(map(mapped, family)) > enough else 0
+    shared = shared_mappings(family) if not ours and sum(map(read_mapped, family)) > enough else 0
     total = sum(rough.values()) + buffers + shared
     if total <= enough:
         return total
@@ -104,7 +105,7 @@ def memory_of(family: dict[int, Seen], enough: int, ours: bool = False) -> int:
     return exact
 
 
-def mapped(pid: int) -> int:
+def read_mapped(pid: int) -> int:
     """Bytes of a process's address space."""
     return statm(pid, 0)
 
@@ -121,7 +122,7 @@ def shared_mappings(family: Iterable[int]) -> int:
             with open(f"/proc/{pid}/maps") as file:
                 lines = file.readlines()
         except PermissionError:
-            sizes[f"of {pid}"] = mapped(pid)
+            sizes[f"of {pid}"] = read_mapped(pid)
             continue
         except OSError:  # it has ended
             continue
@@ -147,7 +148,7 @@ def socket_buffers(family: Collection[int]) -> int:
     return count * SOCKET_BUFFER
 
 
-def resident(pid: int) -> int:
+def read_resident(pid: int) -> int:
     return statm(pid, 1)
 
 
@@ -165,7 +166,7 @@ def thread_memory(pid: int) -> int:
     for _ in range(TRIES):
         with suppress(OSError):
             if found := max(
-                (resident(int(each)) for each in os.listdir(f"/proc/{pid}/task")), default=0
+                (read_resident(int(each)) for each in os.listdir(f"/proc/{pid}/task")), default=0
             ):
                 return found
     return 0

@@ -110,10 +110,10 @@ def copy_view(settings: dict[str, Any], written: int) -> list[str]:
 
 def mount_room(size: int) -> None:
     """Mount an empty file system in memory, and keep all mounts from now on to ourselves."""
-    confine.done(confine.LIBC.mount(None, b"/", None, DEEP | PRIVATE, None), "/")
+    confine.check_result(confine.LIBC.mount(None, b"/", None, DEEP | PRIVATE, None), "/")
     options = b"size=%d,nr_inodes=%d,mode=755" % (size, max(4096, size >> 12))
     flags = confine.NO_SUID | confine.NO_DEV
-    confine.done(confine.mount(b"tmpfs", ROOM.encode(), flags, options), ROOM)
+    confine.check_result(confine.mount(b"tmpfs", ROOM.encode(), flags, options), ROOM)
 
 
 def mount_system(settings: dict[str, Any]) -> None:
@@ -132,7 +132,9 @@ def mount_system(settings: dict[str, Any]) -> None:
             os.makedirs(f"{ROOM}/{BESIDE}/{name}", 0o755, exist_ok=True)
     options = f"lowerdir=/usr,upperdir={ROOM}/{BESIDE},workdir={ROOM}/work,userxattr".encode()
     flags = confine.NO_SUID | confine.NO_DEV
-    confine.done(confine.mount(b"overlay", usr.encode(), flags, options), "a layer over /usr")
+    confine.check_result(
+        confine.mount(b"overlay", usr.encode(), flags, options), "a layer over /usr"
+    )
     for name in folders:
         bind(f"{usr}/{name}", f"{usr}/{name}", confine.READ_ONLY)
     for name, target in settings["programs"].items():
@@ -142,7 +144,7 @@ def mount_system(settings: dict[str, Any]) -> None:
     bind("/dev", f"{STAGE}/dev", DEEP)
     bind(f"{ROOM}/{SHARED}", f"{STAGE}/dev/shm")
     flags |= confine.NO_EXEC
-    confine.done(confine.mount(b"proc", f"{STAGE}/proc".encode(), flags, None), "/proc")
+    confine.check_result(confine.mount(b"proc", f"{STAGE}/proc".encode(), flags, None), "/proc")
 
 
 def folders_of_usr() -> list[str]:
@@ -167,8 +169,8 @@ def hide_text(program: str) -> None:
 def enter() -> None:
     """Make the file systems below STAGE the only ones."""
     os.chdir(STAGE)
-    confine.done(confine.LIBC.pivot_root(b".", b"."), "a root folder")
-    confine.done(confine.LIBC.umount2(b".", DETACH), "the root folder before")
+    confine.check_result(confine.LIBC.pivot_root(b".", b"."), "a root folder")
+    confine.check_result(confine.LIBC.umount2(b".", DETACH), "the root folder before")
     os.chdir("/")
 
 
@@ -192,7 +194,7 @@ def rename_process(name: bytes) -> None:
     with open("/proc/self/stat") as file:
         begins, ends = map(int, file.read().rpartition(")")[2].split()[45:47])
     ctypes.memmove(begins, name.ljust(ends - begins, b"\0"), ends - begins)
-    confine.done(confine.LIBC.prctl(NAME, name, 0, 0, 0), "name")
+    confine.check_result(confine.LIBC.prctl(NAME, name, 0, 0, 0), "name")
 
 
 def set_owner(place: str, mode: int, owner: int) -> None:
@@ -212,10 +214,10 @@ def bind(source: str, place: str, flags: int = 0) -> None:
     """Mount a file or a folder a second time, with flags of its own."""
     deep = flags & DEEP
     done = confine.LIBC.mount(source.encode(), place.encode(), None, BIND | deep, None)
-    confine.done(done, place)
+    confine.check_result(done, place)
     if not deep:
         flags |= REMOUNT | BIND | confine.NO_SUID | confine.NO_DEV
-        confine.done(confine.LIBC.mount(None, place.encode(), None, flags, None), place)
+        confine.check_result(confine.LIBC.mount(None, place.encode(), None, flags, None), place)
 
 
 def make_users(base: int, processes: int) -> None:
@@ -237,7 +239,7 @@ def make_users(base: int, processes: int) -> None:
     os.setgroups([])
     os.setresgid(base, base, base)
     os.setresuid(base, base, 0)
-    confine.done(confine.LIBC.unshare(confine.NEW_USER), "a user namespace")
+    confine.check_result(confine.LIBC.unshare(confine.NEW_USER), "a user namespace")
     os.close(waiting)
     if os.waitpid(mapper, 0)[1]:
         raise confine.Unable("users: their numbers could not be written")
@@ -249,8 +251,8 @@ def make_users(base: int, processes: int) -> None:
 def confine_process(limits: dict[str, Any], program: bytes) -> None:
     """Restrict the current process before it becomes a shell or a script: root's rights over the
     view's own files and users, and nothing else."""
-    confine.limited(limits)
-    confine.bounded("CPU", limits["cpu"])
+    confine.set_limits(limits)
+    confine.set_limit("CPU", limits["cpu"])
     limit_rights({*KEPT.values()}, program)
 
 
@@ -260,12 +262,14 @@ def limit_rights(rights: set[int], program: bytes) -> None:
     started then hides its memory."""
     for right in range(LAST_RIGHT + 1):
         if right not in rights:
-            confine.done(confine.LIBC.prctl(BOUNDING_DROP, right, 0, 0, 0), f"right {right}")
+            confine.check_result(
+                confine.LIBC.prctl(BOUNDING_DROP, right, 0, 0, 0), f"right {right}"
+            )
     permitted = sum(1 << right for right in rights)
     effective = permitted & ~(1 << KEPT["DAC_OVERRIDE"])
     header = (ctypes.c_uint32 * 2)(0x20080522, 0)
     # all rights are below 32: the second half of each set is empty
     data = (ctypes.c_uint32 * 6)(effective, permitted, 0, 0, 0, 0)
-    confine.done(confine.LIBC.capset(header, data), "rights")
+    confine.check_result(confine.LIBC.capset(header, data), "rights")
     confine.control(confine.NO_NEW_RIGHTS, 1, "no new rights")
-    confine.filtered(program)
+    confine.install_filter(program)

@@ -43,7 +43,7 @@ def main(settings: dict[str, Any]) -> None:
         os.setresuid(*[settings["uid"]] * 3)
         confine.control(confine.DUMPABLE, 1, "dumpable")  # so that /proc/self/uid_map is ours
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    confine.bounded("NOFILE", DESCRIPTORS)
+    confine.set_limit("NOFILE", DESCRIPTORS)
     confine.control(confine.SUBREAPER, 1, "subreaper")  # what a process leaves behind comes to us
     # if memory is short, the first to go are these
     with suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
@@ -139,12 +139,12 @@ class Room:
     ) -> None:
         uid, gid = os.getuid(), os.getgid()
         try:
-            pid = confine.forked(confine.PROGRAM_SPACES if self.settings["nested"] else 0)
+            pid = confine.fork(confine.PROGRAM_SPACES if self.settings["nested"] else 0)
         except (confine.Unable, OSError) as wrong:
             report(status, f"unable: {wrong}")
             pid = -1
         if pid == 0:
-            confined(self.settings, channel, status, role, (uid, gid))
+            run_confined(self.settings, channel, status, role, (uid, gid))
         if pid > 0:
             watched = Watched(pid, status, role)
             events = {watched.handle: select.POLLIN, status: select.POLLIN}
@@ -238,27 +238,27 @@ def reap(pids: Iterable[int]) -> None:
             os.waitpid(pid, os.WNOHANG)
 
 
-def confined(
+def run_confined(
     settings: dict[str, Any], channel: Channel, status: int, role: str, who: tuple[int, int]
 ) -> None:
     """The child process that will run foreign code; this function never returns."""
     try:
         # first: so many may be open here that a limit would leave no room
-        channel, status = only(channel, status)
+        channel, status = keep_open(channel, status)
         confine.control(confine.DIE_WITH_PARENT, signal.SIGKILL, "die with parent")
         signal.signal(signal.SIGINT, signal.default_int_handler)
         os.setsid()  # its own group: kill(0, 9) would cross into ours
         os.nice(POLITE)
         if settings["nested"]:
-            confine.own_names(*who)
-            confine.own_files(settings["limits"])
+            confine.map_own_ids(*who)
+            confine.mount_own_files(settings["limits"])
         os.chdir(settings["folder"])
-        confine.limited(settings["limits"])
+        confine.set_limits(settings["limits"])
         # it bounds the time of those that it makes, which the filter keeps from all others
         stays = role == "judges"
         if not stays:
-            confine.bounded("CPU", settings["limits"]["cpu"])
-        confine.disarmed(bytes.fromhex(settings["filters"]["judges" if stays else "program"]))
+            confine.set_limit("CPU", settings["limits"]["cpu"])
+        confine.drop_rights(bytes.fromhex(settings["filters"]["judges" if stays else "program"]))
     except BaseException as wrong:
         report(status, f"unable: {wrong}")
         os._exit(97)
@@ -270,7 +270,7 @@ def confined(
         os._exit(0)
 
 
-def only(channel: Channel, status: int) -> tuple[Channel, int]:
+def keep_open(channel: Channel, status: int) -> tuple[Channel, int]:
     """Open the channel, and the connection to the watcher, which is closed before anything runs.
     All other descriptors are closed."""
     null = os.open("/dev/null", os.O_RDWR)
