@@ -12,7 +12,7 @@ from typing import Any
 
 from parley.errors import SandboxError
 from parley.sandbox import seccomp
-from parley.sandbox.kinds import SETTINGS
+from parley.sandbox.kinds import SETTINGS, package_folders
 from parley.sandbox.process import First
 from parley.sandbox.talk import Gone, Late
 
@@ -105,7 +105,7 @@ def look(port, abstract, places, unwritten):
 
 def proved(first: First) -> None:
     """Refuse a sandbox in which programs can reach anything that they should not."""
-    places = sorted({*PRIVATE, str(Path.home()), os.getcwd()})
+    places = sorted({*PRIVATE, *package_folders(), str(Path.home()), os.getcwd()})
     abstract = f"parley-canary-{os.urandom(8).hex()}"
     with socket.create_server(("127.0.0.1", 0)) as server, socket.socket(socket.AF_UNIX) as local:
         local.bind(f"\0{abstract}")

@@ -35,6 +35,9 @@ BOOT = (
     "m.main(settings)\n"
 )
 SETTINGS = {"PATH": "/usr/bin:/bin", "HOME": "/tmp", "LANG": "C.UTF-8", "PYTHONHASHSEED": "0"}
+TOP = ("lib", "lib64", "bin", "sbin")  # folders of programs and libraries beside /usr
+PACKAGES = ("site-packages", "dist-packages")
+SAMPLES = "datasets/samples"  # in an installation of Parley
 REMEDY = (
     "install bubblewrap (on Debian and Ubuntu: apt-get install bubblewrap) and allow user "
     "namespaces, or use --sandbox docker or --sandbox podman, or add "
@@ -94,11 +97,13 @@ class Bubblewrap:
             parts += ["--unshare-user"]
         for place in system():
             parts += [*parents(place), "--ro-bind", place, place]
-        for name in ("lib", "lib64", "bin", "sbin"):
+        for name in TOP:
             if os.path.islink(f"/{name}"):
                 parts += ["--symlink", os.readlink(f"/{name}").lstrip("/"), f"/{name}"]
             elif os.path.isdir(f"/{name}"):
                 parts += ["--ro-bind", f"/{name}", f"/{name}"]
+        for place in package_folders():
+            parts += ["--perms", "0755", "--tmpfs", place, "--remount-ro", place]
         parts += [
             "--perms",
             "0755",
@@ -230,6 +235,41 @@ def system() -> list[str]:
             if os.path.isdir(f"{each}/{name}")
         ),
     ]
+
+
+@cache
+def package_folders() -> tuple[str, ...]:
+    """The folders of installed Python packages in what is bound, which are empty inside: an
+    installation of Parley contains tests and reference programs."""
+    places = [*system(), *(f"/{name}" for name in TOP if not os.path.islink(f"/{name}"))]
+    found = set()
+    for place in places:
+        for folder, names, _ in os.walk(place):
+            for name in names.copy():
+                if hidden := packages_at(f"{folder}/{name}"):
+                    found.add(hidden)
+                    names.remove(name)
+    bound = tuple(f"{place}/" for place in places)
+    outermost: list[str] = []
+    for place in sorted(each for each in found if each.startswith(bound)):
+        if not any(place.startswith(f"{each}/") for each in outermost):
+            outermost.append(place)
+    return tuple(outermost)
+
+
+def packages_at(folder: str) -> str:
+    """The folder to hide if this one holds packages, or is one of Parley; empty if it is neither.
+
+    Where Parley is a project's source, the whole project is hidden, with its tests.
+    """
+    place = Path(folder)
+    if place.name in PACKAGES:
+        return os.path.realpath(place)
+    if place.name != "parley" or not (place / SAMPLES).is_dir():
+        return ""
+    project = place.parents[1]
+    whole = place.parent.name == "src" and (project / "pyproject.toml").exists()
+    return os.path.realpath(project if whole else place)
 
 
 def parents(place: str) -> list[str]:

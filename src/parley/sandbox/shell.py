@@ -22,7 +22,17 @@ from parley.sandbox.cgroups import Group, limited_group
 from parley.sandbox.inside.session import SETTLED
 from parley.sandbox.inside.view import IDS, ROOM
 from parley.sandbox.inside.wire import LARGEST
-from parley.sandbox.kinds import BOOT, FLAGS, REMEDY, SETTINGS, parents, python, sources, system
+from parley.sandbox.kinds import (
+    BOOT,
+    FLAGS,
+    REMEDY,
+    SETTINGS,
+    package_folders,
+    parents,
+    python,
+    sources,
+    system,
+)
 from parley.sandbox.limits import MB, Limits
 from parley.sandbox.process import START
 from parley.sandbox.talk import CLOSE
@@ -112,7 +122,7 @@ class Shell:
     def _boot(self) -> bytes:
         settings = {
             "owner": private_range(Path("/proc/self/uid_map").read_text()) if self.users else 0,
-            "programs": program_folders(),
+            "programs": program_folders(), "packages": package_folders(),
             "files": linux.files(), "links": linux.links(), "sealed": linux.loaded(),
             "home": self.home, "folder": self.folder, "limits": asdict(self.limits),
             "filter": make_filter().hex(), "most": self.output,

@@ -140,11 +140,22 @@ def mount_system(settings: dict[str, Any]) -> None:
     for name, target in settings["programs"].items():
         source = f"{STAGE}{target}" if target.startswith("/usr/") else target
         bind(source, f"{STAGE}/{name}", confine.READ_ONLY)
+        hide_packages(target, f"{STAGE}/{name}", settings["packages"])
+    hide_packages("/usr", usr, settings["packages"])
     bind(f"{ROOM}/{LOCAL}", f"{usr}/local")
     bind("/dev", f"{STAGE}/dev", DEEP)
     bind(f"{ROOM}/{SHARED}", f"{STAGE}/dev/shm")
     flags |= confine.NO_EXEC
     confine.check_result(confine.mount(b"proc", f"{STAGE}/proc".encode(), flags, None), "/proc")
+
+
+def hide_packages(source: str, place: str, packages: list[str]) -> None:
+    """Mount an empty folder over each folder of installed packages."""
+    flags = confine.READ_ONLY | confine.NO_SUID | confine.NO_DEV
+    for each in packages:
+        if each.startswith(f"{source}/"):
+            found = f"{place}{each.removeprefix(source)}"
+            confine.done(confine.mount(b"tmpfs", found.encode(), flags, b"size=4k,mode=755"), found)
 
 
 def folders_of_usr() -> list[str]:
