@@ -29,9 +29,9 @@ ROOMS = set(ORDER) - TOP - {"analysis of tasks"}
 # of a task's folder; every other file of it is analysis
 RULE_SIDE = {"rule", "bots", "scoring"}
 PURE = {
-    "__future__", "array", "ast", "bisect", "collections", "dataclasses", "decimal", "difflib",
-    "enum", "fractions", "functools", "getopt", "hashlib", "inspect", "itertools", "json", "math",
-    "operator", "random", "re", "shlex",
+    "__future__", "array", "ast", "bisect", "builtins", "collections", "dataclasses", "decimal",
+    "difflib", "enum", "fractions", "functools", "getopt", "hashlib", "inspect", "itertools",
+    "json", "math", "operator", "random", "re", "shlex",
     "statistics", "string", "sys", "textwrap", "types", "typing", "unicodedata", "warnings",
 }  # fmt: skip
 

@@ -152,13 +152,15 @@ def test_rows_with_the_fields_of_a_problem(tmp_path):
         PLAIN | {"signature": "double(number)", "names": ["double"], "setup": None},
     )
     assert (told.signature, told.setup) == ("double(number)", "")
-    bare = only(tmp_path / "bare.csv", {"text": "Add, please.", "tests": "assert f(1, 2) == 3"})
+    row = {"text": "Add, please.", "tests": "assert f(1, 2) == 3"}
+    bare = only(tmp_path / "bare.csv", row | {"signature": "def f(a, b)"})
     assert (bare.id, bare.tests, bare.names) == ("1", ("assert f(1, 2) == 3",), ())
-    assert "names" not in bare.program("x")  # the sandbox finds them in the tests
-    assert (
-        only(tmp_path / "lambda.json", PLAIN | {"reference": "double = lambda a: 2 * a"}).names
-        == ()
-    )
+    assert bare.program("x")["names"] == ("f",)  # as the signature says
+    named = only(tmp_path / "named.jsonl", row | {"names": ["f"]})
+    assert named.program("x")["names"] == ("f",)
+    assert only(
+        tmp_path / "lambda.json", PLAIN | {"reference": "double = lambda a: 2 * a"}
+    ).names == ("double",)
     assert only(tmp_path / "cases.jsonl", CASES).cases == (("hi\n", "hi\n"), ("", ""))
 
 
@@ -312,6 +314,15 @@ WRONG = {
     "a list in a list": (
         MBPP | {"test_list": ["['assert sum(1, 1) == 2']"]},
         "test 1 asserts nothing",
+    ),
+    "a name that nothing defines": (
+        {"text": "x", "names": ["f"], "tests": ["assertEqual(f(1), 8)"]},
+        "row 2: the tests use 'assertEqual', but nothing defines this name",
+    ),
+    "no entry point": (
+        {"text": "x", "tests": ["assert f(1) == 8"]},
+        "row 2: the tests use 'f', but nothing defines this name: define it in `setup` or "
+        "`prelude`, or list it in `names` if the program must define it",
     ),
     "an empty test": (PLAIN | {"tests": ["assert double(2) == 4", " "]}, "test 2 is empty"),
     "no name": (PLAIN | {"names": "double(a)"}, r"`names` must list names .*, not 'double\(a\)'"),
@@ -502,13 +513,29 @@ def test_without_a_dataset_the_samples_are_played(solving, tmp_path):
 def test_an_experiment_file_says_which_column_is_which(solving, tmp_path):
     written(
         tmp_path / "own.jsonl",
-        [{"key": "k", "task": "Double it.", "a": "assert f(1)", "b": "assert f(2)", "text": "no"}],
+        [
+            {
+                "key": "k",
+                "task": "Double it.",
+                "a": "assert f(1)",
+                "b": "assert f(2)",
+                "text": "no",
+                "entry": "f",
+            }
+        ],
     )
     file = tmp_path / "experiment.yaml"
-    experiment(file, "{path: own.jsonl, columns: {id: key, text: task, tests: [a, b]}}")
+    columns = "{id: key, text: task, tests: [a, b], names: entry}"
+    experiment(file, f"{{path: own.jsonl, columns: {columns}}}")
     prepared = read_experiment(str(file)).prepare()
-    assert prepared.items == {"k": Problem("k", "Double it.", ("assert f(1)", "assert f(2)"))}
-    assert prepared.config.columns == {"id": "key", "text": "task", "tests": ["a", "b"]}
+    tests = ("assert f(1)", "assert f(2)")
+    assert prepared.items == {"k": Problem("k", "Double it.", tests, names=("f",))}
+    assert prepared.config.columns == {
+        "id": "key",
+        "text": "task",
+        "tests": ["a", "b"],
+        "names": "entry",
+    }
     result = parley.run(file, store=tmp_path)
     assert result.state == "done"
     assert parley.resume(result.path).data["results"] == result.data["results"]
@@ -554,7 +581,7 @@ def test_the_list_of_datasets(tmp_path):
 
 def test_a_check_runs_every_reference_and_tells_which_fail(tmp_path):
     bad = PLAIN | {"id": "bad", "tests": ["assert double(0) == 0", "assert double(2) == 5"]}
-    bare = {"text": "x", "tests": ["assert f()"]}
+    bare = {"text": "x", "tests": ["assert f()"], "names": ["f"]}
     path = written(tmp_path / "own.jsonl", [PLAIN, bad, CASES | {"reference": "print(1)"}, bare])
     done = command("datasets", "check", path, "--json", cwd=tmp_path, code=5)
     assert (done.json["items"], done.json["checked"], done.json["item_type"]) == (4, 3, "Problem")
@@ -587,7 +614,15 @@ def test_what_looks_misspelt_is_told(solving, tmp_path):
     reference = PLAIN["reference"]
     path = written(
         tmp_path / "own.jsonl",
-        [{"text": "x", "tests": ["assert double(1) == 2"], "refrence": reference, "level": 3}],
+        [
+            {
+                "text": "x",
+                "tests": ["assert double(1) == 2"],
+                "names": ["double"],
+                "refrence": reference,
+                "level": 3,
+            }
+        ],
     )
     done = command("datasets", "check", path, cwd=tmp_path)
     assert (

@@ -134,7 +134,9 @@ async def tried(
 ) -> tuple[dict, str]:
     if attack.before:
         before = Attack(attack.before).filled(**words)
-        assert (await sandbox.execute({"code": before, "tests": TESTS}))["passed"]
+        assert (await sandbox.execute({"code": before, "tests": TESTS, "names": ["answer"]}))[
+            "passed"
+        ]
     code = attack.filled(**words)
     found = await sandbox.execute(
         {"code": code, "tests": attack.tests, "names": ["answer"], "prelude": attack.prelude}

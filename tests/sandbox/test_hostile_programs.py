@@ -116,4 +116,6 @@ def test_they_bite_where_the_filter_is_missing(monkeypatch):
 
 def verdict_without_isolation(code, tests):
     first = First(Bare(), Limits())
-    return judged(first, trial_of({"code": code, "tests": tests}), Judges(first), Leash())
+    return judged(
+        first, trial_of({"code": code, "tests": tests, "names": ["answer"]}), Judges(first), Leash()
+    )

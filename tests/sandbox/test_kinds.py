@@ -133,7 +133,11 @@ while [ "$1" != python3 ]; do shift; done
 shift
 exec {python} "$@"
 """
-RIGHT = {"code": "def f(x):\n    return x + 1", "tests": ["assert f(1) == 2", "assert f(5) == 6"]}
+RIGHT = {
+    "code": "def f(x):\n    return x + 1",
+    "tests": ["assert f(1) == 2", "assert f(5) == 6"],
+    "names": ["f"],
+}
 
 
 @pytest.fixture

@@ -16,17 +16,22 @@ from pathlib import Path
 import pytest
 
 from parley.errors import SandboxError, TaskError
+from parley.rules.python_tests import parse_tests
 from parley.sandbox import cgroups, executor, judges, kinds, process
 from parley.sandbox.executor import Sandbox
 from parley.sandbox.judging import Doubtful, Verdict
 from parley.sandbox.kinds import Bubblewrap
 from parley.sandbox.limits import MB, Limits
-from parley.sandbox.trials import read, trial_of
+from parley.sandbox.trials import trial_of
 from tests.hostile.drive import processes
 from tests.isolation import isolated
 
 pytestmark = [isolated]
-RIGHT = {"code": "def f(x):\n    return x + 1", "tests": ["assert f(1) == 2", "assert f(5) == 6"]}
+RIGHT = {
+    "code": "def f(x):\n    return x + 1",
+    "tests": ["assert f(1) == 2", "assert f(5) == 6"],
+    "names": ["f"],
+}
 WRONG = {**RIGHT, "code": "def f(x):\n    return x + 2 if x > 2 else x + 1"}
 SLEEPING = 60  # seconds
 SLEEPS = {
@@ -46,7 +51,13 @@ def sandbox():
 
 
 def verdict(sandbox, program):
-    return asyncio.run(sandbox.execute(program))
+    return asyncio.run(sandbox.execute(named(program)))
+
+
+def named(program):
+    """A program of which the tests use whatever they do not define."""
+    free = parse_tests(tuple(program.get("tests", ())), "", program.get("prelude", "")).names
+    return {"names": free, **program} if free else program
 
 
 def uid_of(sandbox):
@@ -131,19 +142,15 @@ def bad(x): raise ValueError(f"no {x}")
     assert (found["faults"], found["guarantee"]) == ([""] * 5, "values")
 
 
-def test_tests_that_hand_functions_over_run_inside_and_say_so(sandbox):
+def test_functions_are_handed_over_only_where_the_problem_says_so(sandbox):
     code = "def apply(f, x):\n    return f(x)"
-    found = verdict(
-        sandbox,
-        {
-            "code": code,
-            "tests": ["assert apply(lambda x: x + 1, 2) == 3", "assert apply(abs, -1) == 2"],
-        },
-    )
+    tests = ["assert apply(lambda x: x + 1, 2) == 3", "assert apply(abs, -1) == 2"]
+    found = verdict(sandbox, {"code": code, "tests": tests, "inside": True})
     assert (found["faults"][0], found["guarantee"]) == ("", "inside")
     assert found["faults"][1].startswith("AssertionError")
-    swallowed = "try:\n    apply(lambda x: x, 2)\nexcept Exception:\n    pass"
-    assert verdict(sandbox, {"code": code, "tests": [swallowed]})["guarantee"] == "inside"
+    found = verdict(sandbox, {"code": code, "tests": tests})
+    assert found["guarantee"] == "values"
+    assert all("which is not plain data" in fault for fault in found["faults"])
 
 
 def test_scripts_are_judged_by_what_they_print(sandbox):
@@ -187,8 +194,9 @@ def test_scripts_are_judged_by_what_they_print(sandbox):
     ],
 )  # fmt: skip
 def test_tests_that_run_text_are_found(test, runs_text):
-    assert read((test,), "", "").runs_text is runs_text
-    assert trial_of({"code": "", "tests": [test]}).evaluates is runs_text
+    assert parse_tests((test,), "", "").runs_text is runs_text
+    guarantee = "inside" if runs_text else "values"
+    assert trial_of(named({"code": "", "tests": [test]})).guarantee == guarantee
 
 
 def test_names_are_what_only_the_program_can_define():
@@ -196,9 +204,11 @@ def test_names_are_what_only_the_program_can_define():
         "def near(a, b): return abs(a - b) < EPS\nassert all(near(f(x), y) for x, y in CASES)",
         "match g(1):\n    case [h, *t]: assert h",
     )
-    found = read(tests, "import math as m\nm.pi", "EPS = 1\nCASES = []")
+    found = parse_tests(tests, "import math as m\nm.pi", "EPS = 1\nCASES = []")
     assert (found.names, found.modules) == (("f", "g"), ())
-    found = read(("assert math.isclose(f(1), bisect(2))\nassert sys.maxsize > f(2)",), "", "")
+    found = parse_tests(
+        ("assert math.isclose(f(1), bisect(2))\nassert sys.maxsize > f(2)",), "", ""
+    )
     assert (found.names, found.modules) == (("bisect", "f"), ("math", "sys"))
 
 
@@ -231,7 +241,7 @@ def test_an_object_of_the_program_never_decides_an_equality(sandbox, code, test,
     assert (found["passed"], found["guarantee"]) == (False, "values")
 
 
-def test_objects_of_classes_have_texts_and_are_compared_inside(sandbox):
+def test_objects_of_classes_have_texts_and_are_not_compared(sandbox):
     code = (
         "class P:\n    def __init__(s, x): s.x = x\n    def __str__(s): return f'<{s.x}>'\n"
         "    def __eq__(s, o): return s.x == o.x\n    def __repr__(s): return f'P({s.x})'"
@@ -243,18 +253,25 @@ def test_objects_of_classes_have_texts_and_are_compared_inside(sandbox):
     program = {"code": code, "tests": tests, "classes": ["P"]}
     found = verdict(sandbox, program)
     assert (found["passed"], found["guarantee"]) == (True, "values")
-    found = verdict(sandbox, {**program, "tests": ["assert P(1) == P(1)", "assert P(1) == P(2)"]})
-    assert found["guarantee"] == "inside"
+    compared = {**program, "tests": ["assert P(1) == P(1)", "assert P(1) == P(2)"]}
+    found = verdict(sandbox, compared)
+    assert found["guarantee"] == "values"
+    assert [each[:7] for each in found["faults"]] == ["NotData"] * 2
+    found = verdict(sandbox, {**compared, "inside": True})
     assert [each[:14] for each in found["faults"]] == ["", "AssertionError"]
 
 
 def test_names_that_tests_leave_open_come_from_the_judge_or_from_nobody(sandbox):
     right = {"code": "def f(x): return x / 3", "tests": ["assert math.isclose(f(1), 1 / 3)"]}
     assert verdict(sandbox, right)["passed"]
-    with pytest.raises(TaskError, match="'approx', but nothing defines this name"):
-        trial_of({"code": "def f(x): return x", "tests": ["assert f(1) == approx(0.5)"]})
-    unpickled = {"code": "", "tests": ["assert pickle.loads(f(1)) == 2"]}
-    assert trial_of(unpickled).evaluates
+    for test, name in (
+        ("assert f(1) == approx(0.5)", "approx"),
+        ("assertEqual(f(1), 8)", "assertEqual"),
+    ):
+        with pytest.raises(TaskError, match=f"'{name}', but nothing defines this name"):
+            trial_of({"code": "def f(x): return x", "tests": [test], "names": ["f"]})
+    unpickled = {"code": "", "tests": ["assert pickle.loads(f(1)) == 2"], "names": ["f"]}
+    assert trial_of(unpickled).guarantee == "inside"
 
 
 @pytest.mark.parametrize(
@@ -263,7 +280,7 @@ def test_names_that_tests_leave_open_come_from_the_judge_or_from_nobody(sandbox)
         {"code": "x"}, {"code": 3, "tests": ["assert 1"]}, {**RIGHT, "cases": [("", "")]},
         {**RIGHT, "tests": ["assert ("]},
         {**RIGHT, "tests": ["return 3"]}, {**RIGHT, "other": 1}, {**RIGHT, "names": "f"},
-        {**RIGHT, "names": [3]}, {**RIGHT, "tests": ["\0"]},
+        {**RIGHT, "names": [3]}, {**RIGHT, "names": []}, {**RIGHT, "tests": ["\0"]},
     ],
 )  # fmt: skip
 def test_mistakes_of_a_task_are_its_authors(program):
@@ -276,6 +293,7 @@ def test_many_threads_and_more_problems_than_judges_are_kept(sandbox):
         return {
             "code": f"def f(x):\n    return x + {n % 3}",
             "tests": [f"assert f({n}) == {n + 1}"],
+            "names": ["f"],
         }
 
     async def all_at_once():
@@ -310,10 +328,12 @@ def seen():
             "    return any(map(os.path.exists, PLACES))"
         ),
         "tests": ["assert f(1)"],
+        "names": ["f"],
     }
     looks = {
         "code": traces + "def f(x):\n    time.sleep(0.3)\n    return bool(seen())",
         "tests": ["assert f(1)"],
+        "names": ["f"],
     }
 
     async def both():
@@ -705,7 +725,7 @@ def g(x):
 
     async def both():
         work = asyncio.create_task(
-            sandbox.execute({"code": code, "tests": ["assert f(1) == 2 and g(3) == 3"]})
+            sandbox.execute(named({"code": code, "tests": ["assert f(1) == 2 and g(3) == 3"]}))
         )
         seen = set()
         with open(place) as file:  # noqa: ASYNC230
@@ -824,7 +844,7 @@ def test_a_program_cannot_have_itself_killed_to_stop_the_run(sandbox):
         "import resource\nresource.setrlimit(resource.RLIMIT_CPU, (1, 1))\ndef answer(x):\n"
         "    while True: pass"
     )
-    found = asyncio.run(sandbox.execute({"code": code, "tests": ["assert answer(1) == 1"]}))
+    found = verdict(sandbox, {"code": code, "tests": ["assert answer(1) == 1"]})
     # it may not set that limit
     assert found["faults"][0].startswith(("ValueError", "PermissionError"))
 

@@ -294,7 +294,7 @@ def test_verdicts_that_could_be_forged_are_counted(tmp_path):
     )
     bots = {name: {"model": "bot/coder", "strength": 1} for name in ("a", "b")}
     result = run(CodeReview(rounds=1), bots, items=[ADD, handed], store=tmp_path)
-    assert result.data["programs"] == {"run": 4, "inside": 2}
+    assert result.data["programs"] == {"run": 4, "inside": 2, "unjudged": 0}
     assert (
         "2 of 4 programs were judged inside the program's own process, where a program can forge "
         "its verdict" in result.remarks()

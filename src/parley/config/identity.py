@@ -47,7 +47,7 @@ def run_identity(
         "seats": dict(seats),
         "metrics": [metric_facts(metric) for metric in task.metrics(seats)],
         **({"basis": basis} if basis else {}),
-        "items": f"{len(items)}@{text_digest(repr(items))[:8]}" if items else None,
+        "items": items_digest(items),
         "texts": {
             prompt_address(task.name, name): prompt.text for name, prompt in sorted(prompts.items())
         },
@@ -56,6 +56,11 @@ def run_identity(
             for name, prompt in sorted(prompts.items())
         },
     }
+
+
+def items_digest(items: Sequence[tuple[str, bytes]]) -> str | None:
+    """The number and a digest of a run's items; None if it has none."""
+    return f"{len(items)}@{text_digest(repr(items))[:8]}" if items else None
 
 
 def metric_facts(metric: Metric) -> dict[str, Any]:

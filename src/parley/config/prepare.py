@@ -13,7 +13,7 @@ from typing import Any
 
 from parley.config.batch_api import batch_cautions, uses_batch_api
 from parley.config.evolved_task import evolve_task
-from parley.config.identity import run_identity
+from parley.config.identity import items_digest, run_identity
 from parley.config.models_file import keys_at_trusted_hosts
 from parley.config.prices import PriceList, prices_for, prices_path
 from parley.config.prompt_overrides import about_prompts, chosen_prompts, unused_prompts
@@ -356,6 +356,12 @@ def assemble(
 def with_facts(prepared: Prepared, facts: Mapping[str, Any]) -> Prepared:
     """The same run with more facts in its identity."""
     return replace(prepared, identity={**prepared.identity, **facts})
+
+
+def with_items(prepared: Prepared, items: Mapping[str, Any]) -> Prepared:
+    """The same run with more facts on its items."""
+    found = replace(prepared, items=items)
+    return with_facts(found, {"items": items_digest(stored_items(list(items.values())))})
 
 
 def check_names(config: Config, task: Task) -> None:

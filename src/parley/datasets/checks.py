@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from parley.datasets.open_references import question_identity
 from parley.datasets.os_checks import check_os_entries
 from parley.rules.items import OSEntry, Problem, Question
 from parley.sandbox.executor import Sandbox
-from parley.tables import shorten
+from parley.tables import plural, shorten
 
 NAMED = 5  # ids to list in a remark
 
@@ -28,29 +29,52 @@ Told = Callable[[int], None]  # called with the number of items checked so far
 Check = Callable[[Sequence[Any], Told], Coroutine[Any, Any, CheckResult]]
 
 
+async def try_reference(sandbox: Sandbox, problem: Problem) -> tuple[Problem, Sequence[str]]:
+    """Run a problem's reference. Returns the problem with the way in which its programs are judged,
+    and the faults of the reference.
+
+    Programs are judged in their own process if only there the reference passes. No program that is
+    judged has a part in this.
+    """
+    by_values, inside = replace(problem, inside=False), replace(problem, inside=True)
+    found = await sandbox.execute(by_values.program(problem.reference))
+    if found["passed"] or problem.cases:
+        return by_values, found["faults"]
+    again = await sandbox.execute(inside.program(problem.reference))
+    return (inside, again["faults"]) if again["passed"] else (by_values, found["faults"])
+
+
 async def check_reference_programs(problems: Sequence[Problem], told: Told) -> CheckResult:
-    """Find problems whose reference fails its own tests. Problems without a reference cannot be
-    checked."""
+    """Find problems whose reference fails its own tests, and list those whose results a program can
+    forge. Problems without a reference cannot be run."""
     sandbox, verdicts = Sandbox(), dict[str, str]()
     checked = [problem for problem in problems if problem.reference]
+    found = {problem.id: problem for problem in problems}
 
     async def look(problem: Problem) -> None:
-        found = await sandbox.execute(problem.program(problem.reference))
-        faults = (
+        found[problem.id], faults = await try_reference(sandbox, problem)
+        named = (
             f"{'case' if problem.cases else 'test'} {n}: {fault}"
-            for n, fault in enumerate(found["faults"], 1)
+            for n, fault in enumerate(faults, 1)
             if fault
         )
-        verdicts[problem.id] = next(faults, "")
+        verdicts[problem.id] = next(named, "")
         told(len(verdicts))
 
     try:
         await asyncio.gather(*map(look, checked))
     finally:
         sandbox.close()
+    unprotected = [each.id for each in found.values() if each.is_unprotected]
+    remarks = [
+        f"{len(unprotected)} of {plural(len(found), 'problem')} unprotected, because a test needs "
+        "more than plain data: a program can forge its result, which counts apart "
+        f"({', '.join(unprotected)})"
+    ]
     return CheckResult(
         len(checked),
         {problem.id: verdicts[problem.id] for problem in checked if verdicts[problem.id]},
+        tuple(remarks if unprotected else ()),
     )
 
 

@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Iterable
 from contextlib import suppress
 
-from parley.sandbox.trials import read
+from parley.rules.python_tests import find_definitions, parse_tests
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Definition = Function | ast.ClassDef
@@ -39,7 +39,8 @@ def top_level_definitions(tree: ast.Module) -> dict[str, Definition]:
 
 
 def names_called(reference: str, tests: Iterable[str]) -> tuple[str, ...]:
-    """The names that a reference defines and its tests use, even if they shadow builtins."""
+    """The names that a reference defines and its tests use, even if they shadow builtins; its
+    constants are those of the tests."""
     trees = [parse_program(test, "a test") for test in tests]
     used = {
         node.id
@@ -48,14 +49,17 @@ def names_called(reference: str, tests: Iterable[str]) -> tuple[str, ...]:
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
     }
     own = {name for tree in trees for name in top_level_definitions(tree)}
-    return tuple(name for name in names_defined(reference) if name in used - own)
+    constants = constants_in(parse_program(reference, "the reference").body)
+    return tuple(
+        name for name in find_definitions(reference) if name in used - own - constants.keys()
+    )
 
 
 def lines_for_tests(reference: str, names: Iterable[str], texts: Iterable[str]) -> str:
     """The imports and constants that tests need and only their reference has. They are added to the
     tests, so that no program can substitute its own. Other undefined names are an error."""
     body = parse_program(reference, "the reference").body
-    missing = {*read(tuple(texts), "", "").names} - {*names}
+    missing = {*parse_tests(tuple(texts), "", "").names} - {*names}
     constants = constants_in(body)
     lines = [f"{name} = {constants[name]}\n" for name in sorted(missing & constants.keys())]
     missing -= {

@@ -10,7 +10,7 @@ from typing import Any
 from parley.errors import TaskError, unknown_name
 from parley.match.task_errors import locate_method
 from parley.rules.pool import Seat
-from parley.rules.task import Metric, Task
+from parley.rules.task import Metric, Task, name_unprotected
 
 
 def seats_by_role(task: Task, cast: Mapping[Seat, Any]) -> dict[str, Seat | list[Seat] | None]:
@@ -80,7 +80,7 @@ def check_scores(
 ) -> dict[Seat, dict[str, float | None]]:
     """Check a script's scores against the task's metrics; return them by seat and metric."""
     metrics = {metric.name: metric for metric in task.metrics(seat_counts(cast, task))}
-    primary = next(iter(metrics))
+    primary, stand_ins = next(iter(metrics)), {name_unprotected(name) for name in metrics}
     if not isinstance(scores, Mapping):
         raise TaskError(
             f"{task.name}: play must return scores by seat, not {type(scores).__name__}"
@@ -104,7 +104,9 @@ def check_scores(
         table[seat] = {
             name: check_range(by_name.get(name), metric, seat, task)
             for name, metric in metrics.items()
-            if not metric.roles or seat.role in metric.roles
+            # a score that stands in for another one is only there if it does
+            if (not metric.roles or seat.role in metric.roles)
+            and (name in by_name or name not in stand_ins)
         }
     return table
 

@@ -627,12 +627,12 @@ def result_schema() -> dict[str, Any]:
 
 
 def count_programs(reader: RunReader) -> Programs | None:
-    """How many programs were judged, and how many of them inside their own process; None if the
-    task runs no programs."""
+    """How many programs were run, judged inside their own process, and not judged; None if the task
+    runs no programs."""
     if not reader.info.identity.get("runs_code"):
         return None
     found = reader.verdict_kinds()
-    return Programs(found.total(), found["inside"])
+    return Programs(found.total(), found["inside"], found["none"])
 
 
 def describe_resuming(run: RunFactsInResult, sequential: bool) -> str:
@@ -667,14 +667,28 @@ def describe_violations(found: ViolationCount) -> str:
 
 
 def describe_programs(found: Programs | None) -> list[str]:
-    """A warning about verdicts that a hostile program could have forged."""
-    if found is None or not found.inside:
+    """Warnings about verdicts that a hostile program could have forged, and programs without a
+    verdict."""
+    if found is None:
         return []
-    were = "was" if found.inside == 1 else "were"
-    return [
-        f"{found.inside} of {plural(found.run, 'program')} {were} judged inside the program's "
-        "own process, where a program can forge its verdict"
-    ]
+    remarks = []
+    if found.inside:
+        were = "was" if found.inside == 1 else "were"
+        remarks.append(
+            f"{found.inside} of {plural(found.run, 'program')} {were} judged inside the program's "
+            "own process, where a program can forge its verdict"
+        )
+    if found.unjudged:
+        remarks.append(
+            f"{found.unjudged} of {plural(found.run, 'program')} could not be judged and has no "
+            "score: a test needs an object of the program as plain data, and the problem has no "
+            "reference that shows whether a right program passes"
+            if found.unjudged == 1
+            else f"{found.unjudged} of {plural(found.run, 'program')} could not be judged and have "
+            "no score: tests need objects of the program as plain data, and the problems have no "
+            "references that show whether a right program passes"
+        )
+    return remarks
 
 
 def stored_rows(stored: StoredPart) -> list[list[dict[str, Any]]]:

@@ -172,11 +172,12 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class Programs:
-    """How many programs were judged, and how many of them inside their own process, where they
-    could forge the verdict."""
+    """How many programs were run, how many of them were judged inside their own process, where they
+    could forge the verdict, and how many could not be judged."""
 
     run: int
     inside: int
+    unjudged: int
 
 
 @dataclass(frozen=True)

@@ -3,17 +3,15 @@ datasets share."""
 
 from __future__ import annotations
 
-import ast
 import re
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, fields, is_dataclass
-from functools import lru_cache
 from typing import Any, TypeAlias
 
 from parley.errors import TaskError
 from parley.rules.check_needs import NEEDS, Need, find_needs
 from parley.rules.languages import parse_language
+from parley.rules.python_tests import ParsedTests, find_definitions, parse_tests
 
 ItemType: TypeAlias = type[Any]
 
@@ -46,16 +44,7 @@ class Items:
                 )
 
 
-@lru_cache(256)
-def find_classes(code: str) -> frozenset[str]:
-    """The classes that a program defines at its top level; none if it is not valid Python."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            body = ast.parse(code).body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return frozenset()
-    return frozenset(node.name for node in body if isinstance(node, ast.ClassDef))
+DEFINED = re.compile(r"\b(?:def|class)\s+(\w+)")
 
 
 @dataclass(frozen=True)
@@ -73,20 +62,47 @@ class Problem:
     reference: str = ""  # a correct program
     challenge: tuple[str, ...] = ()  # further, harder tests
     cases: tuple[tuple[str, str], ...] = ()  # standard input and the expected standard output
+    # whether programs are judged in their own process, where they can forge the result; with a
+    # reference, this is found out before a run
+    inside: bool = False
+
+    def __post_init__(self) -> None:
+        if self.tests and (fault := self.parsed_tests.find_undefined(self.entry_points)):
+            raise ValueError(fault)
+
+    @property
+    def parsed_tests(self) -> ParsedTests:
+        return parse_tests(tuple(self.tests), self.setup, self.prelude)
+
+    @property
+    def entry_points(self) -> tuple[str, ...]:
+        """What the program must define: what the problem names, otherwise what its tests use of its
+        reference or its signature."""
+        if self.names:
+            return tuple(self.names)
+        defined = {*find_definitions(self.reference), *DEFINED.findall(self.signature)}
+        return tuple(name for name in self.parsed_tests.names if name in defined)
+
+    @property
+    def is_unprotected(self) -> bool:
+        """Whether a program can forge its result."""
+        return self.inside or (bool(self.tests) and self.parsed_tests.runs_text)
 
     def program(self, code: str) -> dict[str, Any]:
         """A program for this problem, as a sandbox takes it."""
         if self.cases:
             return {"code": code, "cases": self.cases}
-        named = {"names": self.names} if self.names else {}  # else they are found in the tests
-        classes = tuple(name for name in self.names if name in find_classes(self.reference))
+        defined = find_definitions(self.reference)
+        classes = tuple(name for name in self.entry_points if defined.get(name))
         return {
             "code": code,
             "tests": self.tests,
             "setup": self.setup,
             "prelude": self.prelude,
-            **named,
+            "names": self.entry_points,
             **({"classes": classes} if classes else {}),
+            **({"inside": True} if self.inside else {}),
+            **({} if self.reference else {"untried": True}),
         }
 
 

@@ -21,7 +21,7 @@ from parley.config.identity import (
     refuse_other,
     refuse_secrets,
 )
-from parley.config.prepare import Prepared, names_to_mask, order_of_draws
+from parley.config.prepare import Prepared, names_to_mask, order_of_draws, with_items
 from parley.config.recorded_matches import RecordedReplies, copied_matches
 from parley.config.selection import stored_items
 from parley.config.task_catalogue import is_task_path
@@ -47,6 +47,7 @@ from parley.memory import Retriever
 from parley.money import cost_rows, total_cost
 from parley.plans import Done, MatchSpec
 from parley.plans.evolve import EvolvePlan
+from parley.rules.items import Problem
 from parley.rules.pool import Seat
 from parley.rules.quotations import derive_match_key
 from parley.rules.task import Task
@@ -160,6 +161,7 @@ async def play_new_run(
     await check_batch_interfaces(prepared)
     retrievers = await prepare_retrievers(prepared)
     async with open_sandbox(prepared) as sandbox:
+        prepared, run = await try_references(prepared, run, sandbox)
         journal = await store.create(run)
         return await play_run(
             prepared, journal, most, sandbox=sandbox, retrievers=retrievers, **watching
@@ -717,6 +719,31 @@ async def open_sandbox(prepared: Prepared) -> AsyncIterator[Sandbox | None]:
     finally:
         await sandbox.close_shells()
         await asyncio.to_thread(sandbox.close)
+
+
+def problems_with_references(prepared: Prepared) -> list[Problem]:
+    """The programming problems whose own reference says how programs are judged."""
+    if prepared.source or not prepared.task.runs_code:
+        return []
+    items = prepared.items.values()
+    return [item for item in items if isinstance(item, Problem) and item.reference]
+
+
+async def try_references(
+    prepared: Prepared, run: NewRun, sandbox: Sandbox | None
+) -> tuple[Prepared, NewRun]:
+    """Find out for each programming problem how its programs are judged. A new run stores this with
+    its items, so that nothing that is played later has a part in it."""
+    problems = problems_with_references(prepared)
+    if sandbox is None or not problems:
+        return prepared, run
+    from parley.datasets.checks import try_reference
+
+    found = await asyncio.gather(*(try_reference(sandbox, problem) for problem in problems))
+    items = {**prepared.items, **{str(problem.id): problem for problem, _ in found}}
+    prepared = with_items(prepared, items)
+    stored = stored_items(list(items.values()))
+    return prepared, replace(run, identity=prepared.identity, items=stored)
 
 
 def in_shell(execute: Execute, name: str) -> Execute:

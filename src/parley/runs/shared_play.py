@@ -21,6 +21,9 @@ from parley.runs.player import (
     check_resumed,
     find_spent,
     make_new_run,
+    open_sandbox,
+    problems_with_references,
+    try_references,
 )
 from parley.runs.progress import Progress, StopSignal
 from parley.runs.recall import prepare_retrievers
@@ -97,7 +100,11 @@ async def play_new_on_workers(
     """Create a run, and let workers play it."""
     shared, most = require_shared(store), check_concurrency(prepared, concurrency)
     await check_machine(prepared)
-    ref = await shared.create_shared(make_new_run(prepared, store))
+    run = make_new_run(prepared, store)
+    if problems_with_references(prepared):
+        async with open_sandbox(prepared) as sandbox:
+            prepared, run = await try_references(prepared, run, sandbox)
+    ref = await shared.create_shared(run)
     follower = SharedRunFollower(prepared, ref, shared, setup, most, **watching)
     try:
         follower.start_workers()

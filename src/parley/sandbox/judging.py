@@ -8,16 +8,15 @@ import signal
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from parley.sandbox.judges import Judges
 from parley.sandbox.process import First
 from parley.sandbox.talk import End, Gone, Late, Leash, Talk
-from parley.sandbox.trials import Trial
+from parley.sandbox.trials import Guarantee, Trial
 from parley.tables import plural
 
 MOST_TOLD = 64 << 20  # maximum number of bytes in all answers of a program
-Guarantee = Literal["values", "inside"]
 
 
 @dataclass(frozen=True)
@@ -53,12 +52,11 @@ def judged(first: First, trial: Trial, judges: Judges, leash: Leash) -> Verdict:
         return by_output(first, trial, leash)
     if trial.inside:
         return from_inside(first, trial, leash)
-    verdict = by_values(first, trial, judges, leash)
-    return from_inside(first, trial, leash) if verdict is None else verdict
+    return by_values(first, trial, judges, leash)
 
 
-def by_values(first: First, trial: Trial, judges: Judges, leash: Leash) -> Verdict | None:
-    """Tests outside, calls in, values out. None where a test hands over what is no value."""
+def by_values(first: First, trial: Trial, judges: Judges, leash: Leash) -> Verdict:
+    """Tests outside, calls in, values out."""
     with first.process("program") as program, judges.sitting(trial.problem) as judge:
         leash.hold(program, judge.frames)
         ends = time.monotonic() + first.limits.wall
@@ -74,16 +72,14 @@ def by_values(first: First, trial: Trial, judges: Judges, leash: Leash) -> Verdi
                 except Gone:
                     return stopped(program.ended(by_itself=True), first, trial)
                 if program.received > MOST_TOLD:
-                    return Verdict(("the program returns too much",) * trial.count, end="died")
+                    return failed(trial, "the program returns too much", "died")
         except Late:
             end = program.ended()
-            verdict = Verdict(("no answer in time",) * trial.count, end="timeout", cpu=end.cpu)
+            verdict = failed(trial, "no answer in time", "timeout", end.cpu)
             raise Doubtful("no answer in time", verdict) from None
         except Gone:
             # Nothing but what the program returned can have brought it there, if it happens again.
-            verdict = Verdict(
-                ("the test crashes on what the program returns",) * trial.count, end="died"
-            )
+            verdict = failed(trial, "the test crashes on what the program returns", "died")
             raise Doubtful(
                 f"the process that runs the tests ended ({judge.ended().end})", verdict
             ) from None
@@ -91,26 +87,31 @@ def by_values(first: First, trial: Trial, judges: Judges, leash: Leash) -> Verdi
     return as_judged(said, trial, cpu)
 
 
-def as_judged(said: bytes, trial: Trial, cpu: float) -> Verdict | None:
+def failed(trial: Trial, fault: str, end: str = "", cpu: float = 0.0) -> Verdict:
+    """The verdict on a program that fails all tests for one reason."""
+    return Verdict((fault,) * trial.count, trial.guarantee, end, cpu)
+
+
+def as_judged(said: bytes, trial: Trial, cpu: float) -> Verdict:
     """Parse the verdict of a judge."""
     try:
         found = json.loads(said)
-        faults, uncrossable = tuple(plain(fault) for fault in found["faults"]), found["uncrossable"]
+        faults, not_data = tuple(plain(fault) for fault in found["faults"]), found["not_data"]
     except (ValueError, TypeError, KeyError, RecursionError):
         raise Doubtful("the process that runs the tests returned no result") from None
-    if uncrossable:
-        return None
     if len(faults) != trial.count:
         raise Doubtful(
             f"the process that runs the tests reported {len(faults)} results for "
             f"{plural(trial.count, 'test')}"
         )
-    return Verdict(faults, "inside" if trial.evaluates else "values", cpu=cpu)
+    # Without a reference, nobody knows whether a right program would do without such objects.
+    unknown = trial.untried and not_data is True and any(faults)
+    return Verdict(faults, "none" if unknown else trial.guarantee, cpu=cpu)
 
 
 def from_inside(first: First, trial: Trial, leash: Leash) -> Verdict:
-    """Run the tests in the program's own process, because they pass functions to it. The record
-    says so."""
+    """Run the tests in the program's own process, where it can forge their result. The record says
+    so."""
     count = trial.count
     tests = {"setup": f"{trial.prelude}\n{trial.setup}", "tests": trial.tests}
     with first.process("program") as program:
@@ -120,20 +121,17 @@ def from_inside(first: First, trial: Trial, leash: Leash) -> Verdict:
         if isinstance(faults, Verdict):
             return faults
         if "error" in faults:
-            return Verdict((fault_in(faults),) * count, "inside")
+            return failed(trial, fault_in(faults))
         faults = asked(program, {"inside": tests}, ends, first, trial)
         if isinstance(faults, Verdict):
             return faults
         found = faults.get("ok")
         if not isinstance(found, list) or len(found) != count + 1:
-            return Verdict(
-                ("the program's process did not report its test results",) * count,
-                "inside",
-                "died",
-            )
+            return failed(trial, "the program's process did not report its test results", "died")
         if found[0]:
-            return Verdict((plain(found[0]),) * count, "inside")
-        return Verdict(tuple(plain(each) for each in found[1:]), "inside", cpu=program.ended().cpu)
+            return failed(trial, plain(found[0]))
+        faults_of_tests = tuple(plain(each) for each in found[1:])
+        return Verdict(faults_of_tests, trial.guarantee, cpu=program.ended().cpu)
 
 
 def by_output(first: First, trial: Trial, leash: Leash) -> Verdict:
@@ -162,40 +160,32 @@ def asked(
     program: Talk, message: Mapping[str, Any], ends: float, first: First, trial: Trial
 ) -> dict[str, Any] | Verdict:
     """A program's answer, or the verdict if it does not answer."""
-    guarantee: Guarantee = "inside" if trial.tests else "values"
     try:
         program.send(encoded(message), ends)
         reply = json.loads(program.receive(ends))
     except Late:
         end = program.ended()
-        verdict = Verdict(("no answer in time",) * trial.count, guarantee, "timeout", end.cpu)
+        verdict = failed(trial, "no answer in time", "timeout", end.cpu)
         raise Doubtful("no answer in time", verdict) from None
     except (Gone, ValueError, RecursionError):
-        return stopped(program.ended(by_itself=True), first, trial, guarantee)
+        return stopped(program.ended(by_itself=True), first, trial)
     return (
         reply if isinstance(reply, dict) else {"error": "ValueError", "words": "malformed answer"}
     )
 
 
-def stopped(end: End, first: First, trial: Trial, guarantee: Guarantee = "values") -> Verdict:
+def stopped(end: End, first: First, trial: Trial) -> Verdict:
     """The verdict on a program that ended early, if the program itself was the cause."""
-    count, limits = trial.count, first.limits
+    limits = first.limits
     killed = end.end == f"signal {signal.SIGKILL:d}"
-    memory = Verdict(
-        (f"used more than {limits.memory >> 20} MB of memory",) * count,
-        guarantee,
-        "memory",
-        end.cpu,
-    )
+    memory = failed(trial, f"used more than {limits.memory >> 20} MB of memory", "memory", end.cpu)
     if end.end == "memory" or (killed and end.peak > limits.memory):
         return memory
     # a busy machine reports CPU time a little late
     if end.end == "cpu" or (killed and end.cpu >= 0.8 * limits.cpu):
-        return Verdict(
-            (f"used more than {limits.cpu} s of CPU time",) * count, guarantee, "timeout", end.cpu
-        )
+        return failed(trial, f"used more than {limits.cpu} s of CPU time", "timeout", end.cpu)
     how = "closed its connection" if end.end == "not wanted" else f"exited ({end.end})"
-    died = Verdict((f"the program {how}",) * count, guarantee, "died", end.cpu)
+    died = failed(trial, f"the program {how}", "died", end.cpu)
     if not killed and not end.end.startswith("unable"):
         return died
     if first.short_of_memory():

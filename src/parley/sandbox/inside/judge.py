@@ -7,17 +7,39 @@ import builtins
 import os
 import socket
 from contextlib import suppress
-from types import CodeType
-from typing import Any
+from typing import Any, ClassVar
 
 from parley.sandbox.inside import confine
-from parley.sandbox.inside.wire import Channel, Ended, Uncrossable, no_data, packed, unpacked
+from parley.sandbox.inside.program import compiled
+from parley.sandbox.inside.wire import Channel, Ended, packed, unpacked
 
 WORDS = 300
 
 
+# What an object of the program does not do for a test: the answer would be the program's own claim.
+REFUSED = """
+__eq__ __ne__ __lt__ __le__ __gt__ __ge__ __contains__ __hash__ __getitem__ __setattr__
+__add__ __radd__ __sub__ __rsub__ __mul__ __rmul__ __truediv__ __rtruediv__ __floordiv__
+__rfloordiv__ __mod__ __rmod__ __divmod__ __rdivmod__ __pow__ __rpow__ __matmul__ __rmatmul__
+__and__ __rand__ __or__ __ror__ __xor__ __rxor__ __lshift__ __rlshift__ __rshift__ __rrshift__
+__neg__ __pos__ __abs__ __invert__ __int__ __float__ __complex__ __index__ __round__
+__enter__ __exit__ __aenter__ __aexit__ __await__ __aiter__ __anext__
+"""
+
+
 class NotData(Exception):
-    """A test uses an object of the program where only plain data is allowed."""
+    """A test uses an object where only plain data is allowed, because it comes from the program or
+    is handed to it."""
+
+    raised: ClassVar[list[str]] = []  # also those that a test has swallowed
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.raised.append(reason)
+
+
+class BadAnswer(Exception):
+    """What the program's process sends is not what was asked for: the program has forged it."""
 
 
 class Program:
@@ -25,8 +47,6 @@ class Program:
 
     def __init__(self, channel: Channel) -> None:
         self.channel = channel
-        # what was to be handed over and is no data; a test may have swallowed the error
-        self.uncrossable = ""
 
     def asked(self, message: dict[str, Any]) -> Any:
         try:
@@ -35,9 +55,9 @@ class Program:
         except Ended:
             os._exit(0)  # nobody waits for these tests any more
         except Exception as wrong:
-            raise NotData(f"the program's answer is not data: {type(wrong).__name__}") from None
+            raise BadAnswer(f"the program's answer is not data: {type(wrong).__name__}") from None
         if not isinstance(reply, dict) or not ("ok" in reply or "error" in reply):
-            raise NotData("the program's answer is malformed")
+            raise BadAnswer("the program's answer is malformed")
         if "error" in reply:
             raise error_of(str(reply["error"]), str(reply.get("words", "")))
         return reply
@@ -50,16 +70,14 @@ class Program:
             return unpacked(found, lambda each: Remote(self, int(each["r"]), str(each.get("of"))))
         # whatever it is, it must not reach a test: a StopIteration would end its loops
         except Exception as wrong:
-            raise NotData(f"the program's answer is not a value: {type(wrong).__name__}") from None
+            raise BadAnswer(
+                f"the program's answer is not a value: {type(wrong).__name__}"
+            ) from None
 
     def packed(self, value: Any) -> Any:
         """Pack an argument as data. An object that came from the program may go back to it; no
         other object can be sent."""
-        try:
-            return packed(value, handed)
-        except Uncrossable as wrong:
-            self.uncrossable = str(wrong)
-            raise
+        return packed(value, handed)
 
     def called(
         self, what: dict[str, Any], arguments: tuple[Any, ...], named: dict[str, Any]
@@ -72,7 +90,7 @@ class Program:
         try:
             news = [(arguments[number], new) for number, new in reply.get("changed", ())]
         except Exception:
-            raise NotData("the program reports changes of arguments that do not exist") from None
+            raise BadAnswer("the program reports changes of arguments that do not exist") from None
         for old, new in news:
             changed(old, self.unpacked(new))
         return self.unpacked(reply["ok"])
@@ -89,8 +107,13 @@ class Function:
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         value = self._program.called({"name": self._name}, arguments, named)
         if type(value) is Remote and self._is_class:
-            return Made(self._program, *identity_of(value), True)
+            return Made(self._program, *identity_of(value))
+        if type(value) is Remote and identity_of(value)[1] == "coroutine":
+            raise NotData(f"{self._name} is asynchronous, but a coroutine is not plain data")
         return value
+
+    def __instancecheck__(self, thing: Any) -> bool:
+        raise NotData(f"a test asks for the type of an object, which only {self._name} knows")
 
     def __getattr__(self, name: str) -> Any:
         return self._program.value({"name": self._name, "act": "attribute", "a": [name]})
@@ -112,20 +135,13 @@ class Remote:
 
     def _act(self, act: str, *arguments: Any) -> Any:
         return self._program.value(
-            {"r": self._r, "act": act, "a": [packed(each, self._kept) for each in arguments]}
+            {"r": self._r, "act": act, "a": [packed(each, handed) for each in arguments]}
         )
-
-    def _kept(self, value: Any) -> Any:
-        try:
-            return handed(value)
-        # it is the program's object that was asked, and not the program: nothing to fall back for
-        except Uncrossable as wrong:
-            raise NotData(str(wrong)) from None
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         sent = (
-            [packed(each, self._kept) for each in arguments],
-            [[k, packed(v, self._kept)] for k, v in named.items()],
+            [packed(each, handed) for each in arguments],
+            [[k, packed(v, handed)] for k, v in named.items()],
         )
         return self._program.value({"r": self._r, "a": sent[0], "k": {"d": sent[1]}})
 
@@ -142,7 +158,7 @@ class Remote:
         if self._items is None:
             found = self._act("iterate")
             if type(found) is not list:
-                raise NotData("the program's object does not yield a list of values")
+                raise BadAnswer("the program's object does not yield a list of values")
             object.__setattr__(self, "_items", found)  # one look for all
         return iter(self._items)
 
@@ -157,25 +173,22 @@ class Remote:
     def __bool__(self) -> bool:
         return self._act("truth") is True
 
-    def _refused(self, *other: Any) -> Any:
+    def _refused(self, *_: Any) -> Any:
         raise NotData(
             f"the program returned a {self._of}, which is not plain data, but a test needs plain "
             "data"
         )
 
-    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __contains__ = __hash__ = _refused
-    __getitem__ = __setattr__ = _refused
+
+for operation in REFUSED.split():
+    setattr(Remote, operation, Remote._refused)
 
 
 class Made(Remote):
     """An instance of one of the program's classes, with its own attributes, methods and items.
-    Objects that it contains can be used in the same way, but not compared."""
+    Objects that it contains can be used in the same way."""
 
-    __slots__ = ("_direct",)
-
-    def __init__(self, program: Program, r: int, of: str, direct: bool) -> None:
-        super().__init__(program, r, of)
-        object.__setattr__(self, "_direct", direct)
+    __slots__ = ()
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         return self._program.called({"r": self._r}, arguments, named)
@@ -184,7 +197,7 @@ class Made(Remote):
         if name.startswith("__") and name.endswith("__"):
             raise AttributeError(name)
         value = self._act("attribute", name)
-        return Made(self._program, *identity_of(value), False) if type(value) is Remote else value
+        return Made(self._program, *identity_of(value)) if type(value) is Remote else value
 
     def __setattr__(self, name: str, value: Any) -> None:
         self._act("set", name, value)
@@ -192,7 +205,7 @@ class Made(Remote):
     def __len__(self) -> int:
         found = self._act("length")
         if type(found) is not int or found < 0:
-            raise NotData("the length of the program's object is not a number")
+            raise BadAnswer("the length of the program's object is not a number")
         return found
 
     def __getitem__(self, key: Any) -> Any:
@@ -207,30 +220,17 @@ class Made(Remote):
     def _text(self, act: str) -> str:
         found = self._act(act)
         if type(found) is not str:
-            raise NotData(f"the program's {self._of} cannot be converted to text")
+            raise BadAnswer(f"the program's {self._of} cannot be converted to text")
         return found
 
-    def _refused(self, other: Any = None, *_: Any) -> Any:
-        """Two objects of the program are compared in the program's process, and the verdict says
-        so. An object is never equal to plain data, because the program's own claim would not
-        count."""
-        direct = self._direct and (other is None or (type(other) is Made and other._direct))
-        if not direct:
-            raise NotData(
-                f"a test compares the program's {self._of}, which is not plain data, with a "
-                f"{type(other).__name__}"
-            )
-        self._program.uncrossable = f"a test compares a {self._of}"
-        raise Uncrossable(self._program.uncrossable)
-
+    # It is compared with nothing but None: the program's own claim would not count.
     def __eq__(self, other: object) -> bool:
-        return other is not None and bool(self._refused(other))
+        return other is not None and bool(self._refused())
 
     def __ne__(self, other: object) -> bool:
-        return other is None or bool(self._refused(other))
+        return other is None or bool(self._refused())
 
-    __lt__ = __le__ = __gt__ = __ge__ = __contains__ = __hash__ = _refused
-    __add__ = __radd__ = __sub__ = __mul__ = __truediv__ = __neg__ = _refused
+    __hash__ = Remote._refused
 
 
 DATA = (str, bytes, list, tuple, dict, set, int, float, range)
@@ -244,7 +244,7 @@ def handed(value: Any) -> Any:
     """An argument that is not plain data."""
     if isinstance(value, Remote):
         return {"r": identity_of(value)[0]}
-    return no_data(value)
+    raise NotData(f"the tests hand over a {type(value).__name__}, which is not plain data")
 
 
 def changed(old: Any, new: Any) -> None:
@@ -277,9 +277,9 @@ class Problem:
     """The tests of a problem, ready to run."""
 
     def __init__(self, told: dict[str, Any]) -> None:
-        self.prelude = compile(told["prelude"], "prelude.py", "exec")
-        self.setup = compile(told["setup"], "setup.py", "exec")
-        self.tests: list[CodeType] = [compile(text, "test.py", "exec") for text in told["tests"]]
+        self.prelude = compiled(told["prelude"], "prelude.py")
+        self.setup = compiled(told["setup"], "setup.py")
+        self.tests = [compiled(text, "test.py") for text in told["tests"]]
         self.names: list[str] = told["names"]
         self.classes: list[str] = told["classes"]
 
@@ -343,14 +343,12 @@ def judge(problem: Problem, channel: Channel) -> None:
     except BaseException as error:
         faults = [said(error)] * len(problem.tests)
     for test in problem.tests[len(faults) :]:
-        if program.uncrossable:
-            break
         try:
             exec(test, namespace)
             faults.append("")
         except BaseException as error:
             faults.append(said(error))
-    channel.send({"faults": faults, "uncrossable": program.uncrossable})
+    channel.send({"faults": faults, "not_data": bool(NotData.raised)})
 
 
 def said(error: BaseException) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import sys
+from types import CodeType, ModuleType
 from typing import Any
 
 from parley.sandbox.inside import confine
@@ -17,7 +18,10 @@ MOST_OUTPUT = 1 << 20
 def serve(channel: Channel, limits: dict[str, Any]) -> None:
     """Answer requests until the other side closes the connection."""
     confine.set_limit("CPU", limits["cpu"])
-    namespace: dict[str, Any] = {"__name__": "program", "__builtins__": __builtins__}
+    # a module that can be found by its name, as dataclasses and type hints do
+    module = sys.modules["program"] = ModuleType("program")
+    namespace = vars(module)
+    namespace["__builtins__"] = __builtins__
     kept: list[Any] = []
 
     def keep(value: Any) -> Any:
@@ -29,7 +33,7 @@ def serve(channel: Channel, limits: dict[str, Any]) -> None:
 
     def answer(message: dict[str, Any]) -> Any:
         if "code" in message:
-            exec(compile(message["code"], "program.py", "exec"), namespace)
+            exec(compiled(message["code"], "program.py"), namespace)
             return {
                 "ok": [name for name in message.get("names", ()) if callable(namespace.get(name))]
             }
@@ -71,6 +75,11 @@ def serve(channel: Channel, limits: dict[str, Any]) -> None:
             channel.send(
                 {"error": "ValueError", "words": f"the result cannot be sent: {str(error)[:WORDS]}"}
             )
+
+
+def compiled(code: str, name: str) -> CodeType:
+    """Compile code as it is, without the `from __future__` imports of this file."""
+    return compile(code, name, "exec", dont_inherit=True)
 
 
 def words_of(error: BaseException) -> str:
@@ -116,7 +125,7 @@ def output_of(script: str, stdin: str) -> str:
     sys.stdout = open(1, "w", encoding="utf-8", errors="replace", closefd=False)  # noqa: SIM115
     try:
         exec(
-            compile(script, "program.py", "exec"),
+            compiled(script, "program.py"),
             {"__name__": "__main__", "__builtins__": __builtins__},
         )
     except SystemExit as end:
@@ -143,7 +152,7 @@ def tried(tests: dict[str, Any], namespace: dict[str, Any]) -> list[str]:
     faults = []
     for text in (tests["setup"], *tests["tests"]):
         try:
-            exec(compile(text, "test.py", "exec"), namespace)
+            exec(compiled(text, "test.py"), namespace)
             faults.append("")
         except BaseException as error:
             faults.append(f"{type(error).__name__}: {words_of(error)}")

@@ -20,10 +20,6 @@ class Ended(Exception):
     """The other side has closed the connection."""
 
 
-class Uncrossable(Exception):
-    """A value that is not plain data cannot be sent."""
-
-
 class Channel:
     """Frames over a pair of descriptors: four bytes of length, then JSON."""
 
@@ -163,4 +159,4 @@ def library(name: str, held: Any, other: Callable[[Any], Any]) -> Any:
 
 
 def no_data(value: Any) -> Any:
-    raise Uncrossable(f"{type(value).__name__} is not data")
+    raise ValueError(f"{type(value).__name__} is not data")

@@ -4,7 +4,7 @@ every version."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 from parley import (
@@ -21,6 +21,7 @@ from parley import (
     Seat,
     Task,
 )
+from parley.rules.task import name_unprotected
 from parley.tasks._common.judge_votes import VoteRule
 from parley.tasks._common.writer_editor import (
     WriterEditorPrompts,
@@ -69,10 +70,11 @@ class CodeReview(Task):
             referee, programmer, reviewer, self.rounds, WORDS, Code(), question=question
         )
 
-        passed: list[bool] = []
+        passed: list[float | None] = []
         for number, version in enumerate(versions, 1):
             verdict = await self.run_tests(referee, problem, version.text)
-            passed.append(verdict["passed"])
+            judged = verdict["guarantee"] != "none"
+            passed.append(float(verdict["passed"]) if judged else None)
             referee.note(version=number, **verdict)
         # after an early end the last version counts for the remaining rounds
         passed += passed[-1:] * (self.rounds - len(passed))
@@ -82,16 +84,23 @@ class CodeReview(Task):
             "conversation": quote_conversation(referee, programmer, reviewer, versions),
         }
         rubric = {programmer: RATE_PROGRAMMER, reviewer: RATE_REVIEWER}
-        judged = await ask_judges(referee, judge, JUDGE, rubric, self.vote, **material)
+        ratings = await ask_judges(referee, judge, JUDGE, rubric, self.vote, **material)
 
-        by_round = {
-            name: float(good) for name, good in zip(self.round_names(), passed, strict=True)
-        }
-        gain = {"improvement": float(passed[-1]) - float(passed[0])}
+        first, last = passed[0], passed[-1]
+        gain = {"improvement": None if first is None or last is None else last - first}
+        by_round = dict(zip(self.round_names(), passed, strict=True))
         return {
-            programmer: {**by_round, **gain, **judged[programmer]},
-            reviewer: {**gain, **judged[reviewer]},
+            programmer: {**self.tested(problem, {**by_round, **gain}), **ratings[programmer]},
+            reviewer: {**self.tested(problem, gain), **ratings[reviewer]},
         }
+
+    def tested(
+        self, problem: Problem, scores: Mapping[str, float | None]
+    ) -> dict[str, float | None]:
+        """Scores that depend on tests; where a program can forge them, they stand apart."""
+        if not problem.is_unprotected:
+            return dict(scores)
+        return {name_unprotected(name): value for name, value in scores.items()}
 
     async def run_tests(
         self, referee: Referee, problem: Problem, code: str | None
@@ -99,7 +108,8 @@ class CodeReview(Task):
         """Run the hidden tests on one version in the sandbox, where the program cannot read
         them."""
         if code is None:
-            return {"passed": False, "faults": ["no program"], "end": "", "guarantee": "values"}
+            guarantee = "inside" if problem.is_unprotected else "values"
+            return {"passed": False, "faults": ["no program"], "end": "", "guarantee": guarantee}
         found = await referee.run(problem.program(code))
         return {
             "passed": found["passed"],
@@ -127,7 +137,11 @@ class CodeReview(Task):
             for number, name in enumerate(self.round_names(), 1)
         ]
         gain = Metric("improvement", -1, 1, epsilon=0.05, spread=0.4)
-        return [last, *earlier, gain, *judge_metrics(seats)]
+        protected = [last, *earlier, gain]
+        unprotected = [
+            replace(each, name=name_unprotected(each.name), round=None) for each in protected
+        ]
+        return [*protected, *unprotected, *judge_metrics(seats)]
 
     def __post_init__(self) -> None:
         if self.rounds < 1:
