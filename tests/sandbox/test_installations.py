@@ -36,7 +36,8 @@ DRIVER = f"""
 import asyncio, json, parley
 from parley.sandbox.executor import Sandbox
 sandbox = Sandbox(jobs=1)
-program = {{"code": {LOOKS!r}, "tests": ["found = answer(1)\\nassert not found, found"]}}
+tests = ["found = answer(1)\\nassert not found, found"]
+program = {{"code": {LOOKS!r}, "tests": tests, "names": ["answer"]}}
 found = asyncio.run(sandbox.execute(program))
 sandbox.close()
 print(json.dumps([parley.__file__, found["faults"]]))
