@@ -22,6 +22,7 @@ from typing import Any
 
 from problems import PROBLEMS
 
+from parley.rules.python_tests import parse_tests
 from parley.sandbox.executor import Sandbox
 
 TIMES = 4.0  # warm against cold
@@ -44,9 +45,9 @@ async def judged(sandbox: Sandbox, count: int, jobs: int) -> int:
         for number in numbers:
             problem, right = PROBLEMS[number % len(PROBLEMS)], number % 3 != 1
             code = problem.right if right else problem.wrong
-            wrong += (await sandbox.execute({"code": code, "tests": problem.tests}))[
-                "passed"
-            ] is not right
+            names = parse_tests(problem.tests, "", "").names
+            program = {"code": code, "tests": problem.tests, "names": names}
+            wrong += (await sandbox.execute(program))["passed"] is not right
         return wrong
 
     return sum(await asyncio.gather(*(work() for _ in range(jobs))))

@@ -8,6 +8,7 @@ LOOP = (
 )
 SORTED = ("given = [3, 1, 2]\nassert answer(given) == [1, 2, 3]",)
 NOT_DATA = "NotData"
+BAD_ANSWER = "BadAnswer"
 
 ATTACKS = {
     "equal_to_everything": Attack(
@@ -162,16 +163,16 @@ for module in list(sys.modules.values()):
     "answers_early": Attack("for _ in range(10): frame({'ok': True})\ndef answer(x): return True"),
     "answers_twice": Attack("def answer(x):\n    frame({'ok': 0})\n    frame({'ok': 0})\n    return 0"),
     "speaks_as_the_judge": Attack(
-        "def answer(x):\n    for _ in range(3): frame(b'{\"faults\": [\"\", \"\"], \"uncrossable\": \"\"}')\n    return None", NOT_DATA
+        "def answer(x):\n    for _ in range(3): frame(b'{\"faults\": [\"\", \"\"], \"not_data\": false}')\n    return None", BAD_ANSWER
     ),
     "speaks_as_the_judge_early": Attack(
         "for _ in range(3): frame({'ok': None, 'faults': ['', ''], 'uncrossable': '', 'passed': True})\ndef answer(x): return None"
     ),
-    "asks_the_tests": Attack("def answer(x):\n    frame(b'{\"ask\": {\"tests\": true}}')\n    return None", NOT_DATA),
+    "asks_the_tests": Attack("def answer(x):\n    frame(b'{\"ask\": {\"tests\": true}}')\n    return None", BAD_ANSWER),
     "says_uncrossable": Attack("def answer(x):\n    frame({'ok': None, 'uncrossable': 'a function'})\n    return None"),
-    "nothing_ends_a_loop": Attack("def answer(x):\n    frame(b'{\"ok\": {}}')\n    time.sleep(1)", NOT_DATA, tests=LOOP),
+    "nothing_ends_a_loop": Attack("def answer(x):\n    frame(b'{\"ok\": {}}')\n    time.sleep(1)", BAD_ANSWER, tests=LOOP),
     "nothing_in_a_list_ends_a_loop": Attack(
-        "def answer(x):\n    frame(b'{\"ok\": [{\"t\": [{}]}]}')\n    time.sleep(1)", NOT_DATA, tests=LOOP
+        "def answer(x):\n    frame(b'{\"ok\": [{\"t\": [{}]}]}')\n    time.sleep(1)", BAD_ANSWER, tests=LOOP
     ),
     "stops_the_iteration": Attack("def answer(x): raise StopIteration", "RuntimeError", tests=LOOP),
     "stops_it_by_another_name": Attack(
@@ -189,7 +190,7 @@ for module in list(sys.modules.values()):
     "error_with_half_characters": Attack("def answer(x): raise ValueError('\\ud800\\x1b[2J' * 50)", "ValueError"),
     "error_with_a_long_name": Attack("def answer(x): raise type('A' * 5_000_000, (Exception,), {})('B' * 5_000_000)", "RuntimeError"),
     "changes_no_arguments": Attack(
-        "def answer(x):\n    frame({'ok': None, 'changed': [[7, [1]], ['x', {}], 5]})\n    time.sleep(1)", NOT_DATA, tests=SORTED
+        "def answer(x):\n    frame({'ok': None, 'changed': [[7, [1]], ['x', {}], 5]})\n    time.sleep(1)", BAD_ANSWER, tests=SORTED
     ),
     "changes_what_cannot_change": Attack(
         "def answer(x):\n    frame({'ok': None, 'changed': [[0, {'t': [1, 2]}]]})",
@@ -212,7 +213,7 @@ def answer(x): return -1
     "own_json": Attack(
         """
 for module in list(sys.modules.values()):
-    if hasattr(module, "dumps"): module.dumps = lambda *a, **k: '{"ok": true, "faults": ["", ""], "uncrossable": ""}'
+    if hasattr(module, "dumps"): module.dumps = lambda *a, **k: '{"ok": true, "faults": ["", ""], "not_data": false}'
 def answer(x): return -1
 """
     ),
@@ -224,19 +225,19 @@ def answer(x): return -1
 for module in list(sys.modules.values()):
     for name in ("packed", "unpacked", "serve", "judge", "said"):
         if hasattr(module, name): setattr(module, name, lambda *a: True)
-    if hasattr(module, "Channel"): module.Channel.send = lambda self, message: frame({"ok": True, "faults": ["", ""], "uncrossable": ""})
+    if hasattr(module, "Channel"): module.Channel.send = lambda self, message: frame({"ok": True, "faults": ["", ""], "not_data": false})
 """
     ),
     "own_prelude": Attack("def answer(x): return -1\ndef right(x): return -1", tests=("assert answer(20) == right(20)",), prelude="def right(x):\n    return 2 * x + 2"),
     "text_that_is_code": Attack("def answer(x): return \"__import__('os')._exit(0)\""),
-    "nested_too_deep": Attack("def answer(x):\n    frame(b'{\"ok\": ' + b'[' * 500_000 + b']' * 500_000 + b'}')\n    time.sleep(1)", NOT_DATA),
+    "nested_too_deep": Attack("def answer(x):\n    frame(b'{\"ok\": ' + b'[' * 500_000 + b']' * 500_000 + b'}')\n    time.sleep(1)", BAD_ANSWER),
     "holds_itself": Attack("def answer(x):\n    found = []\n    found.append(found)\n    return found", "RecursionError"),
     "no_number": Attack("def answer(x): return float('nan')", tests=("assert abs(answer(20) - 42) < 1e-6", "assert answer(3) == 8")),
     "signalling_no_number": Attack("def answer(x):\n    import decimal\n    return decimal.Decimal('sNaN')", ""),
-    "endless_number": Attack("def answer(x):\n    frame(b'{\"ok\": ' + b'9' * 1_000_000 + b'}')\n    time.sleep(1)", NOT_DATA),
+    "endless_number": Attack("def answer(x):\n    frame(b'{\"ok\": ' + b'9' * 1_000_000 + b'}')\n    time.sleep(1)", BAD_ANSWER),
     "huge_number": Attack("def answer(x): return 10 ** 200_000"),
     "half_characters": Attack("def answer(x): return '\\udcff\\ud800'", tests=("assert answer(20) == '42'", "print(answer(3))\nassert 0")),
-    "no_text_at_all": Attack("def answer(x):\n    frame(b'\\xff\\xfe\\x00')\n    time.sleep(1)", NOT_DATA),
+    "no_text_at_all": Attack("def answer(x):\n    frame(b'\\xff\\xfe\\x00')\n    time.sleep(1)", BAD_ANSWER),
     "giant_frame": Attack("def answer(x):\n    os.write(4, b'\\xff\\xff\\xff\\xff' + b'x' * 100_000)\n    time.sleep(9)", "the program closed its connection", "died"),
     "endless_small_frames": Attack(
         """
@@ -252,7 +253,7 @@ def answer(x):
         """
 import threading
 def answer(x):
-    threading.Timer(0.05, lambda: frame({"ok": True, "faults": [""], "uncrossable": ""})).start()
+    threading.Timer(0.05, lambda: frame({"ok": True, "faults": [""], "not_data": false})).start()
     time.sleep(0.2)
     return None
 """,
@@ -305,7 +306,7 @@ def answer(x):
     ),
     "range_without_end": Attack("def answer(x): return range(10 ** 15)", "", tests=("assert list(answer(20)) == [42]",), slow=True),
     "fraction_without_end": Attack(
-        "def answer(x):\n    frame({'ok': {'x': 'fractions.Fraction', 'v': '1e99999999'}})\n    time.sleep(9)", "NotData", slow=True
+        "def answer(x):\n    frame({'ok': {'x': 'fractions.Fraction', 'v': '1e99999999'}})\n    time.sleep(9)", BAD_ANSWER, slow=True
     ),
     "half_a_frame": Attack("def answer(x):\n    os.write(4, b'\\x00\\x00\\x00\\xff{')\n    time.sleep(60)", "no answer in time", "timeout", slow=True),
     "iterates_without_end": Attack(
