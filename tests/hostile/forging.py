@@ -166,10 +166,10 @@ for module in list(sys.modules.values()):
         "def answer(x):\n    for _ in range(3): frame(b'{\"faults\": [\"\", \"\"], \"not_data\": false}')\n    return None", BAD_ANSWER
     ),
     "speaks_as_the_judge_early": Attack(
-        "for _ in range(3): frame({'ok': None, 'faults': ['', ''], 'uncrossable': '', 'passed': True})\ndef answer(x): return None"
+        "for _ in range(3): frame({'ok': None, 'faults': ['', ''], 'not_data': False, 'passed': True})\ndef answer(x): return None"
     ),
     "asks_the_tests": Attack("def answer(x):\n    frame(b'{\"ask\": {\"tests\": true}}')\n    return None", BAD_ANSWER),
-    "says_uncrossable": Attack("def answer(x):\n    frame({'ok': None, 'uncrossable': 'a function'})\n    return None"),
+    "says_not_data": Attack("def answer(x):\n    frame({'ok': None, 'not_data': True})\n    return None"),
     "nothing_ends_a_loop": Attack("def answer(x):\n    frame(b'{\"ok\": {}}')\n    time.sleep(1)", BAD_ANSWER, tests=LOOP),
     "nothing_in_a_list_ends_a_loop": Attack(
         "def answer(x):\n    frame(b'{\"ok\": [{\"t\": [{}]}]}')\n    time.sleep(1)", BAD_ANSWER, tests=LOOP
@@ -225,7 +225,7 @@ def answer(x): return -1
 for module in list(sys.modules.values()):
     for name in ("packed", "unpacked", "serve", "judge", "said"):
         if hasattr(module, name): setattr(module, name, lambda *a: True)
-    if hasattr(module, "Channel"): module.Channel.send = lambda self, message: frame({"ok": True, "faults": ["", ""], "not_data": false})
+    if hasattr(module, "Channel"): module.Channel.send = lambda self, message: frame({"ok": True, "faults": ["", ""], "not_data": False})
 """
     ),
     "own_prelude": Attack("def answer(x): return -1\ndef right(x): return -1", tests=("assert answer(20) == right(20)",), prelude="def right(x):\n    return 2 * x + 2"),
@@ -253,7 +253,7 @@ def answer(x):
         """
 import threading
 def answer(x):
-    threading.Timer(0.05, lambda: frame({"ok": True, "faults": [""], "not_data": false})).start()
+    threading.Timer(0.05, lambda: frame({"ok": True, "faults": [""], "not_data": False})).start()
     time.sleep(0.2)
     return None
 """,
