@@ -26,7 +26,7 @@ def test_every_metric_is_explained_with_its_tasks():
     for name in builtin_names():
         task = task_class(name)
         for metric in task().metrics(count_least_seats(task)):
-            found.setdefault(re.sub(r"_\d+$", "_N", metric.name), set()).add(name)
+            found.setdefault(re.sub(r"_\d+(?=_|$)", "_N", metric.name), set()).add(name)
     listed = {
         metric: set(re.findall(r"`(\w+)`", row.split("|")[2]))
         for row in METRICS.splitlines()

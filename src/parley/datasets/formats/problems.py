@@ -151,6 +151,7 @@ def problem_fields(row: Row) -> dict[str, Any]:
     lists = {column: text_list(row, column) for column in ("tests", "names", "challenge")}
     own = {"id": row["id"]} if row.get("id") else {}
     own |= {"cases": unpack_list(row["cases"])} if row.get("cases") else {}
+    own |= {"inside": row["inside"]} if row.get("inside") else {}
     return describe_from_reference({**own, **texts, **lists})
 
 
@@ -158,7 +159,7 @@ def id_of_problem(row: Row) -> dict[str, Any]:
     return {"id": row["task_id"]} if row.get("task_id") is not None else {}
 
 
-MORE = ("id", "signature", "names", "setup", "prelude", "reference", "challenge")
+MORE = ("id", "signature", "names", "setup", "prelude", "reference", "challenge", "inside")
 FORMS = (
     Form(
         Problem,
