@@ -155,7 +155,9 @@ def hide_packages(source: str, place: str, packages: list[str]) -> None:
     for each in packages:
         if each.startswith(f"{source}/"):
             found = f"{place}{each.removeprefix(source)}"
-            confine.check_result(confine.mount(b"tmpfs", found.encode(), flags, b"size=4k,mode=755"), found)
+            confine.check_result(
+                confine.mount(b"tmpfs", found.encode(), flags, b"size=4k,mode=755"), found
+            )
 
 
 def folders_of_usr() -> list[str]:
