@@ -22,8 +22,9 @@ class OpeningWords:
     difference yet.
 
     Matches of one block and repeat share item and random seed, so the same seat must have read the
-    same text in all of them, but for the marks of quotations, which differ from match to match. Only digests are kept: where they differ, the texts are read again.
-    Digests are keyed at random, so that nobody can prepare texts with equal digests.
+    same text in all of them, but for the marks of quotations, which differ from match to match.
+    Only digests are kept: where they differ, the texts are read again. Digests are keyed at random,
+    so that nobody can prepare texts with equal digests.
     """
 
     def __init__(self) -> None:
