@@ -233,8 +233,8 @@ def score_of(item):
     outcome, _ = played(["Act: finish"], item, execute=execute)
     scores = outcome.scores[AGENT]
     (note,) = outcome.notes
-    assert note.facts["unprotected"] == (scores["success"] is None)
-    return scores["success"], scores["success_unprotected"], *live
+    assert note.facts["unprotected"] == ("success" not in scores)
+    return scores.get("success"), scores.get("success_unprotected"), *live
 
 
 @pytest.mark.parametrize(

@@ -80,7 +80,8 @@ def check_scores(
 ) -> dict[Seat, dict[str, float | None]]:
     """Check a script's scores against the task's metrics; return them by seat and metric."""
     metrics = {metric.name: metric for metric in task.metrics(seat_counts(cast, task))}
-    primary, stand_ins = next(iter(metrics)), {name_unprotected(name) for name in metrics}
+    primary = next(iter(metrics))
+    twins = {name: name_unprotected(name) for name in metrics if name_unprotected(name) in metrics}
     if not isinstance(scores, Mapping):
         raise TaskError(
             f"{task.name}: play must return scores by seat, not {type(scores).__name__}"
@@ -101,12 +102,16 @@ def check_scores(
                 f"{task.name}: play returned a score {min(map(str, extra))!r}, but metrics() "
                 f"declares only {', '.join(metrics)}{locate_method(task, 'play')}"
             )
+        # a seat has a protected score or an unprotected one, and not both
+        absent = {
+            name if twin in by_name and name not in by_name else twin
+            for name, twin in twins.items()
+        }
         table[seat] = {
             name: check_range(by_name.get(name), metric, seat, task)
             for name, metric in metrics.items()
-            # a score that stands in for another one is only there if it does
             if (not metric.roles or seat.role in metric.roles)
-            and (name in by_name or name not in stand_ins)
+            and (name in by_name or name not in absent)
         }
     return table
 

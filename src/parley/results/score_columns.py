@@ -4,7 +4,7 @@ gigabytes, so rows are made while they are read."""
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
@@ -94,28 +94,6 @@ class ScoreColumns:
             block=select_values(self.block, chosen),
             seat=select_values(self.seat, chosen),
             value=select_values(self.value, chosen),
-        )
-
-    def one_of_two(self, unprotected: Mapping[str, str]) -> ScoreColumns:
-        """The scores without those that a match cannot have. By metric: the one that a seat has in
-        its place if its verdict is unprotected."""
-        others = set(unprotected.values())
-        twins = [unprotected.get(each.metric, "") for each in self.seats]
-        if not others.intersection(each.metric for each in self.seats):
-            return self
-        found = {
-            (match, self.seats[at].seat, self.seats[at].metric)
-            for match, at, value in zip(self.match, self.seat, self.value, strict=True)
-            if value == value and self.seats[at].metric in others
-        }
-        return self.select(
-            value == value
-            or (
-                (match, self.seats[at].seat, twins[at]) not in found
-                if twins[at]
-                else self.seats[at].metric not in others
-            )
-            for match, at, value in zip(self.match, self.seat, self.value, strict=True)
         )
 
     def with_seats(self, wanted: Callable[[ScoredSeat], bool]) -> ScoreColumns:

@@ -88,7 +88,6 @@ class RunScores:
         if self.config.stop is not None:
             played = played.in_whole_blocks()
         scores = ScoreColumns.read(reader.scores(), played.blocks)
-        scores = scores.one_of_two(unprotected_metrics(self.metrics))
         if self.config.stop is not None:
             scores = scores.select(number in played for number in scores.match)
         # in an `evolve` run: all stages here, and below the stage that the main tables show
@@ -270,8 +269,8 @@ class RunScores:
 
     @property
     def _expected_metrics(self) -> list[Metric]:
-        """The metrics that every match has, unless its verdict is unprotected."""
-        unprotected = unprotected_metrics(self.metrics).values()
+        """The metrics that a match which failed has not: those of protected results."""
+        unprotected = set(map(name_unprotected, self.metrics))
         return [each for name, each in self.metrics.items() if name not in unprotected]
 
     def _count_faults(self) -> tuple[Counter[tuple[str, str]], Counter[tuple[str, str]]]:
@@ -398,12 +397,6 @@ class RunScores:
             return None
         listed = [*self.config.players, *self.config.excluded]
         return role_tables.make_role_table(met, listed, self.bounds[metric], self.same)
-
-
-def unprotected_metrics(names: Iterable[str]) -> dict[str, str]:
-    """By metric, the one that a match has in its place if its verdict is unprotected."""
-    known = list(names)
-    return {name: name_unprotected(name) for name in known if name_unprotected(name) in known}
 
 
 def parse_metric(facts: Mapping[str, Any]) -> Metric:
