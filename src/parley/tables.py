@@ -237,8 +237,9 @@ def break_paragraph(paragraph: str, room: int) -> list[str]:
     inside a word that is too long."""
     lines, line, taken = [], "", 0
     for word in WORDS.findall(paragraph):
-        if taken + text_width(word) > room and line.strip():
-            lines.append(line.rstrip())
+        if taken + text_width(word) > room:
+            if line.strip():
+                lines.append(line.rstrip())
             line, taken = "", 0
             if word.isspace():
                 continue

@@ -20,7 +20,7 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import parley
@@ -768,6 +768,7 @@ def test_nothing_that_a_model_says_steers_the_terminal_or_looks_like_the_form(tm
 
 
 @given(st.text(st.characters(), max_size=120), st.integers(12, 60))
+@example("\t0000000", 12)
 def test_wrapped_words_fit_stay_behind_their_mark_and_lose_nothing(text, width):
     lines = wrap_text(text, width, "│ ").split("\n")
     assert all(line.startswith("│") and text_width(line) <= width for line in lines)
