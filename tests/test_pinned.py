@@ -224,7 +224,7 @@ PINNED = {
         "biology-5",
         "physics-1",
     ],
-    marks: ["181c620c4541", "d80d857dc332", "f8ff3c29a45e"],
+    marks: ["d9f464c238da", "1ee3d5cd18a2", "920dbdbeb6e8"],
     chance: [654, 114, 25, 759],
     draws: ["4577820dd31af28f", "443dcce8617ad966", "f12a69c19c1c36de", "2431947975b39f8e"],
     again: ["bc48772867697f93", "6373765abdb67942", "c9da5f3d73aecc9b", "bc8948d7cb6c9aa4"],
@@ -272,7 +272,7 @@ players.2 win 1
 players.2 hits 2
 """,
     "code_review": """
-356298db 14044d3a 8c5ec128 b503deab 50fff0d4
+356298db 05ed6af0 8e9c32c8 8d7d57e5 fda6e802
 programmer pass 0
 programmer pass_1 0
 programmer improvement 0
@@ -281,7 +281,7 @@ reviewer improvement 0
 reviewer judge 9
 """,
     "translation": """
-1fae4ab5 ae940066 7682a327 4f7862dd 1bf6af5a
+1fae4ab5 e098ba79 d8e65fa5 f8771a34 5b664b89
 translator bleu 0.85868
 translator chrf 0.86745
 translator judge 8
@@ -291,7 +291,7 @@ proofreader improvement 0
 proofreader judge 8
 """,
     "kieval": """
-52e3397f 5f20be6f 7cba10e8 5ffcc5b1 806521ce e90bc831 15348093
+52e3397f a2a6dd22 7cba10e8 61d6ae24 36c0a04b e90bc831 f6d1d79b
 candidate kieval 88.674
 candidate mark_accuracy 81.326
 candidate mark_logic 100
@@ -303,7 +303,7 @@ candidate answer_accuracy 1
 candidate rounds 2
 """,
     "word_guessing": """
-329390af 0c7144fc 87db7819 b8faab36 7f48eb74 33d4140f aa565d18 391e9b9f
+329390af 1f404f08 79e4782b 4a6b6abd 37c785d7 8abc26a8 2a67d944 c93ad605
 players.1 age 0.43621
 players.1 comprehension 0.33333
 players.1 confusion 0.63093
@@ -314,7 +314,7 @@ players.2 confusion 0.88562
 players.2 first_guess 4
 """,
     "word_guessing_open": """
-d278125b 0aac2fd7 198098e0 fcf57908 14cfd5bb 2d9c4af3 c5110d86 52e521d4 ac48eba0 313f75ff
+d278125b 9becd03a 56d09c54 43936119 ba475615 4e712441 fe0ae093 be16f49d d943b65e a616cbd9
 players.1 age 0
 players.1 comprehension 0
 players.1 confusion 1
@@ -347,7 +347,7 @@ players.1 points 12
 players.2 points 12
 """,
     "poem": """
-786325c0 aaf4a4ee 5e446e59 367556c6 82708798
+786325c0 392f1109 f0825acc 2d0e1e39 32cec6d3
 poet judge 1.9
 critic judge 4.645
 """,
