@@ -110,8 +110,7 @@ def serving(folder, pages=None):
     """The pages of a store on a free port of loopback, in a thread; the address."""
     address = open_address("127.0.0.1", 0)
     app = make_app(make_site(open_store(folder)), address.safety, pages)
-    server = make_server(app)
-    server.install_signal_handlers = lambda: None
+    server = make_server(app, takes_signals=False)
     thread = threading.Thread(
         target=lambda: asyncio.run(server.serve(sockets=[address.socket])), daemon=True
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import stat
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -43,8 +44,11 @@ def interrupt_on_hangup() -> None:
 
 
 def heeds_hangup() -> bool:
-    """Whether SIGHUP ends this process; `nohup` starts commands that ignore it."""
-    return hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN
+    """Whether SIGHUP ends this command: `nohup` starts commands that ignore it, and only the main
+    thread receives signals."""
+    in_main_thread = threading.current_thread() is threading.main_thread()
+    has_it = in_main_thread and hasattr(signal, "SIGHUP")
+    return has_it and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN
 
 
 def detach_terminal() -> None:

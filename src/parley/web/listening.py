@@ -117,8 +117,10 @@ class PageServer(uvicorn.Server):
             before = signal.getsignal(signal.SIGHUP)
             if before is not signal.SIG_IGN:  # `nohup` lets the server go on
                 signal.signal(signal.SIGHUP, self.handle_exit)
-            yield
-            signal.signal(signal.SIGHUP, before)
+            try:
+                yield
+            finally:
+                signal.signal(signal.SIGHUP, before)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._on_stop()
