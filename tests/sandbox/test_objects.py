@@ -249,7 +249,7 @@ def test_what_could_be_forged_stands_apart_in_a_run(tmp_path):
         for match in reader.matches():
             for seat, scores in reader.scores_of(match.number).items():
                 if seat.role == "programmer":
-                    pair = (scores["pass"], scores.get("pass_unprotected"))
+                    pair = (scores.get("pass"), scores.get("pass_unprotected"))
                     found[match.item, match.seats[seat]] = pair
     assert found == {
         ("plain", "forger"): (0, None),

@@ -77,6 +77,12 @@ def sandbox():
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_it_works_inside(sandbox, name):
     found = asyncio.run(
-        sandbox.execute({"code": PROGRAMS[name], "tests": ["assert f(1) == 2", "assert f(5) == 6"]})
+        sandbox.execute(
+            {
+                "code": PROGRAMS[name],
+                "tests": ["assert f(1) == 2", "assert f(5) == 6"],
+                "names": ["f"],
+            }
+        )
     )
     assert found["faults"] == ["", ""]
