@@ -673,6 +673,15 @@ def test_a_dataset_of_a_file_names_the_script_outside_its_folder(here, data, nam
     command(*words, "--dry-run", "--dataset", f"d/{named}", cwd=here)
 
 
+def test_a_link_in_a_dataset_is_named_with_what_it_leads_to(here):
+    text = "kind: experiment\ntask: os_tasks\ndataset: data\nmodels: {a: bot/idler}\n"
+    lay(here, {"d/data/x.json": OS_ENTRY, "d/x.yaml": text, "secret.sh": "true\n"})
+    (here / "d/data/link.sh").symlink_to(here / "secret.sh")
+    said = command("run", "d/x.yaml", cwd=here, code=2).err
+    assert f"data/link.sh leads to {here / 'secret.sh'}, which is outside the folder" in said
+    assert f"add --allow-path {here / 'secret.sh'}" in said
+
+
 @pytest.mark.parametrize("place", [".", "d", "d/1"])
 def test_the_scripts_of_a_dataset_are_found_from_every_folder(here, monkeypatch, place):
     lay(here, {"scripts/1/id_rsa": "true\n", "d/1/x.json": OS_ENTRY})

@@ -194,7 +194,7 @@ def test_a_check_plays_examples_and_nothing_and_names_a_reason_for_each_failure(
     for name, fault in found.items():
         assert fault.startswith(f"{name.partition('-')[0]}: "), fault
     assert "exit 4: broken" in found["init"]
-    assert "init/none.sh is missing" in found["init-file"]
+    assert "init/none.sh is missing, or lies outside the folder" in found["init-file"]
     assert "exit 3: no" in found["check"]
     assert "nothing was done" in found["check-inert"]
     assert "the pattern of item time-pattern could not be matched" in found["time-pattern"]
@@ -262,3 +262,8 @@ def test_unprotected_entries_are_listed_with_the_reason(tmp_path):
     assert "runs: programs (the check starts /srv/x.sh)" in done.out
     assert "said: commands (the data says so)" in done.out
     assert "plain:" not in done.out
+
+
+def test_before_a_run_its_unprotected_items_are_counted(tmp_path):
+    said = command("run", "os_tasks", "-m", "bot/idler", "--dry-run", cwd=tmp_path).err
+    assert "6 of 27 items are unprotected: a model could forge these results" in said

@@ -11,6 +11,7 @@ import pytest
 from parley import OSEntry, Seat, ShellScript, load_items, resume, run
 from parley.audit.audit import audit_run
 from parley.errors import Unreadable
+from parley.results.match_list import MatchFilter, list_matches
 from parley.rules.pool import split_demonstrations
 from parley.runs.stand_ins import fake_verdict
 from parley.sandbox.executor import Sandbox
@@ -328,6 +329,31 @@ def test_success_counts_protected_matches_only(tmp_path):
     assert "n = 5 matches each" in table
     assert "`success` leaves out 4 matches of each model" in table
     assert "unprotected" in result.tables("ends")[0].header
+
+
+@isolated
+def test_a_run_of_unprotected_tasks_alone_has_no_success(tmp_path):
+    items = [each for each in load_items("samples", OSEntry) if each.subject == "programs"]
+    result = result_of(items[:2], tmp_path)
+    rows = {
+        row["alias"]: (row["mean"], row["matches"])
+        for row in result.data["results"]
+        if row["metric"] == "success"
+    }
+    assert rows == {"solver": (None, 0), "idler": (None, 0)}
+    text = result.render()
+    assert "success; higher is better; n = 0 matches each" in text
+    assert "they are in `success_unprotected`" in text
+    result.report(tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    first = page.partition("Read this first")[2].partition("</section>")[0]
+    assert "leaves out 2 matches of each model" in first
+    with read_run(result.ref) as reader:
+        listed = list_matches(reader, MatchFilter(worst=1))
+    assert listed[0].focus.alias == "idler"
+    assert listed[0].focus.score_text == "0.000 (unprotected)"
+    said = " ".join(audit_run(result.ref).cautions)
+    assert "what commands and checks returned in 4 matches was not verified" in said
 
 
 @isolated

@@ -30,7 +30,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby, takewhile
+from itertools import groupby, pairwise, takewhile
 from operator import attrgetter
 from typing import Any
 
@@ -166,7 +166,7 @@ class AuditRun:
         self.names = names_to_mask(reader.info.config)
         self.items = {str(item["id"]): item for item in reader.items()}
         self._quotation_secret = reader.quotation_secret() if self.prepared else ""
-        self.replies = self.found = self.matches = self.unfinished = 0
+        self.replies = self.found = self.matches = self.unfinished = self.shells = 0
         self._task_words: tuple[str | None, str] | None = None  # of the last item
 
     def _prepare_task(self) -> Prepared | None:
@@ -300,6 +300,7 @@ class AuditRun:
         config, number, ended = self.reader.info.config, match.number, match.has_ended
         self.matches += 1
         self.unfinished += not ended
+        self.shells += any(map(is_of_shell, whole.effects.values()))
         claims = [fault for fault in whole.violations if fault.kind == "identity"]
         found = [("synchrony", fault) for fault in find_unsynchronous(messages)]
         found += [("shown", fault) for fault in rebuild_views(messages, calls, match.seats)[1]]
@@ -400,6 +401,11 @@ class AuditRun:
                 f"verdicts on {plural(programs, 'program')} were not verified: the audit does not "
                 f"run programs again"
             )
+        if self.shells:
+            yield (
+                f"what commands and checks returned in {plural(self.shells, 'match', 'matches')} "
+                "was not verified: the audit starts no shell"
+            )
         if names := find_names_in_prompts(reader):
             yield (
                 "the prompts contain names of models in this run, and all seats can read them: "
@@ -424,12 +430,12 @@ class AuditRun:
 def list_reopenings(reader: RunReader) -> Iterator[str]:
     """Each end after which the run was opened again, and the settings that were changed then."""
     history = reader.history()
-    for number, seal in enumerate(history[:-1]):
-        if seal.kind != "sealed":
+    for number, (seal, after) in enumerate(pairwise(history)):
+        if seal.kind != "sealed" or after.kind != "opened":
             continue
         later = list(takewhile(lambda each: each.kind != "sealed", history[number + 1 :]))
-        before, after = (read_settings(entries) for entries in (history[:number], later))
-        changed = [name for name in after if before.get(name) != after[name]]
+        before, now = (read_settings(entries) for entries in (history[:number], later))
+        changed = [name for name in now if before.get(name) != now[name]]
         said = f" with another {', '.join(changed)}" if changed else ""
         yield (
             f"the run stopped at {format_time(seal.at)} "
@@ -437,6 +443,11 @@ def list_reopenings(reader: RunReader) -> Iterator[str]:
             f"{plural(seal.facts['matches'], 'match', 'matches')}) with the digest {seal.digest}, "
             f"and was opened again{said}"
         )
+
+
+def is_of_shell(effect: tuple[bytes, Any]) -> bool:
+    """Whether a recorded result is that of a command or a check in a shell."""
+    return isinstance(effect[1], dict) and "status" in effect[1]
 
 
 def read_settings(entries: Sequence[HistoryEntry]) -> dict[str, Any]:

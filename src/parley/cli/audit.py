@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import asdict
 
 import click
@@ -11,6 +12,7 @@ from parley.audit.audit import CHECKS, Audit, audit_run
 from parley.cli.progress_line import say
 from parley.cli.shared_options import as_json, in_store, with_task
 from parley.cli.shell_completion import complete_runs
+from parley.errors import UsageError
 from parley.store import find_run
 from parley.tables import Table, plural, shorten, terminal_width
 
@@ -34,6 +36,10 @@ def command(
     A match is fair if the replies within a round are simultaneous, seats are anonymous and balanced
     between models, and all seats get equal information. The exit code is 5 if any check fails.
     """
+    if digest is not None and not re.fullmatch("[0-9a-f]{64}", digest.strip().lower()):
+        raise UsageError(
+            f"--digest must be a whole digest, which has 64 hexadecimal digits, not {digest!r}"
+        )
     found = audit_run(find_run(run, store), task, digest)
     if as_json:
         click.echo(orjson.dumps(asdict(found), option=orjson.OPT_INDENT_2).decode())

@@ -6,6 +6,7 @@ import asyncio
 import os
 import shlex
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -62,12 +63,7 @@ def play_and_print(
         # the store failed during the run, and cannot be read either
     print_fault(ending)
     print_ending(ending)
-    if digest:
-        check = f"{command_name()} audit {shlex.quote(ending.ref.location)}"
-        say(
-            f"digest {digest}; keep this digest to check later that the record is "
-            f"unchanged: {check} --digest {digest}"
-        )
+    print_digest(ending.ref.location, digest)
     return {"budget": BUDGET, "drift": DRIFT}.get(ending.status or "", CODES[ending.state])
 
 
@@ -96,7 +92,20 @@ async def play_attended(play: Play, quiet: bool) -> RunOutcome:
             "stopped without waiting for the calls in flight"
             + (f"; resume with: {resume_command(progress.location)}" if progress.location else "")
         )
+        if progress.location:
+            with suppress(ParleyError), read_run(find_run(progress.location)) as reader:
+                print_digest(progress.location, reader.info.digest or "")
         os._exit(130)  # does not wait for a function or person that still holds a thread
+
+
+def print_digest(place: str, digest: str) -> None:
+    """Print the digest of a run that has stopped; nothing if it has none."""
+    if digest:
+        check = f"{command_name()} audit {shlex.quote(place)}"
+        say(
+            f"digest {digest}; keep this digest to check later that the record is "
+            f"unchanged: {check} --digest {digest}"
+        )
 
 
 def print_masked(text: str) -> None:

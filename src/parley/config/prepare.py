@@ -165,7 +165,7 @@ def prepare_new(
     with errors_of_task(task, "cautions"):
         said = list(task.cautions(prepared.seats))
     cautions = [*read, *prompt_cautions(prepared), *said, *plan.cautions()]
-    cautions += batch_cautions(config.live_models)
+    cautions += [*batch_cautions(config.live_models), *unprotected_cautions(chosen.items)]
     prepared = replace(prepared, works=works, pool=chosen.pool, read=read, cautions=cautions)
     prepared = within_budget(prepared, need_keys)
     screening = screening_config(prepared)
@@ -202,6 +202,8 @@ def prepare_resume(
             refuse_fewer_blocks(reader, changes["max_blocks"])
         config = replace(reader.info.config, **changes)
         config = replace(config, models=moved_models(config, model_options or {}))
+        if "max_calls" in changes:
+            refuse_spent_calls(reader, changes["max_calls"])
         prices = prices_of(reader, PriceList().find)
         if config.budget_usd is not None:
             refuse_unpriced(prices)
@@ -423,6 +425,18 @@ def prompt_cautions(prepared: Prepared) -> Iterator[str]:
     return about_prompts(type(task), config.prompts, unused)
 
 
+def unprotected_cautions(items: Mapping[str, Any]) -> list[str]:
+    """How many items have a result that a model could forge, as far as it is known."""
+    count = sum(getattr(item, "is_unprotected", False) for item in items.values())
+    if not count:
+        return []
+    are = "is" if count == 1 else "are"
+    return [
+        f"{count} of {plural(len(items), 'item')} {are} unprotected: a model could forge these "
+        "results, so they count apart (`parley datasets check` shows why)"
+    ]
+
+
 def works_facts(works: Mapping[str, Reference]) -> dict[str, Any]:
     """What a record keeps about the works of reference that its matches consult."""
     return {"works": {name: work.facts for name, work in works.items()}} if works else {}
@@ -590,6 +604,16 @@ def refuse_spent(reader: RunReader, prices: Prices, budget_usd: float | None) ->
         raise UsageError(
             f"--budget-usd {budget_usd:g} is too low, because the budget covers the whole run "
             f"and {reader.info.id} has already spent {format_usd(spent)} USD: raise the budget"
+        )
+
+
+def refuse_spent_calls(reader: RunReader, max_calls: int) -> None:
+    """Refuse a limit that is lower than the number of calls so far."""
+    calls, _ = reader.spent_at_most()
+    if max_calls < calls and reader.info.state != "done":
+        raise UsageError(
+            f"--max-calls {max_calls} is too low, because the limit covers the whole run and "
+            f"{reader.info.id} has already made {plural(calls, 'call')}: raise the limit"
         )
 
 

@@ -155,18 +155,21 @@ def check_path(file: YamlFile, place: Place, path: str | Path, allowed: Allowed)
     except (OSError, RuntimeError) as wrong:  # a name that is too long, links in a circle
         said = getattr(wrong, "strerror", None) or wrong
         raise file.error(place, f"{path} cannot be read: {said}: correct the path") from None
-    if not all(each.is_relative_to(folder) or allowed.has_path(each) for each in places):
-        raise file.error(
-            place,
-            f"{path} is outside the folder of this file: if you trust this file, add "
-            f"--allow-path {path}",
-        )
+    for name, leads_to in places:
+        if not (leads_to.is_relative_to(folder) or allowed.has_path(leads_to)):
+            link = f" leads to {leads_to}, which" if name != path else ""
+            raise file.error(
+                place,
+                f"{name}{link} is outside the folder of this file: if you trust this file, add "
+                f"--allow-path {leads_to if link else path}",
+            )
 
 
-def places_of(path: str | Path) -> list[Path]:
-    """A path, and what the links below it lead to."""
+def places_of(path: str | Path) -> list[tuple[str | Path, Path]]:
+    """A path and the links below it, each with what it leads to."""
     found = Path(path).expanduser().resolve()
-    return [found, *(each.resolve() for each in found.rglob("*") if each.is_symlink())]
+    links = [each for each in found.rglob("*") if each.is_symlink()]
+    return [(path, found), *((each, each.resolve()) for each in links)]
 
 
 def check_parameters(file: YamlFile, allowed: Allowed) -> None:

@@ -66,4 +66,4 @@ def paths_of(config: Config) -> Iterator[str]:
             paths.append(name)
     here = Path.cwd().resolve()
     for path in paths:
-        yield from (str(each) for each in places_of(path) if not each.is_relative_to(here))
+        yield from (str(each) for _, each in places_of(path) if not each.is_relative_to(here))

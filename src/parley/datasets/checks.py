@@ -68,8 +68,8 @@ async def check_reference_programs(problems: Sequence[Problem], told: Told) -> C
     unprotected = [each.id for each in found.values() if each.is_unprotected]
     remarks = [
         f"{len(unprotected)} of {plural(len(found), 'problem')} unprotected, because a test needs "
-        "more than plain data: a program can forge its result, which counts apart "
-        f"({', '.join(unprotected)})"
+        "more than plain data or can run text as code: a program can forge its result, which "
+        f"counts apart ({', '.join(unprotected)})"
     ]
     return CheckResult(
         len(checked),

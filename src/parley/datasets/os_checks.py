@@ -102,7 +102,9 @@ def describe_needs(entry: OSEntry) -> str:
 async def check_entry(sandbox: Sandbox, entry: OSEntry) -> ExampleResult:
     """Play an entry with its example, and by doing nothing."""
     if missing := [script.missing for script in entry.scripts if script.missing]:
-        return ExampleResult("init", f"the file {missing[0]} is missing")
+        return ExampleResult(
+            "init", f"the file {missing[0]} is missing, or lies outside the folder of the dataset"
+        )
     if foreign := [each.language for each in entry.scripts if each.language not in LANGUAGES]:
         return ExampleResult(
             "language", f"a script is written in {foreign[0]}; only bash and python are supported"

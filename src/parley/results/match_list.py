@@ -10,7 +10,7 @@ from typing import Any
 from parley.errors import UsageError, unknown_name
 from parley.results.scores import choose_ranking_metric, group_attempts, parse_metric
 from parley.rules.pool import Seat
-from parley.rules.task import Metric
+from parley.rules.task import Metric, name_unprotected
 from parley.store import MatchRow, RunReader
 from parley.tables import Table, format_number, plural
 
@@ -36,6 +36,7 @@ class ListedSeat:
     alias: str
     metric: Metric | None
     score: float | None
+    is_unprotected: bool = False
 
     @property
     def share(self) -> float | None:
@@ -47,7 +48,8 @@ class ListedSeat:
 
     @property
     def score_text(self) -> str:
-        return format_number(self.score, self.metric.digits if self.metric else 2)
+        number = format_number(self.score, self.metric.digits if self.metric else 2)
+        return f"{number} (unprotected)" if self.is_unprotected else number
 
 
 @dataclass(frozen=True)
@@ -116,9 +118,12 @@ def list_scored_seats(
     found = []
     for seat, alias in match.seats.items():
         if roles[seat.role] == "contestant" and seat not in match.unscored:
-            metric = choose_ranking_metric(metrics, seat.role)
-            score = scores.get(seat, {}).get(metric.name) if metric else None
-            found.append(ListedSeat(seat, alias, metric, score))
+            given, metric = scores.get(seat, {}), choose_ranking_metric(metrics, seat.role)
+            unprotected = name_unprotected(metric.name) if metric else ""
+            if unprotected in given:
+                metric = next(each for each in metrics if each.name == unprotected)
+            score = given.get(metric.name) if metric else None
+            found.append(ListedSeat(seat, alias, metric, score, unprotected in given))
     return found
 
 

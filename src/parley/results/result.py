@@ -24,7 +24,7 @@ from parley.results.part import (
     qualified_name,
 )
 from parley.results.parts.evolve import describe_gains
-from parley.results.parts.main_table import score_table
+from parley.results.parts.main_table import describe_unprotected, score_table
 from parley.results.parts.resolved_pairs import describe_resolved
 from parley.results.parts.stability import describe_paths
 from parley.results.scores import (
@@ -442,6 +442,7 @@ class Result:
         if head.run.excluded:
             lines.append(f"excluded models, which did not play: {', '.join(head.run.excluded)}")
         lines += self._unsafe() + describe_programs(head.programs)
+        lines += describe_unprotected(self.part("results") or (), self.style)
         if judges and judges.incomplete.matches:
             missing = judges.incomplete
             lines.append(
@@ -676,7 +677,7 @@ def describe_programs(found: Programs | None) -> list[str]:
         were = "was" if found.inside == 1 else "were"
         remarks.append(
             f"{found.inside} of {plural(found.run, 'program')} {were} judged inside the program's "
-            "own process, where a program can forge its verdict"
+            "own process, where a program can forge its verdict: they count apart"
         )
     if found.unjudged:
         remarks.append(

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cached_property
-from itertools import groupby
+from itertools import groupby, pairwise
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -233,10 +233,17 @@ class RunScores:
             self.reader, self._expected_metrics, self.roles, self.main_stage
         )
         cells = {(cell.alias, cell.role, cell.metric) for cell in found}
+        protected = {name_unprotected(name): name for name in self.metrics}
+        # a metric of which a model has nothing but unprotected results has an empty row
+        expected = {
+            (alias, role, protected[metric]): None
+            for alias, role, metric in sorted(cells)
+            if metric in protected
+        }
         nothing = compute_interval([], (0, 0))
         found += [
             estimates.Cell(*key, None, nothing, None, 0, 0, 0)
-            for key in without
+            for key in {**dict.fromkeys(without), **expected}
             if key not in cells
         ]
         rows = []
@@ -464,8 +471,8 @@ def list_earlier_seals(reader: RunReader) -> list[Seal]:
             each.facts["status"],
             each.facts["matches"],
         )
-        for each in reader.history()[:-1]
-        if each.kind == "sealed"
+        for each, after in pairwise(reader.history())
+        if each.kind == "sealed" and after.kind == "opened"
     ]
 
 
@@ -475,8 +482,9 @@ def describe_earlier_seals(seals: Sequence[Seal]) -> list[str]:
         return []
     last, times = seals[-1], "" if len(seals) == 1 else f" {len(seals)} times"
     return [
-        f"opened again{times} after it had stopped; digest {last.digest[:12]}… covers its first "
-        f"{plural(last.matches, 'match', 'matches')}"
+        f"opened again{times} after it had stopped, the last time with "
+        f"{plural(last.matches, 'finished match', 'finished matches')} and the digest "
+        f"{last.digest}"
     ]
 
 

@@ -21,7 +21,13 @@ from parley.config.identity import (
     refuse_other,
     refuse_secrets,
 )
-from parley.config.prepare import Prepared, names_to_mask, order_of_draws, with_items
+from parley.config.prepare import (
+    Prepared,
+    names_to_mask,
+    order_of_draws,
+    unprotected_cautions,
+    with_items,
+)
 from parley.config.recorded_matches import RecordedReplies, copied_matches
 from parley.config.selection import stored_items
 from parley.config.task_catalogue import is_task_path
@@ -741,7 +747,10 @@ async def try_references(
 
     found = await asyncio.gather(*(try_reference(sandbox, problem) for problem in problems))
     items = {**prepared.items, **{str(problem.id): problem for problem, _ in found}}
-    prepared = with_items(prepared, items)
+    before = unprotected_cautions(prepared.items)
+    cautions = [each for each in prepared.cautions if each not in before]
+    cautions += unprotected_cautions(items)
+    prepared = replace(with_items(prepared, items), cautions=cautions)
     stored = stored_items(list(items.values()))
     return prepared, replace(run, identity=prepared.identity, items=stored)
 

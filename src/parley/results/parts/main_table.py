@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import chain
 
 from parley.results.part import Part, Rows, Style
 from parley.results.scores import NAMED, RunScores
@@ -193,16 +194,20 @@ def describe_defaults(shown: Scores) -> list[str]:
     ]
 
 
-def describe_unprotected(found: Scores, shown: Scores) -> list[str]:
-    """How many matches have an unprotected verdict, which stands apart from the metric shown."""
-    names = {name_unprotected(row.metric): row.metric for row in shown}
-    apart = [row for row in found if row.metric in names and row.matches]
-    return [
-        f"`{names[name]}` leaves out "
-        f"{format_range([row.matches for row in apart if row.metric == name], 'match', 'matches')} "
-        f"of each model whose verdict the model could have forged; they are in `{name}`"
-        for name in dict.fromkeys(row.metric for row in apart)
-    ]
+def describe_unprotected(found: Scores, style: Style) -> list[str]:
+    """How many matches have an unprotected verdict, which stands apart from the metrics that models
+    are ranked by."""
+    ranked = dict.fromkeys(chain.from_iterable(ranking_metrics(found, style).values()))
+    lines = []
+    for metric in ranked:
+        name = name_unprotected(metric)
+        apart = [row.matches for row in found if row.metric == name and row.matches]
+        if apart:
+            lines.append(
+                f"`{metric}` leaves out {format_range(apart, 'match', 'matches')} of each model, "
+                f"because the verdicts could be forged: they are in `{name}`"
+            )
+    return lines
 
 
 def make_title(shown: Scores, style: Style) -> str:
@@ -259,7 +264,6 @@ def list_notes(found: Scores, shown: Scores, header: Row, style: Style) -> list[
         note for kind, note in INTERVAL_NOTES.items() if kind in {row.interval for row in shown}
     ]
     notes += describe_defaults(shown)
-    notes += describe_unprotected(found, shown)
     known = {row.metric for row in shown}
     if hidden := list(dict.fromkeys(row.metric for row in found if row.metric not in known)):
         notes.append(

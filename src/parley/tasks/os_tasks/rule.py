@@ -186,7 +186,7 @@ class OSTasks(Task):
 
     def reject_reason(self, item: OSEntry) -> str:
         if missing := [script.missing for script in item.scripts if script.missing]:
-            return f"whose file {missing[0]} is missing"
+            return f"whose file {missing[0]} is missing, or lies outside the folder of the dataset"
         if foreign := [each.language for each in item.scripts if each.language not in LANGUAGES]:
             return f"with a script written in {foreign[0]}, which Parley cannot run"
         return ""
