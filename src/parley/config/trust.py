@@ -152,7 +152,8 @@ def check_path(file: YamlFile, place: Place, path: str | Path, allowed: Allowed)
     folder = file.path.expanduser().resolve().parent
     try:
         places = places_of(path)
-    except (OSError, RuntimeError) as wrong:  # a name that is too long, links in a circle
+    # a name that is too long, a NUL in it, links in a circle
+    except (OSError, ValueError, RuntimeError) as wrong:
         said = getattr(wrong, "strerror", None) or wrong
         raise file.error(place, f"{path} cannot be read: {said}: correct the path") from None
     for name, leads_to in places:

@@ -204,6 +204,7 @@ class WordPair:
         return (self.a, *self.synonyms_a) if word == self.a else (self.b, *self.synonyms_b)
 
 
+LONGEST_PATTERN = 1_000  # characters of a pattern for an answer
 # Commands that only make sense, or only work, on a machine with several users.
 OF_USERS = re.compile(
     r"(?:^|[\s;&|(`])(?:useradd|adduser|usermod|userdel|groupadd|addgroup|groupmod|gpasswd|passwd|"
@@ -268,6 +269,11 @@ class OSEntry:
                 raise ValueError(
                     f"home and folder must be absolute paths without '..', not {place[:80]!r}"
                 )
+        if len(self.regex) > LONGEST_PATTERN:  # it is compiled here, without limits of time
+            raise ValueError(
+                f"regex has {len(self.regex):,} characters, and at most {LONGEST_PATTERN:,} are "
+                "allowed"
+            )
         if self.regex:
             try:
                 re.compile(self.regex)

@@ -20,11 +20,11 @@ PUNCTUATION = str.maketrans("‐‑‒−﹣⁃ʼ‘’‛′", "------'''''")
 # Marks that are put on letters to strike them out or to underline them.
 OVERLAYS = frozenset(map(chr, (*range(0x305, 0x307), *range(0x30D, 0x327), *range(0x328, 0x370))))
 # Letters that look like digits in many fonts.
-NEAR_DIGITS = str.maketrans("oil", "011")
+NEAR_DIGITS = str.maketrans("oil|зчб", "0111346")
 # Brackets that look like square ones, slashes and colons.
 SIGNS = str.maketrans(
-    "〔〖〘〚【⁅⟦⟬⦋⦍⦏⦗❲⌈⌊⌜⌞⎡⎢⎣「『⸢⸤⹕⹗〕〗〙〛】⁆⟧⟭⦌⦎⦐⦘❳⌉⌋⌝⌟⎤⎥⎦」』⸣⸥⹖⹘\\⁄∕╱⟋⧸〳ː։׃܃܄꞉∶⁚︓",
-    "[" * 26 + "]" * 26 + "/" * 7 + ":" * 9,
+    "〔〖〘〚【⁅⟦⟬⦋⦍⦏⦗❲⌈⌊⌜⌞⎡⎢⎣「『⸢⸤⹕⹗〕〗〙〛】⁆⟧⟭⦌⦎⦐⦘❳⌉⌋⌝⌟⎤⎥⎦」』⸣⸥⹖⹘\\⁄∕╱⟋⧸〳∖⧵ː։׃܃܄꞉∶⁚︓",
+    "[" * 26 + "]" * 26 + "/" * 9 + ":" * 9,
 )
 KEPT = frozenset("，！？；…")  # compatible forms that stand in every text and hide nothing
 
@@ -55,7 +55,10 @@ def fold_sign(char: str) -> str:
     the plain letter, digit, bracket, slash or colon in small letters, without accents."""
     if HIDDEN.match(char):
         return ""
-    plain = normalize("NFKD", fold_character(char.translate(LOOK_ALIKES)))
+    latin = char.translate(LOOK_ALIKES)
+    if latin == char and len(small := char.lower()) == 1:  # a capital whose small form is known
+        latin = small.translate(LOOK_ALIKES)
+    plain = normalize("NFKD", fold_character(latin))
     bare = "".join(each for each in plain if category(each)[0] != "M")
     folded = bare.translate(LOOK_ALIKES).translate(SIGNS).casefold()
     return "".join(str(digit(each, each)) for each in folded).translate(NEAR_DIGITS)

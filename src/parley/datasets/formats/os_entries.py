@@ -4,6 +4,7 @@ the evaluation."""
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from parley.datasets.files import LocatedRow
@@ -63,12 +64,20 @@ def inline_scripts(value: Any, found: LocatedRow) -> Any:
     if isinstance(name := value.get("file"), str):
         kept = {"language": value["language"]} if value.get("language") else {}
         for folder in () if found.path is None else script_folders(found.path):
-            place = (folder / name).resolve()
-            if place.is_relative_to(folder.resolve()) and place.is_file():
+            if (place := find_script(folder, name)) is not None:
                 found.check_path(place)
                 return {"code": place.read_text(encoding="utf-8", errors="replace"), **kept}
-        return {"code": "", "missing": name, **kept}
+        return {"code": "", "missing": shorten(name), **kept}
     return {key: inline_scripts(each, found) for key, each in value.items()}
+
+
+def find_script(folder: Path, name: str) -> Path | None:
+    """The file of this name in a folder; None if there is none, or it lies elsewhere."""
+    try:
+        place = (folder / name).resolve()
+        return place if place.is_relative_to(folder.resolve()) and place.is_file() else None
+    except (OSError, ValueError, RuntimeError):  # too long, no name of a file, links in a circle
+        return None
 
 
 def os_entry_fields(row: Row) -> dict[str, Any]:
