@@ -13,7 +13,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from parley.sandbox.inside.wire import LARGEST, Channel, Ended, no_data, packed, unpacked
+from parley.sandbox.inside.wire import LARGEST, Channel, Ended, pack, refuse_object, unpack
 from parley.sandbox.talk import End, end_in
 from tests.fuzz.bounded import few_or_many, of_size
 
@@ -102,8 +102,8 @@ def test_data_arrives_as_it_was_sent(sized):
     @example({1.5: (), None: {"": set()}})
     @example(Decimal("-0E-5"))
     def check(value):
-        crossed = json.loads(json.dumps(packed(value, no_data)))
-        assert same(unpacked(crossed, no_data), value)
+        crossed = json.loads(json.dumps(pack(value, refuse_object)))
+        assert same(unpack(crossed, refuse_object), value)
 
     check()
 
@@ -121,7 +121,7 @@ def test_whatever_a_program_sends_is_plain_data_or_an_error(sized):
     @example({})
     def check(sent):
         try:
-            found = unpacked(sent, no_data)
+            found = unpack(sent, refuse_object)
         except Exception:
             return  # a judge takes any of them for an answer that is no value
         assert all(type(part) in PLAIN for part in parts_of(found))
@@ -141,7 +141,7 @@ def test_whatever_a_program_sends_is_plain_data_or_an_error(sized):
 )
 def test_a_number_that_takes_more_than_it_was_sent_with_is_refused(name, held):
     with pytest.raises(ValueError, match=r"not a fraction|at most 10000 characters"):
-        unpacked({"x": name, "v": held}, no_data)
+        unpack({"x": name, "v": held}, refuse_object)
 
 
 @few_or_many

@@ -147,7 +147,7 @@ async def tried(
 async def driven(way: str, families: list[str], slow: bool) -> dict[str, list[str]]:
     problems: dict[str, list[str]] = {}
     if way == "flat":
-        executor.started = lambda choice, limits, group: executor.tried_out(
+        executor.start_first = lambda choice, limits, group: executor.start_and_try(
             Bubblewrap(nested=False), limits, group
         )
     descriptors = len(os.listdir("/proc/self/fd"))

@@ -56,7 +56,7 @@ def refusal(kind):
     first = First(kind, Limits())
     try:
         with pytest.raises(SandboxError) as caught:
-            canary.proved(first)
+            canary.prove_isolation(first)
     finally:
         first.close()
     assert "No model-written code was run" in str(caught.value)
@@ -66,12 +66,12 @@ def refusal(kind):
 def test_a_sound_sandbox_is_proved():
     for nested in (True, False):
         first = First(Bubblewrap(nested=nested), Limits())
-        canary.proved(first)
+        canary.prove_isolation(first)
         first.close()
 
 
 def test_the_network(monkeypatch):
-    monkeypatch.setattr(process, "filtering", lambda _: b"")
+    monkeypatch.setattr(process, "make_filter", lambda _: b"")
     said = refusal(Broken(nested=False, without=("--unshare-net",)))
     assert "programs can reach the network" in said
     assert "programs can reach sockets of this machine" in said
@@ -79,7 +79,7 @@ def test_the_network(monkeypatch):
 
 
 def test_a_filter_that_is_missing(monkeypatch):
-    monkeypatch.setattr(process, "filtering", lambda _: b"")
+    monkeypatch.setattr(process, "make_filter", lambda _: b"")
     said = refusal(Bubblewrap())
     assert "system calls are not filtered" in said
     assert "the network" not in said
@@ -145,7 +145,7 @@ def break_sandbox(monkeypatch, guard, instead):
 def test_rights_that_can_be_gained(monkeypatch):
     """Bubblewrap forbids that by itself, so it is tried without."""
     break_sandbox(monkeypatch, 'control(NO_NEW_RIGHTS, 1, "no new rights")', "pass")
-    monkeypatch.setattr(process, "filtering", lambda _: b"")
+    monkeypatch.setattr(process, "make_filter", lambda _: b"")
     assert "programs can gain privileges" in refusal(Bare())
 
 
@@ -162,12 +162,12 @@ def test_rights_of_root(monkeypatch):
 def test_no_program_runs_after_a_breach(monkeypatch):
     monkeypatch.setattr(
         executor,
-        "started",
+        "start_first",
         lambda choice, limits, group: First(
             Broken(nested=False, early=whole_machine()), limits, group
         ),
     )
-    monkeypatch.setattr(executor, "judged", lambda *_: pytest.fail("a program ran"))
+    monkeypatch.setattr(executor, "run_trial", lambda *_: pytest.fail("a program ran"))
     sandbox = executor.Sandbox(jobs=1)
     with pytest.raises(SandboxError, match="does not isolate programs"):
         asyncio.run(sandbox.execute({"code": "", "tests": ["assert 1"]}))
@@ -178,5 +178,5 @@ def test_one_that_does_not_answer_is_refused(monkeypatch):
     monkeypatch.setattr(canary, "CODE", "import os\nos._exit(0)")
     first = First(Bubblewrap(), Limits())
     with pytest.raises(SandboxError, match="could not be tested"):
-        canary.proved(first)
+        canary.prove_isolation(first)
     first.close()

@@ -14,7 +14,7 @@ import pytest
 
 from parley.sandbox import process
 from parley.sandbox.judges import Judges
-from parley.sandbox.judging import judged
+from parley.sandbox.judging import run_trial
 from parley.sandbox.kinds import Bare
 from parley.sandbox.limits import Limits
 from parley.sandbox.process import First
@@ -106,7 +106,7 @@ def test_the_programs_bite_where_nothing_isolates_them(tmp_path, monkeypatch, na
 
 
 def test_they_bite_where_the_filter_is_missing(monkeypatch):
-    monkeypatch.setattr(process, "filtering", lambda _: b"")
+    monkeypatch.setattr(process, "make_filter", lambda _: b"")
     for name in ("every_family", "files_in_memory", "rings"):
         attack = import_module("tests.hostile.escape").ATTACKS[name]
         verdict = verdict_without_isolation(attack.filled(), attack.tests)
@@ -116,6 +116,6 @@ def test_they_bite_where_the_filter_is_missing(monkeypatch):
 
 def verdict_without_isolation(code, tests):
     first = First(Bare(), Limits())
-    return judged(
+    return run_trial(
         first, trial_of({"code": code, "tests": tests, "names": ["answer"]}), Judges(first), Leash()
     )

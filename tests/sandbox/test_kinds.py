@@ -11,7 +11,7 @@ import pytest
 from parley.errors import SandboxError
 from parley.sandbox import executor, kinds
 from parley.sandbox.executor import Sandbox
-from parley.sandbox.judging import Doubtful, stopped
+from parley.sandbox.judging import Doubtful, judge_early_end
 from parley.sandbox.kinds import BOOT, Bare, Bubblewrap, Container, parents, private_uid, python
 from parley.sandbox.limits import MB, Limits
 from parley.sandbox.talk import End
@@ -156,7 +156,7 @@ def container(tmp_path, monkeypatch):
     ):
         sandbox.open()
     # nothing is isolated here, and that was seen
-    monkeypatch.setattr(executor.canary, "proved", lambda first: None)
+    monkeypatch.setattr(executor.canary, "prove_isolation", lambda first: None)
     yield sandbox
     sandbox.close()
 
@@ -240,18 +240,18 @@ def test_an_early_end_is_the_programs_only_where_it_must_be(
 ):
     trial = trial_of(RIGHT)
     try:
-        found = stopped(end, Standing(group_short, machine_short), trial).end
+        found = judge_early_end(end, Standing(group_short, machine_short), trial).end
     except Doubtful as doubt:
         found = "doubtful" if doubt.verdict is None else f"doubtful {doubt.verdict.end}"
     assert found == expected
 
 
 def test_a_slower_sandbox_says_why(monkeypatch):
-    def tried_out(kind, limits, group):
+    def start_and_try(kind, limits, group):
         if kind.nested:
             raise SandboxError("new namespaces: Operation not permitted")
         return kind
 
-    monkeypatch.setattr(executor, "tried_out", tried_out)
-    kind = executor.started("bubblewrap", Limits(), None)
+    monkeypatch.setattr(executor, "start_and_try", start_and_try)
+    kind = executor.start_first("bubblewrap", Limits(), None)
     assert (kind.nested, kind.reason) == (False, "new namespaces: Operation not permitted")

@@ -8,7 +8,7 @@ import signal
 import socket
 
 from parley.sandbox.inside import zygote
-from parley.sandbox.inside.zygote import Room, Watched
+from parley.sandbox.inside.zygote import Room, WatchedProcess
 
 
 def test_nobody_waits_for_one_who_takes_long_to_go(monkeypatch):
@@ -21,7 +21,7 @@ def test_nobody_waits_for_one_who_takes_long_to_go(monkeypatch):
     with status, watcher:
         room, watched = (
             Room({"nested": True, "limits": {"memory": 1 << 40, "cpu": 100}}),
-            Watched(pid, watcher.detach(), "program"),
+            WatchedProcess(pid, watcher.detach(), "program"),
         )
         for descriptor in (watched.handle, watched.status):
             room.by_descriptor[descriptor] = watched
@@ -46,7 +46,7 @@ def test_one_who_ended_by_himself_is_said_to_have():
             os.kill(os.getpid(), signal.SIGKILL) if code < 0 else os._exit(code)
         status, watcher = socket.socketpair()
         with status, watcher:
-            watched = Watched(pid, watcher.detach(), "program")
+            watched = WatchedProcess(pid, watcher.detach(), "program")
             room = Room({"nested": True, "limits": {}})
             room.by_descriptor[watched.handle] = watched
             room.poll.register(watched.handle, select.POLLIN)

@@ -397,7 +397,7 @@ def test_a_program_killed_from_outside_twice_is_an_error_and_no_failure(sandbox,
         tries.append(1)
         raise Doubtful("a program was ended from outside (signal 9)")
 
-    monkeypatch.setattr(executor, "judged", killed)
+    monkeypatch.setattr(executor, "run_trial", killed)
     with pytest.raises(SandboxError, match="could not be judged"):
         verdict(sandbox, RIGHT)
     assert len(tries) == 2
@@ -413,7 +413,7 @@ def test_a_timeout_by_the_clock_counts_only_the_second_time(sandbox, monkeypatch
             raise Doubtful("no answer in time", late)
         return Verdict(("", ""))
 
-    monkeypatch.setattr(executor, "judged", judged)
+    monkeypatch.setattr(executor, "run_trial", judged)
 
     async def all_at_once():
         return await asyncio.gather(
@@ -435,7 +435,7 @@ def test_those_who_sleep_keep_nobody_waiting(sandbox, monkeypatch):
             raise AssertionError("the honest programs waited for those who sleep")
         return Verdict(("", ""))
 
-    monkeypatch.setattr(executor, "judged", judged)
+    monkeypatch.setattr(executor, "run_trial", judged)
     monkeypatch.setattr(executor, "TURN", 0.01)
 
     async def all_at_once():
@@ -480,7 +480,7 @@ def test_a_bounded_number_of_programs_runs_beside_others(sandbox, monkeypatch):
         at_once.discard(trial.code)
         return Verdict(("", ""))
 
-    monkeypatch.setattr(executor, "judged", judged)
+    monkeypatch.setattr(executor, "run_trial", judged)
     monkeypatch.setattr(executor, "TURN", 0.001)
 
     async def many():
@@ -607,7 +607,7 @@ def test_a_missing_or_broken_bubblewrap_is_an_error_with_its_remedy(
 
 
 def test_without_a_memory_group_the_watch_ends_what_takes_too_much(monkeypatch):
-    monkeypatch.setattr(executor, "limited_group", lambda most: None)
+    monkeypatch.setattr(executor, "make_limited_group", lambda most: None)
     sandbox = Sandbox(limits=Limits(memory=200 * MB), jobs=1)
     many = """
 import os, time
@@ -652,7 +652,7 @@ ANONYMOUS = "mmap.mmap(-1, 90 << 20, flags=mmap.MAP_SHARED | mmap.MAP_ANONYMOUS)
 )
 def test_memory_without_a_file_cannot_be_shared(monkeypatch, make, hide):
     """Its pages stay when they are dropped or unmapped, and nobody could count them."""
-    monkeypatch.setattr(executor, "limited_group", lambda most: None)
+    monkeypatch.setattr(executor, "make_limited_group", lambda most: None)
     sandbox = Sandbox(limits=Limits(memory=200 * MB), jobs=1)
     code = "import ctypes, mmap, os\nlibc = ctypes.CDLL(None)\ndef f(x):\n"
     code += f"    {hide or 'pass'}\n    m = {make}"
@@ -678,7 +678,7 @@ def f(x):
 
 
 def test_what_sockets_hold_counts(monkeypatch):
-    monkeypatch.setattr(executor, "limited_group", lambda most: None)
+    monkeypatch.setattr(executor, "make_limited_group", lambda most: None)
     sandbox = Sandbox(limits=Limits(memory=100 * MB), jobs=1)
     code = """
 import os, socket, time
@@ -744,10 +744,10 @@ def test_a_group_that_cannot_be_entered_is_none(tmp_path):
     folder = tmp_path / "memory"
     folder.mkdir()
     # a folder, but no control group
-    assert cgroups.limited_group(1 << 30, tmp_path, "4:memory:/\n") is None
+    assert cgroups.make_limited_group(1 << 30, tmp_path, "4:memory:/\n") is None
     assert list(folder.iterdir()) == []
-    assert cgroups.limited_group(1 << 30, tmp_path / "nowhere", "0::/\n") is None
-    assert cgroups.limited_group(1 << 30, tmp_path, "7:cpu:/\n") is None
+    assert cgroups.make_limited_group(1 << 30, tmp_path / "nowhere", "0::/\n") is None
+    assert cgroups.make_limited_group(1 << 30, tmp_path, "7:cpu:/\n") is None
 
 
 def test_a_full_disk_or_no_descriptors_are_errors_of_the_machine(monkeypatch):
@@ -782,8 +782,10 @@ def test_no_place_for_a_bare_programs_folder_is_an_error_of_the_machine(monkeypa
 def test_the_flat_form_judges_too(monkeypatch):
     monkeypatch.setattr(
         executor,
-        "started",
-        lambda choice, limits, group: executor.tried_out(Bubblewrap(nested=False), limits, group),
+        "start_first",
+        lambda choice, limits, group: executor.start_and_try(
+            Bubblewrap(nested=False), limits, group
+        ),
     )
     sandbox = Sandbox(jobs=2)
     assert [verdict(sandbox, each)["passed"] for each in (RIGHT, WRONG)] == [True, False]

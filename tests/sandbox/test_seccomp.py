@@ -18,7 +18,7 @@ from parley.sandbox.seccomp import (
     PRETEND,
     REFUSED,
     SETTING_LIMITS,
-    filtering,
+    make_filter,
 )
 
 MOST = 4096  # steps that a kernel takes
@@ -26,7 +26,7 @@ MOST = 4096  # steps that a kernel takes
 
 def verdict(machine, number, arguments=(), audit=None, role="program"):
     """What the kernel would do with a call: a small interpreter of the filter's language."""
-    program = list(struct.iter_unpack("HBBI", filtering(role, machine)))
+    program = list(struct.iter_unpack("HBBI", make_filter(role, machine)))
     words = [*arguments, *[0] * (6 - len(arguments))]
     call = struct.pack(
         "<IIQ6Q",
@@ -58,7 +58,7 @@ def verdict(machine, number, arguments=(), audit=None, role="program"):
 @pytest.mark.parametrize("role", ["program", "judges", "shell"])
 @pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
 def test_the_filter_is_a_program_that_ends(machine, role):
-    program = list(struct.iter_unpack("HBBI", filtering(role, machine)))
+    program = list(struct.iter_unpack("HBBI", make_filter(role, machine)))
     assert 0 < len(program) < MOST
     assert program[-1][0] == seccomp.RETURN
     for at, (code, then, otherwise, _) in enumerate(program):
@@ -197,4 +197,4 @@ def test_the_words_of_refusal_are_errors():
 
 
 def test_an_unknown_machine_has_no_filter():
-    assert filtering("program", "s390x") == b""
+    assert make_filter("program", "s390x") == b""

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from parley.sandbox.inside import usage
-from parley.sandbox.inside.usage import Seen, Times, all_below, memory_of, processes
+from parley.sandbox.inside.usage import ProcessFacts, Times, all_below, memory_of, processes
 from parley.sandbox.limits import MB
 
 TICK = usage.TICKS
@@ -26,7 +26,7 @@ ctypes.CDLL(None).syscall(93 if os.uname().machine == "aarch64" else 60, 0)
 
 
 def alone(own=0, collected=0, parent=1):
-    return Seen(parent, False, own, collected)
+    return ProcessFacts(parent, False, own, collected)
 
 
 def test_memory_is_seen_where_the_first_thread_has_ended():

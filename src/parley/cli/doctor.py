@@ -166,7 +166,7 @@ def check_sandbox() -> dict[str, str]:
         if kind.nested
         else f"starts a new sandbox for each program, which is slower ({kind.reason})"
     )
-    memory = "the kernel limits memory" if tried.bounded else "Parley monitors memory"
+    memory = "the kernel limits memory" if tried.is_memory_limited else "Parley monitors memory"
     return {"sandbox": kind.name, "isolation": f"tested and works; {how}, {memory}"}
 
 

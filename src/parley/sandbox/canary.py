@@ -103,14 +103,14 @@ def look(port, abstract, places, unwritten):
 """  # noqa: E501
 
 
-def proved(first: First) -> None:
+def prove_isolation(first: First) -> None:
     """Refuse a sandbox in which programs can reach anything that they should not."""
     places = sorted({*PRIVATE, *package_folders(), str(Path.home()), os.getcwd()})
     abstract = f"parley-canary-{os.urandom(8).hex()}"
     with socket.create_server(("127.0.0.1", 0)) as server, socket.socket(socket.AF_UNIX) as local:
         local.bind(f"\0{abstract}")
         local.listen()
-        found = looked(
+        found = look_from_inside(
             first,
             [server.getsockname()[1], abstract, places, ["/", "/usr", "/etc", "/dev", "/proc"]],
         )
@@ -128,7 +128,7 @@ def proved(first: First) -> None:
         "programs run as root": found["uid"] == 0 and os.getuid() == 0,
         "programs have root capabilities": found["rights"],
         "programs can gain privileges": found["gain"],
-        "system calls are not filtered": seccomp.known() and found["filter"] != 2,
+        "system calls are not filtered": seccomp.knows_machine() and found["filter"] != 2,
         "programs can see other processes": found["processes"] > 4,
         "memory is not limited": found["space"] != first.limits.space,
         f"programs can see {', '.join(exposed)} in the environment": exposed,
@@ -149,7 +149,7 @@ def identity(place: str) -> list[int] | None:
     return [found.st_dev, found.st_ino]
 
 
-def looked(first: First, arguments: list[Any]) -> dict[str, Any]:
+def look_from_inside(first: First, arguments: list[Any]) -> dict[str, Any]:
     ends = time.monotonic() + SECONDS
     call = {"name": "look", "a": arguments, "k": {"d": []}}
     with first.process("program") as program:
@@ -160,7 +160,7 @@ def looked(first: First, arguments: list[Any]) -> dict[str, Any]:
                 if "ok" not in reply:
                     break
         except (Gone, Late):
-            reply = {"error": "no answer", "words": program.ended(by_itself=True).end}
+            reply = {"error": "no answer", "words": program.finish(by_itself=True).end}
     if "ok" not in reply:
         raise SandboxError(
             f"the sandbox ({first.kind.name}) could not be tested: "

@@ -18,7 +18,7 @@ class Group:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def around(self, command: list[str]) -> list[str]:
+    def wrap(self, command: list[str]) -> list[str]:
         """A command that runs inside the group."""
         return [
             "/bin/sh",
@@ -51,18 +51,18 @@ class Group:
             return
 
 
-def limited_group(most: int, system: Path = SYSTEM, own: str | None = None) -> Group | None:
+def make_limited_group(most: int, system: Path = SYSTEM, own: str | None = None) -> Group | None:
     """A new group limited to `most` bytes, with control groups v1 or v2; None if that is not
     allowed."""
     own = Path("/proc/self/cgroup").read_text() if own is None else own
     for line in own.splitlines():
         number, names, place = line.split(":", 2)
         if "memory" in names.split(","):
-            group = made(system / "memory" / place.lstrip("/"), "memory.limit_in_bytes", most)
+            group = make_group(system / "memory" / place.lstrip("/"), "memory.limit_in_bytes", most)
         elif number == "0" and not names:
             # a group with its own processes cannot have limited ones below it, so make a sibling
             here = system / place.lstrip("/")
-            group = made(here if here == system else here.parent, "memory.max", most)
+            group = make_group(here if here == system else here.parent, "memory.max", most)
         else:
             continue
         if group is not None:
@@ -70,7 +70,7 @@ def limited_group(most: int, system: Path = SYSTEM, own: str | None = None) -> G
     return None
 
 
-def made(above: Path, name: str, most: int) -> Group | None:
+def make_group(above: Path, name: str, most: int) -> Group | None:
     for left in above.glob("parley-*"):  # by runs that were killed
         with suppress(OSError):
             if not Path(f"/proc/{left.name.split('-')[1]}").exists():
@@ -89,9 +89,7 @@ def made(above: Path, name: str, most: int) -> Group | None:
                 if (folder / swap).exists():
                     (folder / swap).write_text(str(value))
         # check that a process may enter it
-        subprocess.run(
-            Group(folder).around(["true"]), env={}, stderr=subprocess.DEVNULL, check=True
-        )
+        subprocess.run(Group(folder).wrap(["true"]), env={}, stderr=subprocess.DEVNULL, check=True)
     except (OSError, subprocess.SubprocessError):
         with suppress(OSError):
             folder.rmdir()

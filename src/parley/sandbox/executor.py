@@ -12,9 +12,9 @@ from typing import Any
 
 from parley.errors import SandboxError
 from parley.sandbox import canary
-from parley.sandbox.cgroups import Group, limited_group
+from parley.sandbox.cgroups import Group, make_limited_group
 from parley.sandbox.judges import Judges
-from parley.sandbox.judging import Doubtful, Verdict, judged
+from parley.sandbox.judging import Doubtful, Verdict, run_trial
 from parley.sandbox.kinds import REMEDY, Bare, Bubblewrap, Container, Kind
 from parley.sandbox.limits import MB, Limits
 from parley.sandbox.process import First
@@ -70,7 +70,7 @@ class Sandbox:
     async def _in_turn(self, trial: Trial, again: bool = False) -> Verdict:
         """Run a program when it is its turn. One that takes long soon lets others start."""
         async with self._slots:
-            work = asyncio.create_task(self._tried(trial, again))
+            work = asyncio.create_task(self._run_on_thread(trial, again))
             try:
                 while not (await asyncio.wait({work}, timeout=TURN))[0]:
                     if self._long < LONG:
@@ -89,13 +89,13 @@ class Sandbox:
         finally:
             self._long -= 1
 
-    async def _tried(self, trial: Trial, again: bool = False) -> Verdict:
+    async def _run_on_thread(self, trial: Trial, again: bool = False) -> Verdict:
         if self._closed:
             raise SandboxError("the sandbox was closed before the program was judged")
         leash = Leash()
         self._leashes.add(leash)
         work = asyncio.get_running_loop().run_in_executor(
-            self._threads, self._judged, trial, leash, again
+            self._threads, self._judge, trial, leash, again
         )
         try:
             verdict = await asyncio.shield(work)
@@ -110,14 +110,14 @@ class Sandbox:
             raise SandboxError("the sandbox was closed while the program ran")
         return verdict
 
-    def _judged(self, trial: Trial, leash: Leash, again: bool) -> Verdict:
+    def _judge(self, trial: Trial, leash: Leash, again: bool) -> Verdict:
         first, judges = self._open(again)
         if self.warm or not first.kind.nested:
-            return judged(first, trial, judges, leash)
+            return run_trial(first, trial, judges, leash)
         first = First(first.kind, self.limits, self._group)
         judges = Judges(first)
         try:
-            return judged(first, trial, judges, leash)
+            return run_trial(first, trial, judges, leash)
         finally:
             judges.close()
             first.close()
@@ -139,14 +139,14 @@ class Sandbox:
             self._end_standing()
             if self._group is None and self.choice == "bubblewrap":
                 most = (self.jobs + LONG) * (self.limits.memory + 128 * MB) + 256 * MB
-                self._group = limited_group(min(most, machine_memory() * 3 // 4))
+                self._group = make_limited_group(min(most, machine_memory() * 3 // 4))
             if self.kind is None:
-                first = started(self.choice, self.limits, self._group)
+                first = start_first(self.choice, self.limits, self._group)
             else:  # restart the same kind, nothing weaker
-                first = tried_out(self.kind, self.limits, self._group)
+                first = start_and_try(self.kind, self.limits, self._group)
             if self.choice != "none":
                 try:
-                    canary.proved(first)
+                    canary.prove_isolation(first)
                 except BaseException:
                     first.close()
                     raise
@@ -161,7 +161,7 @@ class Sandbox:
             first.close()
 
     @property
-    def bounded(self) -> bool:
+    def is_memory_limited(self) -> bool:
         """Whether the kernel limits the memory of all programs together."""
         return self._group is not None
 
@@ -176,7 +176,7 @@ class Sandbox:
     async def prove_shell(self) -> None:
         """Start a shell and close it, to find out before the first paid call if it works."""
         self._refuse_no_shell()
-        name = "tried out"
+        name = "trial"
         asked = {"kind": "shell", "shell": name, "do": "prepare", "command": "true"}
         await self._shells.execute(asked)
         await self._shells.close(name)
@@ -219,7 +219,7 @@ def machine_memory() -> int:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
-def started(choice: str, limits: Limits, group: Group | None) -> First:
+def start_first(choice: str, limits: Limits, group: Group | None) -> First:
     """Start a first process of the chosen kind, with new namespaces for each program if the kernel
     allows it."""
     if choice == "none":
@@ -227,10 +227,10 @@ def started(choice: str, limits: Limits, group: Group | None) -> First:
     if choice in ("docker", "podman"):
         return First(Container(choice), limits)
     try:
-        return tried_out(Bubblewrap(), limits, group)
+        return start_and_try(Bubblewrap(), limits, group)
     except SandboxError as nested:
         try:
-            return tried_out(Bubblewrap(nested=False, reason=str(nested)), limits, group)
+            return start_and_try(Bubblewrap(nested=False, reason=str(nested)), limits, group)
         except SandboxError as wrong:
             raise SandboxError(
                 f"model-written code cannot be isolated on this machine ({wrong}; {nested}): "
@@ -238,10 +238,10 @@ def started(choice: str, limits: Limits, group: Group | None) -> First:
             ) from None
 
 
-def tried_out(kind: Kind, limits: Limits, group: Group | None) -> First:
+def start_and_try(kind: Kind, limits: Limits, group: Group | None) -> First:
     first = First(kind, limits, group)
     try:
-        first.process("program").ended()
+        first.process("program").finish()
     except BaseException:
         first.close()
         raise

@@ -19,12 +19,12 @@ MOST = 32  # problems whose judges are kept
 
 
 @dataclass
-class Kept:
-    """A judge that stays, and how many programs are before it."""
+class KeptJudge:
+    """A judge that is kept for further programs, and how many programs use it now."""
 
     talk: Talk
     users: int = 0
-    retired: bool = False  # nobody new comes before it, and it ends with its last program
+    retired: bool = False  # it gets no new program, and ends with its last one
 
 
 class Judges:
@@ -32,24 +32,24 @@ class Judges:
 
     def __init__(self, first: First) -> None:
         self._first = first
-        self._kept: OrderedDict[bytes, Kept] = OrderedDict()
+        self._kept: OrderedDict[bytes, KeptJudge] = OrderedDict()
         self._lock = threading.Lock()
 
     @contextmanager
-    def sitting(self, problem: bytes) -> Iterator[Sitting]:
-        """A fresh process of a problem's judge, for one program; if anything goes wrong there, the
-        judge is replaced for those who come, and stays for those who are before it."""
+    def connect(self, problem: bytes) -> Iterator[JudgeConnection]:
+        """A fresh process of a problem's judge, for one program. If anything goes wrong there,
+        later programs get another judge; those that use this one keep it."""
         if not self._first.kind.nested:
-            with self._told(problem) as talk:
-                yield Sitting(talk, talk)
+            with self._start_judge(problem) as talk:
+                yield JudgeConnection(talk, talk)
             return
-        judge = self._taken(problem)
+        judge = self._reserve(problem)
         try:
             ours, theirs = socket.socketpair()
             with ours:
                 with theirs:
                     socket.send_fds(judge.talk.channel, [b"."], [theirs.fileno()])
-                yield Sitting(Frames(ours), judge.talk)
+                yield JudgeConnection(Frames(ours), judge.talk)
         except OSError as wrong:
             self._retire(problem, judge)
             raise SandboxError(f"the process that runs the tests is unreachable: {wrong}") from None
@@ -61,33 +61,33 @@ class Judges:
                 judge.users -= 1
                 over = judge.retired and not judge.users
             if over:
-                judge.talk.ended()
+                judge.talk.finish()
 
-    def _told(self, problem: bytes) -> Talk:
-        """A new judge that knows its problem."""
+    def _start_judge(self, problem: bytes) -> Talk:
+        """Start a judge and send it its problem."""
         talk = self._first.process("judge")
         try:
             talk.send(problem, time.monotonic() + START)
         except (Gone, Late):
             raise SandboxError(
                 "the process that runs the tests did not accept its problem: "
-                f"{talk.ended(by_itself=True).end}"
+                f"{talk.finish(by_itself=True).end}"
             ) from None
         return talk
 
-    def _taken(self, problem: bytes) -> Kept:
+    def _reserve(self, problem: bytes) -> KeptJudge:
         with self._lock:
             if (judge := self._kept.get(problem)) is None:
-                judge = self._kept[problem] = Kept(self._told(problem))
+                judge = self._kept[problem] = KeptJudge(self._start_judge(problem))
             judge.users += 1
             self._kept.move_to_end(problem)
             idle = [each for each, kept in self._kept.items() if not kept.users]
             old = [self._kept.pop(each) for each in idle[: max(0, len(self._kept) - MOST)]]
         for each in old:
-            each.talk.ended()
+            each.talk.finish()
         return judge
 
-    def _retire(self, problem: bytes, judge: Kept) -> None:
+    def _retire(self, problem: bytes, judge: KeptJudge) -> None:
         with self._lock:
             judge.retired = True
             if self._kept.get(problem) is judge:
@@ -98,16 +98,16 @@ class Judges:
             kept = list(self._kept.values())
             self._kept.clear()
         for judge in kept:
-            judge.talk.ended()
+            judge.talk.finish()
 
 
 @dataclass(frozen=True)
-class Sitting:
-    """One program before its judge."""
+class JudgeConnection:
+    """The connection to a judge for one program."""
 
     frames: Frames
     judge: Talk
 
-    def ended(self) -> End:
-        """How the judge ended, once it does not answer any more."""
-        return self.judge.ended(by_itself=True)
+    def finish(self) -> End:
+        """End a judge that does not answer any more, and return how it ended."""
+        return self.judge.finish(by_itself=True)

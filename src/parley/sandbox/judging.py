@@ -46,22 +46,22 @@ class Doubtful(Exception):
         self.verdict = verdict
 
 
-def judged(first: First, trial: Trial, judges: Judges, leash: Leash) -> Verdict:
+def run_trial(first: First, trial: Trial, judges: Judges, leash: Leash) -> Verdict:
     """Run a program's trial to its end, or until its leash is pulled."""
     if trial.cases:
-        return by_output(first, trial, leash)
+        return judge_by_output(first, trial, leash)
     if trial.inside:
-        return from_inside(first, trial, leash)
-    return by_values(first, trial, judges, leash)
+        return judge_inside(first, trial, leash)
+    return judge_by_values(first, trial, judges, leash)
 
 
-def by_values(first: First, trial: Trial, judges: Judges, leash: Leash) -> Verdict:
+def judge_by_values(first: First, trial: Trial, judges: Judges, leash: Leash) -> Verdict:
     """Tests outside, calls in, values out."""
-    with first.process("program") as program, judges.sitting(trial.problem) as judge:
-        leash.hold(program, judge.frames)
+    with first.process("program") as program, judges.connect(trial.problem) as judge:
+        leash.attach(program, judge.frames)
         ends = time.monotonic() + first.limits.wall
         try:
-            judge.frames.send(encoded(trial.code), ends)
+            judge.frames.send(encode(trial.code), ends)
             while True:
                 said = judge.frames.receive(ends)
                 if not said.startswith(b'{"ask": '):
@@ -70,33 +70,33 @@ def by_values(first: First, trial: Trial, judges: Judges, leash: Leash) -> Verdi
                     program.send(said[8:-1], ends)
                     judge.frames.send(program.receive(ends), ends)
                 except Gone:
-                    return stopped(program.ended(by_itself=True), first, trial)
+                    return judge_early_end(program.finish(by_itself=True), first, trial)
                 if program.received > MOST_TOLD:
-                    return failed(trial, "the program returns too much", "died")
+                    return make_failure(trial, "the program returns too much", "died")
         except Late:
-            end = program.ended()
-            verdict = failed(trial, "no answer in time", "timeout", end.cpu)
+            end = program.finish()
+            verdict = make_failure(trial, "no answer in time", "timeout", end.cpu)
             raise Doubtful("no answer in time", verdict) from None
         except Gone:
             # Nothing but what the program returned can have brought it there, if it happens again.
-            verdict = failed(trial, "the test crashes on what the program returns", "died")
+            verdict = make_failure(trial, "the test crashes on what the program returns", "died")
             raise Doubtful(
-                f"the process that runs the tests ended ({judge.ended().end})", verdict
+                f"the process that runs the tests ended ({judge.finish().end})", verdict
             ) from None
-        cpu = program.ended().cpu
-    return as_judged(said, trial, cpu)
+        cpu = program.finish().cpu
+    return parse_verdict(said, trial, cpu)
 
 
-def failed(trial: Trial, fault: str, end: str = "", cpu: float = 0.0) -> Verdict:
+def make_failure(trial: Trial, fault: str, end: str = "", cpu: float = 0.0) -> Verdict:
     """The verdict on a program that fails all tests for one reason."""
     return Verdict((fault,) * trial.count, trial.guarantee, end, cpu)
 
 
-def as_judged(said: bytes, trial: Trial, cpu: float) -> Verdict:
+def parse_verdict(said: bytes, trial: Trial, cpu: float) -> Verdict:
     """Parse the verdict of a judge."""
     try:
         found = json.loads(said)
-        faults, not_data = tuple(plain(fault) for fault in found["faults"]), found["not_data"]
+        faults, not_data = tuple(clean_text(fault) for fault in found["faults"]), found["not_data"]
     except (ValueError, TypeError, KeyError, RecursionError):
         raise Doubtful("the process that runs the tests returned no result") from None
     if len(faults) != trial.count:
@@ -109,83 +109,87 @@ def as_judged(said: bytes, trial: Trial, cpu: float) -> Verdict:
     return Verdict(faults, "none" if unknown else trial.guarantee, cpu=cpu)
 
 
-def from_inside(first: First, trial: Trial, leash: Leash) -> Verdict:
+def judge_inside(first: First, trial: Trial, leash: Leash) -> Verdict:
     """Run the tests in the program's own process, where it can forge their result. The record says
     so."""
     count = trial.count
     tests = {"setup": f"{trial.prelude}\n{trial.setup}", "tests": trial.tests}
     with first.process("program") as program:
-        leash.hold(program)
+        leash.attach(program)
         ends = time.monotonic() + first.limits.wall
-        faults = asked(program, {"code": trial.code}, ends, first, trial)
+        faults = ask_program(program, {"code": trial.code}, ends, first, trial)
         if isinstance(faults, Verdict):
             return faults
         if "error" in faults:
-            return failed(trial, fault_in(faults))
-        faults = asked(program, {"inside": tests}, ends, first, trial)
+            return make_failure(trial, describe_fault(faults))
+        faults = ask_program(program, {"inside": tests}, ends, first, trial)
         if isinstance(faults, Verdict):
             return faults
         found = faults.get("ok")
         if not isinstance(found, list) or len(found) != count + 1:
-            return failed(trial, "the program's process did not report its test results", "died")
+            return make_failure(
+                trial, "the program's process did not report its test results", "died"
+            )
         if found[0]:
-            return failed(trial, plain(found[0]))
-        faults_of_tests = tuple(plain(each) for each in found[1:])
-        return Verdict(faults_of_tests, trial.guarantee, cpu=program.ended().cpu)
+            return make_failure(trial, clean_text(found[0]))
+        faults_of_tests = tuple(clean_text(each) for each in found[1:])
+        return Verdict(faults_of_tests, trial.guarantee, cpu=program.finish().cpu)
 
 
-def by_output(first: First, trial: Trial, leash: Leash) -> Verdict:
+def judge_by_output(first: First, trial: Trial, leash: Leash) -> Verdict:
     """Run the program once for each case: it reads its input, and its output is compared here."""
     faults: list[str] = []
     cpu = 0.0
     for given, wanted in trial.cases:
         with first.process("program") as program:
-            leash.hold(program)
+            leash.attach(program)
             ends = time.monotonic() + first.limits.wall
-            found = asked(program, {"script": trial.code, "stdin": given}, ends, first, trial)
+            found = ask_program(program, {"script": trial.code, "stdin": given}, ends, first, trial)
             if isinstance(found, Verdict):
                 return Verdict(
                     (*faults, *found.faults[len(faults) :]), "values", found.end, cpu + found.cpu
                 )
-            cpu += program.ended().cpu
+            cpu += program.finish().cpu
         if "error" in found:
-            faults.append(fault_in(found))
+            faults.append(describe_fault(found))
         else:
             same = isinstance(found.get("ok"), str) and lines(found["ok"]) == lines(wanted)
             faults.append("" if same else "wrong output")
     return Verdict(tuple(faults), cpu=cpu)
 
 
-def asked(
+def ask_program(
     program: Talk, message: Mapping[str, Any], ends: float, first: First, trial: Trial
 ) -> dict[str, Any] | Verdict:
     """A program's answer, or the verdict if it does not answer."""
     try:
-        program.send(encoded(message), ends)
+        program.send(encode(message), ends)
         reply = json.loads(program.receive(ends))
     except Late:
-        end = program.ended()
-        verdict = failed(trial, "no answer in time", "timeout", end.cpu)
+        end = program.finish()
+        verdict = make_failure(trial, "no answer in time", "timeout", end.cpu)
         raise Doubtful("no answer in time", verdict) from None
     except (Gone, ValueError, RecursionError):
-        return stopped(program.ended(by_itself=True), first, trial)
+        return judge_early_end(program.finish(by_itself=True), first, trial)
     return (
         reply if isinstance(reply, dict) else {"error": "ValueError", "words": "malformed answer"}
     )
 
 
-def stopped(end: End, first: First, trial: Trial) -> Verdict:
+def judge_early_end(end: End, first: First, trial: Trial) -> Verdict:
     """The verdict on a program that ended early, if the program itself was the cause."""
     limits = first.limits
     killed = end.end == f"signal {signal.SIGKILL:d}"
-    memory = failed(trial, f"used more than {limits.memory >> 20} MB of memory", "memory", end.cpu)
+    memory = make_failure(
+        trial, f"used more than {limits.memory >> 20} MB of memory", "memory", end.cpu
+    )
     if end.end == "memory" or (killed and end.peak > limits.memory):
         return memory
     # a busy machine reports CPU time a little late
     if end.end == "cpu" or (killed and end.cpu >= 0.8 * limits.cpu):
-        return failed(trial, f"used more than {limits.cpu} s of CPU time", "timeout", end.cpu)
+        return make_failure(trial, f"used more than {limits.cpu} s of CPU time", "timeout", end.cpu)
     how = "closed its connection" if end.end == "not wanted" else f"exited ({end.end})"
-    died = failed(trial, f"the program {how}", "died", end.cpu)
+    died = make_failure(trial, f"the program {how}", "died", end.cpu)
     if not killed and not end.end.startswith("unable"):
         return died
     if first.short_of_memory():
@@ -198,11 +202,11 @@ def stopped(end: End, first: First, trial: Trial) -> Verdict:
     )
 
 
-def fault_in(reply: Mapping[str, Any]) -> str:
-    return plain(f"{str(reply.get('error'))[:80]}: {str(reply.get('words', ''))[:300]}")
+def describe_fault(reply: Mapping[str, Any]) -> str:
+    return clean_text(f"{str(reply.get('error'))[:80]}: {str(reply.get('words', ''))[:300]}")
 
 
-def plain(text: Any) -> str:
+def clean_text(text: Any) -> str:
     """Text of a program that can be stored and shown: without lone surrogates and control
     characters."""
     return "".join(
@@ -215,5 +219,5 @@ def lines(text: str) -> list[str]:
     return [line.rstrip() for line in text.rstrip().replace("\r\n", "\n").split("\n")]
 
 
-def encoded(message: Any) -> bytes:
+def encode(message: Any) -> bytes:
     return json.dumps(message).encode()

@@ -73,7 +73,7 @@ def links() -> list[tuple[str, str]]:
     ]
 
 
-def loaded() -> list[str]:
+def startup_folders() -> list[str]:
     """Folders from which this machine's Python installations load code at startup, wherever the
     system keeps them."""
     targets = [os.path.realpath(each) for each in glob("/usr/lib/python3*/sitecustomize.py")]

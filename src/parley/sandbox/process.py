@@ -16,7 +16,7 @@ from parley.errors import SandboxError
 from parley.sandbox.cgroups import Group, host_kills
 from parley.sandbox.kinds import Kind, sources
 from parley.sandbox.limits import Limits
-from parley.sandbox.seccomp import filtering
+from parley.sandbox.seccomp import make_filter
 from parley.sandbox.talk import CLOSE, Gone, Late, Talk
 
 Role = Literal["program", "judge"]
@@ -26,7 +26,7 @@ START = 30.0  # seconds for a sandbox to start; a loaded machine is slow
 SOURCES = sources("wire", "confine", "program", "judge", "usage", "zygote")
 
 
-class Launched:
+class OutermostProcess:
     """A started command: the outermost process of a sandbox."""
 
     def __init__(
@@ -46,8 +46,8 @@ class Launched:
         )
         settings = {"uid": kind.uid, "nested": kind.nested, "limits": asdict(limits), "role": role}
         settings["filters"] = {
-            "program": filtering("program").hex(),
-            "judges": filtering("judges").hex(),
+            "program": make_filter("program").hex(),
+            "judges": make_filter("judges").hex(),
         }
         settings["folder"] = self._folder.name if self._folder is not None else "/tmp"
         boot = json.dumps([SOURCES, settings]).encode()
@@ -56,7 +56,7 @@ class Launched:
         # Its environment is empty: bubblewrap is the first process inside, and others could read
         # what it was given.
         self._process = subprocess.Popen(
-            command if group is None else group.around(command),
+            command if group is None else group.wrap(command),
             stdin=stdin.fileno(),
             stdout=stdin.fileno(),
             stderr=stderr,
@@ -86,7 +86,7 @@ class First:
     def __init__(self, kind: Kind, limits: Limits, group: Group | None = None) -> None:
         self.kind, self.limits, self._group = kind, limits, group
         self._control: socket.socket | None = None
-        self._launched: Launched | None = None
+        self._outermost: OutermostProcess | None = None
         self._broken = False
         self._kills = group.kills() if group is not None else 0
         self._host_kills = host_kills()
@@ -101,11 +101,11 @@ class First:
             self._control, theirs = socket.socketpair()
             try:
                 with theirs:
-                    self._launched = Launched(
+                    self._outermost = OutermostProcess(
                         self.kind, self.limits, self._group, theirs, errors.fileno(), ""
                     )
                 self._control.settimeout(START)
-                self._control.sendall(self._launched.boot)
+                self._control.sendall(self._outermost.boot)
                 if self._control.recv(5) != b"ready":
                     raise OSError("no answer")
             except SandboxError:
@@ -122,7 +122,7 @@ class First:
     def process(self, role: Role) -> Talk:
         """Start a confined process and wait until it is ready."""
         try:
-            talk = self._started(role)
+            talk = self._start(role)
         except OSError as wrong:
             self._broken = True
             raise SandboxError(
@@ -133,20 +133,20 @@ class First:
                 raise Gone
         except (Gone, Late):
             self._broken = True
-            end = talk.ended(by_itself=True).end
+            end = talk.finish(by_itself=True).end
             raise SandboxError(
                 f"the sandbox ({self.kind.name}) did not start a process: {end or 'no answer'}"
             ) from None
         return talk
 
-    def _started(self, role: Role) -> Talk:
+    def _start(self, role: Role) -> Talk:
         with ExitStack() as undo:
             ours, theirs, status, watcher = (
                 undo.enter_context(each) for _ in range(2) for each in socket.socketpair()
             )
             alone = None
             if self._control is None:
-                alone = Launched(
+                alone = OutermostProcess(
                     self.kind, self.limits, self._group, theirs, watcher.fileno(), role
                 )
                 with suppress(OSError):  # it is seen later that nobody took it
@@ -165,12 +165,12 @@ class First:
     @property
     def alive(self) -> bool:
         """Whether it can make processes, as far as it is known."""
-        return not self._broken and (self._launched is None or self._launched.alive)
+        return not self._broken and (self._outermost is None or self._outermost.alive)
 
     def works(self) -> bool:
         """Whether it makes a process now."""
         try:
-            self.process("program").ended()
+            self.process("program").finish()
         except SandboxError:
             return False
         return True
@@ -190,5 +190,5 @@ class First:
         """End everything inside: the first process goes when nobody speaks to it any more."""
         if self._control is not None:
             self._control.close()
-        if self._launched is not None:
-            self._launched.wait()
+        if self._outermost is not None:
+            self._outermost.wait()

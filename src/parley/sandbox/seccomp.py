@@ -160,12 +160,12 @@ NUMBER, MACHINE, FIRST, SECOND, THIRD, FOURTH = 0, 4, 16, 24, 32, 40
 OTHER_MACHINE = 0x40000000  # from here on x86_64 has the calls of another one
 
 
-def known() -> bool:
+def knows_machine() -> bool:
     """Whether Parley knows the system call numbers of this machine."""
     return platform.machine() in MACHINES
 
 
-def filtering(role: Role = "program", machine: str | None = None) -> bytes:
+def make_filter(role: Role = "program", machine: str | None = None) -> bytes:
     """The filter for a machine; empty if its system call numbers are unknown."""
     if (machine := machine or platform.machine()) not in MACHINES:
         return b""

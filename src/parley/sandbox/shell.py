@@ -18,7 +18,7 @@ from typing import Any, Literal, Self
 
 from parley.errors import SandboxError, TaskError
 from parley.sandbox import linux, seccomp
-from parley.sandbox.cgroups import Group, limited_group
+from parley.sandbox.cgroups import Group, make_limited_group
 from parley.sandbox.inside.session import SETTLED
 from parley.sandbox.inside.view import IDS, ROOM
 from parley.sandbox.inside.wire import LARGEST
@@ -107,8 +107,8 @@ class Shell:
 
     def _launch(self, channel: int, errors: int) -> None:
         # what is written is there twice while it is copied for a check
-        self._group = limited_group(self.limits.memory + 4 * self.limits.disk + 256 * MB)
-        whole = command() if self._group is None else self._group.around(command())
+        self._group = make_limited_group(self.limits.memory + 4 * self.limits.disk + 256 * MB)
+        whole = command() if self._group is None else self._group.wrap(command())
         # Its environment is empty: others inside could read what it was given.
         self._process = subprocess.Popen(
             whole,
@@ -123,9 +123,9 @@ class Shell:
         settings = {
             "owner": private_range(Path("/proc/self/uid_map").read_text()) if self.users else 0,
             "programs": program_folders(), "packages": package_folders(),
-            "files": linux.files(), "links": linux.links(), "sealed": linux.loaded(),
+            "files": linux.files(), "links": linux.links(), "sealed": linux.startup_folders(),
             "home": self.home, "folder": self.folder, "limits": asdict(self.limits),
-            "filter": make_filter().hex(), "most": self.output,
+            "filter": make_shell_filter().hex(), "most": self.output,
         }  # fmt: skip
         return json.dumps([sources(*MODULES), settings]).encode()
 
@@ -357,10 +357,10 @@ def private_range(mapped: str) -> int:
     return random.SystemRandom().randint(low, high)
 
 
-def make_filter() -> bytes:
+def make_shell_filter() -> bytes:
     """The system call filter of all sandboxes, except that creating a socket fails as unsupported
     instead of forbidden, because some tools try it."""
-    if not (rest := seccomp.filtering("shell")):
+    if not (rest := seccomp.make_filter("shell")):
         return b""
     number = SOCKET[
         {"AMD64": "x86_64", "arm64": "aarch64"}.get(machine := os.uname().machine, machine)

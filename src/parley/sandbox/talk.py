@@ -1,5 +1,5 @@
-"""What is said between this process and the confined ones: frames, each within a time, and word of
-how a process ended."""
+"""Messages to and from confined processes: frames, each with a time limit, and reports on how a
+process ended."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class End:
 
 
 class Frames:
-    """Frames over a socket, each within a time."""
+    """Frames over a socket, each with a time limit."""
 
     def __init__(self, channel: socket.socket) -> None:
         self.channel = channel
@@ -76,17 +76,17 @@ class Frames:
 
 
 class Leash:
-    """What is under way for one trial: when it is pulled, nobody waits any more, and all of it ends
-    soon."""
+    """The connections of one trial. To pull the leash shuts them down, so that the trial ends soon
+    and nobody waits for it."""
 
     def __init__(self) -> None:
-        self._held: list[Frames] = []
+        self._frames: list[Frames] = []
         self.pulled = False
         self._lock = threading.Lock()
 
-    def hold(self, *several: Frames) -> None:
+    def attach(self, *several: Frames) -> None:
         with self._lock:
-            self._held = list(several)
+            self._frames = list(several)
             pulled = self.pulled
         if pulled:
             self.pull()
@@ -94,13 +94,13 @@ class Leash:
     def pull(self) -> None:
         with self._lock:
             self.pulled = True
-            for frames in self._held:
+            for frames in self._frames:
                 with suppress(OSError):  # ended already
                     frames.channel.shutdown(socket.SHUT_RDWR)
 
 
 class Talk(Frames):
-    """Frames to and from one confined process, and word of how it ended."""
+    """Frames to and from one confined process, and the report on how it ended."""
 
     def __init__(
         self, channel: socket.socket, status: socket.socket, gone: Callable[[], None] | None
@@ -111,27 +111,28 @@ class Talk(Frames):
         self._end: End | None = None
         self._ending = threading.Lock()  # those who share a judge may all see that it is gone
 
-    def ended(self, by_itself: bool = False) -> End:
-        """End it if it lives, and say how it went; when this returns nothing of it is left.
+    def finish(self, by_itself: bool = False) -> End:
+        """End the process if it still runs, and return how it ended. Then nothing of it is left.
 
-        One that seems to have ended by itself is given a moment to be found so.
+        With `by_itself`, it seems to have ended already, and its watcher gets a moment to report
+        this.
         """
         with self._ending:
             if self._end is None:
-                said = self._heard(OWN_END) if by_itself else b""
+                said = self._read_report(OWN_END) if by_itself else b""
                 self.channel.close()
                 if not said:
                     with suppress(OSError):
                         self._status.shutdown(socket.SHUT_WR)
-                    said = self._heard(CLOSE)
+                    said = self._read_report(CLOSE)
                 self._status.close()
                 if self._gone is not None:
                     self._gone()
                 self._end = end_in(said)
             return self._end
 
-    def _heard(self, seconds: float) -> bytes:
-        """What the watcher says before it goes."""
+    def _read_report(self, seconds: float) -> bytes:
+        """What the watcher reports before it ends."""
         said = b""
         with suppress(OSError):
             self._status.settimeout(seconds)
@@ -143,7 +144,7 @@ class Talk(Frames):
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.ended()
+        self.finish()
 
 
 def end_in(said: bytes) -> End:

@@ -45,7 +45,7 @@ class Trial:
     @property
     def guarantee(self) -> Guarantee:
         """The kind of every verdict on this problem; no program can choose it."""
-        runs_text = bool(self.tests) and parsed(self.tests, self.setup, self.prelude).runs_text
+        runs_text = bool(self.tests) and parse(self.tests, self.setup, self.prelude).runs_text
         return "inside" if self.inside or runs_text else "values"
 
 
@@ -67,8 +67,8 @@ def trial_of(program: Mapping[str, Any]) -> Trial:
             "(not both, and not empty)"
         )
     setup, prelude = str(program.get("setup", "")), str(program.get("prelude", ""))
-    found = parsed(tests, setup, prelude)
-    names, classes = listed(program, "names"), listed(program, "classes")
+    found = parse(tests, setup, prelude)
+    names, classes = read_names(program, "names"), read_names(program, "classes")
     if fault := found.find_undefined(names):
         raise TaskError(fault)
     imports = "".join(f"import {name}\n" for name in found.modules if name not in names)
@@ -77,14 +77,14 @@ def trial_of(program: Mapping[str, Any]) -> Trial:
     return Trial(code, tests, names, classes, setup, imports + prelude, pairs, inside, untried)
 
 
-def parsed(tests: tuple[str, ...], setup: str, prelude: str) -> ParsedTests:
+def parse(tests: tuple[str, ...], setup: str, prelude: str) -> ParsedTests:
     try:
         return parse_tests(tests, setup, prelude)
     except (ValueError, TypeError) as wrong:
         raise TaskError(str(wrong)) from None
 
 
-def listed(program: Mapping[str, Any], key: str) -> tuple[str, ...]:
+def read_names(program: Mapping[str, Any], key: str) -> tuple[str, ...]:
     """A list of names in what a task asks for."""
     given = program.get(key, ())
     if isinstance(given, str) or not all(isinstance(name, str) for name in given):

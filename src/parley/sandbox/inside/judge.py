@@ -10,8 +10,8 @@ from contextlib import suppress
 from typing import Any, ClassVar
 
 from parley.sandbox.inside import confine
-from parley.sandbox.inside.program import compiled
-from parley.sandbox.inside.wire import Channel, Ended, packed, unpacked
+from parley.sandbox.inside.program import compile_code
+from parley.sandbox.inside.wire import Channel, Ended, pack, unpack
 
 WORDS = 300
 
@@ -48,7 +48,7 @@ class Program:
     def __init__(self, channel: Channel) -> None:
         self.channel = channel
 
-    def asked(self, message: dict[str, Any]) -> Any:
+    def ask(self, message: dict[str, Any]) -> Any:
         try:
             self.channel.send({"ask": message})
             reply = self.channel.receive()
@@ -63,37 +63,35 @@ class Program:
         return reply
 
     def value(self, message: dict[str, Any]) -> Any:
-        return self.unpacked(self.asked(message)["ok"])
+        return self.unpack(self.ask(message)["ok"])
 
-    def unpacked(self, found: Any) -> Any:
+    def unpack(self, found: Any) -> Any:
         try:
-            return unpacked(found, lambda each: Remote(self, int(each["r"]), str(each.get("of"))))
+            return unpack(found, lambda each: Remote(self, int(each["r"]), str(each.get("of"))))
         # whatever it is, it must not reach a test: a StopIteration would end its loops
         except Exception as wrong:
             raise BadAnswer(
                 f"the program's answer is not a value: {type(wrong).__name__}"
             ) from None
 
-    def packed(self, value: Any) -> Any:
+    def pack(self, value: Any) -> Any:
         """Pack an argument as data. An object that came from the program may go back to it; no
         other object can be sent."""
-        return packed(value, handed)
+        return pack(value, pack_object)
 
-    def called(
-        self, what: dict[str, Any], arguments: tuple[Any, ...], named: dict[str, Any]
-    ) -> Any:
+    def call(self, what: dict[str, Any], arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
         sent = {
-            "a": [self.packed(each) for each in arguments],
-            "k": {"d": [[k, self.packed(v)] for k, v in named.items()]},
+            "a": [self.pack(each) for each in arguments],
+            "k": {"d": [[k, self.pack(v)] for k, v in named.items()]},
         }
-        reply = self.asked({**what, **sent})
+        reply = self.ask({**what, **sent})
         try:
             news = [(arguments[number], new) for number, new in reply.get("changed", ())]
         except Exception:
             raise BadAnswer("the program reports changes of arguments that do not exist") from None
         for old, new in news:
-            changed(old, self.unpacked(new))
-        return self.unpacked(reply["ok"])
+            copy_changes(old, self.unpack(new))
+        return self.unpack(reply["ok"])
 
 
 class Function:
@@ -105,7 +103,7 @@ class Function:
         self._program, self._name, self._is_class = program, name, is_class
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
-        value = self._program.called({"name": self._name}, arguments, named)
+        value = self._program.call({"name": self._name}, arguments, named)
         if type(value) is Remote and self._is_class:
             return Made(self._program, *identity_of(value))
         if type(value) is Remote and identity_of(value)[1] == "coroutine":
@@ -135,13 +133,13 @@ class Remote:
 
     def _act(self, act: str, *arguments: Any) -> Any:
         return self._program.value(
-            {"r": self._r, "act": act, "a": [packed(each, handed) for each in arguments]}
+            {"r": self._r, "act": act, "a": [pack(each, pack_object) for each in arguments]}
         )
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         sent = (
-            [packed(each, handed) for each in arguments],
-            [[k, packed(v, handed)] for k, v in named.items()],
+            [pack(each, pack_object) for each in arguments],
+            [[k, pack(v, pack_object)] for k, v in named.items()],
         )
         return self._program.value({"r": self._r, "a": sent[0], "k": {"d": sent[1]}})
 
@@ -149,7 +147,7 @@ class Remote:
         if name.startswith("__") and name.endswith("__"):
             raise AttributeError(name)
         if any(hasattr(kind, name) for kind in DATA):
-            self._refused()
+            self._refuse()
         return self._act("attribute", name)
 
     def __iter__(self) -> Any:
@@ -173,7 +171,7 @@ class Remote:
     def __bool__(self) -> bool:
         return self._act("truth") is True
 
-    def _refused(self, *_: Any) -> Any:
+    def _refuse(self, *_: Any) -> Any:
         raise NotData(
             f"the program returned a {self._of}, which is not plain data, but a test needs plain "
             "data"
@@ -181,7 +179,7 @@ class Remote:
 
 
 for operation in REFUSED.split():
-    setattr(Remote, operation, Remote._refused)
+    setattr(Remote, operation, Remote._refuse)
 
 
 class Made(Remote):
@@ -191,7 +189,7 @@ class Made(Remote):
     __slots__ = ()
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
-        return self._program.called({"r": self._r}, arguments, named)
+        return self._program.call({"r": self._r}, arguments, named)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") and name.endswith("__"):
@@ -225,12 +223,12 @@ class Made(Remote):
 
     # It is compared with nothing but None: the program's own claim would not count.
     def __eq__(self, other: object) -> bool:
-        return other is not None and bool(self._refused())
+        return other is not None and bool(self._refuse())
 
     def __ne__(self, other: object) -> bool:
-        return other is None or bool(self._refused())
+        return other is None or bool(self._refuse())
 
-    __hash__ = Remote._refused
+    __hash__ = Remote._refuse
 
 
 DATA = (str, bytes, list, tuple, dict, set, int, float, range)
@@ -240,14 +238,14 @@ def identity_of(remote: Remote) -> tuple[int, str]:
     return object.__getattribute__(remote, "_r"), object.__getattribute__(remote, "_of")
 
 
-def handed(value: Any) -> Any:
+def pack_object(value: Any) -> Any:
     """An argument that is not plain data."""
     if isinstance(value, Remote):
         return {"r": identity_of(value)[0]}
     raise NotData(f"the tests hand over a {type(value).__name__}, which is not plain data")
 
 
-def changed(old: Any, new: Any) -> None:
+def copy_changes(old: Any, new: Any) -> None:
     """A list, dict or set with the changes that the program made to it."""
     if type(old) is list and type(new) is list:
         old[:] = new
@@ -277,14 +275,14 @@ class Problem:
     """The tests of a problem, ready to run."""
 
     def __init__(self, told: dict[str, Any]) -> None:
-        self.prelude = compiled(told["prelude"], "prelude.py")
-        self.setup = compiled(told["setup"], "setup.py")
-        self.tests = [compiled(text, "test.py") for text in told["tests"]]
+        self.prelude = compile_code(told["prelude"], "prelude.py")
+        self.setup = compile_code(told["setup"], "setup.py")
+        self.tests = [compile_code(text, "test.py") for text in told["tests"]]
         self.names: list[str] = told["names"]
         self.classes: list[str] = told["classes"]
 
 
-def judges(channel: Channel, limits: dict[str, Any]) -> None:
+def serve_problem(channel: Channel, limits: dict[str, Any]) -> None:
     """Serve one problem: for each program, a new process receives the code over its own socket."""
     # the processes of one problem cannot read each other
     confine.control(confine.DUMPABLE, 0, "not dumpable")
@@ -323,7 +321,7 @@ def judge(problem: Problem, channel: Channel) -> None:
     faults: list[str] = []
     try:
         exec(problem.prelude, namespace)
-        defined = program.asked({"code": code, "names": problem.names})["ok"]
+        defined = program.ask({"code": code, "names": problem.names})["ok"]
         # what cannot be read is seen when it is called
         defined = defined if isinstance(defined, list) else problem.names
         namespace.update(
@@ -341,17 +339,17 @@ def judge(problem: Problem, channel: Channel) -> None:
         namespace["__builtins__"] = own
         exec(problem.setup, namespace)
     except BaseException as error:
-        faults = [said(error)] * len(problem.tests)
+        faults = [describe_error(error)] * len(problem.tests)
     for test in problem.tests[len(faults) :]:
         try:
             exec(test, namespace)
             faults.append("")
         except BaseException as error:
-            faults.append(said(error))
+            faults.append(describe_error(error))
     channel.send({"faults": faults, "not_data": bool(NotData.raised)})
 
 
-def said(error: BaseException) -> str:
+def describe_error(error: BaseException) -> str:
     try:
         words = str(error)[:WORDS]
     except BaseException:

@@ -9,7 +9,7 @@ from types import CodeType, ModuleType
 from typing import Any
 
 from parley.sandbox.inside import confine
-from parley.sandbox.inside.wire import Channel, Ended, packed, unpacked
+from parley.sandbox.inside.wire import Channel, Ended, pack, unpack
 
 WORDS = 300  # characters of an error that are kept
 MOST_OUTPUT = 1 << 20
@@ -28,31 +28,33 @@ def serve(channel: Channel, limits: dict[str, Any]) -> None:
         kept.append(value)
         return {"r": len(kept) - 1, "of": type(value).__name__[:80]}
 
-    def given(found: Any) -> Any:
-        return unpacked(found, lambda each: kept[each["r"]])
+    def unpack_here(found: Any) -> Any:
+        return unpack(found, lambda each: kept[each["r"]])
 
     def answer(message: dict[str, Any]) -> Any:
         if "code" in message:
-            exec(compiled(message["code"], "program.py"), namespace)
+            exec(compile_code(message["code"], "program.py"), namespace)
             return {
                 "ok": [name for name in message.get("names", ()) if callable(namespace.get(name))]
             }
         if "script" in message:
             return {"ok": output_of(message["script"], message.get("stdin", ""))}
         if "inside" in message:
-            return {"ok": tried(message["inside"], namespace)}
-        thing = kept[message["r"]] if "r" in message else found_in(namespace, message["name"])
+            return {"ok": run_tests(message["inside"], namespace)}
+        thing = kept[message["r"]] if "r" in message else look_up(namespace, message["name"])
         if "act" in message:
-            return {"ok": packed(ACTS[message["act"]](thing, *given(message.get("a", []))), keep)}
-        arguments, named = given(message["a"]), given(message["k"])
+            return {
+                "ok": pack(ACTS[message["act"]](thing, *unpack_here(message.get("a", []))), keep)
+            }
+        arguments, named = unpack_here(message["a"]), unpack_here(message["k"])
         before = [
-            packed(each, keep) if type(each) in (list, dict, set) else None for each in arguments
+            pack(each, keep) if type(each) in (list, dict, set) else None for each in arguments
         ]
-        value = packed(thing(*arguments, **named), keep)
+        value = pack(thing(*arguments, **named), keep)
         # What a function did to the lists, dicts and sets that it was given is seen outside, as it
         # would be in one process.
         after = [
-            None if old is None else packed(each, keep)
+            None if old is None else pack(each, keep)
             for each, old in zip(arguments, before, strict=True)
         ]
         changed = [
@@ -77,7 +79,7 @@ def serve(channel: Channel, limits: dict[str, Any]) -> None:
             )
 
 
-def compiled(code: str, name: str) -> CodeType:
+def compile_code(code: str, name: str) -> CodeType:
     """Compile code as it is, without the `from __future__` imports of this file."""
     return compile(code, name, "exec", dont_inherit=True)
 
@@ -89,20 +91,16 @@ def words_of(error: BaseException) -> str:
         return "the error message cannot be read"
 
 
-def found_in(namespace: dict[str, Any], name: str) -> Any:
+def look_up(namespace: dict[str, Any], name: str) -> Any:
     if name not in namespace:
         raise NameError(f"the program does not define {name}")
     return namespace[name]
 
 
-def attributed(thing: Any, name: str, value: Any) -> None:
-    setattr(thing, name, value)
-
-
 # None of these tells the program what the outside compares with.
 ACTS: dict[str, Any] = {
     "attribute": getattr,
-    "set": attributed,
+    "set": setattr,
     "iterator": lambda thing: iter(thing) is thing,
     "iterate": lambda thing: list(thing),
     "next": lambda thing: next(thing),
@@ -125,7 +123,7 @@ def output_of(script: str, stdin: str) -> str:
     sys.stdout = open(1, "w", encoding="utf-8", errors="replace", closefd=False)  # noqa: SIM115
     try:
         exec(
-            compiled(script, "program.py"),
+            compile_code(script, "program.py"),
             {"__name__": "__main__", "__builtins__": __builtins__},
         )
     except SystemExit as end:
@@ -146,13 +144,13 @@ def unnamed_file() -> int:
     return descriptor
 
 
-def tried(tests: dict[str, Any], namespace: dict[str, Any]) -> list[str]:
-    """Run tests in the program's own process, for tests that pass functions to the program. The
-    program may forge their results."""
+def run_tests(tests: dict[str, Any], namespace: dict[str, Any]) -> list[str]:
+    """Run tests in the program's own process, if they need more than plain data. The program may
+    forge their results."""
     faults = []
     for text in (tests["setup"], *tests["tests"]):
         try:
-            exec(compiled(text, "test.py"), namespace)
+            exec(compile_code(text, "test.py"), namespace)
             faults.append("")
         except BaseException as error:
             faults.append(f"{type(error).__name__}: {words_of(error)}")

@@ -18,7 +18,7 @@ SOCKET_BUFFER = 212_992  # bytes: what Linux lets a socket hold unless it is ask
 
 
 @dataclass(frozen=True)
-class Seen:
+class ProcessFacts:
     """A snapshot of a process."""
 
     parent: int
@@ -35,7 +35,7 @@ class Times:
     last: dict[int, int] = field(default_factory=dict)
     gone: int = 0
 
-    def seconds(self, family: dict[int, Seen]) -> float:
+    def seconds(self, family: dict[int, ProcessFacts]) -> float:
         """The CPU time of all processes so far."""
         self.gone += sum(own for pid, own in self.last.items() if pid not in family)
         self.last = {pid: each.own for pid, each in family.items()}
@@ -43,9 +43,9 @@ class Times:
         return (sum(self.last.values()) + max(self.gone, collected)) / TICKS
 
 
-def processes() -> dict[int, Seen]:
+def processes() -> dict[int, ProcessFacts]:
     """A snapshot of all processes that are visible here."""
-    found: dict[int, Seen] = {}
+    found: dict[int, ProcessFacts] = {}
     for name in os.listdir("/proc"):
         if name.isdecimal():
             try:
@@ -56,18 +56,20 @@ def processes() -> dict[int, Seen]:
                     int(rest[10]) + int(rest[11]),
                     int(rest[12]) + int(rest[13]),
                 )
-                found[int(name)] = Seen(parent, state == "Z" and int(rest[16]) > 1, own, collected)
+                found[int(name)] = ProcessFacts(
+                    parent, state == "Z" and int(rest[16]) > 1, own, collected
+                )
             except (OSError, IndexError, ValueError):
                 continue
     return found
 
 
-def all_below(root: int, here: dict[int, Seen]) -> dict[int, Seen]:
+def all_below(root: int, here: dict[int, ProcessFacts]) -> dict[int, ProcessFacts]:
     """The descendants of a process."""
     below: dict[int, list[int]] = {}
     for pid, each in here.items():
         below.setdefault(each.parent, []).append(pid)
-    found: dict[int, Seen] = {}
+    found: dict[int, ProcessFacts] = {}
     waiting = [root]
     while waiting:
         new = [pid for pid in below.get(waiting.pop(), ()) if pid not in found]
@@ -76,7 +78,7 @@ def all_below(root: int, here: dict[int, Seen]) -> dict[int, Seen]:
     return found
 
 
-def memory_of(family: dict[int, Seen], enough: int, ours: bool = False) -> int:
+def memory_of(family: dict[int, ProcessFacts], enough: int, ours: bool = False) -> int:
     """Bytes of memory that processes hold. Shared memory is counted once; this takes a while, so it
     is done only where it matters. `ours` are processes that we have made hide from others.
 

@@ -58,7 +58,7 @@ class Channel:
         return bytes(parts)
 
 
-def packed(value: Any, other: Callable[[Any], Any]) -> Any:
+def pack(value: Any, other: Callable[[Any], Any]) -> Any:
     """Encode a value as JSON by its contents, without calling its methods. `other` encodes
     values that are not plain data."""
     kind = type(value)
@@ -72,19 +72,19 @@ def packed(value: Any, other: Callable[[Any], Any]) -> Any:
     if isinstance(value, str):
         return "".join(str.__iter__(value))
     if isinstance(value, list):
-        return [packed(each, other) for each in list.__iter__(value)]
+        return [pack(each, other) for each in list.__iter__(value)]
     if isinstance(value, dict):
-        return {"d": [[packed(key, other), packed(each, other)] for key, each in dict.items(value)]}
+        return {"d": [[pack(key, other), pack(each, other)] for key, each in dict.items(value)]}
     if isinstance(value, tuple):
-        return {"t": [packed(each, other) for each in tuple.__iter__(value)]}
+        return {"t": [pack(each, other) for each in tuple.__iter__(value)]}
     if isinstance(value, set):
-        return {"s": [packed(each, other) for each in set.__iter__(value)]}
+        return {"s": [pack(each, other) for each in set.__iter__(value)]}
     if isinstance(value, frozenset):
-        return {"z": [packed(each, other) for each in frozenset.__iter__(value)]}
-    return rarer(value, other)
+        return {"z": [pack(each, other) for each in frozenset.__iter__(value)]}
+    return pack_library_type(value, other)
 
 
-def rarer(value: Any, other: Callable[[Any], Any]) -> Any:
+def pack_library_type(value: Any, other: Callable[[Any], Any]) -> Any:
     """Encode types of the standard library that functions sometimes return."""
     kind = type(value)
     if kind is bytes or kind is bytearray:
@@ -92,7 +92,7 @@ def rarer(value: Any, other: Callable[[Any], Any]) -> Any:
     if kind is complex:
         return {"c": [value.real, value.imag]}
     if kind is range:
-        return {"n": [packed(each, other) for each in (value.start, value.stop, value.step)]}
+        return {"n": [pack(each, other) for each in (value.start, value.stop, value.step)]}
     name = f"{kind.__module__}.{kind.__qualname__}"
     if name in ("decimal.Decimal", "fractions.Fraction"):
         return {"x": name, "v": str(value)[:LONGEST]}
@@ -101,25 +101,25 @@ def rarer(value: Any, other: Callable[[Any], Any]) -> Any:
     if name == "datetime.timedelta":
         return {"x": name, "v": [value.days, value.seconds, value.microseconds]}
     if name == "collections.deque":
-        return {"x": name, "v": [packed(each, other) for each in value]}
+        return {"x": name, "v": [pack(each, other) for each in value]}
     return other(value)
 
 
-def unpacked(found: Any, other: Callable[[Any], Any]) -> Any:
+def unpack(found: Any, other: Callable[[Any], Any]) -> Any:
     """Decode a result of `packed`; anything else is refused."""
     kind = type(found)
     if kind is list:
-        return [unpacked(each, other) for each in found]
+        return [unpack(each, other) for each in found]
     if kind is not dict:
         return found
     if "x" in found:
-        return library(found["x"], found["v"], other)
+        return unpack_library_type(found["x"], found["v"], other)
     tag = next(iter(found), "")  # an empty one has no tag
     held = found.get(tag)
     if tag in TAGGED:
-        return TAGGED[tag]([unpacked(each, other) for each in held])
+        return TAGGED[tag]([unpack(each, other) for each in held])
     if tag == "d":
-        return {unpacked(key, other): unpacked(each, other) for key, each in held}
+        return {unpack(key, other): unpack(each, other) for key, each in held}
     if tag == "i":
         return int(held, 16)
     if tag == "b":
@@ -127,20 +127,20 @@ def unpacked(found: Any, other: Callable[[Any], Any]) -> Any:
     if tag == "c":
         return complex(float(held[0]), float(held[1]))
     if tag == "n":
-        return range(*(unpacked(each, other) for each in held))
+        return range(*(unpack(each, other) for each in held))
     if tag == "r":
         return other(found)
     raise ValueError(f"not a packed value: {str(found)[:80]}")
 
 
-def library(name: str, held: Any, other: Callable[[Any], Any]) -> Any:
+def unpack_library_type(name: str, held: Any, other: Callable[[Any], Any]) -> Any:
     import datetime
     from collections import deque
     from decimal import Decimal
     from fractions import Fraction
 
     if name == "collections.deque":
-        return deque(unpacked(each, other) for each in held)
+        return deque(unpack(each, other) for each in held)
     if name == "datetime.timedelta":
         return datetime.timedelta(*held)
     if name == "fractions.Fraction" and not WHOLE_OR_RATIO.fullmatch(str(held)):
@@ -158,5 +158,5 @@ def library(name: str, held: Any, other: Callable[[Any], Any]) -> Any:
     return plain[name](str(held))
 
 
-def no_data(value: Any) -> Any:
+def refuse_object(value: Any) -> Any:
     raise ValueError(f"{type(value).__name__} is not data")

@@ -19,10 +19,10 @@ from contextlib import suppress
 from typing import Any
 
 from parley.sandbox.inside import confine
-from parley.sandbox.inside.judge import judge_once, judges
+from parley.sandbox.inside.judge import judge_once, serve_problem
 from parley.sandbox.inside.program import serve
 from parley.sandbox.inside.usage import Times, all_below, memory_of, processes
-from parley.sandbox.inside.wire import Channel, no_data, packed, unpacked
+from parley.sandbox.inside.wire import Channel, pack, refuse_object, unpack
 
 LOOK = {"program": 0.05, "judge": 0.05, "judges": 0.5}  # seconds between two looks at what runs
 POLITE = 5  # steps that what runs stands back behind its watcher
@@ -31,7 +31,7 @@ DESCRIPTORS = 1024
 COMMON = """
 bisect cmath collections copy datetime decimal fractions functools heapq itertools json math operator re string textwrap typing
 """  # noqa: E501
-ROLES = {"program": serve, "judge": judge_once, "judges": judges}
+ROLES = {"program": serve, "judge": judge_once, "judges": serve_problem}
 
 
 def main(settings: dict[str, Any]) -> None:
@@ -81,13 +81,13 @@ def rehearse() -> None:
             ),
             namespace,
         )
-        channel.send({"ok": packed({"a": (number, 0.5), "b": namespace["f"](number)}, no_data)})
-        unpacked(channel.receive()["ok"], no_data)
+        channel.send({"ok": pack({"a": (number, 0.5), "b": namespace["f"](number)}, refuse_object)})
+        unpack(channel.receive()["ok"], refuse_object)
     os.close(read)
     os.close(write)
 
 
-class Watched:
+class WatchedProcess:
     """A confined process and the facts that its watcher needs."""
 
     def __init__(self, pid: int, status: int, role: str) -> None:
@@ -105,7 +105,7 @@ class Room:
     def __init__(self, settings: dict[str, Any]) -> None:
         self.settings = settings
         self.poll = select.poll()
-        self.by_descriptor: dict[int, Watched] = {}
+        self.by_descriptor: dict[int, WatchedProcess] = {}
 
     def serve(self, control: socket.socket | None) -> None:
         """Start requested processes and watch them; if no more requests can come, return when
@@ -146,7 +146,7 @@ class Room:
         if pid == 0:
             run_confined(self.settings, channel, status, role, (uid, gid))
         if pid > 0:
-            watched = Watched(pid, status, role)
+            watched = WatchedProcess(pid, status, role)
             events = {watched.handle: select.POLLIN, status: select.POLLIN}
             if control is None:
                 # only that it is closed: a container's client has no other way to say so
@@ -184,7 +184,7 @@ class Room:
             elif watched.cpu > limits["cpu"]:
                 self.finish(watched, "cpu")
 
-    def finish(self, watched: Watched, why: str) -> None:
+    def finish(self, watched: WatchedProcess, why: str) -> None:
         """Kill a process and its descendants, and report how it ended. A process that was already
         gone has ended by itself.
 
@@ -213,7 +213,7 @@ class Room:
         os.close(watched.handle)
         os.close(watched.status)
 
-    def forget(self, watched: Watched, kept: set[int]) -> None:
+    def forget(self, watched: WatchedProcess, kept: set[int]) -> None:
         """Stop listening to the descriptors of a process."""
         for descriptor in [
             each for each, of in self.by_descriptor.items() if of is watched and each not in kept
