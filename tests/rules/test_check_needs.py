@@ -45,6 +45,9 @@ PROTECTED = [
     "ls -l /x | awk '{if ($1~/^-..s/) { exit 1; } else { exit 0; }}'",
     "git() { echo; }; git",
     "builtin echo x",
+    "cat /proc/mounts /proc/self/status /srv/proc",
+    "read -r a b; test -v a; printf -v a x",
+    'printf "%s" "$1"',
 ]
 PROCESSES = [
     "ps aux | grep x",
@@ -52,6 +55,9 @@ PROCESSES = [
     "cat /proc/$pid/cmdline",
     "[ -d /proc/1234 ]",
     "kill -0 $(cat pid)",
+    "ls /proc | wc -l",
+    "cd /proc/ && ls",
+    "find '/proc' -maxdepth 1",
 ]
 PROGRAMS = [
     "/srv/x.sh",
@@ -121,6 +127,10 @@ COMMANDS = [
     "x=${y:-$(git log)}",
     "cat < <(git log)",
     "ls|git apply",
+    '[ -v "$1" ]',
+    'test -v "$1"',
+    'printf -v "$1" x',
+    'read "$1" < x',
 ]
 PROTECTED_PYTHON = [
     "import sys; sys.exit(int(sys.argv[1]) != 3)",
@@ -131,17 +141,23 @@ PROTECTED_PYTHON = [
 PROCESSES_PYTHON = [
     "from subprocess import *\nrun('ps aux',shell=True)",
     "open('/proc/1/cmdline')",
+    "import os\nos.listdir('/proc')",
+    "import glob\nglob.glob('/proc/[0-9]*')",
+    "import os\nos.killpg(1, 0)",
 ]
 PROGRAMS_PYTHON = [
     "import subprocess as s\ns.run(sys.argv[1])",
     "import sys\nsys.path.insert(0,'/srv')\nimport mod",
     "import os; os.execvp('git',['git'])",
+    "import os; os.environ['PATH'] = '/srv'",
+    "from asyncio import *\ncreate_subprocess_exec('./x')",
 ]
 COMMANDS_PYTHON = [
     "import subprocess, sys\nsubprocess.run(['git','log'])",
     "import os\nos.popen('make')",
     "eval(open('x').read())",
     "import pickle",
+    "a = ; b",
 ]
 
 
@@ -191,6 +207,7 @@ def test_an_example_may_calculate_and_a_check_may_not():
     code = "n=$(cat /srv/n); echo $((n + 1))"
     assert set(find_needs([(code, "bash")])) == {"commands"}
     assert find_needs([], (code, "bash")) == {}
+    assert set(find_needs([(code, "bash")], (code, "bash"))) == {"commands"}
     assert set(find_needs([], ("git log", "bash"))) == {"commands"}
 
 

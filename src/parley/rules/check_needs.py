@@ -64,12 +64,14 @@ FOLDERS_OF_SYSTEM = frozenset(("", "/bin", "/sbin", "/usr/bin", "/usr/sbin"))
 STEERING = """
 BASH_ENV CDPATH ENV LD_LIBRARY_PATH LD_PRELOAD PATH PERL5LIB PYTHONHOME PYTHONPATH PYTHONSTARTUP
 """
-OF_A_PROCESS = re.compile(r"/proc/[\"']?[\d$*?{\[]")
+# /proc itself, or what may begin with the number of a process
+OF_A_PROCESS = re.compile(r"""(?<![\w./-])/proc(?:/["']?[\d$*?{\[]|/?(?![\w./-]))""")
 START_UP_FILE = re.compile(r"\.(?:bashrc|bash_profile|bash_login|bash_aliases|profile|zshrc)\b")
 STARTS_IN_AWK = re.compile(r"\bsystem\s*\(|\|\s*getline|\|&?\s*[\"$]")
 STARTS_IN_PERL = re.compile(r"\b(?:system|exec|qx|do|require|eval)\b|`|\|")
 PYTHON_STARTS = """
-Popen call check_call check_output getoutput getstatusoutput popen run spawn system
+Popen call check_call check_output create_subprocess_exec create_subprocess_shell getoutput
+getstatusoutput popen run spawn system
 """
 PYTHON_READS_CODE = """
 eval exec compile __import__ pickle marshal shelve runpy importlib yaml imp code codeop dill
@@ -93,9 +95,9 @@ def find_needs(
     it reads decides that anyway.
     """
     found: dict[Need, str] = {}
-    for code, language in (*checks, *([example] if example else [])):
-        of_example = (code, language) == example
-        reasons = needs_of_python(code) if language == "python" else needs_of_bash(code, of_example)
+    scripts = [(*check, False) for check in checks] + ([(*example, True)] if example else [])
+    for code, language, is_example in scripts:
+        reasons = needs_of_python(code) if language == "python" else needs_of_bash(code, is_example)
         for each in reasons:
             found.setdefault(each.need, each.why)
     return {need: found[need] for need in NEEDS if need in found}
@@ -218,6 +220,8 @@ def needs_of_words(words: Sequence[ShellWord], document: str | None = None) -> I
         yield Reason("commands", f"starts {name}")
     elif name in WITH_OPTIONS_THAT_START and any(word.begins_dynamic for word in rest):
         yield Reason("commands", f"takes what it reads for options: {name}")
+    elif takes_variable(name, rest) and any(word.is_dynamic for word in rest):
+        yield Reason("commands", f"takes what it reads for the name of a variable: {name}")
     elif name in FILTERS:
         yield from needs_of_filter(name, rest)
     elif name in STARTERS:
@@ -230,6 +234,11 @@ def needs_of_words(words: Sequence[ShellWord], document: str | None = None) -> I
         yield from needs_of_interpreter(name, rest, document)
     elif name not in PLAIN.split():
         yield Reason("programs", f"starts {name[:60]}, which may be the model's program")
+
+
+def takes_variable(name: str, rest: Sequence[ShellWord]) -> bool:
+    """Whether a command takes the name of a variable; bash runs commands that stand in a name."""
+    return name in READERS or (name in ("printf", "test") and "-v" in rest)
 
 
 def needs_of_text(name: str, words: Sequence[ShellWord]) -> Iterator[Reason]:
@@ -358,10 +367,12 @@ COMPARISON_NAMES = frozenset(name[1:] for name in COMPARES_NUMBERS)
 
 
 def is_comparison(node: Node) -> bool:
-    """Whether this compares numbers in `[[ ]]`; `[ ]` does not calculate."""
-    compares = any(
-        each.type == "test_operator" and text_of(each) in COMPARES_NUMBERS for each in node.children
-    )
+    """Whether this compares numbers in `[[ ]]`, or asks for a variable; `[ ]` does not calculate
+    otherwise."""
+    operators = [text_of(each) for each in node.children if each.type == "test_operator"]
+    if "-v" in operators:
+        return True
+    compares = not COMPARES_NUMBERS.isdisjoint(operators)
     around: Node | None = node
     while compares and around is not None and around.type != "test_command":
         around = around.parent
@@ -405,7 +416,8 @@ def needs_of_python(code: str) -> Iterator[Reason]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             tree = ast.parse(code)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # or another Python's syntax
+        yield Reason("commands", "is not a script that Parley can read")
         return
     for node in ast.walk(tree):
         if isinstance(node, ast.Import | ast.ImportFrom):
@@ -419,13 +431,14 @@ def needs_of_python(code: str) -> Iterator[Reason]:
                 elif module in ("pexpect", "pty"):
                     yield Reason("programs", f"imports {module}")
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-            if re.match(r"/proc/(?:\d|\Z)", node.value):
+            if OF_A_PROCESS.search(node.value):
                 yield Reason("processes", "reads /proc")
             if found := START_UP_FILE.search(node.value):
                 yield Reason("commands", f"names the start-up file {found[0]}")
-        elif isinstance(node, ast.Attribute) and ast.unparse(node) in ("sys.path", "os.environ"):
-            if ast.unparse(node) == "sys.path":
-                yield Reason("programs", "changes where Python looks for modules")
+            if node.value in STEERING.split():
+                yield Reason("programs", f"names the variable {node.value}")
+        elif isinstance(node, ast.Attribute) and ast.unparse(node) == "sys.path":
+            yield Reason("programs", "changes where Python looks for modules")
         elif isinstance(node, ast.Call):
             yield from needs_of_call(node)
 
@@ -435,8 +448,8 @@ def needs_of_call(node: ast.Call) -> Iterator[Reason]:
     name = called.rpartition(".")[2]
     if called in PYTHON_READS_CODE.split():
         yield Reason("commands", f"runs a text as a program: {called}")
-    elif called == "os.kill":
-        yield Reason("processes", "calls os.kill")
+    elif called in ("os.kill", "os.killpg"):
+        yield Reason("processes", f"calls {called}")
     elif called.startswith(("os.exec", "os.spawn", "os.posix_spawn")):
         yield Reason("programs", f"calls {called}")
     elif name in PYTHON_STARTS.split():
