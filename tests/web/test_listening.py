@@ -6,10 +6,11 @@ import socket
 from dataclasses import replace
 
 import pytest
+from uvicorn import Config
 
 from parley.cli.view import command
 from parley.errors import UsageError
-from parley.web.listening import open_address
+from parley.web.listening import PageServer, open_address
 from tests.web.processes import start_server
 
 
@@ -55,6 +56,13 @@ def test_ctrl_c_stops_the_server_though_somebody_follows_a_run(folder, pretend_t
                 pass
         assert server.wait(30) == 0
         assert "Traceback" not in server.stderr.read()
+
+
+def test_a_server_starts_where_there_is_no_sighup(monkeypatch):
+    monkeypatch.delattr(signal, "SIGHUP")
+    server = PageServer(Config(lambda: None), lambda: None, takes_signals=True)
+    with server.capture_signals():
+        assert signal.getsignal(signal.SIGINT) == server.handle_exit
 
 
 @pytest.mark.parametrize(("bind", "warned"), [("127.0.0.1", False), ("0.0.0.0", True)])

@@ -114,6 +114,9 @@ class PageServer(uvicorn.Server):
             yield
             return
         with super().capture_signals():
+            if not hasattr(signal, "SIGHUP"):  # Windows
+                yield
+                return
             before = signal.getsignal(signal.SIGHUP)
             if before is not signal.SIG_IGN:  # `nohup` lets the server go on
                 signal.signal(signal.SIGHUP, self.handle_exit)
