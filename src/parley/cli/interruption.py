@@ -28,7 +28,7 @@ def call_when_interrupted(
     with suppress(NotImplementedError):  # Windows: KeyboardInterrupt ends the command
         for signum in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(signum, interrupt)
-        if heeds_hangup():
+        if ends_on_hangup():
             loop.add_signal_handler(signal.SIGHUP, hang_up)
 
 
@@ -39,11 +39,11 @@ def interrupt_on_hangup() -> None:
         detach_terminal()
         raise KeyboardInterrupt
 
-    if heeds_hangup():
+    if ends_on_hangup():
         signal.signal(signal.SIGHUP, hang_up)
 
 
-def heeds_hangup() -> bool:
+def ends_on_hangup() -> bool:
     """Whether SIGHUP ends this command: `nohup` starts commands that ignore it, and only the main
     thread receives signals."""
     in_main_thread = threading.current_thread() is threading.main_thread()

@@ -66,15 +66,14 @@ async def check_reference_programs(problems: Sequence[Problem], told: Told) -> C
     finally:
         sandbox.close()
     unprotected = [each.id for each in found.values() if each.is_unprotected]
-    remarks = [
-        f"{len(unprotected)} of {plural(len(found), 'problem')} unprotected, because a test needs "
-        "more than plain data or can run text as code: a program can forge its result, which "
-        f"counts apart ({', '.join(unprotected)})"
-    ]
+    remark = (
+        f"{len(unprotected)} of {plural(len(found), 'problem')} unprotected: a program can forge "
+        f"the result of its tests, which counts apart ({', '.join(unprotected)})"
+    )
     return CheckResult(
         len(checked),
         {problem.id: verdicts[problem.id] for problem in checked if verdicts[problem.id]},
-        tuple(remarks if unprotected else ()),
+        (remark,) if unprotected else (),
     )
 
 

@@ -26,7 +26,7 @@ PathCheck = Callable[[Path], None]  # raises UsageError if a dataset must not le
 
 
 def allow_every_path(path: Path) -> None:
-    """The check for a dataset that the user names himself."""
+    """The check for a dataset that the user names: all its files are allowed."""
 
 
 class LocatedRow(NamedTuple):
@@ -63,7 +63,7 @@ class FileReader:
     def read_text(self, file: Path) -> str:
         """The text of a file, decompressed."""
         with self._open(file) as stream:
-            content = stream.read(self._most(file))
+            content = stream.read(self._bytes_to_read(file))
             self.count_unpacked(file, len(content))
             return content.decode("utf-8-sig")
 
@@ -71,7 +71,7 @@ class FileReader:
         """The lines of a file, decompressed. Other line separators may occur inside a text."""
         with self._open(file) as stream:
             encoding = "utf-8-sig"
-            while line := stream.readline(self._most(file)):
+            while line := stream.readline(self._bytes_to_read(file)):
                 self.count_unpacked(file, len(line))
                 yield line.decode(encoding)
                 encoding = "utf-8"
@@ -85,7 +85,7 @@ class FileReader:
         except (OSError, EOFError, zlib.error, UnicodeDecodeError) as wrong:
             raise UsageError(f"dataset {file} cannot be read: {wrong}") from None
 
-    def _most(self, file: Path) -> int:
+    def _bytes_to_read(self, file: Path) -> int:
         """How many bytes to read at a time: one more than allowed; -1 stands for no limit."""
         return MOST_UNPACKED - self._unpacked + 1 if file.suffix == ".gz" else -1
 

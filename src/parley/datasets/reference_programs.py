@@ -39,8 +39,8 @@ def top_level_definitions(tree: ast.Module) -> dict[str, Definition]:
 
 
 def names_called(reference: str, tests: Iterable[str]) -> tuple[str, ...]:
-    """The names that a reference defines and its tests use, even if they shadow builtins; its
-    constants are those of the tests."""
+    """The names that a reference defines and its tests use, even if they shadow builtins. Constants
+    are left out: the tests get them from the reference, not from the program."""
     trees = [parse_program(test, "a test") for test in tests]
     used = {
         node.id

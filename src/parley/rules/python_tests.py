@@ -1,5 +1,5 @@
-"""What the tests of a programming problem show before they run: the names that only a program can
-define, and whether they run text as code."""
+"""What a programming problem shows before anything runs: the names that its tests use and only a
+program can define, whether its tests run text as code, and what a program defines."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 # With these, tests can run text as code. If the text comes from the program, it can forge results.
-EVALUATING = {"eval", "exec", "import_module", "system", "popen", "globals", "locals", "vars",
-              "setattr"} | {
+EVALUATING = {
+    "eval", "exec", "import_module", "system", "popen", "globals", "locals", "vars", "setattr",
     "get_type_hints", "ForwardRef", "__import__", "__builtins__", "__globals__", "__dict__",
-    "__code__", "__subclasses__"
+    "__code__", "__subclasses__",
 }  # fmt: skip
-MODULES = {"builtins", "code", "codeop", "ctypes", "doctest", "importlib", "marshal", "pickle",
-           "runpy", "shelve"} | {
-    "subprocess", "timeit"
+MODULES = {
+    "builtins", "code", "codeop", "ctypes", "doctest", "importlib", "marshal", "pickle", "runpy",
+    "shelve", "subprocess", "timeit",
 }  # fmt: skip
 
 

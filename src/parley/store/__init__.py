@@ -659,7 +659,8 @@ class NewRun:
     items: Sequence[StoredItem] = ()
     copied: Iterable[CopiedMatch] = ()
     transferred: Sequence[Experience] = ()  # experiences of another run to start with
-    # from which the marks of quotations come; no model and no output shows it
+    # from which the marks of quotations come; no model and no output shows it. The function is
+    # looked up for each run, so that tests can replace it.
     quotation_secret: str = field(default_factory=lambda: draw_quotation_secret(), repr=False)
 
 

@@ -78,7 +78,7 @@ MATCHES = (
 RECALLED = "SELECT match, seat, version, shown FROM recalled ORDER BY match, seat"
 PEOPLE = "SELECT match, seat, yes, no, unsure FROM people_verdicts ORDER BY match, seat"
 TRANSFERRED = "SELECT number, experience FROM transferred ORDER BY number"
-# of the configuration: a part
+# only the part of the configuration that cannot change is digested
 BEGINNING = "SELECT id, created, identity, quotation_secret, config FROM runs"
 END = "SELECT origin, config, planned, state, status, reason, prices, spent, unanswered FROM runs"
 
