@@ -71,6 +71,8 @@ def parse_tests(tests: tuple[str, ...], setup: str, prelude: str) -> ParsedTests
                 known.update((alias.asname or alias.name).partition(".")[0] for alias in node.names)
             elif isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar) and node.name:
                 known.add(node.name)
+            elif isinstance(node, ast.MatchMapping) and node.rest:
+                known.add(node.rest)
     # `math.x` means the module, so a program cannot bring its own; `bisect(x)` means a function.
     free = used - known
     standard = {name for name in free - plain if name in sys.stdlib_module_names}
@@ -107,4 +109,6 @@ def find_definitions(code: str) -> dict[str, bool]:
             found[node.name] = isinstance(node, ast.ClassDef)
         elif isinstance(node, ast.Assign):
             found |= {name.id: False for name in node.targets if isinstance(name, ast.Name)}
+        elif isinstance(node, ast.AnnAssign) and node.value and isinstance(node.target, ast.Name):
+            found[node.target.id] = False
     return found
