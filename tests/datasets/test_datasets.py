@@ -26,6 +26,7 @@ from parley.datasets.catalogue import (
     load_items,
 )
 from parley.datasets.checks import check_reference_programs
+from parley.datasets.files import read_rows
 from parley.datasets.item_rows import item_from_row
 from parley.datasets.reference_programs import can_fail, names_called, signature_of
 from parley.errors import UsageError
@@ -792,6 +793,13 @@ def test_a_small_file_does_not_unpack_to_all_of_the_memory(tmp_path, name):
     (tmp_path / "a.en-de.de.xml").touch()
     with pytest.raises(UsageError, match=f"{name}: .* at most 100 MB.* unpack it"):
         load_items(str(tmp_path / name), Problem)
+
+
+@pytest.mark.parametrize(("name", "row"), [("x.jsonl.gz", b"{}\n"), ("x.csv.gz", b"a\n")])
+def test_a_small_file_has_no_millions_of_rows(tmp_path, name, row):
+    (tmp_path / name).write_bytes(gzip.compress(row * 1_000_002, compresslevel=1))
+    with pytest.raises(UsageError, match=f"{name}: .* at most 1,000,000 rows"):
+        list(read_rows(tmp_path / name))
 
 
 def test_the_files_of_a_folder_unpack_to_a_limited_size_together(tmp_path):

@@ -164,6 +164,15 @@ def test_in_a_folder_of_its_own(interpreter, below_usr, uid):
 
 
 @pytest.mark.parametrize("uid", WHO)
+def test_below_a_folder_that_cannot_be_listed(interpreter, below_usr, uid):
+    packages = below_usr / "lib" / PYTHON / "site-packages"
+    copy_parley(packages)
+    below_usr.chmod(0o711)
+    base = {"PYTHONUSERBASE": str(below_usr)}
+    assert what_a_program_finds(interpreter, packages, uid, **base) == [""]
+
+
+@pytest.mark.parametrize("uid", WHO)
 def test_as_an_editable_installation(interpreter, below_usr, own_packages, uid):
     copy_parley(below_usr / "src")
     (below_usr / "pyproject.toml").touch()

@@ -272,3 +272,17 @@ def test_what_could_be_forged_stands_apart_in_a_run(tmp_path):
     assert "2 of 6 programs were judged inside" in remarks
     assert "2 of 6 programs could not be judged" in remarks
     assert not audit_run(result.ref).breaches
+
+
+def test_references_that_fail_are_named_before_a_run(tmp_path, capsys):
+    wrong = Problem("wrong", "Add.", ("assert f(1) == 3",), reference="def f(x): return x")
+    notices = []
+    parley.run(
+        CodeReview(rounds=1),
+        {"a": writes("def f(x): return x"), "b": writes("def f(x): return x")},
+        items=[wrong],
+        store=tmp_path,
+        progress=lambda event: notices.append(event.text),
+    )
+    (said,) = [each for each in notices if "references of 1 of 1 problem" in (each or "")]
+    assert "the first is wrong: AssertionError" in said

@@ -414,6 +414,25 @@ def test_one_experience_replaces_the_worked_example_in_evolve(tmp_path):
 
 
 @isolated
+@pytest.mark.parametrize(
+    ("success", "wanted"),
+    [("", "files-links"), ("success_unprotected >= 1", "programs-backup")],
+)
+def test_a_match_becomes_an_experience_only_by_the_metric_that_it_has(tmp_path, success, wanted):
+    wanted_ids = ("files-links", "programs-backup")
+    items = [each for each in load_items("samples", OSEntry) if each.id in wanted_ids]
+    settings = {"stages": 2, "keep": "all", "probe": False, "mask": False}
+    settings |= {"success": success} if success else {}
+    result = run(
+        "os_tasks", ["bot/solver"], items=items, store=tmp_path, plan="evolve", evolve=settings
+    )
+    with read_run(result.ref) as reader:
+        names = {match.number: match.item for match in reader.matches()}
+        shown = {names[e.match] for row in reader.read_recalled() for e in row.shown}
+    assert shown == {wanted}
+
+
+@isolated
 def test_a_stopped_run_goes_on_in_the_same_machine(tmp_path):
     replies = [
         ActionReader().write(Action("bash", "cd /srv/in; N=$(ls | wc -l)"), "a"),

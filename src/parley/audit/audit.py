@@ -428,21 +428,27 @@ class AuditRun:
 
 
 def list_reopenings(reader: RunReader) -> Iterator[str]:
-    """Each end after which the run was opened again, and the settings that were changed then."""
+    """Each end after which the run was opened again, and the settings that were changed then, also
+    after it was killed."""
     history = reader.history()
-    for number, (seal, after) in enumerate(pairwise(history)):
-        if seal.kind != "sealed" or after.kind != "opened":
+    for number, (last, opened) in enumerate(pairwise(history), 1):
+        if opened.kind != "opened":
             continue
-        later = list(takewhile(lambda each: each.kind != "sealed", history[number + 1 :]))
-        before, now = (read_settings(entries) for entries in (history[:number], later))
+        later = takewhile(lambda each: each.kind not in ("opened", "sealed"), history[number + 1 :])
+        before, now = read_settings(history[:number]), read_settings(list(later))
         changed = [name for name in now if before.get(name) != now[name]]
         said = f" with another {', '.join(changed)}" if changed else ""
-        yield (
-            f"the run stopped at {format_time(seal.at)} "
-            f"({seal.facts['status'] or seal.facts['state']}, "
-            f"{plural(seal.facts['matches'], 'match', 'matches')}) with the digest {seal.digest}, "
-            f"and was opened again{said}"
-        )
+        if last.kind == "sealed":
+            yield (
+                f"the run stopped at {format_time(last.at)} "
+                f"({last.facts['status'] or last.facts['state']}, "
+                f"{plural(last.facts['matches'], 'match', 'matches')}) with the digest "
+                f"{last.digest}, and was opened again{said}"
+            )
+        elif changed:
+            yield (
+                f"the run was interrupted, and was opened again at {format_time(opened.at)}{said}"
+            )
 
 
 def is_of_shell(effect: tuple[bytes, Any]) -> bool:

@@ -157,8 +157,9 @@ def find_successes(
     for seat in judged:
         given = scores.get(seat)
         by_name = given if isinstance(given, Mapping) else {metrics[0].name: given}
-        if seat.role in rules:
-            found[seat] = rules[seat.role].holds(by_name.get(rules[seat.role].metric))
+        rule = rules.get(seat.role)
+        if rule is not None and rule.applies(by_name):
+            found[seat] = rule.holds(by_name.get(rule.metric))
     return found
 
 

@@ -18,8 +18,10 @@ from parley.datasets.xml_segments import aligned_segments, is_translation_of_ano
 from parley.errors import UsageError, describe_type
 
 ENDINGS = (".jsonl", ".json", ".csv", ".parquet", ".xml")
+COMPRESSED = (".gz", ".parquet")
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs"}
 MOST_UNPACKED = 100_000_000  # bytes of all compressed files of a dataset
+MOST_ROWS = 1_000_000  # of all compressed files of a dataset: each takes more memory than its text
 LETTERED = ["question", "A", "B", "C", "D", "answer"]  # the columns of a table without a header
 
 PathCheck = Callable[[Path], None]  # raises UsageError if a dataset must not lead to this path
@@ -58,7 +60,7 @@ class FileReader:
     memory."""
 
     def __init__(self, check_path: PathCheck = allow_every_path) -> None:
-        self.check_path, self._unpacked = check_path, 0
+        self.check_path, self._unpacked, self._rows = check_path, 0, 0
 
     def read_text(self, file: Path) -> str:
         """The text of a file, decompressed."""
@@ -91,15 +93,24 @@ class FileReader:
 
     def count_unpacked(self, file: Path, size: int) -> None:
         """Refuse a dataset whose compressed files unpack to too much."""
-        if file.suffix not in (".gz", ".parquet"):
-            return
-        self._unpacked += size
-        if self._unpacked > MOST_UNPACKED:
-            raise UsageError(
-                f"dataset {file}: the compressed files of a dataset may unpack to at most "
-                f"{MOST_UNPACKED // 10**6} MB, and this one needs more. If you trust it, unpack "
-                "it, or convert it to .jsonl, and name the new file"
-            )
+        if file.suffix in COMPRESSED:
+            self._unpacked += size
+            if self._unpacked > MOST_UNPACKED:
+                raise too_large(file, f"unpack to at most {MOST_UNPACKED // 10**6} MB")
+
+    def count_row(self, file: Path) -> None:
+        """Refuse a dataset whose compressed files have too many rows."""
+        if file.suffix in COMPRESSED:
+            self._rows += 1
+            if self._rows > MOST_ROWS:
+                raise too_large(file, f"have at most {MOST_ROWS:,} rows")
+
+
+def too_large(file: Path, limit: str) -> UsageError:
+    return UsageError(
+        f"dataset {file}: the compressed files of a dataset may {limit}, and this one needs more. "
+        "If you trust it, unpack it, or convert it to .jsonl, and name the new file"
+    )
 
 
 def read_rows(path: Path, check_path: PathCheck = allow_every_path) -> Iterator[LocatedRow]:
@@ -148,6 +159,7 @@ def read_file_rows(file: Path, reader: FileReader | None = None) -> Iterator[Loc
         case _:
             rows = parse_rows(file, reader)
     for number, row in enumerate(rows, 1):
+        reader.count_row(file)
         where = f"{file}, row {number}"
         yield LocatedRow(
             where, number, row, file_stem(file), path=file, check_path=reader.check_path
@@ -253,7 +265,12 @@ def read_parquet(file: Path, reader: FileReader) -> Iterator[dict[str, Any]]:
     reader.check_path(file)
     try:
         with ParquetFile(file) as found:
-            for batch in found.iter_batches(batch_size=1000):
+            groups = range(found.num_row_groups)
+            packed = sum(found.metadata.row_group(each).total_byte_size for each in groups)
+            if packed > MOST_UNPACKED:
+                reader.count_unpacked(file, packed)
+            # few rows at a time: a value may be stored once and stand in all of them
+            for batch in found.iter_batches(batch_size=100):
                 reader.count_unpacked(file, batch.nbytes)
                 yield from batch.to_pylist()
     except (OSError, ArrowException) as wrong:

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 from parley.errors import UsageError, unknown_name
 from parley.memory import OWN_EXAMPLES
 from parley.rules.parameters import build_dataclass
-from parley.rules.task import Metric
+from parley.rules.task import Metric, name_twin
 from parley.tables import shorten
 
 FIRST_ARM = "evolve"  # the name of the only arm, if the user names none
@@ -195,6 +195,12 @@ class SuccessRule(NamedTuple):
     metric: str
     threshold: float
     higher: bool
+
+    def applies(self, scores: Mapping[str, float | None]) -> bool:
+        """Whether a seat with these scores is judged by this rule: it has either a protected score
+        or an unprotected one, and the rule names one of them."""
+        other = name_twin(self.metric)
+        return self.metric in scores or other not in scores
 
     def holds(self, value: float | None) -> bool:
         """Whether a score is a success; a missing score is not."""

@@ -41,5 +41,7 @@ def list_judged_matches(reader: RunReader) -> Iterator[JudgedMatch]:
             rule = rules.get(seat.role)
             if by != arm.feedback or arms[match] not in ("", name) or rule is None:
                 continue
-            right = rule.holds(scores.get(match, {}).get(seat, {}).get(rule.metric))
-            yield JudgedMatch(name, match, seat, verdict, right)
+            given = scores.get(match, {}).get(seat, {})
+            if rule.applies(given):
+                right = rule.holds(given.get(rule.metric))
+                yield JudgedMatch(name, match, seat, verdict, right)

@@ -98,10 +98,19 @@ class Metric:
     spread: float | None = None
 
 
+UNPROTECTED = "_unprotected"
+
+
 def name_unprotected(metric: str) -> str:
     """The name of the metric that a match has in place of this one if the model could have forged
     its verdict."""
-    return f"{metric}_unprotected"
+    return metric + UNPROTECTED
+
+
+def name_twin(metric: str) -> str:
+    """The unprotected metric that belongs to a protected one, or the other way round."""
+    protected = metric.removesuffix(UNPROTECTED)
+    return protected if protected != metric else name_unprotected(metric)
 
 
 class Screening(NamedTuple):

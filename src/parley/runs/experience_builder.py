@@ -202,8 +202,9 @@ class ExperienceBuilder:
                 continue  # probes are not remembered
             for arm in arms:
                 rule = self.rules[arm].get(seat.role)
-                if rule is not None:
-                    right = rule.holds(marks.get(seat, {}).get(rule.metric))
+                scores = marks.get(seat, {})
+                if rule is not None and rule.applies(scores):
+                    right = rule.holds(scores.get(rule.metric))
                     self._remember(arm, spec, seat, interaction, right)
 
     def _remember(

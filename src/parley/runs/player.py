@@ -738,8 +738,9 @@ def problems_with_references(prepared: Prepared) -> list[Problem]:
 async def try_references(
     prepared: Prepared, run: NewRun, sandbox: Sandbox | None
 ) -> tuple[Prepared, NewRun]:
-    """Find out for each programming problem how its programs are judged. A new run stores this with
-    its items, so that nothing that is played later has a part in it."""
+    """Find out for each programming problem how its programs are judged, and whether its reference
+    passes at all. A new run stores the former with its items, so that nothing that is played later
+    has a part in it."""
     problems = problems_with_references(prepared)
     if sandbox is None or not problems:
         return prepared, run
@@ -747,9 +748,17 @@ async def try_references(
 
     found = await asyncio.gather(*(try_reference(sandbox, problem) for problem in problems))
     items = {**prepared.items, **{str(problem.id): problem for problem, _ in found}}
+    broken = [(problem.id, next(filter(None, faults))) for problem, faults in found if any(faults)]
     before = unprotected_cautions(prepared.items)
     cautions = [each for each in prepared.cautions if each not in before]
     cautions += unprotected_cautions(items)
+    if broken:
+        first, fault = broken[0]
+        cautions.append(
+            f"the references of {len(broken)} of {plural(len(items), 'problem')} fail their own "
+            f"tests, so perhaps no program can pass them (the first is {first}: {fault}): "
+            "`parley datasets check` shows all of them"
+        )
     prepared = replace(with_items(prepared, items), cautions=cautions)
     stored = stored_items(list(items.values()))
     return prepared, replace(run, identity=prepared.identity, items=stored)

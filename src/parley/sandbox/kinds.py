@@ -242,7 +242,9 @@ def package_folders() -> tuple[str, ...]:
     """The folders of installed Python packages in what is bound, which are empty inside: an
     installation of Parley contains tests and reference programs."""
     places = [*system(), *(f"/{name}" for name in TOP if not os.path.islink(f"/{name}"))]
-    found = set()
+    # the one that runs is known also where its folder cannot be listed
+    own = Path(__file__).resolve().parents[1]
+    found = {packages_at(str(own.parent)) or packages_at(str(own))}
     for place in places:
         for folder, names, _ in os.walk(place):
             for name in names.copy():
