@@ -429,6 +429,14 @@ def test_settings_that_a_resume_changes_are_on_record(kept):
     assert changes(ref) == []
 
 
+def test_settings_that_change_after_a_kill_are_reported(tmp_path):
+    ref = play("killed", tmp_path)
+    parley.resume(ref.location, functions=FUNCTIONS, max_calls=1000)
+    (said,) = [each for each in audit_run(ref).cautions if "was opened again" in each]
+    assert said.startswith("the run was interrupted")
+    assert said.endswith("with another max_calls")
+
+
 def test_the_command_refuses_a_run_whose_seal_was_removed(tmp_path):
     models = [word for name in ("altruist", "random") for word in ("-m", f"bot/{name}")]
     command("run", "public_goods", *models, "--repeats", "2", cwd=tmp_path)
