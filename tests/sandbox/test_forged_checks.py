@@ -110,14 +110,18 @@ SLOW_CHECK = (
 )
 
 
-def checked(attack, check, *arguments, language="bash", prepared="", timeout=60, **options):
+def checked(
+    attack, check, *arguments, language="bash", prepared="", timeout=60, proc=False, **options
+):
     """The result of a check after a model's command."""
 
     async def act():
         async with Shell(**options) as shell:
             await shell.prepare(f"mkdir -p /data && touch /data/answer; {prepared}")
             await shell.run(attack, timeout)
-            return await shell.check(check, *arguments, language=language, timeout=timeout)
+            return await shell.check(
+                check, *arguments, language=language, timeout=timeout, proc=proc
+            )
 
     return asyncio.run(act())
 
@@ -140,7 +144,9 @@ def leave(source):
 
 @pytest.mark.parametrize("name", ATTACKS)
 def test_no_process_of_the_model_forges_a_check(name):
-    result = checked(leave(ATTACKS[name]), f"ps -e --no-headers | wc -l; {SLOW_CHECK}", value())
+    assert checked(leave(ATTACKS[name]), SLOW_CHECK, value())["status"] == 1
+    check = f"ps -e --no-headers | wc -l; {SLOW_CHECK}"
+    result = checked(leave(ATTACKS[name]), check, value(), proc=True)
     # init, the check, ps and wc
     assert (result["status"], result["output"]) == (1, "4\n")
 
@@ -150,7 +156,8 @@ def test_processes_that_the_task_started_are_ended_too():
     check = (
         "a=$(wc -l < /data/log); sleep 0.2; [ $a = $(wc -l < /data/log) ] && ps -C sleep -o args="
     )
-    result = checked("until [ -s /data/log ]; do sleep 0.02; done", check, prepared=started)
+    wait = "until [ -s /data/log ]; do sleep 0.02; done"
+    result = checked(wait, check, prepared=started, proc=True)
     assert "4321" not in result["output"]
     assert result["status"] == 1  # of ps, which finds none
     assert result["errors"] == ""
@@ -166,7 +173,7 @@ def test_nobody_is_left_who_cannot_be_stopped():
     attack = (
         f"cat > /data/a.c <<'END'\n{VFORK}END\ngcc -w -o /data/a /data/a.c; /data/a & sleep 0.2"
     )
-    assert checked(attack, "pgrep -c -x a")["output"] == "0\n"
+    assert checked(attack, "pgrep -c -x a", proc=True)["output"] == "0\n"
 
 
 # ---- what programs find beside them
@@ -200,46 +207,43 @@ def test_python_reads_nothing_beside_it(check, language):
 
 # ---- links
 
-READ_BACK = (
-    'grep -q "$1" /data/answer || diff -q /data/answer <(echo "$1") >/dev/null || '
-    'echo "$1" | cmp -s - /data/answer'
-)
+READ_BACK = 'grep -q "$1" /data/answer || echo "$1" | cmp -s - /data/answer'
 LINKS = {
     "to itself": "ln -sf /proc/self/cmdline /data/answer",
     "relative": "ln -sf ../proc/self/fd/0 /data/answer",
     "to its input": "ln -sf /dev/stdin /data/answer",
-    "to its descriptor": "ln -sf /proc/self/fd/63 /data/answer",
-    "to its root": "ln -sf /proc/self/root/proc/self/fd/63 /data/answer",
-    "by a folder": "ln -s / /data/all; ln -sf /data/all/proc/self/fd/63 /data/answer",
+    "to its descriptor": "ln -sf /proc/self/fd/0 /data/answer",
+    "to its root": "ln -sf /proc/self/root/proc/self/fd/0 /data/answer",
+    "by a folder": "ln -s / /data/all; ln -sf /data/all/proc/self/fd/0 /data/answer",
     "by a folder that is in a link": (
         "mkdir /srv/deep; ln -s /srv/deep/up/up /srv/here; ln -s .. /srv/deep/up; "
-        "ln -s ../../proc/self /srv/x; ln -sf /srv/x/fd/63 /data/answer"
+        "ln -s ../../proc/self /srv/x; ln -sf /srv/x/fd/0 /data/answer"
     ),
     "under /sys": (
-        "mkdir -p /sys/a; ln -s /proc/self/fd/63 /sys/a/link; ln -sf /sys/a/link /data/answer"
+        "mkdir -p /sys/a; ln -s /proc/self/fd/0 /sys/a/link; ln -sf /sys/a/link /data/answer"
     ),
     "under /lib32": (
-        "mkdir -p /lib32 /usr/lib99; ln -s /proc/self/fd/63 /lib32/link; "
-        "ln -s /proc/self/fd/63 /usr/lib99/link; "
+        "mkdir -p /lib32 /usr/lib99; ln -s /proc/self/fd/0 /lib32/link; "
+        "ln -s /proc/self/fd/0 /usr/lib99/link; "
         "ln -sf /lib32/link /data/answer; [ -e /lib32/link ] || ln -sf /usr/lib99/link /data/answer"
     ),
     "at the end of a deep path": (
         "cd /data; for n in $(seq 400); do mkdir aaaaaaaaaaaaaaaaaaaa && cd aaaaaaaaaaaaaaaaaaaa; "
-        "done; ln -s /proc/self/fd/63 link; for n in $(seq 300); do cd ..; done; "
-        "ln -sf $(pwd)/link /data/answer; ln -s /proc/self/fd/63 link"
+        "done; ln -s /proc/self/fd/0 link; for n in $(seq 300); do cd ..; done; "
+        "ln -sf $(pwd)/link /data/answer; ln -s /proc/self/fd/0 link"
     ),
-    "in shared memory": "ln -s /proc/self/fd/63 /dev/shm/a; ln -sf /dev/shm/a /data/answer",
+    "in shared memory": "ln -s /proc/self/fd/0 /dev/shm/a; ln -sf /dev/shm/a /data/answer",
     "in /usr/local": (
-        "ln -s /proc/self/fd/63 /usr/local/bin/a; ln -sf /usr/local/bin/a /data/answer"
+        "ln -s /proc/self/fd/0 /usr/local/bin/a; ln -sf /usr/local/bin/a /data/answer"
     ),
     "that flips": (
-        "setsid bash -c 'while :; do ln -sfn /proc/self/fd/63 /data/answer; rm -f /data/answer; "
+        "setsid bash -c 'while :; do ln -sfn /proc/self/fd/0 /data/answer; rm -f /data/answer; "
         "echo x > /data/answer; done' >/dev/null 2>&1 & sleep 0.3"
     ),
     "that many swap": (
-        "cd /data; for n in $(seq 3000); do ln -s /proc/self/fd/63 l$n; done; "
+        "cd /data; for n in $(seq 3000); do ln -s /proc/self/fd/0 l$n; done; "
         "ln -sf l7 answer; setsid bash -c 'while :; do for f in l1 l2 l3; do rm -f $f; "
-        "ln -s /proc/self/fd/63 $f; done; done' >/dev/null 2>&1 & sleep 0.3"
+        "ln -s /proc/self/fd/0 $f; done; done' >/dev/null 2>&1 & sleep 0.3"
     ),
 }
 
@@ -250,18 +254,65 @@ def test_a_link_to_what_a_check_is_or_reads_is_no_answer(name):
     assert result["status"] in (1, 2)  # of cmp, which says 2 where there is no file
 
 
-def test_a_link_that_was_removed_is_named_and_others_stay():
+# What the model leaves, and a check that opens, moves or unpacks it.
+CHANGED_LINKS = {
+    "a folder that is a link": ("ln -s /proc/self /data/logs", 'grep -rqs "$1" /data/logs/'),
+    "a link that leads out once it is moved": (
+        "mkdir -p /data/a/b/c; ln -s ../proc/self/fd/0 /data/a/b/c/answer",
+        'mv /data/a/b/c/answer /data/answer; echo "$1" | cmp -s - /data/answer',
+    ),
+    "a link that leads out once it is copied": (
+        "mkdir -p /data/a/b/c; ln -s ../proc/self/cmdline /data/a/b/c/answer",
+        'cp -a /data/a/b/c/. /data/; grep -q "$1" /data/answer',
+    ),
+    "a link from an archive": (
+        "cd /data; ln -s /dev/stdin link; tar -cf a.tar link",
+        'cd /data; tar -xf a.tar; echo "$1" | cmp -s - link',
+    ),
+    "a name": ("echo /proc/self/cmdline > /data/answer", 'grep -q "$1" "$(cat /data/answer)"'),
+    "the table of mounts": (
+        "ln -sf /proc/self/cmdline /etc/mtab",
+        'grep -q "$1" /etc/mtab',
+    ),
+    "a link that the check completes": (
+        "mkdir -p /tmp/check; ln -sf /tmp/check/fd/0 /data/answer",
+        'ln -s /dev/fd /tmp/check/fd; echo "$1" | cmp -s - /data/answer',
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CHANGED_LINKS)
+def test_no_link_leads_to_what_a_check_is_or_reads(name):
+    attack, check = CHANGED_LINKS[name]
+    assert checked(attack, check, value())["status"] in (1, 2)
+
+
+def test_all_links_are_copied_as_they_are():
     attack = (
         "ln -sf /proc/self/fd/63 /data/answer; ln -s /dev/null /data/nothing; "
         "ln -s gone /data/dead; ln -s /data/dead /data/good; ln -s a /data/b; ln -s b /data/a; "
         "ln -s /usr/share/zoneinfo/Etc/UTC /data/zone"
     )
-    check = "ls /data; readlink /data/dead /data/good /data/b /data/zone"
-    result = checked(attack, check)
-    assert "/data/answer" in result["errors"]
-    names, targets = result["output"].split()[:6], result["output"].split()[6:]
-    assert names == ["a", "b", "dead", "good", "nothing", "zone"]
-    assert targets == ["gone", "/data/dead", "a", "/usr/share/zoneinfo/Etc/UTC"]
+    names = "/data/answer /data/dead /data/good /data/b /data/zone"
+    result = checked(attack, f"readlink {names}; ls /proc | wc -l")
+    assert result["output"].split() == [
+        *("/proc/self/fd/63", "gone", "/data/dead", "a", "/usr/share/zoneinfo/Etc/UTC", "0")
+    ]
+    assert result["errors"] == ""
+
+
+def test_a_check_reads_what_it_was_given_without_proc():
+    check = (
+        "echo $0 $1; cat <<< here; v=$(echo $2); echo $v; echo wrong >&2; [ -t 0 ] || cat; exit 7"
+    )
+    result = checked("true", check, "first", "second")
+    assert result["output"] == "check first\nhere\nsecond\n"
+    assert (result["errors"], result["status"]) == ("wrong\n", 7)
+
+
+def test_a_check_may_ask_for_proc():
+    check = 'diff <(echo a) <(echo a) && [ -e /proc/self/exe ] && echo "same $1" > /dev/stdout'
+    assert checked("true", check, "x", proc=True)["output"] == "same x\n"
 
 
 # ---- programs that a check starts
@@ -336,12 +387,14 @@ STARTS = {
 }  # fmt: skip
 
 
+@pytest.mark.parametrize("proc", [True, False])
 @pytest.mark.parametrize("name", STARTS)
-def test_a_program_that_a_check_starts_cannot_read_its_parents(name):
+def test_a_program_that_a_check_starts_cannot_read_its_parents(name, proc):
     check, language = STARTS[name]
     attack = f"cat > /data/spy.py <<'END'\n{SPY}\nEND"
-    result = checked(attack, check, value(), language=language)
-    assert (result["status"], result["output"], result["errors"]) == (1, "", "")
+    result = checked(attack, check, value(), language=language, proc=proc)
+    assert (result["status"], result["output"]) == (1, "")
+    assert not proc or result["errors"] == ""
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
@@ -436,42 +489,11 @@ for number in range(14000):
     os.symlink('/proc/self/fd/63', f'link{number}')
 " 2>/dev/null
 """
-LONG_WAYS = r"""
-mkdir -p /srv/d; cd /srv/d; mkdir -p $(printf 'a/%.0s' $(seq 600)); python3 -c "
-import os
-there_and_back = 'a/' * 600 + '../' * 600
-open('x0', 'w')
-for number in range(1, 38):
-    os.symlink(f'{there_and_back}x{number - 1}', f'x{number}')
-for number in range(9000):
-    os.symlink('x37', f'y{number}')
-" 2>/dev/null
-"""
 
 
 def test_many_links_with_long_names_do_not_stop_a_run():
     result = checked(LONG_NAMES, "true", limits=replace(SHELL, disk=128 * MB))
-    assert result["status"] == 0
-    assert "removed before the check: /srv/aaa" in result["errors"]
-    assert "and 13980 more" in result["errors"]
-    assert len(result["errors"]) < 10_000
-
-
-def test_links_that_take_long_to_follow_fail_the_check_and_not_the_run():
-    result = checked(LONG_WAYS, "true")
-    assert result["status"] == 1
-    assert "cannot be copied" in result["errors"]
-
-
-def test_removing_a_link_changes_no_times():
-    attack = "mkdir /data/t; ln -s /proc/1 /data/t/x; touch -d '2001-02-03 04:05:06' /data/t"
-    assert checked(attack, "stat -c %y /data/t")["output"].startswith("2001-02-03 04:05:06")
-
-
-def test_the_name_of_a_removed_link_can_be_stored():
-    result = checked("ln -s /proc/self/fd/1 /data/$'\\xff'", "true")
-    assert "/data/\ufffd" in result["errors"]
-    assert result["errors"].encode()
+    assert (result["status"], result["errors"]) == (0, "")
 
 
 @pytest.mark.slow
@@ -486,7 +508,7 @@ def test_not_one_of_two_hundred_checks_is_forged(name):
     spy = f"cat > /data/spy.py <<'END'\n{SPY}\nEND"
     attacks = {
         "processes": [(leave(source), SLOW_CHECK) for source in ATTACKS.values()],
-        "links": [(attack, READ_BACK) for attack in LINKS.values()],
+        "links": [*((attack, READ_BACK) for attack in LINKS.values()), *CHANGED_LINKS.values()],
         "programs": [(spy, check) for check, language in STARTS.values() if language == "bash"],
     }[name]
 

@@ -29,19 +29,21 @@ COMMANDED = """
 git gpg hg java ksh less login make man mvn mysql nano ninja node npm nvim perldoc php pip pip3
 psql rsync ruby runuser scp sftp source sqlite3 ssh su sudo svn tcsh tox vi view vim wget zsh
 """
+# Programs that read /proc about the system.
+OF_SYSTEM = "df findmnt ipcs lsblk lscpu mount mountpoint umount"
 # Programs of every Linux system, which do what their arguments say and nothing else, and what bash
 # brings.
 PLAIN = """
 : [ [[ alias arch b2sum base32 base64 basename break cat cd chgrp chmod chown chpasswd cksum cmp
-comm continue cp csplit cut date dd declare df diff diff3 dirname dirs du echo egrep exit expand
-export expr factor faillog fallocate false fgrep findmnt fmt fold getconf getent getopt getopts
+comm continue cp csplit cut date dd declare diff diff3 dirname dirs du echo egrep exit expand
+export expr factor faillog fallocate false fgrep fmt fold getconf getent getopt getopts
 gpasswd grep groupadd groupdel groupmod groups gunzip gzip head hostid hostname iconv id install
-ipcs join lastlog let link ln local locale logname ls lsblk lscpu mapfile md5sum mkdir mkfifo
-mktemp mount mountpoint mv namei nl nproc numfmt od passwd paste pathchk popd pr printenv printf
+join lastlog let link ln local locale logname ls mapfile md5sum mkdir mkfifo
+mktemp mv namei nl nproc numfmt od passwd paste pathchk popd pr printenv printf
 ptx pushd pwd read readarray readlink readonly realpath return rev rm rmdir sdiff seq set
 sha1sum sha224sum sha256sum sha384sum sha512sum shift shopt shred shuf sleep sort split stat
 stty sum sync tac tail tar tee test touch tr true truncate tsort tty type typeset ulimit umask
-umount uname unexpand uniq unlink unset useradd userdel usermod users vdir wc whereis which who
+uname unexpand uniq unlink unset useradd userdel usermod users vdir wc whereis which who
 whoami yes zcat zcmp zdiff zgrep
 """
 # Programs that start the one that their arguments name, with their options as `getopt` reads them.
@@ -66,6 +68,8 @@ BASH_ENV CDPATH ENV LD_LIBRARY_PATH LD_PRELOAD PATH PERL5LIB PYTHONHOME PYTHONPA
 """
 # /proc itself, or what may begin with the number of a process
 OF_A_PROCESS = re.compile(r"""(?<![\w./-])/proc(?:/["']?[\d$*?{\[]|/?(?![\w./-]))""")
+# Files that exist only where there is /proc.
+BELOW_PROC = re.compile(r"(?<![\w./-])(?:/proc\b|/dev/(?:fd|stdin|stdout|stderr)\b)")
 START_UP_FILE = re.compile(r"\.(?:bashrc|bash_profile|bash_login|bash_aliases|profile|zshrc)\b")
 STARTS_IN_AWK = re.compile(r"\bsystem\s*\(|\|\s*getline|\|&?\s*[\"$]")
 STARTS_IN_PERL = re.compile(r"\b(?:system|exec|qx|do|require|eval)\b|`|\|")
@@ -167,6 +171,8 @@ def needs_of_bash(code: str, may_calculate: bool = False) -> Iterator[Reason]:
     """What a script in bash needs. A program that is not known may be the model's."""
     if found := OF_A_PROCESS.search(code):
         yield Reason("processes", f"reads {found[0]}…")
+    elif found := BELOW_PROC.search(code):
+        yield Reason("commands", f"reads {found[0]}")
     if found := START_UP_FILE.search(code):
         yield Reason("commands", f"names the start-up file {found[0]}")
     root = bash_parser().parse(code.encode()).root_node
@@ -185,6 +191,8 @@ def needs_of_bash(code: str, may_calculate: bool = False) -> Iterator[Reason]:
             variable = text_of(node.children[0])
             if variable in STEERING.split():
                 yield Reason("programs", f"sets {variable}")
+        elif node.type == "process_substitution":
+            yield Reason("commands", f"reads /proc for {text_of(node)[:60]}")
         elif node.type == "command":
             words = [
                 ShellWord.read(each, fixed)
@@ -218,6 +226,8 @@ def needs_of_words(words: Sequence[ShellWord], document: str | None = None) -> I
         yield Reason("processes", f"starts {name}")
     elif name in COMMANDED.split():
         yield Reason("commands", f"starts {name}")
+    elif name in OF_SYSTEM.split():
+        yield Reason("commands", f"starts {name}, which reads /proc")
     elif name in WITH_OPTIONS_THAT_START and any(word.begins_dynamic for word in rest):
         yield Reason("commands", f"takes what it reads for options: {name}")
     elif takes_variable(name, rest) and any(word.is_dynamic for word in rest):
@@ -433,6 +443,8 @@ def needs_of_python(code: str) -> Iterator[Reason]:
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             if OF_A_PROCESS.search(node.value):
                 yield Reason("processes", "reads /proc")
+            elif found := BELOW_PROC.search(node.value):
+                yield Reason("commands", f"reads {found[0]}")
             if found := START_UP_FILE.search(node.value):
                 yield Reason("commands", f"names the start-up file {found[0]}")
             if node.value in STEERING.split():

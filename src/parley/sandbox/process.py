@@ -23,7 +23,7 @@ Role = Literal["program", "judge"]
 START = 30.0  # seconds for a sandbox to start; a loaded machine is slow
 
 
-SOURCES = sources("wire", "confine", "program", "judge", "usage", "zygote")
+SOURCES = sources("wire", "confine", "program", "judge", "proc", "usage", "zygote")
 
 
 class OutermostProcess:

@@ -56,7 +56,7 @@ GRACE = 30.0  # seconds in which the end of a command must be known; a loaded ma
 HOME = "/root"
 PLACES = ("/", "/home", "/mnt", "/opt", "/root", "/srv", "/tmp", "/var")  # and what lies in them
 FOLDERS_OF_PROGRAMS = ("bin", "sbin", "lib", "lib32", "lib64")
-MODULES = ("wire", "confine", "usage", "model_files", "view", "session", "keeper")
+MODULES = ("wire", "confine", "proc", "usage", "model_files", "view", "session", "keeper")
 SOCKET = {"x86_64": 41, "aarch64": 198}
 # what the kernel answers where it lacks a kind of socket: programs then do without
 NO_SUCH_FAMILY = 0x50061
@@ -172,17 +172,21 @@ class Shell:
         *arguments: str,
         language: Language = "bash",
         live: bool = False,
+        proc: bool = False,
         timeout: float | None = None,
     ) -> dict[str, Any]:
         """Run a script of the task on what the model has left. `output` is its standard output,
         `errors` its standard error.
 
         All processes of the model are ended first. The script runs in a new place with the
-        programs of this machine and a copy of what the model has written. A `live` check runs
-        among the processes and programs of the model instead, which can deceive it.
+        programs of this machine and a copy of what the model has written, but without /proc, by
+        which a link could lead to what the script itself was given. The first check decides with
+        `proc` whether there is /proc after all. A `live` check runs among the processes and
+        programs of the model instead. Both can be deceived.
         """
         self.checked = True
-        return await self._run_script("check", script, arguments, language, timeout, live)
+        where = {"live": live, "proc": proc}
+        return await self._run_script("check", script, arguments, language, timeout, where)
 
     async def _run_script(
         self,
@@ -191,7 +195,7 @@ class Shell:
         arguments: tuple[str, ...],
         language: str,
         timeout: float | None,
-        live: bool = False,
+        where: Mapping[str, bool] | None = None,
     ) -> dict[str, Any]:
         for text in (script, *arguments):
             if len(text.encode("utf-8", "replace")) > LONGEST_SCRIPT or "\0" in text:
@@ -202,7 +206,7 @@ class Shell:
         if language not in ("bash", "python"):
             raise TaskError(f"the language of a script must be bash or python, not {language!r}")
         asked = {"do": do, "command": script, "arguments": arguments, "language": language}
-        return await self._ask({**asked, "live": live}, timeout)
+        return await self._ask({**asked, **(where or {})}, timeout)
 
     async def _ask(self, asked: Mapping[str, Any], timeout: float | None) -> dict[str, Any]:
         seconds = self.limits.wall if timeout is None else timeout
@@ -265,15 +269,15 @@ class Shell:
 
     async def do(self, asked: Mapping[str, Any]) -> dict[str, Any]:
         """Carry out a request given as data: `do` (run, prepare or check), `command`, `timeout`,
-        for scripts `arguments` and `language`, and for checks `live`."""
+        for scripts `arguments` and `language`, and for checks `live` and `proc`."""
         command, timeout = asked["command"], asked.get("timeout")
         if asked["do"] == "run":
             return await self.run(command, timeout)
         arguments, language = asked.get("arguments", ()), asked.get("language", "bash")
         if asked["do"] == "prepare":
             return await self.prepare(command, *arguments, language=language, timeout=timeout)
-        live = asked.get("live", False)
-        return await self.check(command, *arguments, language=language, live=live, timeout=timeout)
+        where = {key: asked[key] for key in ("live", "proc") if key in asked}
+        return await self.check(command, *arguments, language=language, timeout=timeout, **where)
 
 
 def check_place(place: str, what: str) -> str:

@@ -11,8 +11,8 @@ from parley.errors import TaskError
 from parley.sandbox.limits import Limits
 from parley.sandbox.shell import HOME, SHELL, Shell
 
-KEYS = {"kind", "shell", "do", "command", "arguments", "language", "live", "timeout", "home",
-        "folder"}  # fmt: skip
+KEYS = {"kind", "shell", "do", "command", "arguments", "language", "live", "proc", "timeout",
+        "home", "folder"}  # fmt: skip
 DOES = ("prepare", "run", "check", "close")
 
 
@@ -78,6 +78,6 @@ def parse_request(program: Mapping[str, Any]) -> dict[str, Any]:
             "`arguments` and `language` are only for scripts (`do` is prepare or check), not "
             "for `run`"
         )
-    if program["do"] != "check" and "live" in program:
-        raise TaskError("`live` is only for checks (`do` is check)")
+    if program["do"] != "check" and {"live", "proc"} & set(program):
+        raise TaskError("`live` and `proc` are only for checks (`do` is check)")
     return dict(program)

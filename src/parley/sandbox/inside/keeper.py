@@ -15,7 +15,7 @@ from time import monotonic, sleep
 from typing import Any
 
 from parley.sandbox.inside import confine, usage, view
-from parley.sandbox.inside.model_files import NotCopied, list_links
+from parley.sandbox.inside.model_files import NotCopied
 from parley.sandbox.inside.session import (
     SCRIPT,
     SETTLED,
@@ -39,7 +39,7 @@ SCRIPT_OUTPUT = 100_000  # bytes that are kept of what a script writes
 GONE = "ZX"  # states of processes that have ended
 # A script and its arguments come through a descriptor: everybody may read a command line.
 SCRIPTS = {
-    "bash": [view.BASH, "--noprofile", "--norc", "-c", f". /dev/fd/{SCRIPT}"],
+    "bash": [view.BASH, "--noprofile", "--norc", "-c", f'read -rd "" -u {SCRIPT}; eval "$REPLY"'],
     "python": [
         view.PYTHON,
         "-I",
@@ -306,7 +306,7 @@ def serve_checks(settings: dict[str, Any], channel: Channel, first: int, written
     asked = json.loads(os.pread(first, os.fstat(first).st_size, 0))
     os.close(first)
     try:
-        removed = view.copy_view(settings, written)
+        view.copy_view(settings, written, asked["proc"])
     except NotCopied as wrong:
         said = f"what the model has written cannot be copied, so nothing was checked: {wrong}\n"
         failed = {"output": "", "errors": said, "cut": False, "status": 1, "timed_out": False}
@@ -314,10 +314,8 @@ def serve_checks(settings: dict[str, Any], channel: Channel, first: int, written
             channel.send(failed)
             channel.receive()
     keeper = Keeper(settings, channel)
-    said = list_links(removed)
     while True:
-        found = keeper.check(asked)
-        channel.send({**found, "errors": said + found["errors"]})
+        channel.send(keeper.check(asked))
         asked = channel.receive()
 
 

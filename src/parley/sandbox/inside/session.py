@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from time import monotonic, sleep
 from typing import Any
 
-from parley.sandbox.inside import view
+from parley.sandbox.inside import proc, view
 
 MARKS = 250  # the descriptor on which a shell says that a command has ended
 SCRIPT = 250  # the descriptor from which a script of the task is read
@@ -150,15 +150,15 @@ def become(
     os.setsid()
     for number in (signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_DFL)  # Python ignores these, and its children would too
+    # if memory is short, the first to go are these
+    with suppress(OSError), proc.open_file("self/oom_score_adj", "w") as file:
+        file.write("1000")
     for place, descriptor in give.items():
         os.dup2(descriptor, place)
     os.closerange(3, MARKS)
     os.closerange(MARKS + (MARKS in give), 1024)
     os.umask(0o022)
     os.chdir(settings["folder"] if os.path.isdir(settings["folder"]) else "/")
-    # if memory is short, the first to go are these
-    with suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
-        file.write("1000")
     view.confine_process(settings["limits"], bytes.fromhex(settings["filter"]))
     os.execve(command[0], command, environment)
 
@@ -230,13 +230,13 @@ class Bash(Process):
 
 def processes() -> set[int]:
     """All processes in the view except the first one, which is us."""
-    return {int(name) for name in os.listdir("/proc") if name.isdecimal()} - {1}
+    return {int(name) for name in proc.list_names() if name.isdecimal()} - {1}
 
 
 def read_fact(pid: int, name: str) -> str:
     """The kernel's facts on a process; empty if it has ended."""
     try:
-        with open(f"/proc/{pid}/{name}", errors="replace") as file:
+        with proc.open_file(f"{pid}/{name}") as file:
             return file.read()
     except OSError:
         return ""
@@ -249,7 +249,7 @@ def state_of(pid: int) -> str:
 def threads(pid: int) -> list[str]:
     """The entry of `read_fact` for each thread of a process."""
     try:
-        return [f"task/{name}" for name in os.listdir(f"/proc/{pid}/task")]
+        return [f"task/{name}" for name in proc.list_names(f"{pid}/task")]
     except OSError:
         return []
 

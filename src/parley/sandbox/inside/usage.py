@@ -8,6 +8,8 @@ from collections.abc import Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from parley.sandbox.inside import proc
+
 PAGE = os.sysconf("SC_PAGE_SIZE")
 TICKS = os.sysconf("SC_CLK_TCK")
 # seconds on the processor, and by the clock, for one look at what processes share
@@ -46,10 +48,10 @@ class Times:
 def processes() -> dict[int, ProcessFacts]:
     """A snapshot of all processes that are visible here."""
     found: dict[int, ProcessFacts] = {}
-    for name in os.listdir("/proc"):
+    for name in proc.list_names():
         if name.isdecimal():
             try:
-                with open(f"/proc/{name}/stat") as file:
+                with proc.open_file(f"{name}/stat") as file:
                     state, *rest = file.read().rpartition(")")[2].split()
                 parent, own, collected = (
                     int(rest[0]),
@@ -121,7 +123,7 @@ def shared_mappings(family: Iterable[int]) -> int:
     sizes: dict[str, int] = {}
     for pid in family:
         try:
-            with open(f"/proc/{pid}/maps") as file:
+            with proc.open_file(f"{pid}/maps") as file:
                 lines = file.readlines()
         except PermissionError:
             sizes[f"of {pid}"] = read_mapped(pid)
@@ -144,9 +146,9 @@ def socket_buffers(family: Collection[int]) -> int:
     count = 0
     for pid in family:
         with suppress(OSError):
-            for name in os.listdir(f"/proc/{pid}/fd"):
+            for name in proc.list_names(f"{pid}/fd"):
                 with suppress(OSError):
-                    count += os.readlink(f"/proc/{pid}/fd/{name}").startswith("socket:")
+                    count += proc.read_link(f"{pid}/fd/{name}").startswith("socket:")
     return count * SOCKET_BUFFER
 
 
@@ -157,7 +159,7 @@ def read_resident(pid: int) -> int:
 def statm(pid: int, field: int) -> int:
     """Bytes in a field of the kernel's memory report on a process; 0 if it has ended."""
     try:
-        with open(f"/proc/{pid}/statm") as file:
+        with proc.open_file(f"{pid}/statm") as file:
             return int(file.read().split()[field]) * PAGE
     except (OSError, ValueError, IndexError):
         return 0
@@ -168,7 +170,7 @@ def thread_memory(pid: int) -> int:
     for _ in range(TRIES):
         with suppress(OSError):
             if found := max(
-                (read_resident(int(each)) for each in os.listdir(f"/proc/{pid}/task")), default=0
+                (read_resident(int(each)) for each in proc.list_names(f"{pid}/task")), default=0
             ):
                 return found
     return 0
@@ -182,7 +184,7 @@ def own_memory(pid: int, with_shared: bool = True) -> int:
         ("status", ("RssAnon:", "RssShmem:")),
     ):
         counted = kinds if with_shared else kinds[:1]
-        with suppress(OSError, ValueError), open(f"/proc/{pid}/{name}") as file:
+        with suppress(OSError, ValueError), proc.open_file(f"{pid}/{name}") as file:
             if found := [int(line.split()[1]) for line in file if line.startswith(counted)]:
                 return sum(found) << 10
     return 0

@@ -10,9 +10,9 @@ import resource
 import shutil
 from typing import Any
 
-from parley.sandbox.inside import confine, model_files
+from parley.sandbox.inside import confine, model_files, proc
 
-BIND, DEEP, PRIVATE, REMOUNT, DETACH = 4096, 1 << 14, 1 << 18, 32, 2
+BIND, DEEP, PRIVATE, REMOUNT = 4096, 1 << 14, 1 << 18, 32
 NAME, BOUNDING_DROP = 15, 24
 IDS = 1 << 16  # users of a view
 # What root of the view may do there: change owners, read and write what is others', become others,
@@ -83,12 +83,12 @@ def make_view(settings: dict[str, Any]) -> int:
     return written
 
 
-def copy_view(settings: dict[str, Any], written: int) -> list[str]:
-    """Make a view with a copy of what a model has written in another one. Returns the links that
-    were left out.
+def copy_view(settings: dict[str, Any], written: int, with_proc: bool) -> None:
+    """Make a view with a copy of what a model has written in another one.
 
-    Its shell and its Python interpreter cannot be read, so that no program which they start can
-    look into their memory.
+    Without /proc, no file and no link shows what a process of a check is, reads or was given. With
+    it, at least the shell and the Python interpreter cannot be read, so that no program which they
+    start can look into their memory.
     """
     filter_program = bytes.fromhex(settings["filter"])
     # Whoever has filled his disk must not keep the copy from having room.
@@ -96,16 +96,14 @@ def copy_view(settings: dict[str, Any], written: int) -> list[str]:
     model_files.copy(written, PARTS, ROOM, lambda: limit_rights(COPYING, filter_program))
     os.close(written)
     mount_system(settings)
-    for program in (BASH, PYTHON):
+    for program in (BASH, PYTHON) if with_proc else ():
         hide_text(os.path.realpath(program))
-    fixed = {f"/usr/{name}" for name in folders_of_usr()} | {
-        f"/{name}" for name in settings["programs"]
-    }
     enter()
     seal(settings)
-    links = model_files.remove_links({*fixed, *SEALED_FOLDERS, *settings["sealed"]})
+    model_files.remove_settings()
+    if not with_proc:
+        proc.hide()
     become_root(settings)
-    return links
 
 
 def mount_room(size: int) -> None:
@@ -183,7 +181,7 @@ def enter() -> None:
     """Make the file systems below STAGE the only ones."""
     os.chdir(STAGE)
     confine.check_result(confine.LIBC.pivot_root(b".", b"."), "a root folder")
-    confine.check_result(confine.LIBC.umount2(b".", DETACH), "the root folder before")
+    confine.check_result(confine.LIBC.umount2(b".", proc.DETACH), "the root folder before")
     os.chdir("/")
 
 
@@ -204,7 +202,7 @@ def become_root(settings: dict[str, Any]) -> None:
 def rename_process(name: bytes) -> None:
     """Change our process name, because our command line reveals where this machine keeps its
     programs."""
-    with open("/proc/self/stat") as file:
+    with proc.open_file("self/stat") as file:
         begins, ends = map(int, file.read().rpartition(")")[2].split()[45:47])
     ctypes.memmove(begins, name.ljust(ends - begins, b"\0"), ends - begins)
     confine.check_result(confine.LIBC.prctl(NAME, name, 0, 0, 0), "name")
@@ -246,7 +244,7 @@ def make_users(base: int, processes: int) -> None:
         os.close(waiting)
         os.read(entered, 1)
         for name in ("uid_map", "gid_map"):
-            with open(f"/proc/1/{name}", "w") as file:
+            with proc.open_file(f"1/{name}", "w") as file:
                 file.write(f"0 {base} {IDS}")
         os._exit(0)
     os.setgroups([])

@@ -117,7 +117,9 @@ async def judge_machine(run: Run, entry: OSEntry, answer: str | None) -> Machine
         script = check or entry.example
         assert script is not None  # OSEntry refuses a null check without an example
         request = {**script_request(entry, "check", script), "arguments": arguments}
-        result = await run({**request, "live": True} if entry.is_checked_live else request)
+        if entry.is_unprotected:
+            request["live" if entry.is_checked_live else "proc"] = True
+        result = await run(request)
         if result["status"] != 0:
             return MachineVerdict(False, number, result)
         arguments = [*arguments, fit_argument(result["output"])]
