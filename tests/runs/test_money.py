@@ -942,10 +942,10 @@ def test_a_bounded_run_goes_on_with_a_higher_bound_and_ends_as_if_there_had_been
     assert result.data["run"]["stop"]["status"] == "budget"
     again = parley.resume(result.path, functions={"a": play})  # the bound of the run holds
     assert again.data["run"]["stop"]["status"] == "budget"
-    first = sum(row["calls"] for row in again.data["cost"] if row["alias"] == "a")
-    bounded = parley.resume(
-        result.path, functions={"a": play}, budget_usd=1, max_calls=2 * first + 4
-    )
+    first = sum(row["calls"] for row in again.data["cost"])
+    with pytest.raises(UsageError, match=f"--max-calls {first - 1} is too low"):
+        parley.resume(result.path, functions={"a": play}, max_calls=first - 1)
+    bounded = parley.resume(result.path, functions={"a": play}, budget_usd=1, max_calls=first + 4)
     assert bounded.data["run"]["stop"]["status"] == "budget"
     whole = parley.resume(result.path, functions={"a": play}, budget_usd=5, max_calls=1000)
     assert whole.state == "done"

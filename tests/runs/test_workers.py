@@ -175,7 +175,7 @@ def test_a_run_that_workers_play_is_not_played_alone(postgres_url):
         await asyncio.sleep(0.5)
         with pytest.raises(StoreError, match="is being played by workers"):
             await resume_run(prepare_resume(ref), ref)
-        config = prepare_resume(ref, from_limits({"max_calls": 7})).config
+        config = prepare_resume(ref, from_limits({"max_calls": 70_000})).config
         shared = require_shared(open_store(postgres_url))
         with pytest.raises(UsageError, match="limits and endpoints cannot change"):
             shared.share(ref, config, lambda: None)

@@ -297,7 +297,7 @@ def test_verdicts_that_could_be_forged_are_counted(tmp_path):
     assert result.data["programs"] == {"run": 4, "inside": 2, "unjudged": 0}
     assert (
         "2 of 4 programs were judged inside the program's own process, where a program can forge "
-        "its verdict" in result.remarks()
+        "its verdict: they count apart" in result.remarks()
     )
     assert (
         "inside" not in run("public_goods", ["bot/random", "bot/altruist"], store=tmp_path).render()
