@@ -56,14 +56,15 @@ def test_a_run_with_a_memory_is_the_same_on_workers(postgres_url, tmp_path):
 
 
 def test_a_worker_that_leaves_gives_its_matches_back_and_others_finish(postgres_url, tmp_path):
-    ref = create(prepare(repeats=40), postgres_url)
+    ref = create(prepare(repeats=100), postgres_url)
     listed = call_command("ls", "--store", postgres_url, cwd=tmp_path).out
     assert "stopped, no worker playing" in listed  # nobody has come yet
 
     async def leave_early():
         stop = StopSignal()
         first = asyncio.create_task(serve(ref, stop_signal=stop))
-        await asyncio.sleep(0.3)
+        while not await asyncio.to_thread(count_ended, ref):
+            await asyncio.sleep(0.001)
         stop.stop("interrupted")
         assert (await first).fault == ""
         with read_run(ref) as reader:
@@ -77,7 +78,12 @@ def test_a_worker_that_leaves_gives_its_matches_back_and_others_finish(postgres_
     shown = call_command("show", ref.id, "--store", postgres_url, cwd=tmp_path).out
     assert f"no worker plays this run; go on with `parley worker {ref.id}` on any machine" in shown
     serve_together(ref, 2)
-    assert record_of(ref) == record_of(play_alone(prepare(repeats=40), tmp_path))
+    assert record_of(ref) == record_of(play_alone(prepare(repeats=100), tmp_path))
+
+
+def count_ended(ref):
+    with read_run(ref) as reader:
+        return reader.counts().get("done", 0)
 
 
 def test_a_worker_that_is_stopped_before_it_begins_leaves_at_once(postgres_url):
