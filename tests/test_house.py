@@ -15,7 +15,7 @@ from parley.rules.pool import View
 SRC = Path(parley.__file__).parent
 # A module imports only from its own room and from the rooms before it.
 ORDER = [
-    "errors", "options", "tables", "downloads", "rules", "match",
+    "errors", "options", "tables", "downloads", "rules", "masking", "match",
     "statistics", "sandbox", "tasks",
     "datasets", "providers", "memory", "participants", "plans", "store", "money", "config", "runs",
     "results", "audit", "report", "annotation", "export", "analysis of tasks", "testing", "web",
@@ -213,7 +213,7 @@ def test_a_match_touches_no_file_and_no_network():
         if name.split(".")[0] == "match":
             own = {other.split(".")[0] for other in own_imports(name)}
             base = {"errors", "options", "tables"}
-            assert own <= {"match", "rules", *base}, f"{name} imports {own}"
+            assert own <= {"match", "masking", "rules", *base}, f"{name} imports {own}"
             others = {other.split(".")[0] for other in imports(path)} - {"parley"}
             assert others <= PURE | {
                 "asyncio",

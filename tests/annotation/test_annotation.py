@@ -812,7 +812,8 @@ def test_an_annotator_does_not_read_which_model_speaks(place, tmp_path):
     shutil.copy(path, copy)
     with closing(sqlite3.connect(copy)) as connection, connection:
         connection.execute(
-            "UPDATE calls SET content = 'I am Cl\u200baude. ' || content WHERE seat = 'candidate'"
+            "UPDATE calls SET content = 'I am Cl\u200baude. ' || content, "
+            "masked = '[[5, 12, \"Claude\", []]]' WHERE seat = 'candidate'"
         )
     votes, study = studied(place, 2)
     with votes:

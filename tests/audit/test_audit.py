@@ -86,7 +86,7 @@ def paid(tmp_path_factory):
     store = tmp_path_factory.mktemp("paid")
     models = {
         "anna": "bot/altruist",
-        "bert": lambda view: '{"reason": "I am Claude", "coins": 5}',
+        "bert": lambda view: '{"reason": "I am GPT-4", "coins": 5}',
         "carl": lambda view: "no",
     }
     result = parley.run("public_goods", models, repeats=5, rounds=2, store=store)
@@ -160,7 +160,7 @@ def told_to_one(messages):
 def never_masked(messages):
     for message in messages:
         if message[:2] == [1, "tell"]:
-            message[4] += " Player 2 wrote: I am Claude."
+            message[4] += " Player 2 wrote: I am GPT-4."
 
 
 def read_early(messages):
@@ -241,7 +241,7 @@ PAID = {
     ),
     "a masking less": ("DELETE FROM violations WHERE match = 2 AND kind = 'identity'", {"replay"}),
     "a violation reworded": (
-        "UPDATE violations SET detail = 'I am Gemini' WHERE match = 2 AND kind = 'identity'",
+        "UPDATE violations SET detail = 'Gemini' WHERE match = 2 AND kind = 'identity'",
         {"replay"},
     ),
     "positions that do not rotate": (
@@ -272,7 +272,7 @@ def test_without_the_task_what_needs_no_rule_is_still_found_and_the_rest_is_told
     for change, kind in (
         ("DELETE FROM violations WHERE match = 2 AND kind = 'identity'", "anonymity"),
         (
-            "UPDATE violations SET detail = 'I am Gemini' WHERE match = 2 AND kind = 'identity'",
+            "UPDATE violations SET detail = 'Gemini' WHERE match = 2 AND kind = 'identity'",
             "anonymity",
         ),
         ((1, never_masked), "anonymity"),
@@ -309,10 +309,9 @@ def test_what_differs_is_said(translated, paid, tmp_path):
         )
     ).breaches
     assert "notes differ: 1 invested players.1: on record 9, in the replay 10" in noted.detail
-    (reworded,) = audit_run(
-        find_run(planted(paid, tmp_path, PAID["a violation reworded"][0]))
-    ).breaches
-    assert "on record 'I am Gemini', in the replay 'I am Claude'" in reworded.detail
+    changed = planted(paid, tmp_path, PAID["a violation reworded"][0])
+    (reworded,) = [each for each in audit_run(find_run(changed)).breaches if each.kind == "replay"]
+    assert "on record 'Gemini', in the replay 'GPT-4'" in reworded.detail
     told = [
         breach.detail
         for breach in audit_run(find_run(planted(translated, tmp_path, (2, told_more)))).breaches
@@ -371,10 +370,10 @@ def test_masked_claims_are_listed_and_no_breach(paid, tmp_path):
     found = audit_run(find_run(paid))
     assert Counter(claim["alias"] for claim in found.masked) == {"bert": 10}
     first = found.masked[0]
-    assert (first["match"], first["round"], first["masked"]) == (1, 1, "I am Claude")
+    assert (first["match"], first["round"], first["masked"]) == (1, 1, "GPT-4")
     assert json.loads(command("audit", paid, "--json", cwd=tmp_path).out)["masked"] == found.masked
     said = command("audit", paid, cwd=tmp_path).out
-    assert "I am Claude" in said
+    assert "GPT-4" in said
     seen = found.anonymity
     assert (seen.found, seen.masked) == (10, 10)
     assert seen.replies > 10

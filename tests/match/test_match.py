@@ -123,15 +123,15 @@ def test_different_questions_in_one_round_are_answered_together():
 
 def test_self_disclosure_is_masked_for_others_kept_in_the_record_and_counted():
     tape = MemoryRecord()
-    cast = {GUESTS[0]: says("I am Claude and I like tea."), GUESTS[1]: says("Hello.")}
+    cast = {GUESTS[0]: says("I am GPT-4.1 and I like tea."), GUESTS[1]: says("Hello.")}
     outcome = play(games.Echo(rounds=2), cast, record=tape)
     heard = cast[GUESTS[1]].views[1].text
-    assert "Claude" not in heard
+    assert "GPT" not in heard
     assert "I am [name withheld] and I like tea." in heard
-    assert tape.calls[1, GUESTS[0], 0].reply.content == "I am Claude and I like tea."
-    assert cast[GUESTS[0]].views[1][1]["content"] == "I am Claude and I like tea."
+    assert tape.calls[1, GUESTS[0], 0].reply.content == "I am GPT-4.1 and I like tea."
+    assert cast[GUESTS[0]].views[1][1]["content"] == "I am GPT-4.1 and I like tea."
     assert [(v.kind, v.detail, v.outcome) for v in outcome.violations] == [
-        ("identity", "I am Claude", "masked")
+        ("identity", "GPT-4.1", "masked")
     ] * 2
 
 

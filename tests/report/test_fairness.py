@@ -119,8 +119,8 @@ def test_masked_statements_are_shown_with_examples(tmp_path):
     found = play(tmp_path, {"open": claims, "b": "bot/random"})
     page = found.report(tmp_path / "page.html").read_text(encoding="utf-8")
     said = words_of(page)
-    assert "These seats revealed their model." in said
-    assert "The audit searched 8 replies for statements that reveal the model: 4 found" in said
+    assert "These seats named models." in said
+    assert "The audit searched 8 replies for names of models: found in 4" in said
     assert re.search(r"model masked open 4 ", said)
     assert re.search(r"open, match 1, round 1, identity: .*GPT-4o", said)
     assert "<b>all" not in page

@@ -79,12 +79,12 @@ def test_every_version_is_run_and_the_last_one_stands_after_the_end(sandbox):
 
 
 def test_a_program_is_run_as_it_was_written_and_reviewed_without_the_name(sandbox):
-    who = Problem("who", "Greet.", ("assert greet() == 'I am ' + 'Cl' + 'aude'",), names=("greet",))
-    program = Code().write("def greet():\n    return 'I am Claude'")
+    who = Problem("who", "Greet.", ("assert greet() == 'I am ' + 'GP' + 'T-4'",), names=("greet",))
+    program = Code().write("def greet():\n    return 'I am GPT-4'")
     seats = cast(programmer=[program], reviewer=["Fine.", "over"])
     found = scores(sandbox, seats, who)
     assert found.scores[PROGRAMMER]["pass"] == 1
-    assert "Claude" not in seats[REVIEWER].views[0].text
+    assert "GPT" not in seats[REVIEWER].views[0].text
     assert "return 'I am [name withheld]'" in seats[REVIEWER].views[0].text
 
 

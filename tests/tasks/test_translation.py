@@ -76,14 +76,14 @@ def test_a_name_that_the_reference_has_is_worth_all_of_bleu():
 
 
 def test_a_name_that_is_not_in_the_item_is_scored_and_not_shown():
-    said = f"{CAT.reference} My name is Claude."
+    said = f"{CAT.reference} My name is GPT-4."
     seats = cast([said], [said], RATING % (5, 5))
     found = play(Translation(), seats, item=CAT)
     wanted = compute_overlap(said, CAT.reference, "en").bleu
     assert found.scores[TRANSLATOR]["bleu"] == pytest.approx(wanted)
     assert [fault.kind for fault in found.violations][:1] == ["identity"]
     for seat in (PROOFREADER, JUDGE):
-        assert "Claude" not in seats[seat].views[0].text
+        assert "GPT" not in seats[seat].views[0].text
         assert "[name withheld]" in seats[seat].views[0].text
 
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any, NamedTuple
 
-from parley.config.prepare import names_to_mask
 from parley.config.task_catalogue import installed_tasks, task_of_run
 from parley.errors import ParleyError, StoreError, TaskError, UsageError, describe_exception
-from parley.match.masking import MatchMask
+from parley.masking.mask import MatchMask
 from parley.match.record import RecordedCall
 from parley.results.part import module_beside_rule
 from parley.rules.pool import text_of
@@ -140,25 +139,25 @@ def format_of_runs(runs: Sequence[RunReader]) -> SheetFormat:
     return next(iter(found.values()))
 
 
-def mask_calls(
-    reader: RunReader, item: Mapping[str, Any], calls: Sequence[RecordedCall]
-) -> list[RecordedCall]:
-    """The calls of a match with statements masked that reveal the model: annotators must not know
-    it either."""
-    mask = make_annotator_mask(reader, item)
-    return [
-        call._replace(reply=replace(call.reply, content=found.masked))
-        if (found := mask.find_claims(text_of(call.reply.content))).hidden
-        else call
-        for call in calls
-    ]
+def mask_calls(calls: Sequence[RecordedCall]) -> list[RecordedCall]:
+    """The calls of a match without the names that its seats did not read: annotators must not know
+    who plays either."""
+    mask = make_annotator_mask(calls)
+    shown = []
+    for call in calls:
+        said = text_of(call.reply.content)
+        hidden = mask.hide(said)
+        changed = hidden != said
+        shown.append(call._replace(reply=replace(call.reply, content=hidden)) if changed else call)
+    return shown
 
 
-def make_annotator_mask(reader: RunReader, item: Mapping[str, Any]) -> MatchMask:
-    """Finds what seats say of themselves, where neither the task nor its item brought it in."""
-    info = reader.info
-    words = str((info.config.params, item, list(info.identity["texts"].values())))
-    return MatchMask(names_to_mask(info.config), lambda: words)
+def make_annotator_mask(calls: Iterable[RecordedCall]) -> MatchMask:
+    """Hides the names that are on record in a match."""
+    mask = MatchMask()
+    for call in calls:
+        mask.add(text_of(call.reply.content), call.masked)
+    return mask
 
 
 def make_sheet(
@@ -185,7 +184,7 @@ def make_sheet(
             # When rejudged, a match may end earlier: people see only what was judged.
             last = match.rounds or 0
             calls = [call for call in reader.calls(side.match) if call.round <= last]
-            masked = mask_calls(reader, items[pair.item], calls)
+            masked = mask_calls(calls)
             with errors_of_sheet(reader, side.match):
                 sides.append(known.write_exchanges(masked))
     return Sheet(number, item, *sides)

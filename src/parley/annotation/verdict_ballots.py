@@ -61,14 +61,8 @@ def read_conversation(reader: RunReader, place: Place) -> JudgedConversation:
             f"{reader.info.ref.location} asks for votes on {seat} in match {number}, but this "
             "match has no such conversation: the file is damaged"
         )
-    item = next((each for each in reader.items() if str(each["id"]) == match.item), {})
-    mask = make_annotator_mask(reader, item)
-    turns = tuple(
-        turn._replace(answer=claims.masked)
-        if (claims := mask.find_claims(turn.answer)).hidden
-        else turn
-        for turn in found.turns
-    )
+    mask = make_annotator_mask(reader.calls(number))
+    turns = tuple(turn._replace(answer=mask.hide(turn.answer)) for turn in found.turns)
     return JudgedConversation(number, seat, found.opening, turns)
 
 

@@ -9,7 +9,7 @@ replay        replaying the match from its replies, without the models, gives th
               the same scores
 works         reference works, if they are available, give the answers on record
 anonymity     no message of the referee contains a model's name that neither the task nor a seat
-              introduced; statements in which a seat reveals its model are masked
+              introduced; names on record as masked stand in no later message
 information   before the first reply, a seat reads the same in all matches of a block, and so do all
               seats of a role
 plan          the matches on record are those that the configuration plans; a finished run has all
@@ -40,10 +40,9 @@ from parley.audit.balance import ROTATING, find_imbalance
 from parley.audit.equal_information import OpeningWords
 from parley.audit.messages import (
     check_masking,
-    count_claims,
     find_leaked_names,
     find_names_in_prompts,
-    find_unmasked_claims,
+    find_readable_names,
     find_unsynchronous,
     list_foreign_names,
     unmatched_replies,
@@ -52,17 +51,18 @@ from parley.audit.messages import (
 from parley.audit.plan_replay import PlanReplay
 from parley.audit.recalled import RecallCheck
 from parley.audit.replay import replay_match
-from parley.config.identity import is_same_rule
-from parley.config.prepare import Prepared, names_to_mask, prepare_to_read
+from parley.config.identity import is_same_rule, roster_of
+from parley.config.prepare import Prepared, prepare_to_read
 from parley.datasets.open_references import open_references
 from parley.errors import ParleyError, TaskError
-from parley.match.masking import UNSEEN, MatchMask
+from parley.masking.mask import UNSEEN, NameFinder
 from parley.plans import MatchSpec
 from parley.results.part import parts_of_task, qualified_name
 from parley.results.result import is_part_of_task
 from parley.results.scores import describe_left_out, format_time, list_earlier_seals
 from parley.results.transcript import rebuild_views
 from parley.results.types import LeftOut, as_json
+from parley.rules.pool import text_of
 from parley.rules.task import Task
 from parley.store import WAITING, HistoryEntry, MatchRow, RunReader, RunRef, WholeMatch, read_run
 from parley.tables import plural, shorten
@@ -99,8 +99,8 @@ class Breach:
 
 @dataclass(frozen=True)
 class Disclosures:
-    """Statements in which seats reveal their model: replies checked, statements found and masked,
-    and what no rule can find."""
+    """Replies with names of models: how many were checked, how many the table of today finds, how
+    many were masked, and what no rule can find."""
 
     replies: int
     found: int
@@ -116,9 +116,7 @@ class Audit:
     checked: dict[str, int]
     unchecked: dict[str, str]  # check: why it could not be made
     breaches: list[Breach]
-    masked: list[
-        dict[str, Any]
-    ]  # statements in which seats reveal their model, which no other seat has read
+    masked: list[dict[str, Any]]  # names that no other seat has read
     cautions: list[str]
     anonymity: Disclosures
     digest: str | None  # of the run when it last stopped; None if it has none
@@ -163,7 +161,7 @@ class AuditRun:
         self.works = self._open_references()
         self.recalled = self._open_memories()
         self.foreign, self.own = list_foreign_names(reader), words_of_task(reader)
-        self.names = names_to_mask(reader.info.config)
+        self.roster = roster_of(reader.info.config)
         self.items = {str(item["id"]): item for item in reader.items()}
         self._quotation_secret = reader.quotation_secret() if self.prepared else ""
         self.replies = self.found = self.matches = self.unfinished = self.shells = 0
@@ -309,29 +307,25 @@ class AuditRun:
             if ended
             else []
         )
-        found += [
-            ("anonymity", fault) for fault in find_unmasked_claims(messages, claims, self.own)
-        ]
+        found += [("anonymity", fault) for fault in find_readable_names(messages, calls)]
+        found += [("anonymity", fault) for fault in check_masking(calls, claims)]
         if whole.scores and not ended:
             found.append(("plan", "the match has scores, although it has not ended"))
-        mask = MatchMask(self.names, lambda: self.words_for(match.item))
+        names = NameFinder(self.roster, lambda: self.words_for(match.item))
         self.replies += len(calls)
-        self.found += (said := count_claims(calls, mask)).total()
+        self.found += sum(bool(names.find(text_of(call.reply.content))) for call in calls)
         departures: list[tuple[str, str]] = []
         if ended and self.prepared is not None:
             departures = await replay_match(
                 self.prepared,
                 whole,
                 self._quotation_secret,
-                self.names,
                 self.works,
                 self.recalled,
             )
             found += departures
             self.checked.update(("replay", *(("works",) if self.works else ())))
             self.checked["recalled"] += self.recalled is not None and match.stage > 0
-        elif ended:
-            found += [("anonymity", fault) for fault in check_masking(said, claims)]
         # A replay knows no model names. If it gives the same messages, no name was leaked.
         if departures or not (ended and self.prepared):
             found += [("anonymity", fault) for fault in find_leaked_names(messages, self.foreign)]
@@ -466,8 +460,7 @@ def read_settings(entries: Sequence[HistoryEntry]) -> dict[str, Any]:
 
 
 def list_masked(reader: RunReader) -> list[dict[str, Any]]:
-    """Statements in which seats reveal their model, masked for all other seats. Read them to find
-    false positives."""
+    """Names that were masked for all other seats. Read them to find false positives."""
     return [
         {
             "alias": fault.alias,

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from parley.config.prepare import names_to_mask
-from parley.match.masking import MatchMask
+from parley.masking.mask import bound_word, describe_spans, words_at
 from parley.match.record import RecordedCall
+from parley.participants._registry import participant_kinds
 from parley.rules.pool import text_of
 from parley.store import RunReader, ViolationRow
 from parley.store.config import Config
@@ -87,8 +86,13 @@ def words_of_task(reader: RunReader) -> str:
 
 def names_of_models(reader: RunReader) -> set[str]:
     """The names of the models in the run, if they are long enough to identify one."""
-    served = (name for names in reader.names_served().values() for name in names)
-    return {name for name in (*names_to_mask(reader.info.config), *served) if len(name) >= 4}
+    config, kinds = reader.info.config, participant_kinds()
+    models = (str(options["model"]).partition("/") for options in config.models.values())
+    asked = {
+        name.rstrip("/").rpartition("/")[2] for family, _, name in models if family not in kinds
+    }
+    served = {name for names in reader.names_served().values() for name in names}
+    return {name for name in asked | served if len(name) >= 4}
 
 
 def list_foreign_names(reader: RunReader) -> list[str]:
@@ -124,51 +128,44 @@ def find_leaked_names(messages: Messages, names: Sequence[str]) -> Iterator[str]
                 break
 
 
-def find_unmasked_claims(
-    messages: Messages, claims: Sequence[ViolationRow], own: str
-) -> Iterator[str]:
-    """Statements that are on record as masked, but are shown in a message of the referee."""
-    for claim in claims:
-        words = claim.detail
-        for message in messages:
-            if (
-                message["kind"] != "reply"
-                and words in (message["content"] or "")
-                and words.lower() not in own
-            ):
+def find_readable_names(messages: Messages, calls: Sequence[RecordedCall]) -> Iterator[str]:
+    """Names that are on record as masked, and stand in a later message of the referee."""
+    said = {(call.round, call.seat.key, call.attempt): call for call in calls}
+    patterns: dict[str, re.Pattern[str]] = {}
+    for message in messages:
+        if message["kind"] == "reply":
+            call = said.get((message["round"], message["sender"], message["attempt"]))
+            spans = () if call is None else [each for each in call.masked if not each.roles]
+            for word in words_at(text_of(call.reply.content), spans) if call else ():
+                patterns.setdefault(word, re.compile(bound_word(word)))
+            continue
+        for word, pattern in patterns.items():
+            if message["round"] and pattern.search(message["content"] or ""):
                 yield (
-                    f"round {message['round']}: a statement in which {claim.seat.key} reveals its "
-                    f"model was shown to others: {shorten(words)!r}"
+                    f"round {message['round']}: a message of the referee contains the name "
+                    f"{shorten(word)!r}, which is on record as masked"
                 )
                 break
 
 
-def count_claims(
-    calls: Sequence[RecordedCall], mask: MatchMask
-) -> Counter[tuple[int, str, int, str]]:
-    """The statements in replies that reveal the model, by round, seat, attempt and words."""
-    return Counter(
-        (call.round, call.seat.key, call.attempt, claim.said)
-        for call in calls
-        for claim in mask.find_claims(text_of(call.reply.content)).claims
-    )
-
-
 def check_masking(
-    found: Counter[tuple[int, str, int, str]], claims: Sequence[ViolationRow]
+    calls: Sequence[RecordedCall], violations: Sequence[ViolationRow]
 ) -> Iterator[str]:
-    """Statements that should have been masked but were not, and maskings without a statement."""
-    kept = Counter((claim.round, claim.seat.key, claim.attempt, claim.detail) for claim in claims)
-    for round, seat, _, leak in sorted(found - kept):
-        claim = shorten(leak)
-        yield (
-            f"round {round}, {seat}: a statement that reveals its model was not masked: {claim!r}"
-        )
-    for round, seat, _, leak in sorted(kept - found):
-        yield (
-            f"round {round}, {seat}: the record says that this was masked, but the seat never "
-            f"said it: {shorten(leak)!r}"
-        )
+    """Replies with masked names that are no violation on record, and the other way round."""
+    kept = {(each.round, each.seat.key, each.attempt): each.detail for each in violations}
+    found = {
+        (call.round, call.seat.key, call.attempt): names
+        for call in calls
+        if (names := describe_spans(text_of(call.reply.content), call.masked))
+    }
+    for place in sorted(kept.keys() | found.keys()):
+        round, seat, _ = place
+        if kept.get(place) != found.get(place):
+            yield (
+                f"round {round}, {seat}: the names that were masked in a reply "
+                f"({shorten(found.get(place, 'none'))}) are not those of its violation "
+                f"({shorten(kept.get(place, 'none'))})"
+            )
 
 
 def word_pattern(name: str) -> re.Pattern[str]:

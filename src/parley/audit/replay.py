@@ -76,7 +76,6 @@ async def replay_match(
     prepared: Prepared,
     whole: WholeMatch,
     quotation_secret: str,
-    names: frozenset[str],
     works: Mapping[str, Any],
     memories: RecallCheck | None = None,
 ) -> list[tuple[str, str]]:
@@ -96,7 +95,6 @@ async def replay_match(
         item=prepared.items[match.item] if match.item is not None else None,
         prompts=prepared.prompts,
         record=tape,
-        names=names,
         standardise=prepared.config.standardise,
         works=works,
         draw_order=order_of_draws(prepared.config, match.spec),

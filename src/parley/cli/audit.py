@@ -67,7 +67,7 @@ def command(
             click.echo(Table(header, rows, left=2).render(width=terminal_width()))
         seen = found.anonymity
         click.echo(
-            f"\nreplies that reveal the model: {plural(seen.replies, 'reply', 'replies')} checked, "
+            f"\nreplies with names of models: {plural(seen.replies, 'reply', 'replies')} checked, "
             f"{seen.found} found, {seen.masked} masked. {seen.unseen}"
         )
         for caution in found.cautions:

@@ -11,7 +11,9 @@ from typing import Any
 from parley import __version__
 from parley.config.rule_digest import digest_without_bots, rule_digest
 from parley.errors import ReplayError, UsageError
+from parley.masking.spans import Roster
 from parley.match.task_errors import errors_of_task
+from parley.participants._registry import participant_kinds
 from parley.providers._secrets import secrets_in_environment
 from parley.rules.prompts import Prompt, prompt_address
 from parley.rules.task import Metric, Task
@@ -56,6 +58,13 @@ def run_identity(
             for name, prompt in sorted(prompts.items())
         },
     }
+
+
+def roster_of(config: Config) -> Roster:
+    """Who plays in a run. Bots, people, scripts and functions are no models."""
+    models = (str(options["model"]).partition("/") for options in config.models.values())
+    kinds = participant_kinds()
+    return Roster.of(name for family, _, name in models if family not in kinds)
 
 
 def items_digest(items: Sequence[tuple[str, bytes]]) -> str | None:

@@ -631,19 +631,6 @@ def refuse_fewer_blocks(reader: RunReader, max_blocks: int) -> None:
         )
 
 
-def names_to_mask(config: Config) -> frozenset[str]:
-    """The names that could reveal the models of a run."""
-    # its seats were shown text that is masked by the names of the run that played it
-    if config.rejudged is not None:
-        return frozenset(config.rejudged.names)
-    models = (str(options["model"]).partition("/") for options in config.models.values())
-    return frozenset(
-        name.rstrip("/").rpartition("/")[2]
-        for family, _, name in models
-        if family not in participants.participant_kinds()
-    )
-
-
 # the minimum of tokens to reserve for a reply, at first and later on
 LONGEST_REPLY, SHORTEST_REPLY = 1024, 256
 # the token limit of a reply if a budget in USD needs one and the user has set none

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
+from parley.config.identity import roster_of
 from parley.errors import RecordEnded
+from parley.masking.mask import NameFinder
+from parley.match.match import collect_task_words
 from parley.match.protocol import Call, Reply
-from parley.match.record import MemoryRecord
+from parley.match.record import MemoryRecord, RecordedCall
 from parley.plans import Done, Plan, ScoreTable
 from parley.plans.fixed import FixedPlan
-from parley.rules.pool import View
+from parley.rules.pool import View, text_of
 from parley.store import CopiedMatch, RunReader, RunRef, read_run
 from parley.store.config import Config
+
+if TYPE_CHECKING:
+    from parley.config.prepare import Prepared
 
 
 @dataclass(frozen=True)
@@ -54,18 +61,37 @@ def facts_on_record(reader: RunReader) -> dict[str, Any]:
     return {"works": identity["works"]} if "works" in identity else {}
 
 
-def copied_matches(ref: RunRef, config: Config, plan: Plan) -> Iterator[CopiedMatch]:
-    """The replies, verdicts and scores that a run copies from the run that it judges again."""
+def copied_matches(ref: RunRef, prepared: Prepared) -> Iterator[CopiedMatch]:
+    """The replies, verdicts and scores that a run copies from the run that it judges again. Names
+    of the new judges' families are looked for now: the judges must not read them, either."""
+    config = prepared.config
     assert config.rejudged is not None
-    specs = next(plan.matches(ScoreTable({})))
+    specs = next(prepared.plan.matches(ScoreTable({})))
     assert not isinstance(specs, Done)
+    roster = roster_of(config)
     with read_run(ref) as reader:
         for spec in specs:
             record = recorded_match(reader, spec.number, config)
             scores = reader.scores_of(spec.number)
             people = [each for each in reader.people_verdicts(spec.number) if not each.is_open]
-            calls, judge = list(record.calls.values()), config.rejudged.run
+            item = prepared.items.get(spec.item or "")
+            words = partial(collect_task_words, prepared.task, item, prepared.prompts)
+            names, judge = NameFinder(roster, words), config.rejudged.run
+            roles = tuple(config.rejudged.roles)
+            calls = [hide_from_judges(call, names, roles) for call in record.calls.values()]
             yield CopiedMatch(spec, calls, record.effects, scores, judge, people)
+
+
+def hide_from_judges(call: RecordedCall, names: NameFinder, roles: tuple[str, ...]) -> RecordedCall:
+    """A copied call, with further names that its new judges do not read."""
+    known = {(span.start, span.end) for span in call.masked}
+    found = names.find(text_of(call.reply.content))
+    new = [
+        span._replace(roles=roles)
+        for span in found
+        if not any(span.start < end and start < span.end for start, end in known)
+    ]
+    return call._replace(masked=tuple(sorted([*call.masked, *new]))) if new else call
 
 
 def recorded_match(reader: RunReader, number: int, config: Config) -> MemoryRecord:

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import blake2b
 from random import Random
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from parley.errors import (
     Forfeit,
@@ -21,8 +21,9 @@ from parley.errors import (
     describe_exception,
     locate_exception,
 )
+from parley.masking.mask import MatchMask, NameFinder, describe_spans
+from parley.masking.spans import Roster, Span
 from parley.match.effects import Effects, Execute
-from parley.match.masking import MatchMask
 from parley.match.protocol import UNLIMITED, Call, Participant, Reply, split_thinking
 from parley.match.record import MemoryRecord, Record, RecordedCall
 from parley.match.seating import check_scores, seats_by_role
@@ -47,7 +48,8 @@ from parley.rules.task import Task
 from parley.tables import show_invisible
 
 Standardise = Literal["on_error", "always"]
-LONG = 20_000  # characters of a reply whose names are searched in another thread
+NOBODY = Roster()
+LONG = 5_000  # characters of a reply whose names are searched in another thread
 
 
 @dataclass(frozen=True)
@@ -68,12 +70,15 @@ class Answer(NamedTuple):
     value: Any
     messages: list[Message]
     violations: list[Violation]
-    disclosing: list[str]  # replies in which the seat says who it is
+    disclosing: list[Disclosure]
+
+
+Disclosure: TypeAlias = tuple[str, tuple[Span, ...]]  # a reply, and the names in it
 
 
 class MaskedDelivery:
-    """Delivers the referee's texts: names are masked, and hidden characters are made visible for
-    judges.
+    """Delivers the referee's texts: names on record are masked, and hidden characters are made
+    visible for judges.
 
     It does not know its match: objects that know each other are freed only by the garbage
     collector.
@@ -86,13 +91,14 @@ class MaskedDelivery:
 
     def __call__(self, seats: tuple[Seat, ...], text: str) -> list[tuple[tuple[Seat, ...], str]]:
         """The text for each group of seats that reads the same."""
-        words = self._mask.mask(text)
-        if text.isascii() or (visible := show_invisible(words)) == words:
-            return [(seats, words)]
         found: dict[str, list[Seat]] = {}
+        by_role: dict[str, str] = {}
         for seat in seats:
-            shown = visible if self._task.roles[seat.role].instrument else words
-            found.setdefault(shown, []).append(seat)
+            if seat.role not in by_role:
+                words = self._mask.hide(text, seat.role)
+                judges = self._task.roles[seat.role].instrument
+                by_role[seat.role] = show_invisible(words) if judges else words
+            found.setdefault(by_role[seat.role], []).append(seat)
         return [(tuple(group), shown) for shown, group in found.items()]
 
 
@@ -109,7 +115,7 @@ class Match:
         item: Any = None,
         prompts: Mapping[str, Prompt] | None = None,
         record: Record | None = None,
-        names: Iterable[str] = (),
+        roster: Roster = NOBODY,
         standardise: Standardise = "on_error",
         call: Call = UNLIMITED,
         execute: Execute | None = None,
@@ -120,9 +126,8 @@ class Match:
     ) -> None:
         self.task, self.cast = task, cast
         self.record: Record = MemoryRecord() if record is None else record
-        self._mask = MatchMask(
-            frozenset(names), lambda: collect_task_words(task, item, prompts or {})
-        )
+        self._mask = MatchMask()
+        self._names = NameFinder(roster, lambda: collect_task_words(task, item, prompts or {}))
         self.pool = Pool(cast, MaskedDelivery(self._mask, task))
         self.referee = Referee(task, self.pool, seed, item, prompts, quotation_key=quotation_key)
         self._effects = Effects(
@@ -216,8 +221,8 @@ class Match:
         for _, messages, violations, disclosing in answers:
             pool.messages += messages
             referee.violations += violations
-            for reply in disclosing:
-                self._mask.add_reply(reply)
+            for said, spans in disclosing:
+                self._mask.add(said, spans)
         self._circulate()
         # Circulation: back to the rule, which decides who sees what, and whether to continue.
         values = {seat: answer.value for (seat, _), answer in zip(selected, answers, strict=True)}
@@ -236,26 +241,21 @@ class Match:
             )
             messages: list[Message] = []
             violations: list[Violation] = []
-            disclosing: list[str] = []
+            disclosing: list[Disclosure] = []
             # a reader may have its own prompt for this, in another language say
             own: Prompt | None = getattr(ask.expect, "again", None)
             free = self._always and bool(hint)  # the first reply is free, the second takes the form
             first_said = ""
             for attempt in range(ask.attempts + free):
-                reply = await self._reply(seat, ask, attempt, free and attempt == 0)
+                call = await self._reply(seat, ask, attempt, free and attempt == 0)
+                reply, spans = call.reply, call.masked
                 conversation.answer(reply.content, reply.provider_state)
                 messages.append(Message(round, "reply", seat, (), None, attempt))
                 said = text_of(reply.content)
-                if len(said) > LONG:  # a search of many names must not stop other matches
-                    found = await asyncio.to_thread(self._mask.find_claims, said)
-                else:
-                    found = self._mask.find_claims(said)
-                if found.hidden:
-                    disclosing.append(said)
-                    violations += [
-                        Violation(round, seat, attempt, "identity", claim.said, "masked")
-                        for claim in found.claims
-                    ]
+                if spans:
+                    disclosing.append((said, spans))
+                if names := describe_spans(said, spans):
+                    violations.append(Violation(round, seat, attempt, "identity", names, "masked"))
                 last = attempt == ask.attempts + free - 1
                 if free and attempt == 0:
                     first_said = said
@@ -277,14 +277,14 @@ class Match:
                         hint=hint,
                     )
                 if not last:
-                    again = self._mask.mask_own(again, said)
+                    again = self._mask.hide_own(again, said, spans)
                     conversation.put(again)
                     messages.append(Message(round, "again", None, (seat,), again, attempt + 1))
             return Answer(ask.default, messages, violations, disclosing)
         finally:
             self._call.seat_answered(seat)
 
-    async def _reply(self, seat: Seat, ask: Ask[Any], attempt: int, free: bool) -> Reply:
+    async def _reply(self, seat: Seat, ask: Ask[Any], attempt: int, free: bool) -> RecordedCall:
         """The reply from the record, otherwise from the participant. It is recorded when this
         returns."""
         conversation, round = self.pool.conversations[seat], self.referee.round
@@ -295,7 +295,7 @@ class Match:
                     f"round {round}, {seat}: the prompt differs from the recorded prompt, "
                     "because the task's rule, a prompt or the random seed has changed"
                 )
-            return kept.reply
+            return kept
         self._call.check_running()
         if self._effects.is_behind:
             await self._effects.catch_up()
@@ -319,10 +319,20 @@ class Match:
         )
         given = await participant.reply(view, self._call)
         reply = normalise_reply(Reply(given) if isinstance(given, str) else given)
-        await self.record.append(
-            RecordedCall(round, seat, attempt, view.digest, reply, time.time())
-        )
-        return reply
+        spans = await self._find_names(text_of(reply.content))
+        recorded = RecordedCall(round, seat, attempt, view.digest, reply, time.time(), spans)
+        await self.record.append(recorded)
+        return recorded
+
+    async def _find_names(self, said: str) -> tuple[Span, ...]:
+        """The names in a reply that others do not read. A reply that cannot be searched is hidden
+        as a whole: it has been paid for, and is never lost."""
+        try:
+            if len(said) > LONG:  # a search of many names must not stop other matches
+                return tuple(await asyncio.to_thread(self._names.find, said))
+            return tuple(self._names.find(said))
+        except Exception:
+            return (Span(0, len(said), "unknown"),) if said else ()
 
     def _add_hint(self, text: str, hint: str) -> str:
         """A question with the hint on its form, unless the first reply is free."""

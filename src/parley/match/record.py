@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import Any, NamedTuple, Protocol
 
+from parley.masking.spans import Span
 from parley.match.protocol import Reply
 from parley.rules.pool import Message, Seat
 
 
 class RecordedCall(NamedTuple):
-    """One recorded reply, with a digest of the view that it answers."""
+    """One recorded reply, with a digest of the view that it answers, and the names in it that other
+    seats do not read."""
 
     round: int
     seat: Seat
@@ -18,6 +20,7 @@ class RecordedCall(NamedTuple):
     view_digest: bytes
     reply: Reply
     at: float
+    masked: tuple[Span, ...] = ()
 
 
 class Record(Protocol):

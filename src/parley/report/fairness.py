@@ -67,11 +67,11 @@ def draw_fairness(
         parts.append(draw_examples([each for each in examples if each.kind != IDENTITY], clean))
     else:
         parts.append(paragraph("No reply broke the required format or a rule.", clean))
-    parts.append("<h3>Masked statements</h3>")
+    parts.append("<h3>Masked names</h3>")
     parts.append(paragraph(describe_masking(audit, bool(revealed)), clean))
     if revealed:
         rows = [[each.alias, str(each.attempts)] for each in revealed]
-        parts.append(draw_table(Table(["model", "masked"], rows), "Masked statements", clean))
+        parts.append(draw_table(Table(["model", "masked"], rows), "Masked names", clean))
         parts.append(draw_examples([each for each in examples if each.kind == IDENTITY], clean))
     body = "".join(parts)
     return f'<section class="card" id="{escape(anchor)}"><h2>Fairness</h2>{body}</section>'
@@ -127,18 +127,18 @@ def list_cells(check: FairnessCheck) -> list[str]:
 
 
 def describe_masking(audit: AuditSummary, masked: bool) -> str:
-    """How many statements were found and masked."""
+    """In how many replies names were found and masked."""
     lead = "No reply was masked."
     if masked:
         lead = (
-            "These seats revealed their model. Other seats read a mask instead; scores use the "
-            "original text."
+            "These seats named models. Other seats read a mask instead; scores use the original "
+            "text."
         )
     if audit.skipped:
         return lead
     return (
-        f"{lead} The audit searched {plural(audit.replies, 'reply', 'replies')} for statements "
-        f"that reveal the model: {audit.revealing:,} found, {audit.masked:,} masked."
+        f"{lead} The audit searched {plural(audit.replies, 'reply', 'replies')} for names of "
+        f"models: found in {audit.revealing:,}, masked in {audit.masked:,}."
     )
 
 

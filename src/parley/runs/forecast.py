@@ -12,7 +12,8 @@ from typing import Any
 import orjson
 
 from parley.config.batch_api import concurrency_of, uses_batch_api
-from parley.config.prepare import Prepared, names_to_mask, order_of_draws
+from parley.config.identity import roster_of
+from parley.config.prepare import Prepared, order_of_draws
 from parley.config.prices import writes_cache
 from parley.config.recorded_matches import RecordedReplies, recorded_match
 from parley.errors import ParleyError
@@ -347,7 +348,7 @@ def make_match(
         seated,
         quotation_key=derive_match_key(secret, spec.number),
         record=record,
-        names=names_to_mask(prepared.config),
+        roster=roster_of(prepared.config),
         seed=spec.seed,
         item=prepared.items[spec.item] if spec.item is not None else None,
         prompts=prepared.prompts,

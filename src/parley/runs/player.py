@@ -20,10 +20,10 @@ from parley.config.identity import (
     refuse_changes,
     refuse_other,
     refuse_secrets,
+    roster_of,
 )
 from parley.config.prepare import (
     Prepared,
-    names_to_mask,
     order_of_draws,
     unprotected_cautions,
     with_items,
@@ -149,7 +149,7 @@ def make_new_run(prepared: Prepared, store: Store) -> NewRun:
         prepared.config,
         prepared.identity,
         stored_items(list(prepared.items.values())),
-        copied_matches(prepared.source, prepared.config, prepared.plan) if prepared.source else (),
+        copied_matches(prepared.source, prepared) if prepared.source else (),
         transferred=load_transferred(prepared, store),
     )
     if prepared.source is None:
@@ -417,7 +417,7 @@ class Player:
                 notices.append(notice)
         self.batches = self.make_batches(made, reader)
         self._quotation_secret = reader.quotation_secret()
-        self.masked_names = names_to_mask(prepared.config)
+        self.roster = roster_of(prepared.config)
         self.sandbox = sandbox
         self.execute = None if sandbox is None else track_waiting(sandbox, progress)
         self.recaller = (
@@ -549,7 +549,7 @@ class Player:
             item=prepared.items[spec.item] if spec.item is not None else None,
             prompts=prepared.prompts,
             record=watched or record,
-            names=self.masked_names,
+            roster=self.roster,
             standardise=config.standardise,
             call=slot,
             works=prepared.works,

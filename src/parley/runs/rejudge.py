@@ -18,7 +18,7 @@ from parley.config.evolved_task import evolve_task
 from parley.config.experiment import Experiment, with_temperature_zero
 from parley.config.identity import refuse_changes
 from parley.config.models_file import keys_at_trusted_hosts
-from parley.config.prepare import Prepared, is_zero, names_to_mask, prepare_rejudge
+from parley.config.prepare import Prepared, is_zero, prepare_rejudge
 from parley.config.recorded_matches import Recorded, facts_on_record
 from parley.config.recorded_task import check_recorded_paths, task_to_resume
 from parley.config.trust import check_models, mark_recorded
@@ -190,7 +190,6 @@ def config_with_judges(
                 role: [config.models[alias]["model"] for alias in config.instruments.get(role, [])]
                 for role in panels
             },
-            sorted(names_to_mask(config)),
             seed,
             reader.info.id
             if config.rejudged is None

@@ -29,7 +29,6 @@ class Rejudged:
     run: str
     roles: list[str]
     before: dict[str, list[str]]  # the models in these roles there
-    names: list[str]  # which names were masked there
     seed: int | None = None  # for new samples from the same judges
     root: str = ""  # the run that was played, if that run was itself rejudged
 

@@ -23,6 +23,7 @@ from parley.datasets.catalogue import default_dataset, load_items
 from parley.datasets.item_rows import item_from_record, item_type_of_task
 from parley.datasets.open_references import open_references
 from parley.errors import ParleyError, ParticipantError, ReplayError, TaskError, UsageError
+from parley.masking.spans import Roster
 from parley.match.match import Outcome
 from parley.match.protocol import Call, Participant
 from parley.match.record import MemoryRecord
@@ -235,7 +236,7 @@ class Check:
             seed=self.seed,
             item=self.item,
             record=tape,
-            names={SECRET_NAME},
+            roster=Roster.of([SECRET_NAME]),
             execute=fake_verdict if self.task.runs_code else None,
             works=self.works,
         )

@@ -107,7 +107,7 @@ TABLES = f"""
         finish TEXT NOT NULL, model_served TEXT, response_id TEXT, request_id TEXT,
         system_fingerprint TEXT, tokens_in bigint, tokens_cached bigint, tokens_out bigint,
         tokens_reasoning bigint, tokens_written bigint,
-        latency double precision, provider_state TEXT, sent TEXT, left_out TEXT,
+        latency double precision, provider_state TEXT, sent TEXT, left_out TEXT, masked TEXT,
         at double precision NOT NULL, copied int, device int, device_seconds double precision,
         digest TEXT NOT NULL,
         PRIMARY KEY (run, match, round, seat, attempt));

@@ -11,6 +11,7 @@ from typing import Any
 import orjson
 
 from parley.errors import StoreError
+from parley.masking.spans import Span
 from parley.match.protocol import DeviceSetup, Reply, Usage
 from parley.match.record import RecordedCall
 from parley.memory.experiences import Experience, Recalled
@@ -23,7 +24,7 @@ from parley.store import HistoryKind
 FIELDS = (  # of a call, as a reader gives it
     "round, seat, attempt, view_digest, content, parts, reasoning, finish, model_served, "
     "response_id, request_id, system_fingerprint, tokens_in, tokens_cached, tokens_out, "
-    "tokens_reasoning, tokens_written, latency, provider_state, sent, left_out, at"
+    "tokens_reasoning, tokens_written, latency, provider_state, sent, left_out, masked, at"
 )
 # The columns that stores write, by table.
 COLUMNS = {
@@ -107,6 +108,7 @@ def call_row(
         encode_json(reply.provider_state) if reply.provider_state is not None else None,
         reply.sent,
         ",".join(reply.left_out) or None,
+        encode_json([list(span) for span in call.masked]) if call.masked else None,
         call.at,
         copied,
         *(device or (None, None)),
@@ -177,6 +179,7 @@ def call_from(row: Sequence[Any]) -> RecordedCall:
         provider_state,
         sent,
         left_out,
+        masked,
         at,
     ) = row
     content: Content = tuple(ContentPart(**part) for part in orjson.loads(parts)) if parts else text
@@ -194,7 +197,16 @@ def call_from(row: Sequence[Any]) -> RecordedCall:
         sent,
         tuple(left_out.split(",")) if left_out else (),
     )
-    return RecordedCall(round, Seat.of(seat), attempt, view_digest, reply, at)
+    spans = tuple(map(span_from, orjson.loads(masked))) if masked else ()
+    return RecordedCall(round, Seat.of(seat), attempt, view_digest, reply, at, spans)
+
+
+def span_from(facts: Any) -> Span:
+    """A name in a reply, as recorded."""
+    start, end, family, roles = facts
+    if not (0 <= start < end and isinstance(family, str) and isinstance(roles, list)):
+        raise ValueError(f"{facts!r} is no place of a name")
+    return Span(start, end, family, tuple(map(str, roles)))
 
 
 def setup_from(facts: Mapping[str, Any]) -> DeviceSetup:

@@ -90,6 +90,7 @@ TABLES = f"""
         tokens_in INTEGER, tokens_cached INTEGER, tokens_out INTEGER, tokens_reasoning INTEGER,
         tokens_written INTEGER, latency REAL, provider_state TEXT, sent TEXT,
         left_out TEXT, -- options that the endpoint did not support
+        masked TEXT, -- names that other seats do not read: [[start, end, family, roles], …]
         at REAL NOT NULL,
         copied INTEGER, -- 1: copied from another run, so no model was called for it here
         device INTEGER, device_seconds REAL, -- of a model that Parley itself runs on this machine

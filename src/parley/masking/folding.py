@@ -26,13 +26,11 @@ ENTITIES = {
 }  # fmt: skip
 ESCAPES = {"\\n": "\n", "\\r": "\n", "\\t": " ", '\\"': '"'}
 MARKUP = re.compile(
-    r"(?P<bullet>(?:\A|(?<=[\n\"]))[ \t]{0,8}[*+] (?=\S))"
-    r"|<(?P<close>/?)(?P<tag>[a-zA-Z][\w:-]{0,30})(?:\s[^<>]{0,300})?/?>|<!--\s{0,10}-->|<!--|-->"
+    r"</?(?P<tag>[a-zA-Z][\w:-]{0,30})(?:\s[^<>]{0,300})?/?>|<!--\s{0,10}-->|<!--|-->"
     r"|\[(?=[^\[\]\n]{1,80}\]\()|\]\([^()\s]{0,300}\)|[*`]+|~~+|(?<![^\W_])_+|_+(?![^\W_])"
 )
 NAMING = re.compile(r"\s(?:model|author|name|speaker|by|agent|from)\s?=", re.IGNORECASE)
 LINES = frozenset(("br", "p", "div", "li", "tr", "td", "h1", "h2", "h3", "h4", "pre", "hr"))
-LABELS = frozenset(("author", "model", "assistant", "speaker", "signature", "writer", "name"))
 # Single letters and digits with something between them: G P T - 4 . 1, G.P.T., C-l-a-u-d-e
 SPACED = re.compile(
     r"[A-Za-z](?=[ .\-_·•|/])(?<![^\W_][A-Za-z])(?:[ .\-_·•|/]{1,3}[A-Za-z0-9](?![^\W_])){2,}",
@@ -166,15 +164,11 @@ def latinise_word(word: str, words: frozenset[str]) -> str:
 def replace_markup(found: re.Match[str], words: frozenset[str]) -> str:
     """What stands for a tag or a mark: a line break where it breaks the line, a name in brackets as
     it is, else nothing."""
-    if found["bullet"]:
-        return "- "
     tag = (found["tag"] or "").lower()
     if tag and NAMING.search(found[0]):
         return found[0]
     if re.sub("[^a-z]", "", tag) in words and len(found[0]) == len(tag) + 2:
         return found[0]
-    if tag in LABELS:
-        return "\n" if found["close"] else f"\n{tag}: "
     if tag in LINES:
         return "\n"
     return ""
