@@ -76,7 +76,7 @@ def test_a_name_that_the_reference_has_is_worth_all_of_bleu():
 
 
 def test_a_name_that_is_not_in_the_item_is_scored_and_not_shown():
-    said = f"{CAT.reference} My name is GPT-4."
+    said = f"{CAT.reference} My name is ChatGPT."
     seats = cast([said], [said], RATING % (5, 5))
     found = play(Translation(), seats, item=CAT)
     wanted = compute_overlap(said, CAT.reference, "en").bleu
