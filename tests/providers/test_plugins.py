@@ -180,7 +180,7 @@ def test_lines_of_env_that_are_no_assignments_are_told_by_their_number_and_not_s
 
 
 def test_the_doctor_tells_bad_news_first_asks_services_too_and_ends_with_1(tmp_path, monkeypatch):
-    monkeypatch.setattr("parley.cli.doctor.PATIENCE", 0.5)
+    monkeypatch.setattr("parley.cli.doctor.PATIENCE", 3)
     (tmp_path / "models.yaml").write_text("service: {model: 'http/http://127.0.0.1:9/f'}\n")
     env = {"OPENAI_API_KEY": "sk-do-not-show-me", "OPENAI_BASE_URL": "http://127.0.0.1:9/v1"}
     done = parley("doctor", cwd=tmp_path, env=env, code=1)
