@@ -3,7 +3,6 @@
 import asyncio
 import gc
 import itertools
-import json
 import os
 import re
 import shutil
@@ -25,13 +24,7 @@ from parley.match import protocol
 from parley.match.protocol import Request, Usage
 from parley.providers import _registry as providers
 from parley.providers import hf
-from parley.providers.hf import checkpoint as weights
-from parley.providers.hf import slots
-from parley.providers.hf.checkpoint import Checkpoint, break_special_marks
-from parley.providers.hf.fallbacks import is_unsupported
-from parley.providers.hf.generate import GenerateQueue
-from parley.providers.hf.paged_cache import PAGE
-from parley.providers.hf.slots import Slots, attends_to_everything
+from parley.providers.hf import Batches, Checkpoint, Draws, break_special_marks
 from parley.rules.pool import Turn
 from parley.runs import event_loop
 
@@ -237,14 +230,14 @@ def no_network(monkeypatch):
 
 @pytest.fixture
 def rows(monkeypatch):
-    """How many replies each step wrote."""
-    sizes, write = [], Slots._write
+    """How many replies each batch wrote."""
+    sizes, generate = [], Batches._generate
 
-    def counted(self):
-        write(self)
-        sizes.append(len(self.active))
+    def counted(self, calls):
+        sizes.append(len(calls))
+        generate(self, calls)
 
-    monkeypatch.setattr(Slots, "_write", counted)
+    monkeypatch.setattr(Batches, "_generate", counted)
     return sizes
 
 
@@ -323,257 +316,29 @@ def test_calls_that_wait_together_are_generated_together_and_say_what_they_would
     assert max(rows) == 4
     rows.clear()
     assert said(together) == said(asked(folder, *WORDS, max_tokens=30, batch=1))
-    assert set(rows) <= {0, 1}
+    assert set(rows) == {1}
     assert len(set(said(together))) == len(WORDS)
 
 
 @slow
-@pytest.mark.parametrize("kind", ["wild", "older"])
-def test_a_model_that_cannot_be_run_from_pages_says_the_same_in_batches(request, monkeypatch, kind):
-    folder = request.getfixturevalue(kind)
-    options = {"max_tokens": 30, "temperature": 1, "seed": 7, "top_p": 0.95}
-    from_pages = said(asked(folder, *WORDS, max_tokens=30)), said(asked(folder, *WORDS, **options))
-    used = []
-    monkeypatch.setattr(Slots, "prepare", lambda slots: False)
-    monkeypatch.setattr(GenerateQueue, "_choose", watch_results(GenerateQueue._choose, used))
-    in_batches = said(asked(folder, *WORDS, max_tokens=30)), said(asked(folder, *WORDS, **options))
-    assert in_batches == from_pages
-    assert sum(map(len, used)) == 2 * len(WORDS)
-
-
-def watch_results(function, found):
-    """The same function, whose results are also appended to a list."""
-
-    def watched(*given):
-        found.append(function(*given))
-        return found[-1]
-
-    return watched
-
-
-@slow
-def test_models_with_a_window_are_not_run_from_pages(tmp_path):
-    """Their early tokens leave the window, so a page does not hold what they attend to."""
-
-    def model(torch, transformers, tokenizer):
-        sizes = {
-            "hidden_size": 32,
-            "intermediate_size": 64,
-            "num_hidden_layers": 2,
-            "num_attention_heads": 4,
-            "num_key_value_heads": 2,
-        }
-        shape = {"vocab_size": len(tokenizer), "max_position_embeddings": CONTEXT}
-        return transformers.MistralForCausalLM(
-            transformers.MistralConfig(**shape, **sizes, sliding_window=16)
-        )
-
-    folder = saved(tmp_path / "window", model)
-    transformers = library("transformers")
-    assert not attends_to_everything(transformers.AutoConfig.from_pretrained(folder))
-    [reply] = asked(folder, "How many coins do you pay? " * 5, max_tokens=5)
-    assert reply.usage.tokens_out <= 5
-    setup = reply.device.setup
-    assert (setup.device, setup.engine, setup.batch) == ("CPU", "generate", 16)
-    assert setup.fallback == "not every layer of the model attends to all earlier tokens"
-
-
-@slow
 def test_replies_say_how_they_were_generated_and_share_the_time(wild, monkeypatch):
-    engines, told = [], []
-    monkeypatch.setattr(Slots, "prepare", watch_engine(Slots.prepare, engines))
+    spent, told, generate = [], [], Batches._generate
+
+    def timed(self, calls):
+        began = time.perf_counter()
+        generate(self, calls)
+        spent.append(time.perf_counter() - began)
+
+    monkeypatch.setattr(Batches, "_generate", timed)
     monkeypatch.setattr(protocol.Call, "notice", lambda self, text: told.append(text))
     replies = asked(wild, *WORDS, max_tokens=10)
     seconds = sum(reply.device.seconds for reply in replies)
-    assert 0 < seconds <= sum(engines[0].spent.values())
+    assert seconds == pytest.approx(sum(spent), rel=0.1)
     [setup] = {reply.device.setup for reply in replies}
-    assert (setup.kind, setup.engine, setup.dtype) == ("cpu", "page pool", "float32")
-    assert (setup.attention, setup.fallback) == ("sdpa", "")
+    assert (setup.device, setup.kind, setup.engine) == ("CPU", "cpu", "generate")
+    assert (setup.dtype, setup.attention, setup.batch) == ("float32", "sdpa", 16)
     [line] = told
-    assert "runs on CPU in float32 (page pool, at most 16 replies at once" in line
-
-
-@slow
-@pytest.mark.parametrize("fault", ["error", "scores"])
-def test_the_reason_for_a_slower_engine_is_on_record(wild, monkeypatch, fault):
-    def broken(self, *given):
-        raise NotImplementedError("no such operation")
-
-    if fault == "error":
-        monkeypatch.setattr(Slots, "_decode", broken)
-    else:
-        monkeypatch.setattr(Slots, "_agrees", lambda self, plain: False)
-    [reply] = asked(wild, "How many?", max_tokens=5)
-    why = {"error": "NotImplementedError: no such operation", "scores": "the scores differ"}
-    assert reply.device.setup.engine == "generate"
-    assert f"a pool of pages does not work: {why[fault]}" in reply.device.setup.fallback
-
-
-@slow
-def test_an_error_of_parley_itself_is_no_reason_for_a_slower_engine(wild, monkeypatch):
-    monkeypatch.setattr(slots, "PAGE", None)
-    [fault] = asked(wild, "How many?")
-    assert type(fault) is Refused
-    assert "Parley cannot run the model: TypeError" in str(fault)
-
-
-def test_which_errors_mean_that_an_engine_is_not_supported():
-    def raised(call):
-        with pytest.raises(Exception) as caught:
-            call()
-        return caught.value
-
-    assert is_unsupported(RuntimeError("CUDA out of memory"))
-    assert is_unsupported(raised(lambda: json.loads("{")))  # raised in another library
-    assert not is_unsupported(raised(lambda: slots.mark_pages(None)))
-
-
-@slow
-def test_the_rounds_of_a_conversation_are_computed_once(wild, monkeypatch):
-    """What was computed for earlier rounds is used again, and changes no reply."""
-    engines = []
-    monkeypatch.setattr(Slots, "prepare", watch_engine(Slots.prepare, engines))
-    turns = [Turn("user", "How many coins do you pay, and why? " * 8)]
-
-    async def talk(again):
-        provider = providers.make_provider("hf", str(wild), {"max_tokens": 12})
-        found = []
-        try:
-            for number in range(3):
-                now = list(turns)
-                for reply in found:
-                    now += [Turn("assistant", reply), Turn("user", "Why?")]
-                found.append((await provider.complete(Request(now))).content)
-                if again:  # another conversation with the same beginning
-                    other = [turns[0], Turn("assistant", "None."), Turn("user", f"{number}?")]
-                    await provider.complete(Request(other))
-        finally:
-            await provider.close()
-        return found
-
-    assert asyncio.run(talk(False)) == asyncio.run(talk(True))
-    assert engines[0].reused > 2 * PAGE
-    monkeypatch.setattr(Slots, "_keep", lambda slots, room: slots._release(room))
-    assert asyncio.run(talk(False)) == asyncio.run(talk(True))
-
-
-def watch_engine(function, found):
-    def watched(slots):
-        found.append(slots)
-        return function(slots)
-
-    return watched
-
-
-@slow
-def test_when_the_pages_run_out_replies_wait_and_say_the_same(wild, monkeypatch):
-    alone = said(asked(wild, *WORDS, max_tokens=100))
-    put_back, take, returned = Slots._put_back, Slots._take_memory, []
-
-    def few(slots):
-        take(slots)
-        slots.pool.count, slots.pool.free = 14, list(range(13, 0, -1))
-
-    monkeypatch.setattr(Slots, "_take_memory", few)
-    monkeypatch.setattr(
-        Slots, "_put_back", lambda slots, room: (returned.append(room), put_back(slots, room))
-    )
-    assert said(asked(wild, *WORDS, max_tokens=100)) == alone
-    assert returned
-
-
-def test_idle_conversations_lose_their_ends_those_first_that_nobody_continues():
-    engine = object.__new__(Slots)
-    engine.pool = SimpleNamespace(free=[])
-    engine.idle, engine.known, engine.active = {}, {}, {}
-    rooms = []
-    for start in range(3):
-        tokens = list(range(1000 * start, 1000 * start + 3 * PAGE))
-        rooms.append(slots.Conversation(tokens, [3 * start, 3 * start + 1, 3 * start + 2]))
-        engine._keep(rooms[-1])
-    _, second, first = rooms
-    engine.waiting = [SimpleNamespace(ids=[*room.tokens, 7], marks=[]) for room in (first, second)]
-    lengths = []
-    for pages in (2, 2, 1, 9, 1):
-        engine._cut_idle(pages)
-        lengths.append([len(room.pages) for room in rooms])
-    assert lengths == [[1, 3, 3], [0, 3, 3], [0, 2, 3], [0, 0, 3], [0, 0, 2]]
-    assert len(first.tokens) == 2 * PAGE
-    assert len(engine.pool.free) == 7
-    assert list(engine.idle) == [first]
-    assert set(engine.known) == set(slots.mark_pages(first.tokens))
-
-
-@slow
-def test_a_pool_that_is_nearly_large_enough_keeps_most_of_each_conversation(wild, monkeypatch):
-    """Conversations that come back in the same order must not push each other out."""
-    take, engines = Slots._take_memory, []
-    monkeypatch.setattr(Slots, "prepare", watch_engine(Slots.prepare, engines))
-
-    def few(engine):
-        take(engine)
-        engine.pool.count, engine.pool.free = 30, list(range(29, 0, -1))  # 8 × 4 pages at the end
-
-    async def two_rounds():
-        provider = providers.make_provider("hf", str(wild), {"max_tokens": 20})
-        try:
-            starts = [[Turn("user", f"{n} " + "x" * 150)] for n in range(8)]
-            told = await asyncio.gather(*(provider.complete(Request(turns)) for turns in starts))
-            more = [
-                [*turns, Turn("assistant", reply.content), Turn("user", "And " + "y" * 30)]
-                for turns, reply in zip(starts, told, strict=True)
-            ]
-            return await asyncio.gather(*(provider.complete(Request(turns)) for turns in more))
-        finally:
-            await provider.close()
-
-    large = said(asyncio.run(two_rounds()))
-    monkeypatch.setattr(Slots, "_take_memory", few)
-    assert said(asyncio.run(two_rounds())) == large
-    whole, cut = (engine.reused for engine in engines)
-    assert cut > 0.6 * whole > 0
-
-
-@slow
-def test_a_prompt_that_no_page_is_left_for_is_refused(wild, monkeypatch):
-    take = Slots._take_memory
-
-    def few(slots):
-        take(slots)
-        slots.pool.count, slots.pool.free = 4, [3, 2, 1]
-
-    monkeypatch.setattr(Slots, "_take_memory", few)
-    short, long = asked(wild, "How many?", "x" * 400, max_tokens=20)
-    assert short.usage.tokens_out == 20
-    assert type(long) is Rejected
-    assert "which holds 192 tokens" in str(long)
-
-
-@slow
-def test_a_short_reply_does_not_wait_for_a_long_one(wild):
-    async def call():
-        long, short = (
-            providers.make_provider("hf", str(wild), {"max_tokens": most}) for most in (600, 3)
-        )
-        request, ended = Request([Turn("user", "How many?")]), []
-
-        async def ask(provider, name):
-            await provider.complete(request)
-            ended.append(name)
-
-        try:
-            slow_one = asyncio.create_task(ask(long, "long"))
-            while not (long._checkpoint and getattr(long._checkpoint.engine, "active", None)):  # noqa: ASYNC110
-                await asyncio.sleep(0.005)
-            for _ in range(3):
-                await ask(short, "short")
-            await slow_one
-        finally:
-            await long.close()
-            await short.close()
-        return ended
-
-    assert asyncio.run(call()) == ["short"] * 3 + ["long"]
+    assert "runs on CPU in float32, at most 16 replies at once" in line
 
 
 @slow
@@ -623,8 +388,6 @@ def test_a_seeded_run_that_was_stopped_draws_what_it_would_have_drawn(wild, tmp_
 @slow
 def test_the_chances_are_those_of_the_softmax():
     torch = library("torch")
-    from parley.providers.hf.steps import Draws
-
     scores = torch.tensor([[2.0, 1.0, 0.0, -1.0]] * 4000)
     for top_p, kept in ((1.0, 4), (0.7, 2), (0.01, 1)):
         options = SimpleNamespace(temperature=2.0, top_p=top_p)
@@ -829,7 +592,7 @@ def test_closing_ends_what_is_under_way_and_frees_the_weights(wild):
     async def call():
         provider = providers.make_provider("hf", str(wild), {"max_tokens": 1900})
         waiting = asyncio.create_task(provider.complete(Request([Turn("user", "How many?")])))
-        while not (provider._checkpoint and getattr(provider._checkpoint.engine, "active", None)):  # noqa: ASYNC110
+        while not (provider._checkpoint and getattr(provider._checkpoint.batches, "waiting", None)):  # noqa: ASYNC110
             await asyncio.sleep(0.01)
         checkpoint = provider._checkpoint
         model, began = weakref.ref(checkpoint.model), time.monotonic()
@@ -841,7 +604,7 @@ def test_closing_ends_what_is_under_way_and_frees_the_weights(wild):
 
     checkpoint, model, took, fault = asyncio.run(call())
     assert model is None
-    assert took < weights.GRACE
+    assert took < hf.GRACE
     assert type(fault) is ParticipantError
     assert not checkpoint.thread.is_alive()
     assert not Checkpoint.SHARED
@@ -869,28 +632,18 @@ def test_the_event_loop_goes_on_while_tokens_are_generated(wild):
 
 
 @slow
-@pytest.mark.parametrize("engine", ["pages", "batches"])
-def test_what_does_not_fit_into_memory_is_made_smaller_once_for_all(taught, monkeypatch, engine):
-    full, tried = library("torch").cuda.OutOfMemoryError, []
-    part = Slots._pass if engine == "pages" else GenerateQueue._generate
+def test_what_does_not_fit_into_memory_is_made_smaller_once_for_all(taught, monkeypatch):
+    full, tried, generate = library("torch").OutOfMemoryError, [], Batches._generate
 
-    def small(self, rows, *more):
-        calls = [getattr(row, "call", row) for row in rows]
-        if any(calls):
-            tried.append(len(rows))
-            if len(rows) > 1 or "no room" in calls[0].turns[0].content:
-                raise full("CUDA out of memory")
-        return part(self, rows, *more)
+    def small(self, calls):
+        tried.append(len(calls))
+        if len(calls) > 1 or "no room" in calls[0].turns[0].content:
+            raise full("CUDA out of memory")
+        generate(self, calls)
 
-    if engine == "pages":
-        monkeypatch.setattr(Slots, "_pass", small)
-    else:
-        monkeypatch.setattr(Slots, "prepare", lambda slots: False)
-        monkeypatch.setattr(GenerateQueue, "_generate", small)
+    monkeypatch.setattr(Batches, "_generate", small)
     *replies, fault = asked(taught, "How many?", "And now?", "no room", max_tokens=40)
     assert said(replies) == [TAUGHT, TAUGHT]
-    if engine == "pages":
-        assert "memory ran out" in replies[-1].device.setup.fallback
     assert type(fault) is Rejected
     assert "does not fit into memory" in str(fault)
     large = [size for size in tried if size > 1]
@@ -902,7 +655,7 @@ def test_whatever_breaks_inside_is_the_participants_fault(taught, monkeypatch):
     def broken(self):
         raise RuntimeError("device-side assert")
 
-    monkeypatch.setattr(Slots, "advance", broken)
+    monkeypatch.setattr(Batches, "advance", broken)
     faults = asked(taught, "How many?", "And now?")
     assert [type(fault) for fault in faults] == [ParticipantError] * 2
     assert "device-side assert" in str(faults[0])
@@ -965,7 +718,7 @@ def test_a_download_that_was_allowed_happens_at_the_first_call(taught, cache, mo
     assert wanted == []
     [reply] = asked("me/tiny", "How many?", download=True)
     assert reply.content == TAUGHT
-    assert wanted == [("me/tiny", None, weights.FETCHED)]
+    assert wanted == [("me/tiny", None, hf.FETCHED)]
     [fault] = asked("me/gone", "How many?", download=True)
     assert type(fault) is Refused
     assert "404: no such repository" in str(fault)

@@ -63,7 +63,7 @@ def test_a_worker_that_leaves_gives_its_matches_back_and_others_finish(postgres_
     async def leave_early():
         stop = StopSignal()
         first = asyncio.create_task(serve(ref, stop_signal=stop))
-        while not await asyncio.to_thread(count_ended, ref):
+        while not await asyncio.to_thread(count_ended, ref):  # noqa: ASYNC110
             await asyncio.sleep(0.001)
         stop.stop("interrupted")
         assert (await first).fault == ""

@@ -41,7 +41,6 @@ class DeviceSetup:
     attention: str = ""  # the function that computes attention
     batch: int | None = None  # replies generated at the same time, at most
     pool_tokens: int | None = None  # tokens whose keys and values fit into memory
-    fallback: str = ""  # why a faster engine is not used
 
 
 class DeviceUse(NamedTuple):

@@ -17,9 +17,13 @@ from numpy.typing import NDArray
 from parley.downloads import copy_and_hash
 from parley.errors import UsageError
 from parley.memory.dense import DenseRetriever
-from parley.providers.hf import NEEDS, is_checkpoint
-from parley.providers.hf.checkpoint import best_device, without_progress_bars
-from parley.providers.hf.fallbacks import describe_error
+from parley.providers.hf import (
+    NEEDS,
+    best_device,
+    describe_error,
+    is_checkpoint,
+    without_progress_bars,
+)
 from parley.tables import plural
 
 MOST_TOKENS = 512  # of a text; what comes after them is left out

@@ -27,7 +27,6 @@ class DeviceRow:
     attention: str
     batch: int | None
     pool_tokens: int | None
-    fallback: str
     calls: int
     untimed_calls: int
     tokens_in: int | None
@@ -84,7 +83,7 @@ def device_tables(found: tuple[DeviceRow, ...], style: Style) -> list[Table]:
     note = (
         "seconds busy: the time of forward passes, without loading and waiting. The calls of a "
         "pass share its time, so the seconds of all models add up. Replies that are not on record "
-        "do not count. `in per s` includes tokens that were kept from earlier rounds"
+        "do not count"
     )
     untimed = {row.alias: row.untimed_calls for row in found if row.untimed_calls}
     for alias, calls in untimed.items():
@@ -102,10 +101,9 @@ def device_tables(found: tuple[DeviceRow, ...], style: Style) -> list[Table]:
         for row in found
     ]
     columns = ["model", "device", "engine", "dtype", "attention", "replies at once", "pool tokens"]
-    slower = {f"{row.alias}: {row.fallback}" for row in found if row.fallback}
     return [
         Table(header, rows, left=2, title="Device time", note=note),
-        Table(columns, how, left=5, title="How models were run", note="\n".join(sorted(slower))),
+        Table(columns, how, left=5, title="How models were run"),
     ]
 
 

@@ -1,12 +1,16 @@
-"""Weights in memory, and the one thread that generates with them."""
+"""Checkpoints on this machine, run by transformers in batches: for small models, for CPUs and for
+tests. Large models on a GPU are faster behind a server (`vllm/NAME`, `sglang/NAME`)."""
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import os
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, InvalidStateError
 from contextlib import contextmanager, suppress
+from dataclasses import KW_ONLY, dataclass, field
 from hashlib import blake2b
 from importlib import import_module
 from importlib.util import find_spec
@@ -14,22 +18,163 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from random import Random
 from threading import Lock, Thread
-from typing import TYPE_CHECKING, Any, ClassVar
+from time import perf_counter
+from typing import Any, ClassVar, Literal
 
-from parley.errors import ParticipantError, Refused, Rejected
+from parley.errors import ParticipantError, Refused, Rejected, UsageError
 from parley.match.protocol import DeviceSetup, DeviceUse, Reply, Request, Usage
-from parley.providers.hf.fallbacks import describe_error
-from parley.providers.hf.generate import GenerateQueue
-from parley.providers.hf.gpu_start import start_gpu
-from parley.providers.hf.slots import LULL, Slots
+from parley.match.threads import in_daemon_thread
+from parley.providers._endpoint import unescape_typed
+from parley.providers._secrets import redact
 from parley.rules.pool import as_message, text_of
-from parley.tables import plural
+from parley.tables import plural, shorten
 
-if TYPE_CHECKING:
-    from parley.providers.hf import Provider
-
+NEEDS = ("torch", "transformers")
+DEVICE = re.compile(r"auto|(cpu|cuda|mps|xpu)(:\d+)?")
 FETCHED = ["*.json", "*.safetensors", "*.model", "*.txt", "*.jinja"]  # no programs, no pickles
 GRACE = 10.0  # seconds that closing waits for the thread: one that is loading cannot be interrupted
+LULL = 0.02  # seconds without a further call, after which those that wait start
+CPU_ROWS, GPU_ROWS = 16, 64  # calls of a batch if `batch` does not say; memory may allow fewer
+
+
+@dataclass
+class Provider:
+    """A Hugging Face checkpoint on this machine, run by transformers."""
+
+    name: str
+    _: KW_ONLY
+    temperature: float = 0.0  # by default, the likeliest token each time
+    top_p: float = 1.0
+    max_tokens: int = 1024
+    seed: int | None = None
+    stop: tuple[str, ...] | None = None
+    batch: int | None = None  # calls generated together at most; None: as memory allows
+    device: str = "auto"
+    dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"  # auto: as it is stored
+    revision: str | None = None
+    download: bool = False
+    thinking: bool | None = None  # for templates that ask whether to think first
+    human_tag: str = "\n\nHuman:"  # for checkpoints without a template
+    assistant_tag: str = "\n\nAssistant:"
+    deadline: float = 600.0  # seconds a call may take once the checkpoint is loaded
+    seed_per_call: ClassVar[bool] = True
+    _folder: Path | None = field(default=None, init=False, repr=False)
+    _checkpoint: Checkpoint | None = field(default=None, init=False, repr=False)
+    _described: bool = field(default=False, init=False, repr=False)
+
+    unbilled: ClassVar[bool] = True
+    thinks_by: ClassVar[tuple[str, ...]] = ("thinking",)
+
+    def __post_init__(self) -> None:
+        if missing := [module for module in NEEDS if find_spec(module) is None]:
+            raise UsageError(
+                f"hf/{self.name} needs {' and '.join(missing)}: pip install 'parley-eval[hf]'"
+            )
+        for option, least in (("temperature", 0), ("max_tokens", 1), ("batch", 1)):
+            value = getattr(self, option)
+            if value is not None and value < least:
+                raise ValueError(f"`{option}` must be at least {least}, not {value:g}")
+        if not 0 < self.top_p <= 1 or self.deadline <= 0:
+            raise ValueError(
+                "`top_p` must be more than 0 and at most 1, and `deadline` must be more than 0"
+            )
+        if not DEVICE.fullmatch(self.device):
+            raise ValueError(
+                f"`device` must be auto, cpu, cuda, cuda:1, mps or xpu, not {self.device!r}"
+            )
+        self.stop = tuple(unescape_typed(text) for text in self.stop or () if text)
+        self.human_tag, self.assistant_tag = (
+            unescape_typed(self.human_tag),
+            unescape_typed(self.assistant_tag),
+        )
+        if not self.human_tag.strip() or not self.assistant_tag.strip():
+            raise ValueError("`human_tag` and `assistant_tag` must not be empty")
+        try:
+            self._folder = find_checkpoint(self.name, self.revision, self.download)
+        except (OSError, RuntimeError) as wrong:  # an unreadable folder, or an unknown ~USER
+            raise ValueError(describe_error(wrong)) from None
+
+    async def complete(self, request: Request) -> Reply:
+        checkpoint = self._checkpoint = self._checkpoint or Checkpoint.shared(self)
+        # many calls wait for it: one that gives up does not cancel it
+        await asyncio.shield(asyncio.wrap_future(checkpoint.loaded))
+        if checkpoint.fault:
+            raise Refused(f"hf/{self.name}: {checkpoint.fault}")
+        if not self._described:
+            self._described = True
+            request.call.notice(describe_setup(self.name, checkpoint.setup_for(self)))
+        began = perf_counter()
+        try:
+            async with asyncio.timeout(self.deadline):
+                reply = await asyncio.wrap_future(checkpoint.put(GenerationCall(request, self)))
+        except TimeoutError:
+            raise ParticipantError(
+                f"hf/{self.name}: no answer within {self.deadline:g} s"
+            ) from None
+        reply.latency = perf_counter() - began
+        return reply
+
+    async def close(self) -> None:
+        checkpoint, self._checkpoint = self._checkpoint, None
+        if checkpoint is not None:
+            await in_daemon_thread(checkpoint.leave)
+
+
+def describe_setup(name: str, setup: DeviceSetup) -> str:
+    """How a model is run, in one line for the user."""
+    return (
+        f"hf/{name} runs on {setup.device} in {setup.dtype}, at most "
+        f"{plural(setup.batch or 1, 'reply', 'replies')} at once"
+    )
+
+
+def describe_error(wrong: BaseException) -> str:
+    """An error on one line."""
+    return shorten(redact(" ".join(f"{type(wrong).__name__}: {wrong}".split())), 500)
+
+
+def find_checkpoint(name: str, revision: str | None, download: bool) -> Path | None:
+    """The folder of a checkpoint: as named, or in the local cache; None if it must be downloaded
+    and the user allows that."""
+    path = Path(name).expanduser()
+    if name.startswith((".", "/", "~")) or is_checkpoint(path):
+        if not path.is_dir():
+            raise ValueError(f"the folder {path} does not exist")
+        if not is_checkpoint(path):
+            raise ValueError(
+                f"the folder {path} is not a checkpoint, because it lacks config.json or "
+                "weights (*.safetensors)"
+            )
+        return path.resolve()
+    hub, offline = (
+        import_module("huggingface_hub"),
+        import_module("huggingface_hub.constants").HF_HUB_OFFLINE,
+    )
+    try:
+        kept = Path(hub.snapshot_download(name, revision=revision, local_files_only=True))
+        if is_checkpoint(kept):
+            return kept
+    except OSError:  # not in the cache
+        pass
+    except ValueError as wrong:  # not the name of a repository
+        raise ValueError(f"{describe_error(wrong)} (to name a folder, write ./{name})") from None
+    if download and not offline:
+        return None
+    how = (
+        "the environment variable HF_HUB_OFFLINE forbids downloads"
+        if offline
+        else "Parley downloads checkpoints only with -M ALIAS.download=true"
+    )
+    raise ValueError(
+        f"the model is not in the local cache, and {how}. To use a folder on this machine, "
+        f"write ./{name}"
+    )
+
+
+def is_checkpoint(folder: Path) -> bool:
+    """Whether a folder looks like a checkpoint."""
+    weights = (next(folder.glob(pattern), None) for pattern in ("*.safetensors", "*.bin"))
+    return (folder / "config.json").is_file() and any(weights)
 
 
 class GenerationCall:
@@ -44,7 +189,6 @@ class GenerationCall:
         self.most = 0  # new tokens
         self.seed = b""
         self.random: Random | None = None  # of a call that samples
-        self.marks: list[int] = []  # of the full pages of the prompt
         self.seconds = 0.0  # its share of the time that the device worked
 
     def start_again(self) -> None:
@@ -99,7 +243,7 @@ class Checkpoint:
         self.device: Any = None
         self.loaded: Future[None] = Future()
         self.fault = ""  # why it could not be loaded
-        self.engine: Slots | GenerateQueue | None = None
+        self.batches: Batches | None = None
         self.setups: dict[int | None, DeviceSetup] = {}  # by the option `batch`
         self.calls = 0
         self.waiting: SimpleQueue[GenerationCall | None] = SimpleQueue()
@@ -127,52 +271,47 @@ class Checkpoint:
         except Exception as wrong:
             self.fault = f"the model cannot be loaded: {describe_error(wrong)}"
         if not self.fault:
-            try:
-                self.engine = self._choose_generator()
-            except Exception as wrong:
-                self.fault = f"Parley cannot run the model: {describe_error(wrong)}"
+            self.batches = Batches(self)
         self.loaded.set_result(None)
-        while not self.closing and self.engine is not None:
-            self.engine.add(self._readied(self._gathered()))
-            while self.engine.busy and not self.closing:
-                self._advance(self.engine)
-                self.engine.add(self._readied(self._arrived()))
+        while not self.closing and self.batches is not None:
+            self.batches.waiting += self._readied(self._gathered())
+            while self.batches.waiting and not self.closing:
+                self._advance(self.batches)
+                self.batches.waiting += self._readied(self._arrived())
         self._refuse_the_rest()
-        if self.engine is not None:
-            self.engine.close()
-        self.model = self.tokenizer = self.engine = None
+        self.model = self.tokenizer = self.batches = None
         gc.collect()
         self.empty_cache()
 
-    def _choose_generator(self) -> Slots | GenerateQueue:
-        """The fastest engine that works for this model."""
-        slots = Slots(self)
-        return slots if slots.prepare() else GenerateQueue(self, slots.fallback)
-
     def setup_for(self, options: Provider) -> DeviceSetup:
         """How the model is run for an alias."""
-        if options.batch not in self.setups and self.engine is not None:
+        if options.batch not in self.setups:
             self.setups[options.batch] = DeviceSetup(
                 device=name_device(self.torch, self.device),
                 kind="cpu" if self.device.type == "cpu" else "gpu",
+                engine="generate",
                 dtype=str(self.model.dtype).removeprefix("torch."),
-                batch=options.batch or self.engine.usual_rows,
-                **self.engine.facts(),
+                attention=self.model.config._attn_implementation,
+                batch=self.rows_for(options),
             )
         return self.setups[options.batch]
 
-    def _advance(self, engine: Slots | GenerateQueue) -> None:
-        """One step; what breaks inside is the fault of every call under way."""
+    def rows_for(self, options: Provider) -> int:
+        """How many calls of an alias are generated together at most."""
+        return options.batch or (CPU_ROWS if self.device.type == "cpu" else GPU_ROWS)
+
+    def _advance(self, batches: Batches) -> None:
+        """One batch; what breaks inside is the fault of every call that waits."""
         try:
-            engine.advance()
+            batches.advance()
         except Exception as wrong:
             fault = describe_error(wrong)
-            for call in engine.stop():
+            for call in batches.stop():
                 call.settle(ParticipantError(f"hf/{call.options.name}: {fault}"))
 
     def _refuse_the_rest(self) -> None:
         """Tell every call that is under way or waits that the model was closed."""
-        calls = self.engine.stop() if self.engine is not None else []
+        calls = self.batches.stop() if self.batches is not None else []
         for call in [*calls, *self._arrived()]:
             call.settle(
                 ParticipantError(
@@ -186,9 +325,6 @@ class Checkpoint:
         self.device = self.torch.device(
             best_device(self.torch) if options.device == "auto" else options.device
         )
-        if self.device.index is not None and self.device.type == "cuda":
-            self.torch.cuda.set_device(self.device)  # kernels run on the thread's own device
-        starting = start_gpu(self.torch, self.device, folder, options.dtype)
         transformers = import_module("transformers")
         self.served = (
             f"{options.name}@{folder.name[:12]}"
@@ -227,8 +363,6 @@ class Checkpoint:
         self.special = sorted(
             (token for token in special if len(token.strip()) > 1), key=len, reverse=True
         )
-        if starting is not None:
-            starting.join()
 
     def _straight(self) -> dict[str, Any]:
         """What makes transformers load weights onto a GPU without a copy in memory."""
@@ -371,6 +505,139 @@ class Checkpoint:
         """Free the memory that the device's allocator caches."""
         if self.device is not None and self.device.type == "cuda":
             self.torch.cuda.empty_cache()
+
+
+class Batches:
+    """The waiting calls of one checkpoint, one batch after the other."""
+
+    def __init__(self, checkpoint: Checkpoint) -> None:
+        self.checkpoint, self.torch = checkpoint, checkpoint.torch
+        self.waiting: list[GenerationCall] = []
+        self.largest: float = float("inf")  # tokens of a batch; less once one did not fit
+
+    def advance(self) -> None:
+        """Generate one batch; if it does not fit into memory, remember that and try a smaller
+        one."""
+        calls = self._choose()
+        fits, began = True, perf_counter()
+        try:
+            self._generate(calls)
+        except self.torch.OutOfMemoryError:
+            fits = False  # handled below: the traceback would keep the tensors alive
+        if not fits:
+            self.checkpoint.empty_cache()
+            for call in calls:
+                call.start_again()
+            self.largest = min(self.largest, count_batch_tokens(calls)) // 2
+            if len(calls) == 1:
+                self.waiting.remove(calls[0])
+                size = f"the prompt of {len(calls[0].ids)} tokens does not fit into memory"
+                calls[0].settle(Rejected(f"hf/{calls[0].options.name}: {size}"))
+            return
+        if self.checkpoint.closing:  # the replies were cut off
+            return
+        self.waiting = [call for call in self.waiting if call not in calls]
+        seconds, tokens = perf_counter() - began, [len(call.ids + call.tokens) for call in calls]
+        for call, own in zip(calls, tokens, strict=True):
+            call.seconds += seconds * own / sum(tokens)
+            self.checkpoint.answer(call)
+
+    def _choose(self) -> list[GenerationCall]:
+        """The next batch. No finished call may exceed the context because another one continues."""
+        context = self.checkpoint.context
+        chosen: list[GenerationCall] = []
+        for call in sorted(self.waiting, key=lambda call: len(call.ids)):
+            batch = [*chosen, call]
+            limit = min(self.checkpoint.rows_for(each.options) for each in batch)
+            if chosen and (
+                len(batch) > limit
+                or len(call.ids) + max(each.most for each in batch) > context
+                or count_batch_tokens(batch) > self.largest
+            ):
+                break
+            chosen = batch
+        return chosen
+
+    def _generate(self, calls: list[GenerationCall]) -> None:
+        """The new tokens of each call; shorter prompts are padded on the left and masked."""
+        torch, checkpoint = self.torch, self.checkpoint
+        transformers = import_module("transformers")
+        width = max(len(call.ids) for call in calls)
+        gaps = [width - len(call.ids) for call in calls]
+        ids = [[checkpoint.pad] * gap + call.ids for call, gap in zip(calls, gaps, strict=True)]
+        seen = [[0] * gap + [1] * (width - gap) for gap in gaps]
+        with torch.inference_mode():
+            checkpoint.model.generate(
+                input_ids=torch.tensor(ids, device=checkpoint.device),
+                attention_mask=torch.tensor(seen, device=checkpoint.device),
+                max_new_tokens=max(call.most for call in calls),
+                do_sample=False,  # drawn rows come with one token left to choose
+                logits_processor=transformers.LogitsProcessorList([Draws(torch, calls)]),
+                stopping_criteria=transformers.StoppingCriteriaList(
+                    [Ends(checkpoint, calls, width)]
+                ),
+            )
+
+    def stop(self) -> list[GenerationCall]:
+        """Drop all calls, and return them."""
+        calls, self.waiting = self.waiting, []
+        return calls
+
+
+def count_batch_tokens(calls: Sequence[GenerationCall]) -> int:
+    """The size of a batch: its rows, each as long as the longest may become."""
+    return len(calls) * max(len(call.ids) + call.most for call in calls)
+
+
+def draw_tokens(torch: Any, scores: Any, calls: Sequence[Any]) -> Any:
+    """A token for each row, by the call's temperature and top_p."""
+    device = scores.device
+    temperature = torch.tensor([[call.options.temperature] for call in calls], device=device)
+    top_p = torch.tensor([[call.options.top_p] for call in calls], device=device)
+    chance = (scores.float() / temperature).softmax(-1)
+    if any(call.options.top_p < 1 for call in calls):
+        likeliest, order = chance.sort(descending=True)
+        likeliest[likeliest.cumsum(-1) - likeliest >= top_p] = 0
+        chance = torch.zeros_like(chance).scatter(-1, order, likeliest)
+    upto = chance.cumsum(-1)
+    point = torch.tensor([[1 - call.random.random()] for call in calls], device=device)  # never 0
+    return (upto < point * upto[:, -1:]).sum(-1).clamp(max=scores.shape[-1] - 1)
+
+
+class Draws:
+    """Leaves each sampling row only the token that was drawn for it, with the call's own random
+    numbers, so that other calls do not matter."""
+
+    def __init__(self, torch: Any, calls: Sequence[GenerationCall]) -> None:
+        self.torch = torch
+        self.rows = [row for row, call in enumerate(calls) if call.random]
+        self.calls = [calls[row] for row in self.rows]
+
+    def __call__(self, input_ids: Any, scores: Any) -> Any:
+        if not self.rows:
+            return scores
+        token = draw_tokens(self.torch, scores[self.rows], self.calls)
+        left = self.torch.full_like(scores[self.rows], float("-inf"))
+        left[range(len(self.rows)), token] = 0
+        scores[self.rows] = left
+        return scores
+
+
+class Ends:
+    """Marks rows that are done: at their own limit, at a stop text, or because nobody waits for
+    them any more."""
+
+    def __init__(self, checkpoint: Checkpoint, calls: Sequence[GenerationCall], width: int) -> None:
+        self.checkpoint, self.calls, self.width = checkpoint, calls, width
+        self.done = [False] * len(calls)
+
+    def __call__(self, input_ids: Any, scores: Any, **_: Any) -> Any:
+        newest = input_ids[:, -1].tolist()
+        for row, call in enumerate(self.calls):
+            if not self.done[row]:
+                call.tokens.append(newest[row])
+                self.done[row] = call.left(self.checkpoint) or call.is_complete(self.checkpoint)
+        return self.checkpoint.torch.tensor(self.done, device=input_ids.device)
 
 
 @contextmanager
