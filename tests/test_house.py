@@ -430,7 +430,7 @@ def test_only_the_store_imports_its_driver():
 # part).
 TWICE = {
     "rule", "bots", "scoring", "analysis", "annotation", "report", "audit", "rejudge",
-    "_registry", "judges", "fixed", "evolve", "view", "worker",
+    "_registry", "judges", "fixed", "evolve", "view", "worker", "hf",
 }  # fmt: skip
 
 

@@ -24,7 +24,7 @@ from parley.match import protocol
 from parley.match.protocol import Request, Usage
 from parley.providers import _registry as providers
 from parley.providers import hf
-from parley.providers.hf import Batches, Checkpoint, Draws, break_special_marks
+from parley.providers.hf import Checkpoint, Draws, GenerateQueue, break_special_marks
 from parley.rules.pool import Turn
 from parley.runs import event_loop
 
@@ -231,13 +231,13 @@ def no_network(monkeypatch):
 @pytest.fixture
 def rows(monkeypatch):
     """How many replies each batch wrote."""
-    sizes, generate = [], Batches._generate
+    sizes, generate = [], GenerateQueue._generate
 
     def counted(self, calls):
         sizes.append(len(calls))
         generate(self, calls)
 
-    monkeypatch.setattr(Batches, "_generate", counted)
+    monkeypatch.setattr(GenerateQueue, "_generate", counted)
     return sizes
 
 
@@ -322,14 +322,14 @@ def test_calls_that_wait_together_are_generated_together_and_say_what_they_would
 
 @slow
 def test_replies_say_how_they_were_generated_and_share_the_time(wild, monkeypatch):
-    spent, told, generate = [], [], Batches._generate
+    spent, told, generate = [], [], GenerateQueue._generate
 
     def timed(self, calls):
         began = time.perf_counter()
         generate(self, calls)
         spent.append(time.perf_counter() - began)
 
-    monkeypatch.setattr(Batches, "_generate", timed)
+    monkeypatch.setattr(GenerateQueue, "_generate", timed)
     monkeypatch.setattr(protocol.Call, "notice", lambda self, text: told.append(text))
     replies = asked(wild, *WORDS, max_tokens=10)
     seconds = sum(reply.device.seconds for reply in replies)
@@ -592,7 +592,7 @@ def test_closing_ends_what_is_under_way_and_frees_the_weights(wild):
     async def call():
         provider = providers.make_provider("hf", str(wild), {"max_tokens": 1900})
         waiting = asyncio.create_task(provider.complete(Request([Turn("user", "How many?")])))
-        while not (provider._checkpoint and getattr(provider._checkpoint.batches, "waiting", None)):  # noqa: ASYNC110
+        while not (provider._checkpoint and getattr(provider._checkpoint.queue, "waiting", None)):  # noqa: ASYNC110
             await asyncio.sleep(0.01)
         checkpoint = provider._checkpoint
         model, began = weakref.ref(checkpoint.model), time.monotonic()
@@ -633,7 +633,7 @@ def test_the_event_loop_goes_on_while_tokens_are_generated(wild):
 
 @slow
 def test_what_does_not_fit_into_memory_is_made_smaller_once_for_all(taught, monkeypatch):
-    full, tried, generate = library("torch").OutOfMemoryError, [], Batches._generate
+    full, tried, generate = library("torch").OutOfMemoryError, [], GenerateQueue._generate
 
     def small(self, calls):
         tried.append(len(calls))
@@ -641,7 +641,7 @@ def test_what_does_not_fit_into_memory_is_made_smaller_once_for_all(taught, monk
             raise full("CUDA out of memory")
         generate(self, calls)
 
-    monkeypatch.setattr(Batches, "_generate", small)
+    monkeypatch.setattr(GenerateQueue, "_generate", small)
     *replies, fault = asked(taught, "How many?", "And now?", "no room", max_tokens=40)
     assert said(replies) == [TAUGHT, TAUGHT]
     assert type(fault) is Rejected
@@ -655,7 +655,7 @@ def test_whatever_breaks_inside_is_the_participants_fault(taught, monkeypatch):
     def broken(self):
         raise RuntimeError("device-side assert")
 
-    monkeypatch.setattr(Batches, "advance", broken)
+    monkeypatch.setattr(GenerateQueue, "advance", broken)
     faults = asked(taught, "How many?", "And now?")
     assert [type(fault) for fault in faults] == [ParticipantError] * 2
     assert "device-side assert" in str(faults[0])

@@ -243,7 +243,7 @@ class Checkpoint:
         self.device: Any = None
         self.loaded: Future[None] = Future()
         self.fault = ""  # why it could not be loaded
-        self.batches: Batches | None = None
+        self.queue: GenerateQueue | None = None
         self.setups: dict[int | None, DeviceSetup] = {}  # by the option `batch`
         self.calls = 0
         self.waiting: SimpleQueue[GenerationCall | None] = SimpleQueue()
@@ -271,15 +271,15 @@ class Checkpoint:
         except Exception as wrong:
             self.fault = f"the model cannot be loaded: {describe_error(wrong)}"
         if not self.fault:
-            self.batches = Batches(self)
+            self.queue = GenerateQueue(self)
         self.loaded.set_result(None)
-        while not self.closing and self.batches is not None:
-            self.batches.waiting += self._readied(self._gathered())
-            while self.batches.waiting and not self.closing:
-                self._advance(self.batches)
-                self.batches.waiting += self._readied(self._arrived())
+        while not self.closing and self.queue is not None:
+            self.queue.waiting += self._readied(self._gathered())
+            while self.queue.waiting and not self.closing:
+                self._advance(self.queue)
+                self.queue.waiting += self._readied(self._arrived())
         self._refuse_the_rest()
-        self.model = self.tokenizer = self.batches = None
+        self.model = self.tokenizer = self.queue = None
         gc.collect()
         self.empty_cache()
 
@@ -300,18 +300,18 @@ class Checkpoint:
         """How many calls of an alias are generated together at most."""
         return options.batch or (CPU_ROWS if self.device.type == "cpu" else GPU_ROWS)
 
-    def _advance(self, batches: Batches) -> None:
+    def _advance(self, queue: GenerateQueue) -> None:
         """One batch; what breaks inside is the fault of every call that waits."""
         try:
-            batches.advance()
+            queue.advance()
         except Exception as wrong:
             fault = describe_error(wrong)
-            for call in batches.stop():
+            for call in queue.stop():
                 call.settle(ParticipantError(f"hf/{call.options.name}: {fault}"))
 
     def _refuse_the_rest(self) -> None:
         """Tell every call that is under way or waits that the model was closed."""
-        calls = self.batches.stop() if self.batches is not None else []
+        calls = self.queue.stop() if self.queue is not None else []
         for call in [*calls, *self._arrived()]:
             call.settle(
                 ParticipantError(
@@ -507,7 +507,7 @@ class Checkpoint:
             self.torch.cuda.empty_cache()
 
 
-class Batches:
+class GenerateQueue:
     """The waiting calls of one checkpoint, one batch after the other."""
 
     def __init__(self, checkpoint: Checkpoint) -> None:
