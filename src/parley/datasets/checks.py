@@ -58,7 +58,10 @@ async def check_reference_programs(problems: Sequence[Problem], told: Told) -> C
             for n, fault in enumerate(faults, 1)
             if fault
         )
-        verdicts[problem.id] = next(named, "")
+        verdict = next(named, "")
+        if "ModuleNotFoundError" in verdict:
+            verdict += " (tests and programs can import only the standard library)"
+        verdicts[problem.id] = verdict
         told(len(verdicts))
 
     try:

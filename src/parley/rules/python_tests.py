@@ -29,15 +29,19 @@ class ParsedTests:
     names: tuple[str, ...]  # used by tests; only the program can define them
     modules: tuple[str, ...]  # standard modules that tests use without importing them
     runs_text: bool  # whether tests can run text as code
+    has_star: bool = False  # whether they import all names of a module
 
     def find_undefined(self, names: tuple[str, ...]) -> str:
         """What is wrong if tests use a name that is not among these; empty if they do not."""
         undefined = [name for name in self.names if name not in names]
         if not undefined:
             return ""
+        star = (
+            ", or import it by its name (`import *` does not show names)" if self.has_star else ""
+        )
         return (
             f"the tests use {undefined[0]!r}, but nothing defines this name: define it in `setup` "
-            "or `prelude`, or list it in `names` if the program must define it"
+            f"or `prelude`, or list it in `names` if the program must define it{star}"
         )
 
 
@@ -47,7 +51,7 @@ def parse_tests(tests: tuple[str, ...], setup: str, prelude: str) -> ParsedTests
     used: set[str] = set()
     plain: set[str] = set()  # used otherwise than `name.attribute`
     known = set(dir(builtins))
-    runs_text = False
+    runs_text = has_star = False
     for text in (prelude, setup, *tests):
         try:
             with warnings.catch_warnings():
@@ -68,6 +72,7 @@ def parse_tests(tests: tuple[str, ...], setup: str, prelude: str) -> ParsedTests
             elif isinstance(node, ast.arg):
                 known.add(node.arg)
             elif isinstance(node, ast.Import | ast.ImportFrom):
+                has_star = has_star or any(alias.name == "*" for alias in node.names)
                 known.update((alias.asname or alias.name).partition(".")[0] for alias in node.names)
             elif isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar) and node.name:
                 known.add(node.name)
@@ -77,7 +82,8 @@ def parse_tests(tests: tuple[str, ...], setup: str, prelude: str) -> ParsedTests
     free = used - known
     standard = {name for name in free - plain if name in sys.stdlib_module_names}
     runs_text = runs_text or not standard.isdisjoint(MODULES)
-    return ParsedTests(tuple(sorted(free - standard)), tuple(sorted(standard)), runs_text)
+    undefined = tuple(sorted(free - standard))
+    return ParsedTests(undefined, tuple(sorted(standard)), runs_text, has_star)
 
 
 def evaluates(node: ast.AST) -> bool:
