@@ -567,6 +567,8 @@ def read_all(store, ref):
         "UPDATE scores SET metric = 'charm' WHERE {run}",
         "UPDATE notes SET facts = '[1]' WHERE {run}",
         "UPDATE calls SET seat = 'ghost' WHERE {run}",
+        """UPDATE calls SET masked = '[[0, 9999999, "GPT", []]]' WHERE {run}""",
+        """UPDATE calls SET masked = '[[0.5, 1, "GPT", []]]' WHERE {run}""",
         "UPDATE runs SET spent = '[]' WHERE {run}",
         "UPDATE runs SET created = 1e30 WHERE {run}",
         "UPDATE runs SET identity = '{{}}' WHERE {run}",

@@ -197,14 +197,18 @@ def call_from(row: Sequence[Any]) -> RecordedCall:
         sent,
         tuple(left_out.split(",")) if left_out else (),
     )
-    spans = tuple(map(span_from, orjson.loads(masked))) if masked else ()
+    spans: tuple[Span, ...] = ()
+    if masked:
+        length = len(text_of(content))
+        spans = tuple(span_from(each, length) for each in orjson.loads(masked))
     return RecordedCall(round, Seat.of(seat), attempt, view_digest, reply, at, spans)
 
 
-def span_from(facts: Any) -> Span:
-    """A name in a reply, as recorded."""
+def span_from(facts: Any, length: int) -> Span:
+    """A name in a reply of this length, as recorded."""
     start, end, family, roles = facts
-    if not (0 <= start < end and isinstance(family, str) and isinstance(roles, list)):
+    placed = type(start) is type(end) is int and 0 <= start < end <= length
+    if not (placed and isinstance(family, str) and isinstance(roles, list)):
         raise ValueError(f"{facts!r} is no place of a name")
     return Span(start, end, family, tuple(map(str, roles)))
 
