@@ -84,14 +84,19 @@ def copied_matches(ref: RunRef, prepared: Prepared) -> Iterator[CopiedMatch]:
 
 def hide_from_judges(call: RecordedCall, names: NameFinder, roles: tuple[str, ...]) -> RecordedCall:
     """A copied call, with further names that its new judges do not read."""
-    known = {(span.start, span.end) for span in call.masked}
     found = names.find(text_of(call.reply.content))
+    # what an earlier judging hid from its own judges is hidden from these, too
+    known = [
+        span._replace(roles=tuple(dict.fromkeys((*span.roles, *roles)))) if span.roles else span
+        for span in call.masked
+    ]
     new = [
         span._replace(roles=roles)
         for span in found
-        if not any(span.start < end and start < span.end for start, end in known)
+        if not any(span.start < each.end and each.start < span.end for each in known)
     ]
-    return call._replace(masked=tuple(sorted([*call.masked, *new]))) if new else call
+    masked = tuple(sorted([*known, *new]))
+    return call._replace(masked=masked) if masked != call.masked else call
 
 
 def recorded_match(reader: RunReader, number: int, config: Config) -> MemoryRecord:
