@@ -47,9 +47,11 @@ class Roster:
         for model in models:
             found = families_in(model)
             families |= found
-            name = model.rstrip("/").rpartition("/")[2].lower()
-            if len(name) >= SMALLEST and re.search("[a-z]", name) and re.search(r"[\d-]", name):
-                own[plain_word(name)] = min(families_in(name) or found, default=name)
+            whole = model.rstrip("/").rpartition("/")[2].lower()
+            # the tag of a local model or a revision is seldom said: zorb-7b:latest, zorb-7b@main
+            for name in dict.fromkeys((whole, re.split("[:@]", whole)[0])):
+                if len(name) >= SMALLEST and re.search("[a-z]", name) and re.search(r"[\d-]", name):
+                    own[plain_word(name)] = min(families_in(whole) or found, default=whole)
         return cls(frozenset(families | set(own.values())), tuple(sorted(own.items())))
 
 
@@ -85,23 +87,26 @@ def find_spans(text: str, roster: Roster, spared: frozenset[str] = frozenset()) 
     ordinary = ordinary_words()
     own = dict(roster.own)
     certain, possible = list[tuple[Found, str]](), list[tuple[Found, str]]()
-    for found in find_matches(lowered, words, roster.own):
+    every = list(find_matches(lowered, words, roster.own))
+    starts = {found.start for found in every}
+    for found in every:
         family = family_of(found, roster.own)
         if family in spared or (found.word in own and found.word in spared):
             continue
         if found.word in own or found.word not in ordinary:
             certain.append((found, family))
-        elif is_name(folded.text, found):
+        elif is_name(folded.text, found, is_last=found.end + 1 not in starts):
             (certain if family in roster.families else possible).append((found, family))
     if not certain:
         return []
-    every = sorted((*certain, *possible), key=lambda each: each[0].start)
-    return [Span(*folded.original_span(found.start, found.end), family) for found, family in every]
+    hidden = sorted((*certain, *possible), key=lambda each: each[0].start)
+    return [Span(*folded.original_span(found.start, found.end), family) for found, family in hidden]
 
 
-def is_name(text: str, found: Found) -> bool:
+def is_name(text: str, found: Found, *, is_last: bool = True) -> bool:
     """Whether an ordinary word is a name where it stands: it has a version, or a capital where its
-    script has capitals, and is no part of a longer name."""
+    script has capitals, and is no part of a longer name. Another name of the table may follow
+    ("Google Gemini"): then it is not the last."""
     if text[max(0, found.start - 1) : found.start] == "-":
         return False
     if re.search(r"\d", found.version) or found.version.startswith("-"):
@@ -109,6 +114,8 @@ def is_name(text: str, found: Found) -> bool:
     first = text[found.start]
     if first.lower() != first.upper() and not first.isupper():
         return False
+    if not is_last:
+        return True
     after = text[found.end : found.end + 3]
     return not re.match(r"[^\S\n][A-ZÀ-ÞА-ЯЁ][a-zß-ÿа-яё]|-[a-zA-Z]", after)
 
