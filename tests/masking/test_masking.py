@@ -12,7 +12,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from parley import Metric, Role, Task
+from parley import Choice, Metric, Role, Task, run
+from parley.audit.audit import audit_run
 from parley.masking.mask import MASK, MatchMask, NameFinder, describe_spans, mask_spans
 from parley.masking.spans import Roster, Span, find_spans
 from parley.match.match import Match, clean_text
@@ -141,6 +142,27 @@ def test_a_family_that_the_task_names_stays(task, said):
     assert MASK in shown(f"{said} I am GPT-4.1.", task=task)
 
 
+@pytest.mark.parametrize(
+    ("text", "model"),
+    [
+        ("I am Google Gemini.", "google/gemini-2.5-pro"),
+        ("I am Meta Llama 3.", "meta-llama/Llama-3-8B"),
+        ("Alibaba Qwen", "qwen3"),
+        ("IBM Granite", "ibm/granite-3"),
+        ("Claude Gemini Llama", "claude-opus-4"),
+    ],
+)
+def test_a_name_directly_before_another_name_is_hidden(text, model):
+    left = shown(text, PLAYING if " Gemini " in text else Roster.of([model])).replace(MASK, "")
+    assert not set(left.split()) & set(text.strip(".").split()[-3:]) - {"I", "am"}
+
+
+@pytest.mark.parametrize("model", ["ollama/zorb-7b:latest", "org/zorb-7b@main", "zorb-7b:free"])
+def test_a_name_is_hidden_without_the_tag_of_its_address(model):
+    assert shown("I am Zorb-7b.", Roster.of([model])) == f"I am {MASK}."
+    assert shown("I am " + model, Roster.of([model])).endswith(f" {MASK}") or "/" in model
+
+
 def test_the_names_of_the_runs_own_models_are_hidden():
     roster = Roster.of(["org/zorblax-9000-instruct", "lab/tiny_1b", "x", "plainword"])
     assert shown("I am Zorblax-9000-Instruct!", roster) == f"I am {MASK}!"
@@ -247,6 +269,36 @@ def test_words_on_record_are_replaced_wherever_they_stand():
     assert mask.hide("GPT-4", "judge") == mask.hide("GPT-4") == MASK
 
 
+@pytest.mark.parametrize(
+    ("said", "handed_on"),
+    [
+        (r'{"why": "I am \u0047PT-4"}', "I am GPT-4"),
+        (r'{"why": "\u0447\u0430\u0442\u0433\u043f\u0442"}', "чатгпт"),
+        ("I am &#71;PT-4", "I am GPT-4"),
+        ("我是文心一言", json.dumps("我是文心一言")),
+        ("我是文心一言", json.dumps("我是文心一言", ensure_ascii=False)),
+        ("Hello,\nGPT-4 here", json.dumps("Hello,\nGPT-4 here")),
+        ("I am Gemini 2.5\nPro", "I am Gemini 2.5 Pro"),
+        ("I am Gemini 2.5 Pro", "I am Gemini\n  2.5 Pro"),
+    ],
+)
+def test_names_are_replaced_where_a_rule_decodes_or_encodes_or_wraps_a_reply(said, handed_on):
+    mask = MatchMask()
+    mask.add(said, find_spans(said, PLAYING))
+    assert MASK in mask.hide(handed_on)
+    assert mask.hide(handed_on).count(MASK) == 1
+    for name in ("GPT", "чат", "文", "\\u6587", "Gemini", "2.5", "Pro"):
+        assert name not in mask.hide(handed_on)
+
+
+def test_a_name_is_hidden_from_all_roles_for_which_it_is_on_record():
+    mask = MatchMask()
+    mask.add("GPT-4", [Span(0, 5, "GPT", ("judge",))])
+    mask.add("GPT-4", [Span(0, 5, "GPT", ("critic",))])
+    assert mask.hide("GPT-4", "judge") == mask.hide("GPT-4", "critic") == MASK
+    assert mask.hide("GPT-4", "writer") == "GPT-4"
+
+
 def test_the_detail_of_a_violation_is_short():
     text = " ".join(f"GPT-{number}" for number in range(1000))
     assert len(describe_spans(text, find_spans(text, NOBODY))) <= 200
@@ -302,3 +354,28 @@ def test_the_search_takes_time_in_proportion_to_the_text(piece):
 def test_a_reply_in_json_is_read_as_it_was_written():
     said = json.dumps({"model": "gpt-4.1", "coins": 5})
     assert json.loads(shown(said)) == {"model": MASK, "coins": 5}
+
+
+@dataclass(frozen=True)
+class Choosing(Task):
+    """Two seats choose at once; who cannot be read is asked again."""
+
+    roles = {"a": Role(), "b": Role()}
+
+    async def play(self, referee, a, b):
+        pick = Choice("pick", ("x", "y"))
+        await referee.ask((a, b), "Pick.", expect=pick, default="x")
+        return {a: 1, b: 0}
+
+    def metrics(self, seats):
+        return [Metric("points", 0, 1, 1)]
+
+
+def test_a_seat_may_be_told_its_own_words_that_are_hidden_in_the_reply_of_another(tmp_path):
+    """Nothing names a model in the second reply, so nothing in it is hidden from its speaker."""
+    result = run(
+        Choosing(),
+        models={"one": lambda view: "GPT-4 and Titan", "two": lambda view: '{"pick": "Titan"}'},
+        store=tmp_path,
+    )
+    assert audit_run(result.ref, task=Choosing).breaches == []

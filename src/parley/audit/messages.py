@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from parley.masking.mask import bound_word, describe_spans, words_at
+from parley.masking.mask import compile_hidden, describe_spans, hidden_words
 from parley.match.record import RecordedCall
 from parley.participants._registry import participant_kinds
 from parley.rules.pool import text_of
@@ -132,15 +132,20 @@ def find_readable_names(messages: Messages, calls: Sequence[RecordedCall]) -> It
     """Names that are on record as masked, and stand in a later message of the referee."""
     said = {(call.round, call.seat.key, call.attempt): call for call in calls}
     patterns: dict[str, re.Pattern[str]] = {}
+    own: list[str] = []
     for message in messages:
         if message["kind"] == "reply":
             call = said.get((message["round"], message["sender"], message["attempt"]))
             spans = () if call is None else [each for each in call.masked if not each.roles]
-            for word in words_at(text_of(call.reply.content), spans) if call else ():
-                patterns.setdefault(word, re.compile(bound_word(word)))
+            own = hidden_words(text_of(call.reply.content), spans) if call else []
+            for word in own:
+                patterns.setdefault(word, compile_hidden((word,)))
             continue
-        for word, pattern in patterns.items():
-            if message["round"] and pattern.search(message["content"] or ""):
+        # What is said about one reply is for its speaker alone, who knows the words of others that
+        # it has written itself.
+        hidden = own if message["kind"] == "again" else list(patterns)
+        for word in hidden:
+            if message["round"] and patterns[word].search(message["content"] or ""):
                 yield (
                     f"round {message['round']}: a message of the referee contains the name "
                     f"{shorten(word)!r}, which is on record as masked"

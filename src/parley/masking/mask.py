@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Sequence
 from functools import cached_property, lru_cache
 
+from parley.masking.folding import ENCODED, decode_character
 from parley.masking.names import plain_word
 from parley.masking.spans import Roster, Span, families_in, find_spans
 
@@ -32,14 +34,23 @@ class NameFinder:
 
     def find(self, text: str) -> list[Span]:
         """The names in a reply that others do not read."""
-        if not find_spans(text, self._roster):
-            return []
-        return find_spans(text, self._roster, self.spared)
+        found = find_spans(text, self._roster)
+        return find_spans(text, self._roster, self.spared) if found and self.spared else found
 
 
 def words_at(text: str, spans: Sequence[Span]) -> list[str]:
     """The names in a reply as they were written, each once."""
     return list(dict.fromkeys(text[span.start : span.end] for span in spans))
+
+
+def hidden_words(text: str, spans: Sequence[Span]) -> list[str]:
+    """The names in a reply as others might read them: as written, with escapes of JSON and entities
+    decoded, and escaped as in JSON, because a rule decodes and encodes what it hands on."""
+    forms = list[str]()
+    for word in words_at(text, spans):
+        decoded = ENCODED.sub(decode_character, word)
+        forms += (word, decoded, json.dumps(decoded)[1:-1])
+    return list(dict.fromkeys(forms))
 
 
 def mask_spans(text: str, spans: Sequence[Span]) -> str:
@@ -67,9 +78,10 @@ class MatchMask:
     def add(self, text: str, spans: Sequence[Span]) -> None:
         """From now on hide the names of a reply."""
         for span in spans:
-            word = text[span.start : span.end]
-            if self._words.get(word) != ():
-                self._words[word] = span.roles
+            for word in hidden_words(text, [span]):
+                known = self._words.get(word, span.roles)
+                both = (*known, *span.roles) if known and span.roles else ()
+                self._words[word] = tuple(dict.fromkeys(both))
 
     def hide(self, text: str, role: str = "") -> str:
         """The referee's words as a role may read them; without a role, as everybody may."""
@@ -79,7 +91,7 @@ class MatchMask:
     @staticmethod
     def hide_own(text: str, said: str, spans: Sequence[Span]) -> str:
         """Words about one reply, for the seat that gave it: they do not depend on others."""
-        return hide_words(text, tuple(words_at(said, spans)))
+        return hide_words(text, tuple(hidden_words(said, spans)))
 
 
 def hide_words(text: str, words: tuple[str, ...]) -> str:
@@ -89,12 +101,30 @@ def hide_words(text: str, words: tuple[str, ...]) -> str:
 
 @lru_cache(maxsize=256)
 def compile_hidden(words: tuple[str, ...]) -> re.Pattern[str]:
-    longest = sorted(words, key=lambda word: (-len(word), word))
-    return re.compile("|".join(map(bound_word, longest)))
+    """A pattern for words, the longest first. Words with the same bounds share them: a reply may
+    have thousands of names."""
+    groups: dict[tuple[str, str], list[str]] = {}
+    for word in sorted(words, key=lambda word: (-len(word), word)):
+        groups.setdefault(bounds_of(word), []).append(write_hidden(word))
+    return re.compile(
+        "|".join(
+            f"{before}(?:{'|'.join(patterns)}){after}"
+            for (before, after), patterns in groups.items()
+        )
+    )
 
 
-def bound_word(word: str) -> str:
-    """A pattern for a word. In scripts without spaces it stands within others."""
-    before = r"(?<![A-Za-z0-9])" if word[:1].isascii() and word[:1].isalnum() else ""
+def bounds_of(word: str) -> tuple[str, str]:
+    """What stands before and after a word by itself. In scripts without spaces it stands within
+    others; an escape of JSON may stand before it."""
+    word = word.strip()
+    before = (
+        r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))" if word[:1].isascii() and word[:1].isalnum() else ""
+    )
     after = r"(?![A-Za-z0-9])" if word[-1:].isascii() and word[-1:].isalnum() else ""
-    return f"{before}{re.escape(word)}{after}"
+    return before, after
+
+
+def write_hidden(word: str) -> str:
+    """A pattern for a word: a rule may have wrapped it, or set it on one line."""
+    return r"\s+".join(map(re.escape, word.split())) or re.escape(word)
