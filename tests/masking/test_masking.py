@@ -82,6 +82,11 @@ def sentences(name):
         "Сlaude",  # the first letter is Cyrillic
         "I run on llama-3-8b.",
         "I am meta_llama 3",
+        '<span title="Claude">me</span>',
+        '<response assistant="gpt-4.1">yes</response>',
+        "[me](https://openai.com/index)",
+        '<a href="https://claude.ai">me</a>',
+        'C<b class="x">lau</b>de',
     ],
 )
 def test_a_name_is_hidden_if_its_family_plays(text):

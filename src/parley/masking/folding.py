@@ -29,7 +29,6 @@ MARKUP = re.compile(
     r"</?(?P<tag>[a-zA-Z][\w:-]{0,30})(?:\s[^<>]{0,300})?/?>|<!--\s{0,10}-->|<!--|-->"
     r"|\[(?=[^\[\]\n]{1,80}\]\()|\]\([^()\s]{0,300}\)|[*`]+|~~+|(?<![^\W_])_+|_+(?![^\W_])"
 )
-NAMING = re.compile(r"\s(?:model|author|name|speaker|by|agent|from)\s?=", re.IGNORECASE)
 LINES = frozenset(("br", "p", "div", "li", "tr", "td", "h1", "h2", "h3", "h4", "pre", "hr"))
 # Single letters and digits with something between them: G P T - 4 . 1, G.P.T., C-l-a-u-d-e
 SPACED = re.compile(
@@ -162,16 +161,29 @@ def latinise_word(word: str, words: frozenset[str]) -> str:
 
 
 def replace_markup(found: re.Match[str], words: frozenset[str]) -> str:
-    """What stands for a tag or a mark: a line break where it breaks the line, a name in brackets as
-    it is, else nothing."""
+    """What stands for a tag or a mark: a line break where it breaks the line, itself where it
+    holds a name, else nothing."""
     tag = (found["tag"] or "").lower()
-    if tag and NAMING.search(found[0]):
+    if len(found[0]) > len(tag) + 3 and holds_name(found, words):
         return found[0]
     if re.sub("[^a-z]", "", tag) in words and len(found[0]) == len(tag) + 2:
         return found[0]
     if tag in LINES:
         return "\n"
     return ""
+
+
+def holds_name(found: re.Match[str], words: frozenset[str]) -> bool:
+    """Whether an attribute of a tag or the target of a link holds a name that people read, and the
+    tag does not split a word."""
+    around = (
+        found.string[max(0, found.start() - 1) : found.start()],
+        found.string[found.end() : found.end() + 1],
+    )
+    if all(map(str.isalnum, around)):
+        return False
+    letters = re.sub("[^a-z]", "", found[0].lower())
+    return any(word in letters for word in words)
 
 
 def close_letters(run: str, words: frozenset[str]) -> str:
