@@ -178,6 +178,13 @@ def test_the_names_of_the_runs_own_models_are_hidden():
     )
 
 
+def test_words_with_a_space_are_no_name_of_a_model_that_is_written_with_a_hyphen():
+    roster = Roster.of(["hf/./my-model"])
+    assert shown("In my model, prices rise.", roster) == "In my model, prices rise."
+    assert shown("I am my-model or my_model.", roster) == f"I am {MASK} or {MASK}."
+    assert shown("I am Claude Ultra.", Roster.of(["claude-ultra"])) == f"I am {MASK}."
+
+
 def test_most_sentences_that_name_a_family_that_plays_are_hidden():
     """The share is a measurement; nothing is built to raise it."""
     hidden, every = 0, 0

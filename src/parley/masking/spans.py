@@ -93,6 +93,8 @@ def find_spans(text: str, roster: Roster, spared: frozenset[str] = frozenset()) 
         family = family_of(found, roster.own)
         if family in spared or (found.word in own and found.word in spared):
             continue
+        if found.word in own and is_phrase(lowered[found.start : found.end], family):
+            continue
         if found.word in own or found.word not in ordinary:
             certain.append((found, family))
         elif is_name(folded.text, found, is_last=found.end + 1 not in starts):
@@ -118,6 +120,12 @@ def is_name(text: str, found: Found, *, is_last: bool = True) -> bool:
         return True
     after = text[found.end : found.end + 3]
     return not re.match(r"[^\S\n][A-ZÀ-ÞА-ЯЁ][a-zß-ÿа-яё]|-[a-zA-Z]", after)
+
+
+def is_phrase(written: str, family: str) -> bool:
+    """Whether a name of the run's own models is only words where it stands: `my-model` is a name,
+    "my model" is not."""
+    return family not in family_by_word().values() and not re.search(r"[\d_-]", written)
 
 
 def find_matches(
