@@ -168,6 +168,21 @@ def test_a_name_is_hidden_without_the_tag_of_its_address(model):
     assert shown("I am " + model, Roster.of([model])).endswith(f" {MASK}") or "/" in model
 
 
+def test_an_ordinary_word_of_the_task_spares_itself_and_not_its_family():
+    task = "Soap is made of palm oil. {'meta': 1}"
+    assert shown("Palm oil is soft.", task=task) == "Palm oil is soft."
+    assert shown("I am Gemini by Google.", task=task) == f"I am {MASK} by {MASK}."
+    assert shown("I am Llama 3, by Facebook.", task=task) == f"I am {MASK}, by {MASK}."
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["パノラマを見た。", "メタデータです。", "라마단이 시작됐다.", "ドラマは長い。"],
+)
+def test_a_name_within_a_longer_word_stays(text):
+    assert shown(text) == text
+
+
 def test_the_names_of_the_runs_own_models_are_hidden():
     roster = Roster.of(["org/zorblax-9000-instruct", "lab/tiny_1b", "x", "plainword"])
     assert shown("I am Zorblax-9000-Instruct!", roster) == f"I am {MASK}!"

@@ -8,8 +8,7 @@ from collections.abc import Callable, Sequence
 from functools import cached_property, lru_cache
 
 from parley.masking.folding import ENCODED, decode_character
-from parley.masking.names import plain_word
-from parley.masking.spans import Roster, Span, families_in, find_spans
+from parley.masking.spans import Roster, Span, Spared, find_spans, find_spared
 
 MASK = "[name withheld]"
 LONGEST_DETAIL = 200  # characters of the names in a violation
@@ -26,16 +25,14 @@ class NameFinder:
         self._roster, self._words_of_task = roster, words_of_task
 
     @cached_property
-    def spared(self) -> frozenset[str]:
-        """The families that the task, its prompts or its item names, and the run's own names."""
-        words = self._words_of_task()
-        plain = plain_word(words.lower())
-        return families_in(words) | {name for name, _ in self._roster.own if name in plain}
+    def spared(self) -> Spared:
+        """What the task, its prompts or its item names."""
+        return find_spared(self._words_of_task(), self._roster)
 
     def find(self, text: str) -> list[Span]:
         """The names in a reply that others do not read."""
         found = find_spans(text, self._roster)
-        return find_spans(text, self._roster, self.spared) if found and self.spared else found
+        return find_spans(text, self._roster, self.spared) if found and any(self.spared) else found
 
 
 def words_at(text: str, spans: Sequence[Span]) -> list[str]:
@@ -44,12 +41,13 @@ def words_at(text: str, spans: Sequence[Span]) -> list[str]:
 
 
 def hidden_words(text: str, spans: Sequence[Span]) -> list[str]:
-    """The names in a reply as others might read them: as written, with escapes of JSON and entities
-    decoded, and escaped as in JSON, because a rule decodes and encodes what it hands on."""
+    """The names in a reply as others might read them: as written and in capitals, with escapes of
+    JSON and entities decoded, and escaped as in JSON, because a rule decodes and encodes what it
+    hands on."""
     forms = list[str]()
     for word in words_at(text, spans):
         decoded = ENCODED.sub(decode_character, word)
-        forms += (word, decoded, json.dumps(decoded)[1:-1])
+        forms += (word, word.upper(), decoded, json.dumps(decoded)[1:-1])
     return list(dict.fromkeys(forms))
 
 

@@ -30,28 +30,29 @@ FAMILIES = (
     ),
     Family(
         "GPT",
-        "gpt, chatgpt, chat gpt, chat-gpt, openai, open ai, text-davinci, o1-preview, o1-mini, o3-mini, "
+        "gpt, chatgpt, chat gpt, chat-gpt, openai, text-davinci, o1-preview, o1-mini, o3-mini, "
         "o4-mini, гпт, чатгпт, чат гпт, чатджипити, опенэйай, опен-эй-ай, 지피티, 챗지피티, 챗 지피티, 챗gpt, "
         "챗 gpt, チャットgpt, 오픈ai, 오픈 ai, 오픈에이아이, オープンai, オープンエーアイ, تشات جي بي تي, شات جي بي تي, "
         "جي بي تي, أوبن إيه آي, أوبن ايه آي, أوبن إي آي, चैटजीपीटी, चैट जीपीटी, जीपीटी, ओपनएआई, ओपन एआई",
-        "codex",
+        "codex, open ai",
     ),
     Family(
         "Gemini",
-        "deepmind, deep mind, google deepmind, gemini.google.com, notebooklm, lamda, codegemma, "
+        "deepmind, google deepmind, gemini.google.com, notebooklm, lamda, codegemma, "
         "дипмайнд, 딥마인드, ディープマインド",
-        "gemini, gemma, bard, palm, google, джемини, джеминай, гугл, 제미나이, 제미니, 구글, ジェミニ, ジェミナイ, "
+        "gemini, gemma, bard, palm, google, deep mind, джемини, джеминай, гугл, 제미나이, 제미니, 구글, ジェミニ, ジェミナイ, "
         "グーグル, 谷歌, جيميني, جيمناي, جوجل, غوغل, जेमिनी, जेमिनाई, जैमिनी, गूगल, גוגל",
     ),
     Family(
         "Llama",
-        "codellama, code llama, meta ai, meta.ai, wizardlm, wizardcoder, vicuna",
-        "llama, alpaca, meta, facebook, лама, ллама, 라마, ラマ, لاما, लामा, 메타, メタ, ميتا, मेटा",
+        "codellama, code llama, meta ai, meta.ai, wizardlm, wizardcoder",
+        "llama, alpaca, vicuna, meta, facebook, лама, ллама, 라마, ラマ, لاما, लामा, 메타, メタ, ميتا, मेटा",
     ),
-    Family("Grok", "xai, x.ai, grok.com", "grok, грок, 그록, グロック, جروك, غروك, ग्रोक"),
+    Family("Grok", "x.ai, grok.com", "grok, xai, грок, 그록, グロック, جروك, غروك, ग्रोक"),
     Family(
         "DeepSeek",
-        "deepseek, deep seek, дипсик, 深度求索, 딥시크, ディープシーク, ديب سيك, ديبسيك, डीपसीक",
+        "deepseek, дипсик, 深度求索, 딥시크, ディープシーク, ديب سيك, ديبسيك, डीपसीक",
+        "deep seek",
     ),
     Family(
         "Qwen",
@@ -73,16 +74,16 @@ FAMILIES = (
     ),
     Family("Kimi", "moonshot ai, 月之暗面, kimi.com", "kimi, moonshot, кими, 키미"),
     Family("GLM", "chatglm, zhipu, zhipu ai, z.ai, 智谱, 智譜, 智谱清言", "glm"),
-    Family("ERNIE", "wenxin, yiwen, 文心一言, 文心大模型, 文心", "ernie, baidu, 百度, 바이두, バイドゥ"),
-    Family("Hunyuan", "hunyuan, 混元", "tencent, 腾讯, 騰訊, 텐센트"),
-    Family("Doubao", "doubao, 豆包", "bytedance, 字节跳动"),
+    Family("ERNIE", "wenxin, yiwen, 文心一言, 文心大模型", "文心, ernie, baidu, 百度, 바이두, バイドゥ"),
+    Family("Hunyuan", "hunyuan", "混元, tencent, 腾讯, 騰訊, 텐센트"),
+    Family("Doubao", "doubao", "豆包, bytedance, 字节跳动"),
     Family("Nova", "amazon nova, amazon titan", "nova, titan, amazon"),
     Family("Granite", "watsonx", "granite, ibm"),
     Family("Pi", "inflection ai", "pi, inflection"),
-    Family("OLMo", "olmo, tulu, ai2, allen institute for ai, allen institute", ""),
+    Family("OLMo", "olmo, allen institute for ai", "tulu, ai2"),
     Family("Falcon", "technology innovation institute", "falcon"),
     Family("Nemotron", "nemotron", "nvidia"),
-    Family("Jamba", "jamba, ai21, ai21 labs", ""),
+    Family("Jamba", "ai21, ai21 labs", "jamba"),
     Family("Command", "cohere ai", "command r, command a, cohere, aya"),
     Family("Yi", "01.ai, 零一万物, yi-34b, yi-6b, yi-9b, yi-1.5, yi-large, yi-lightning", "yi"),
     Family("YandexGPT", "yandexgpt", "yandex, яндекс"),
@@ -94,7 +95,7 @@ FAMILIES = (
     Family("MiniMax", "minimax-m1, minimax-m2, minimax-text, minimax-01", "minimax"),
     Family("Baichuan", "baichuan, 百川智能", "百川"),
     Family("InternLM", "internlm, 书生大模型", ""),
-    Family("SenseChat", "sensechat, sensetime, 商汤, 日日新", ""),
+    Family("SenseChat", "sensechat, sensetime, 商汤", "日日新"),
     Family("Step", "stepfun, 阶跃星辰", ""),
     Family("Pangu", "盘古大模型", "huawei, 华为"),
     Family("MiniCPM", "minicpm, 面壁智能", ""),

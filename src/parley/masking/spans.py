@@ -19,6 +19,8 @@ TIERS = (
 # What may follow a name: 2.5, -4.1, 3B, Pro, -instruct, -2024-05-13.
 VERSION = rf"(?:[-_ .]?v?\d[a-z0-9]{{0,9}}(?:\.\d{{1,3}})*|[-_ ]?(?:{TIERS})(?![a-z]))"
 DECLINED = "(?:ами|ом|ем|ой|ою|ью|[аеиуыьюя])?(?![а-яё])"
+# What may follow a name in Korean within one word.
+PARTICLES = "[은는이가을를의와과도에로야]|입니|예요|라고|한테|처럼|부터|까지|만"
 SMALLEST = 3  # characters of a name of this run
 
 
@@ -31,6 +33,17 @@ class Span(NamedTuple):
     # The roles that do not read it; empty: all. Where a recorded match is judged again, a name of
     # the new judges' family stays for those who had read it then.
     roles: tuple[str, ...] = ()
+
+
+class Spared(NamedTuple):
+    """What a task names, and what therefore stays: families, and single words. An ordinary word
+    that is no name in the task ("palm oil") spares only itself."""
+
+    families: frozenset[str] = frozenset()
+    words: frozenset[str] = frozenset()
+
+
+NOTHING_SPARED = Spared()
 
 
 @dataclass(frozen=True)
@@ -63,6 +76,20 @@ def families_in(text: str) -> frozenset[str]:
     )
 
 
+def find_spared(text: str, roster: Roster) -> Spared:
+    """What the words of a task, its prompts and its item spare."""
+    folded = fold_for_search(text, closed_words(roster.own)).text
+    lowered, ordinary = lower_text(folded), ordinary_words()
+    families, words = set[str](), set[str]()
+    for found in find_matches(lowered, present_words(lowered, roster.own), roster.own):
+        words.add(found.word)
+        if found.word in family_by_word() and (
+            found.word not in ordinary or is_name(folded, found)
+        ):
+            families.add(family_by_word()[found.word])
+    return Spared(frozenset(families), frozenset(words))
+
+
 class Found(NamedTuple):
     """A spelling in a folded text, with its version."""
 
@@ -72,8 +99,8 @@ class Found(NamedTuple):
     version: str
 
 
-def find_spans(text: str, roster: Roster, spared: frozenset[str] = frozenset()) -> list[Span]:
-    """The names in a reply that others do not read. `spared` families are named by the task.
+def find_spans(text: str, roster: Roster, spared: Spared = NOTHING_SPARED) -> list[Span]:
+    """The names in a reply that others do not read.
 
     An ordinary word counts only if a model of its family plays. But as soon as one name is hidden,
     all names of the table are: who lists names would otherwise learn from what is missing who
@@ -91,7 +118,9 @@ def find_spans(text: str, roster: Roster, spared: frozenset[str] = frozenset()) 
     starts = {found.start for found in every}
     for found in every:
         family = family_of(found, roster.own)
-        if family in spared or (found.word in own and found.word in spared):
+        if family in spared.families:
+            continue
+        if found.word in spared.words and not re.search(r"\d", found.version):
             continue
         if found.word in own and is_phrase(lowered[found.start : found.end], family):
             continue
@@ -180,6 +209,11 @@ def compile_words(words: tuple[str, ...]) -> re.Pattern[str]:
             latin.append(write_word(word))
         elif "а" <= word[0] <= "я":
             russian.append(write_word(word))
+        elif re.match("[ァ-ヺー]", word):
+            others.append(f"(?<![ァ-ヺー]){write_word(word)}(?![ァ-ヺー])")
+        elif re.match("[가-힣]", word):
+            others.append(f"(?<![가-힣]){write_word(word)}(?![가-힣])")
+            others.append(f"(?<![가-힣]){write_word(word)}(?={PARTICLES})")
         else:
             others.append(write_word(word))
     kinds = [
