@@ -633,7 +633,7 @@ def test_the_event_loop_goes_on_while_tokens_are_generated(wild):
 
 @slow
 def test_what_does_not_fit_into_memory_is_made_smaller_once_for_all(taught, monkeypatch):
-    full, tried, generate = library("torch").OutOfMemoryError, [], GenerateQueue._generate
+    full, tried, generate = library("torch").cuda.OutOfMemoryError, [], GenerateQueue._generate
 
     def small(self, calls):
         tried.append(len(calls))

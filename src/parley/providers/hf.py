@@ -522,7 +522,7 @@ class GenerateQueue:
         fits, began = True, perf_counter()
         try:
             self._generate(calls)
-        except self.torch.OutOfMemoryError:
+        except self.torch.cuda.OutOfMemoryError:
             fits = False  # handled below: the traceback would keep the tensors alive
         if not fits:
             self.checkpoint.empty_cache()
