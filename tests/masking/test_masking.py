@@ -12,12 +12,17 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+import parley
 from parley import Choice, Metric, Role, Task, run
 from parley.audit.audit import audit_run
-from parley.masking.mask import MASK, MatchMask, NameFinder, describe_spans, mask_spans
+from parley.audit.messages import find_readable_names
+from parley.masking import names as names_module
+from parley.masking import spans as spans_module
+from parley.masking.mask import MASK, MatchMask, NameFinder, describe_spans
 from parley.masking.spans import Roster, Span, find_spans
 from parley.match.match import Match, clean_text
-from parley.match.record import MemoryRecord
+from parley.match.protocol import Reply
+from parley.match.record import MemoryRecord, RecordedCall
 from parley.participants.python import Python
 from parley.rules.pool import Seat
 from parley.testing.by_hand import QUOTATION_KEY
@@ -32,6 +37,15 @@ NOBODY = Roster()
 def shown(text, roster=PLAYING, task=""):
     """A reply as others read it."""
     return mask_spans(text, NameFinder(roster, lambda: task).find(text))
+
+
+def mask_spans(text, spans):
+    """A reply as others read it."""
+    pieces, done = [], 0
+    for span in spans:
+        pieces += (text[done : span.start], MASK)
+        done = span.end
+    return "".join((*pieces, text[done:]))
 
 
 def sentences(name):
@@ -209,6 +223,12 @@ def test_most_sentences_that_name_a_family_that_plays_are_hidden():
         every += 1
         hidden += not any(name.strip().lower() in left for name in names.split(",") if name.strip())
     assert hidden / every > 0.9, f"{hidden} of {every}"
+
+
+def test_most_forms_of_naming_oneself_are_hidden():
+    table = Roster.of(["gpt-4.1", "claude-2"])
+    missed = [text for text in sentences("forms.txt") if MASK not in shown(text, table)]
+    assert len(missed) < 0.05 * len(sentences("forms.txt")), missed
 
 
 # ---- delivery
@@ -406,3 +426,55 @@ def test_a_seat_may_be_told_its_own_words_that_are_hidden_in_the_reply_of_anothe
         store=tmp_path,
     )
     assert audit_run(result.ref, task=Choosing).breaches == []
+
+
+@pytest.fixture
+def change_table(monkeypatch):
+    """Replaces the table, as a later version of Parley may."""
+    kept = (names_module.all_spellings, spans_module.family_by_word)
+    caches = (
+        *kept,
+        spans_module.ordinary_words,
+        spans_module.words_of,
+        spans_module.closed_words,
+        spans_module.compile_words,
+    )
+
+    def change(families):
+        monkeypatch.setattr(names_module, "FAMILIES", families)
+        for each in caches:
+            each.cache_clear()
+
+    before = names_module.FAMILIES
+    yield change
+    change(before)
+
+
+def test_a_changed_table_changes_neither_what_was_shown_nor_the_audit(tmp_path, change_table):
+    models = {
+        name: lambda view: json.dumps({"reason": "I am GPT-4", "coins": 5}) for name in ("a", "b")
+    }
+    settings = {"rounds": 2, "feedback": "investments", "repeats": 2, "store": tmp_path}
+    first = parley.run("public_goods", models, max_calls=3, **settings)
+    assert first.state == "stopped"
+    change_table((names_module.Family("Coins", "coins"),))
+    assert audit_run(first.ref).breaches == []
+    done = parley.resume(first.path, functions=models, max_calls=100)
+    assert done.state == "done"
+    found = audit_run(done.ref)
+    assert found.breaches == []
+    assert {each["masked"] for each in found.masked} == {"GPT-4"}
+
+
+def test_the_audit_finds_a_name_that_a_new_judge_has_read():
+    call = RecordedCall(
+        1, Seat("writer"), 0, b"", Reply("I am GPT-4"), 0.0, (Span(5, 10, "GPT", ("judge",)),)
+    )
+    said = {"round": 1, "kind": "reply", "sender": "writer", "audience": [], "attempt": 0}
+
+    def heard_by(seat):
+        ask = {"round": 2, "kind": "ask", "sender": None, "audience": [seat], "attempt": 0}
+        return list(find_readable_names([said, {**ask, "content": "Rate: I am GPT-4"}], [call]))
+
+    assert len(heard_by("judge.1")) == 1
+    assert heard_by("writer") == []

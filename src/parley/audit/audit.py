@@ -46,7 +46,6 @@ from parley.audit.messages import (
     find_unsynchronous,
     list_foreign_names,
     unmatched_replies,
-    words_of_task,
 )
 from parley.audit.plan_replay import PlanReplay
 from parley.audit.recalled import RecallCheck
@@ -160,7 +159,7 @@ class AuditRun:
         self.prepared = self._prepare_task()
         self.works = self._open_references()
         self.recalled = self._open_memories()
-        self.foreign, self.own = list_foreign_names(reader), words_of_task(reader)
+        self.foreign = list_foreign_names(reader)
         self.roster = roster_of(reader.info.config)
         self.items = {str(item["id"]): item for item in reader.items()}
         self._quotation_secret = reader.quotation_secret() if self.prepared else ""
@@ -308,7 +307,8 @@ class AuditRun:
             else []
         )
         found += [("anonymity", fault) for fault in find_readable_names(messages, calls)]
-        found += [("anonymity", fault) for fault in check_masking(calls, claims)]
+        if ended:  # violations are recorded with the end of a match
+            found += [("anonymity", fault) for fault in check_masking(calls, claims)]
         if whole.scores and not ended:
             found.append(("plan", "the match has scores, although it has not ended"))
         names = NameFinder(self.roster, lambda: self.words_for(match.item))

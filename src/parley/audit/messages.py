@@ -9,7 +9,7 @@ from typing import Any
 from parley.masking.mask import compile_hidden, describe_spans, hidden_words
 from parley.match.record import RecordedCall
 from parley.participants._registry import participant_kinds
-from parley.rules.pool import text_of
+from parley.rules.pool import Seat, text_of
 from parley.store import RunReader, ViolationRow
 from parley.store.config import Config
 from parley.tables import shorten
@@ -132,19 +132,27 @@ def find_readable_names(messages: Messages, calls: Sequence[RecordedCall]) -> It
     """Names that are on record as masked, and stand in a later message of the referee."""
     said = {(call.round, call.seat.key, call.attempt): call for call in calls}
     patterns: dict[str, re.Pattern[str]] = {}
+    roles: dict[str, tuple[str, ...]] = {}  # by word, who does not read it; empty: nobody does
     own: list[str] = []
     for message in messages:
         if message["kind"] == "reply":
             call = said.get((message["round"], message["sender"], message["attempt"]))
-            spans = () if call is None else [each for each in call.masked if not each.roles]
-            own = hidden_words(text_of(call.reply.content), spans) if call else []
-            for word in own:
-                patterns.setdefault(word, compile_hidden((word,)))
+            own = []
+            for span in call.masked if call else ():
+                words = hidden_words(text_of(call.reply.content), [span]) if call else []
+                own += [] if span.roles else words
+                for word in words:
+                    patterns.setdefault(word, compile_hidden((word,)))
+                    known = roles.get(word, span.roles)
+                    roles[word] = (*known, *span.roles) if known and span.roles else ()
             continue
         # What is said about one reply is for its speaker alone, who knows the words of others that
         # it has written itself.
         hidden = own if message["kind"] == "again" else list(patterns)
+        readers = {Seat.of(key).role for key in message["audience"]}
         for word in hidden:
+            if roles[word] and readers.isdisjoint(roles[word]):
+                continue
             if message["round"] and patterns[word].search(message["content"] or ""):
                 yield (
                     f"round {message['round']}: a message of the referee contains the name "

@@ -51,15 +51,6 @@ def hidden_words(text: str, spans: Sequence[Span]) -> list[str]:
     return list(dict.fromkeys(forms))
 
 
-def mask_spans(text: str, spans: Sequence[Span]) -> str:
-    """A reply as others read it."""
-    pieces, done = list[str](), 0
-    for span in spans:
-        pieces += (text[done : span.start], MASK)
-        done = span.end
-    return "".join((*pieces, text[done:]))
-
-
 def describe_spans(text: str, spans: Sequence[Span]) -> str:
     """The names in a reply that nobody else reads, for a violation."""
     names = ", ".join(words_at(text, [span for span in spans if not span.roles]))
