@@ -15,14 +15,14 @@ from parley.rules.pool import View
 SRC = Path(parley.__file__).parent
 # A module imports only from its own room and from the rooms before it.
 ORDER = [
-    "errors", "options", "tables", "downloads", "rules", "masking", "match",
+    "errors", "options", "tables", "activity", "downloads", "rules", "masking", "match",
     "statistics", "sandbox", "tasks",
     "datasets", "providers", "memory", "participants", "plans", "store", "money", "config", "runs",
     "results", "audit", "report", "annotation", "export", "analysis of tasks", "testing", "web",
     "api", "cli",
 ]  # fmt: skip
 TOP = {
-    "__init__", "__main__", "api", "downloads", "errors", "money", "options",
+    "__init__", "__main__", "activity", "api", "downloads", "errors", "money", "options",
     "tables",
 }  # fmt: skip
 ROOMS = set(ORDER) - TOP - {"analysis of tasks"}

@@ -10,7 +10,7 @@ import sys
 import tempfile
 import time
 import zipfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import sha256
@@ -18,6 +18,7 @@ from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import BinaryIO
 
+from parley.activity import report_activity
 from parley.errors import Refused, UsageError
 
 LOOK = 0.2  # seconds between two updates of the progress
@@ -43,26 +44,6 @@ class Packaged:
     @property
     def member(self) -> str:
         return f"{self.folder or self.package.replace('-', '_')}/{self.path}"
-
-
-# gets the progress of a download several times a second, and an empty string at the end
-Watcher = Callable[[str], None]
-WATCHERS: list[Watcher] = []
-
-
-@contextmanager
-def watch_downloads(watcher: Watcher) -> Iterator[None]:
-    """Pass the progress of every download in this process to `watcher`."""
-    WATCHERS.append(watcher)
-    try:
-        yield
-    finally:
-        WATCHERS.remove(watcher)
-
-
-def notify_watchers(how: str) -> None:
-    for watcher in tuple(WATCHERS):
-        watcher(how)
 
 
 def cache_folder() -> Path:
@@ -116,7 +97,7 @@ def obtain_files(wanted: Sequence[Packaged]) -> list[Path]:
             f"set PARLEY_CACHE to another folder"
         ) from wrong
     finally:
-        notify_watchers("")
+        report_activity("")
     return [file or kept_path(each) for file, each in zip(found, wanted, strict=True)]
 
 
@@ -180,7 +161,7 @@ def lock_file(file: Path) -> Iterator[None]:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 break
             except BlockingIOError:
-                notify_watchers("waiting for another process that is downloading the same file")
+                report_activity("waiting for another process that is downloading the same file")
                 time.sleep(LOOK)
         yield
 
@@ -242,7 +223,7 @@ def download_package(files: Sequence[Packaged], folder: Path) -> None:
         )
         try:
             while process.poll() is None:
-                notify_watchers(
+                report_activity(
                     f"downloading {wanted.name}: {folder_size(folder) / 1e6:.0f} of "
                     f"{wanted.size / 1e6:.0f} MB"
                 )

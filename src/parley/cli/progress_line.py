@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from parley import downloads
+from parley.activity import watch_activity
 from parley.runs.progress_display import EVERY, SOON
 from parley.tables import make_visible
 
@@ -20,7 +20,7 @@ def say(text: str) -> None:
 @contextmanager
 def show_downloads() -> Iterator[None]:
     """Show the progress of downloads."""
-    with show_status() as tell, downloads.watch_downloads(tell):
+    with show_status() as tell, watch_activity(tell):
         yield
 
 

@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from parley import downloads
+from parley.activity import report_activity
 from parley.memory import Neighbour, Search
 from parley.memory.embedding_cache import EmbeddingCache, Vector
 from parley.memory.nearest import find_nearest
@@ -68,7 +68,7 @@ class DenseRetriever:
             for done, (some, vectors) in enumerate(self._embed_in_batches(todo)):
                 new |= zip(some, vectors, strict=True)
                 self._known |= zip(some, vectors, strict=True)
-                downloads.notify_watchers(
+                report_activity(
                     f"{self.name}: {min((done + 1) * BATCH, len(todo)):,} of {len(todo):,} "
                     "texts embedded"
                 )
@@ -78,7 +78,7 @@ class DenseRetriever:
         finally:
             self._cache.keep(new)
             if todo:
-                downloads.notify_watchers("")
+                report_activity("")
         return np.array([self._known[key] for key in keys], np.float32)
 
     def _embed_in_batches(

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Any, TypeAlias
 
-from parley import downloads
+from parley.activity import watch_activity
 from parley.runs.progress import BatchProgress, Progress
 from parley.tables import format_duration, make_visible, plural
 
@@ -27,7 +27,7 @@ async def show_progress(progress: Progress, say: Say, quiet: bool = False) -> As
     """Show the progress of a run while it is played; `say` prints a message to the user."""
     showing = asyncio.create_task(choose_display(quiet)(progress, say))
     try:
-        with downloads.watch_downloads(partial(setattr, progress, "activity")):
+        with watch_activity(partial(setattr, progress, "activity")):
             yield
     finally:
         showing.cancel()
