@@ -22,9 +22,10 @@ import parley
 from parley.errors import ParticipantError, Refused, Rejected, UsageError
 from parley.match import protocol
 from parley.match.protocol import Request, Usage
+from parley.providers import _checkpoints, hf
 from parley.providers import _registry as providers
-from parley.providers import hf
-from parley.providers.hf import Checkpoint, Draws, GenerateQueue, break_special_marks
+from parley.providers._checkpoints import break_special_marks
+from parley.providers.hf import Checkpoint, Draws, GenerateQueue
 from parley.rules.pool import Turn
 from parley.runs import event_loop
 
@@ -718,7 +719,7 @@ def test_a_download_that_was_allowed_happens_at_the_first_call(taught, cache, mo
     assert wanted == []
     [reply] = asked("me/tiny", "How many?", download=True)
     assert reply.content == TAUGHT
-    assert wanted == [("me/tiny", None, hf.FETCHED)]
+    assert wanted == [("me/tiny", None, _checkpoints.FETCHED)]
     [fault] = asked("me/gone", "How many?", download=True)
     assert type(fault) is Refused
     assert "404: no such repository" in str(fault)

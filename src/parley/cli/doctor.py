@@ -29,6 +29,7 @@ from parley.providers._secrets import (
     expand_references,
     redact,
 )
+from parley.providers._servers import ServedModel
 from parley.rules.pool import Seat, Turn, View
 from parley.rules.readers import Text
 from parley.rules.task import Task
@@ -37,7 +38,13 @@ from parley.store import find_sqlite_version, open_store
 from parley.tables import shorten
 
 PACKAGES = ("aiohttp", "orjson", "uvloop", "click", "rich", "fastjsonschema", "genai-prices")
-UNASKED: dict[str, Any] = {"model": None, "latency": None, "model_served": None, "error": None}
+UNASKED: dict[str, Any] = {
+    "model": None,
+    "latency": None,
+    "model_served": None,
+    "error": None,
+    "note": None,
+}
 PATIENCE = 20.0  # seconds for a call
 
 
@@ -119,7 +126,7 @@ def format_outcome(row: dict[str, Any]) -> str:
     return (
         f"answers{served} after {row['latency']:.2f} s"
         if row["latency"] is not None
-        else "not called"
+        else "not called" + (f" ({row['note']})" if row["note"] else "")
     )
 
 
@@ -265,7 +272,7 @@ async def ask_for_token(row: dict[str, Any], entry: dict[str, Any], allowed: All
     try:
         check_model(entry, allowed)
         if family == "http":
-            reply = await request_view(name, {**options, "deadline": PATIENCE})
+            reply: Reply | str = await request_view(name, {**options, "deadline": PATIENCE})
         else:
             reply = await request_token(
                 family, name, {**options, "max_tokens": 16, "deadline": PATIENCE}
@@ -273,11 +280,15 @@ async def ask_for_token(row: dict[str, Any], entry: dict[str, Any], allowed: All
     except Exception as wrong:  # any error is a finding here
         row["error"] = shorten(redact(str(wrong)) or f"failed: {type(wrong).__name__}", 300)
         return
-    row["latency"], row["model_served"] = reply.latency, reply.model_served
+    if isinstance(reply, str):
+        row["note"] = reply
+    else:
+        row["latency"], row["model_served"] = reply.latency, reply.model_served
 
 
-async def request_token(family: str, name: str, options: dict[str, Any]) -> Reply:
-    """The reply of a model; limits that its provider does not take are left out."""
+async def request_token(family: str, name: str, options: dict[str, Any]) -> Reply | str:
+    """The reply of a model; what a run does first, if it starts a server for the model. Limits that
+    its provider does not take are left out."""
     known = {each.name for each in fields(providers.provider_class(family))}
     bounds = ("max_tokens", "deadline")
     model = Model.from_options(
@@ -286,6 +297,8 @@ async def request_token(family: str, name: str, options: dict[str, Any]) -> Repl
         {key: value for key, value in options.items() if key in known or key not in bounds},
     )
     try:
+        if isinstance(model.provider, ServedModel) and not await model.provider.find_running():
+            return model.provider.describe_start()
         return await model.provider.complete(Request([Turn("user", "Hello")]))
     finally:
         await model.close()

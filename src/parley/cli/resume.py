@@ -37,8 +37,8 @@ from parley.store import find_run, open_store, read_run
     "model_options",
     multiple=True,
     metavar="ALIAS.KEY=VALUE",
-    help="Change a model's endpoint or rate limits: base_url, api_key_env, concurrency, rpm or "
-    "tpm (repeatable).",
+    help="Change a model's endpoint or rate limits: base_url, api_key_env, server_args, "
+    "concurrency, rpm or tpm (repeatable).",
 )
 @run_options(resume=True)
 @with_workers

@@ -20,6 +20,7 @@ from parley.participants._registry import parse_model_name, participant_kinds
 from parley.providers import _registry as providers
 from parley.providers._env_file import find_setting
 from parley.providers._secrets import expand_references
+from parley.providers._traits import Traits
 
 # sellers whose names in inspect-ai differ from those in public lists
 RENAMED = {"grok": "x-ai", "xai": "x-ai"}
@@ -74,7 +75,8 @@ class PriceList:
     def __init__(self, models: Mapping[str, Mapping[str, Any]] | None = None) -> None:
         """`models`: those of a run; another alias of the same model may have a price."""
         self._models = models or {}
-        self._unbilled: dict[str, bool] = {}  # by provider: a search through installed packages
+        # by provider: a search through installed packages
+        self._traits: dict[str, Traits | None] = {}
 
     def find(
         self, alias: str, options: Mapping[str, Any], served: str | None, on: datetime | None
@@ -90,20 +92,19 @@ class PriceList:
         for other, model in known.items():
             if other in self._own and same_service(model, options):
                 return self._own[other].of(options)
-        if family not in self._unbilled:
-            self._unbilled[family] = is_unbilled(family)
-        if self._unbilled[family]:
+        if family not in self._traits:
+            self._traits[family] = find_traits(family)
+        if (traits := self._traits[family]) is not None and traits.is_unbilled(options):
             return NOTHING
         price = public_price(family, served or name, options, on)
         return price.halved() if price is not None and uses_batch_api(options) else price
 
 
-def is_unbilled(family: str) -> bool:
-    """Whether calls of a provider cost nothing."""
-    # results can be shown even if a provider can no longer be loaded
+def find_traits(family: str) -> Traits | None:
+    """The traits of a provider. Results can be shown even if it can no longer be loaded."""
     with suppress(UsageError):
-        return providers.is_provider(family) and providers.provider_traits(family).unbilled
-    return False
+        return providers.provider_traits(family) if providers.is_provider(family) else None
+    return None
 
 
 def prices_for(models: Mapping[str, Mapping[str, Any]]) -> Prices:

@@ -298,7 +298,11 @@ def check_model(options: Mapping[str, Any], allowed: Allowed) -> None:
             f"that Parley knows uses it: if you trust this file, add --allow-env {variable}",
         )
     if providers.is_provider(family):
-        check_model_address(options, providers.provider_traits(family), allowed)
+        traits = providers.provider_traits(family)
+        if isinstance(model, Written) and traits.may_name_folder(options):
+            check_checkpoint(model, name, allowed)
+        check_server_words(options)
+        check_model_address(options, traits, allowed)
     elif family == "http" and isinstance(model, Written) and variable:
         check_host(model, name, str(variable), "", allowed)
 
@@ -309,9 +313,24 @@ def check_written_model(model: Written, family: str, name: str, allowed: Allowed
         check_code(model.file, model.place, name.partition(":")[0], allowed)
     elif family == "scripted":
         check_path(model.file, model.place, name, allowed)
-    # the name of a repository, unless there is such a folder; a run's record was checked before
-    elif family == "hf" and not isinstance(model.file, OtherFile):
+
+
+def check_checkpoint(model: Written, name: str, allowed: Allowed) -> None:
+    """Refuse a checkpoint of a file that is a folder outside the file's. A run's record was checked
+    before."""
+    if not isinstance(model.file, OtherFile):
         check_if_path(model.file, model.place, name, allowed)
+
+
+def check_server_words(options: Mapping[str, Any]) -> None:
+    """Refuse words of a file for the command line of a server, which runs with the user's rights
+    and may run code from anywhere."""
+    if isinstance(words := options.get("server_args"), Written) and words:
+        raise words.file.error(
+            words.place,
+            f"these words would start a program with your permissions: {words!r}. If you trust "
+            f'them, type them: -M ALIAS.server_args="{words}"',
+        )
 
 
 def check_model_address(options: Mapping[str, Any], traits: Traits, allowed: Allowed) -> None:

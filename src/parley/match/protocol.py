@@ -98,6 +98,10 @@ class Call:
         """Where the reply belongs; None outside a run."""
         return None
 
+    def run_location(self) -> str:
+        """The file of the run, or its place in a database; empty outside a run."""
+        return ""
+
     def match_number(self) -> int | None:
         """The number of the match that the call belongs to; None outside a run."""
         return None

@@ -124,6 +124,15 @@ class Endpoint(ABC):
         variable = self.api_key_env or traits_of(type(self)).key_variable
         key = read_key(variable, needed=self.key_needed or bool(self.api_key_env))
         self.stop = tuple(unescape_typed(text) for text in self.stop or () if text) or None
+        self.connect(base, key)
+        if self.batch_api and self.batch_client is None:
+            raise ValueError(
+                "this provider has no batch API that Parley can use: remove `batch_api=true`, so "
+                "that the model is called without batches"
+            )
+
+    def connect(self, base: str, key: str | None, direct: bool = False) -> None:
+        """Send requests to this address, `direct` past any proxy."""
         self._base = base
         base, path = self.route(base)
         url, self._address = (
@@ -141,14 +150,10 @@ class Endpoint(ABC):
             idempotency_header=self.idempotency_header,
             scope=self.name,
             filtered=self.is_filtered,
+            direct=direct,
         )
         self._post = self._transport.post
         self._known = capabilities.find_capabilities(url, self.name)
-        if self.batch_api and self.batch_client is None:
-            raise ValueError(
-                "this provider has no batch API that Parley can use: remove `batch_api=true`, so "
-                "that the model is called without batches"
-            )
 
     def route(self, base: str) -> tuple[str, str]:
         """The address as written, and the path to append to it."""

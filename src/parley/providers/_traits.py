@@ -3,6 +3,7 @@ providers reads them here."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from parley.providers._env_file import find_setting
@@ -27,8 +28,26 @@ class Traits(NamedTuple):
     forms: tuple[str, ...] | None = None
     key_known: bool = True  # whether Parley knows which key is needed
     system_role: bool = True
+    loads_folders: bool = False  # a model's name may be a folder with a checkpoint
+    starts_server: bool = False  # Parley starts a server for a model without an address
     # a seed that the user sets is mixed with the place of each call, so that calls differ
     seed_per_call: bool = False
+
+    def has_address(self, options: Mapping[str, Any]) -> bool:
+        """Whether the user has given the address of a model with these options."""
+        return bool(options.get("base_url") or (self.home_env and find_setting(self.home_env)))
+
+    def will_start_server(self, options: Mapping[str, Any]) -> bool:
+        """Whether Parley starts a server for a model with these options, unless one answers."""
+        return self.starts_server and not self.has_address(options)
+
+    def is_unbilled(self, options: Mapping[str, Any]) -> bool:
+        """Whether calls of a model with these options cost nothing."""
+        return self.unbilled or self.will_start_server(options)
+
+    def may_name_folder(self, options: Mapping[str, Any]) -> bool:
+        """Whether the name of a model with these options may be a folder of this machine."""
+        return self.loads_folders and not self.has_address(options)
 
     @property
     def key_variable(self) -> str | None:

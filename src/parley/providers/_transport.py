@@ -96,7 +96,9 @@ class Transport:
         idempotency_header: str | None = None,
         scope: str = "",
         filtered: Callable[[int, str], bool] = lambda status, said: False,
+        direct: bool = False,
     ) -> None:
+        """`direct`: past any proxy that the environment sets."""
         for name, seconds in {"deadline": deadline, "timeout": timeout}.items():
             if seconds is not None and not seconds > 0:
                 raise ValueError(f"{name} must be more than 0 seconds, not {seconds:g}")
@@ -115,7 +117,7 @@ class Transport:
             idempotency_header,
         )
         # whether an error refuses the content of a request
-        self._scope, self._filtered = scope, filtered
+        self._scope, self._filtered, self._direct = scope, filtered, direct
         self.address = address or redact(url.partition("?")[0])  # how errors name the endpoint
         # A session with headers of its own would send them to a proxy, and the key is one.
         self._headers = {"Accept-Encoding": "identity", **(headers or {})}
@@ -373,7 +375,7 @@ class Transport:
 
     def _open(self) -> None:
         self._loop, self._invalid = asyncio.get_running_loop(), ""
-        proxy = self._proxy = find_proxy(self.url)
+        proxy = self._proxy = None if self._direct else find_proxy(self.url)
         self._session = aiohttp.ClientSession(
             connector=shared_connector(), connector_owner=False, proxy=proxy
         )

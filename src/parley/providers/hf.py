@@ -7,7 +7,7 @@ import asyncio
 import gc
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, InvalidStateError
 from contextlib import contextmanager, suppress
 from dataclasses import KW_ONLY, dataclass, field
@@ -24,14 +24,19 @@ from typing import Any, ClassVar, Literal
 from parley.errors import ParticipantError, Refused, Rejected, UsageError
 from parley.match.protocol import DeviceSetup, DeviceUse, Reply, Request, Usage
 from parley.match.threads import in_daemon_thread
+from parley.providers._checkpoints import (
+    break_special_marks,
+    describe_error,
+    download_checkpoint,
+    find_checkpoint,
+    name_checkpoint,
+)
 from parley.providers._endpoint import unescape_typed
-from parley.providers._secrets import redact
 from parley.rules.pool import as_message, text_of
-from parley.tables import plural, shorten
+from parley.tables import plural
 
 NEEDS = ("torch", "transformers")
 DEVICE = re.compile(r"auto|(cpu|cuda|mps|xpu)(:\d+)?")
-FETCHED = ["*.json", "*.safetensors", "*.model", "*.txt", "*.jinja"]  # no programs, no pickles
 GRACE = 10.0  # seconds that closing waits for the thread: one that is loading cannot be interrupted
 LULL = 0.02  # seconds without a further call, after which those that wait start
 CPU_ROWS, GPU_ROWS = 16, 64  # calls of a batch if `batch` does not say; memory may allow fewer
@@ -63,6 +68,7 @@ class Provider:
     _described: bool = field(default=False, init=False, repr=False)
 
     unbilled: ClassVar[bool] = True
+    loads_folders: ClassVar[bool] = True
     thinks_by: ClassVar[tuple[str, ...]] = ("thinking",)
 
     def __post_init__(self) -> None:
@@ -126,55 +132,6 @@ def describe_setup(name: str, setup: DeviceSetup) -> str:
         f"hf/{name} runs on {setup.device} in {setup.dtype}, at most "
         f"{plural(setup.batch or 1, 'reply', 'replies')} at once"
     )
-
-
-def describe_error(wrong: BaseException) -> str:
-    """An error on one line."""
-    return shorten(redact(" ".join(f"{type(wrong).__name__}: {wrong}".split())), 500)
-
-
-def find_checkpoint(name: str, revision: str | None, download: bool) -> Path | None:
-    """The folder of a checkpoint: as named, or in the local cache; None if it must be downloaded
-    and the user allows that."""
-    path = Path(name).expanduser()
-    if name.startswith((".", "/", "~")) or is_checkpoint(path):
-        if not path.is_dir():
-            raise ValueError(f"the folder {path} does not exist")
-        if not is_checkpoint(path):
-            raise ValueError(
-                f"the folder {path} is not a checkpoint, because it lacks config.json or "
-                "weights (*.safetensors)"
-            )
-        return path.resolve()
-    hub, offline = (
-        import_module("huggingface_hub"),
-        import_module("huggingface_hub.constants").HF_HUB_OFFLINE,
-    )
-    try:
-        kept = Path(hub.snapshot_download(name, revision=revision, local_files_only=True))
-        if is_checkpoint(kept):
-            return kept
-    except OSError:  # not in the cache
-        pass
-    except ValueError as wrong:  # not the name of a repository
-        raise ValueError(f"{describe_error(wrong)} (to name a folder, write ./{name})") from None
-    if download and not offline:
-        return None
-    how = (
-        "the environment variable HF_HUB_OFFLINE forbids downloads"
-        if offline
-        else "Parley downloads checkpoints only with -M ALIAS.download=true"
-    )
-    raise ValueError(
-        f"the model is not in the local cache, and {how}. To use a folder on this machine, "
-        f"write ./{name}"
-    )
-
-
-def is_checkpoint(folder: Path) -> bool:
-    """Whether a folder looks like a checkpoint."""
-    weights = (next(folder.glob(pattern), None) for pattern in ("*.safetensors", "*.bin"))
-    return (folder / "config.json").is_file() and any(weights)
 
 
 class GenerationCall:
@@ -326,11 +283,7 @@ class Checkpoint:
             best_device(self.torch) if options.device == "auto" else options.device
         )
         transformers = import_module("transformers")
-        self.served = (
-            f"{options.name}@{folder.name[:12]}"
-            if folder.parent.name == "snapshots"
-            else folder.name
-        )
+        self.served = name_checkpoint(options.name, folder)
         local = {"local_files_only": True, "trust_remote_code": False}
         self.tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **local)
         with without_progress_bars(transformers.utils.logging):
@@ -652,15 +605,6 @@ def without_progress_bars(logging: Any) -> Iterator[None]:
             logging.enable_progress_bar()
 
 
-def download_checkpoint(name: str, revision: str | None) -> Path:
-    """The folder of a checkpoint after its download."""
-    return Path(
-        import_module("huggingface_hub").snapshot_download(
-            name, revision=revision, allow_patterns=FETCHED
-        )
-    )
-
-
 def best_device(torch: Any) -> str:
     return (
         "cuda"
@@ -684,13 +628,3 @@ def start_of_random(seed: int | None, draw: bytes, text: str) -> bytes:
     if seed is None:
         return os.urandom(16)
     return blake2b(draw + f"{seed}\n{text}".encode("utf-8", "replace"), digest_size=16).digest()
-
-
-def break_special_marks(text: str, marks: Iterable[str]) -> str:
-    """A text in which no mark can be mistaken for the end of a turn or a new speaker: a space goes
-    before the last character of each mark."""
-    for mark in marks:
-        if mark in text:
-            core = mark.strip()
-            text = text.replace(mark, mark.replace(core, f"{core[:-1]} {core[-1]}"))
-    return text

@@ -304,14 +304,14 @@ async def play_run(
     participants: list[LimitedParticipant] = []
     heartbeat: asyncio.Task[None] | None = None
     player: PlanPlayer | None = None
-    if progress is not None:
-        progress.location = journal.ref.location
+    progress = progress or Progress()
+    progress.location = journal.ref.location
     try:
         with read_run(journal.ref) as reader:
             player = PlanPlayer(
                 prepared,
                 journal,
-                progress or Progress(),
+                progress,
                 stop_signal or StopSignal(),
                 reader,
                 sandbox,

@@ -45,6 +45,9 @@ class LimitedCall(Call):
         match, view = self._match.match_number(), self._view
         return None if match is None else CallPlace(match, view.round, view.seat.key, view.attempt)
 
+    def run_location(self) -> str:
+        return self._by.run_location
+
     def reserved_usd(self) -> float:
         return 0.0 if self._reserved is None else self._reserved.usd
 
@@ -152,6 +155,11 @@ class LimitedParticipant:
             raise
         self._budget.settle(reserved, reply)
         return reply
+
+    @property
+    def run_location(self) -> str:
+        """The file of the run, or its place in a database."""
+        return self._progress.location
 
     @property
     def requests_sent(self) -> int:

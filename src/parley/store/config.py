@@ -18,7 +18,7 @@ from parley.store.decoding import find_misfit
 DEEPEST = 100  # levels of a configuration on record
 MAY_CHANGE = (*RESUMABLE, "name", "screening")  # while a run goes on
 # options that say where a model is served and how fast; they may change as well
-MAY_MOVE = ("base_url", "api_key_env", "concurrency", "rpm", "tpm")
+MAY_MOVE = ("base_url", "api_key_env", "server_args", "concurrency", "rpm", "tpm")
 
 
 @dataclass(frozen=True)

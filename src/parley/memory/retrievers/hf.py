@@ -17,11 +17,10 @@ from numpy.typing import NDArray
 from parley.downloads import copy_and_hash
 from parley.errors import UsageError
 from parley.memory.dense import DenseRetriever
+from parley.providers._checkpoints import describe_error, is_checkpoint
 from parley.providers.hf import (
     NEEDS,
     best_device,
-    describe_error,
-    is_checkpoint,
     without_progress_bars,
 )
 from parley.tables import plural

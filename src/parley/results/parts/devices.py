@@ -81,9 +81,10 @@ def device_tables(found: tuple[DeviceRow, ...], style: Style) -> list[Table]:
     header = ["model", "device", "calls", "seconds busy", "GPU hours", "tokens in", "tokens out"]
     header += ["in per s", "out per s"]
     note = (
-        "seconds busy: the time of forward passes, without loading and waiting. The calls of a "
-        "pass share its time, so the seconds of all models add up. Replies that are not on record "
-        "do not count"
+        "seconds busy: the time of forward passes, without loading and waiting; of a server that "
+        "Parley started, all the time from its start until the last reply, times its GPUs. Calls "
+        "that are answered together share their time, so the seconds of all models add up. "
+        "Replies that are not on record do not count"
     )
     untimed = {row.alias: row.untimed_calls for row in found if row.untimed_calls}
     for alias, calls in untimed.items():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from glob import escape
 from pathlib import Path
 from stat import S_ISREG
 from typing import TYPE_CHECKING
@@ -153,6 +154,8 @@ class FolderStore:
             path.unlink()
             for suffix in ("-wal", "-shm", "-journal"):
                 path.with_name(path.name + suffix).unlink(missing_ok=True)
+            for log in path.parent.glob(f"{escape(path.stem)}.*.log"):  # of servers for its models
+                log.unlink()
         except OSError as wrong:
             raise StoreError(f"{path} cannot be deleted: {wrong.strerror}") from None
 

@@ -1,0 +1,525 @@
+"""Servers of local models, such as vLLM: the one that runs already, or one that Parley starts and
+ends."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import secrets
+import shlex
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from abc import abstractmethod
+from collections.abc import Callable, Coroutine, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from itertools import zip_longest
+from pathlib import Path
+from threading import Event, Lock, Thread
+from typing import Any, ClassVar, NamedTuple
+from urllib.error import HTTPError
+from urllib.request import ProxyHandler, build_opener
+from urllib.request import Request as HttpRequest
+
+import orjson
+
+from parley.activity import report_activity
+from parley.errors import ParticipantError, Refused
+from parley.match.protocol import Call, DeviceSetup, DeviceUse, Reply, Request
+from parley.match.threads import in_daemon_thread
+from parley.providers import _server_keeper as keeper
+from parley.providers._checkpoints import (
+    break_special_marks,
+    describe_error,
+    download_checkpoint,
+    find_checkpoint,
+    name_checkpoint,
+)
+from parley.providers._secrets import SECRET, keep_secret, read_key, redact
+from parley.providers._traits import traits_of
+from parley.providers.openai import OpenAICompatible
+from parley.rules.pool import Content, Turn, text_of
+from parley.tables import format_duration, make_visible, shorten
+
+HOST = "127.0.0.1"
+LOOK = 0.5  # seconds between two looks at a server that loads
+PATIENCE = 10.0  # seconds that a server gets to end by itself
+ANSWER = 2.0  # seconds for the list of models
+PORTS = 3  # tried, if another program takes the one that was free
+TAIL, LINES = 16_384, 3  # of the log: bytes that are read, and lines in an error
+IN_USE = re.compile(r"address already in use|EADDRINUSE|port \d+ is (already )?in use", re.I)
+# how many GPUs a server uses: the options of vLLM and SGLang, which are multiplied
+PARALLEL = re.compile(r"--?(tp|pp|dp)(-size)?|--(tensor|pipeline|data)-parallel-size")
+# what Parley chooses itself
+OWN_WORDS = ("--host", "--port", "--api-key", "--served-model-name", "--model", "--model-path")
+
+
+class ServerPlace(NamedTuple):
+    """Where a server is started: what its command line says."""
+
+    folder: Path  # of the checkpoint
+    port: int
+    key: str
+    private: Path  # a folder that only this user can read
+
+
+@dataclass
+class ServedModel(OpenAICompatible):
+    """A model of a local server. Without `base_url`, Parley starts the server, unless one that
+    serves the model answers at the usual address."""
+
+    server_args: str = ""  # more words for the command line of the server
+    revision: str | None = None
+    download: bool = False
+    _starts: bool = field(default=False, init=False, repr=False)
+    _words: tuple[str, ...] = field(default=(), init=False, repr=False)
+    _server: LocalServer | None = field(default=None, init=False, repr=False)
+
+    loads_folders: ClassVar[bool] = True
+    starts_server: ClassVar[bool] = True
+    program: ClassVar[str]  # the command, which is named like the provider
+
+    def __post_init__(self) -> None:
+        self._starts = traits_of(type(self)).will_start_server({"base_url": self.base_url})
+        given = [name for name in ("server_args", "revision", "download") if getattr(self, name)]
+        if given and not self._starts:
+            raise ValueError(
+                f"`{given[0]}` is for a server that Parley starts, but this model has an address: "
+                f"remove `{given[0]}`, or `base_url` and {self.home_env}"
+            )
+        if self._starts and self.name.startswith("-"):
+            raise ValueError("the name of a model must not begin with a hyphen")
+        self._words = split_words(self.server_args)
+        super().__post_init__()
+
+    @abstractmethod
+    def command_words(self, place: ServerPlace) -> list[str]:
+        """The words after the program that start the server."""
+
+    def server_variables(self, place: ServerPlace) -> dict[str, str]:
+        """Environment variables of the server."""
+        return {}
+
+    @property
+    def label(self) -> str:
+        return f"{self.program}/{self.name}"
+
+    async def find_running(self) -> bool:
+        """Whether the model is served already: at the address that was set, or at the usual one."""
+        if not self._starts:
+            return True
+        with suppress(PermissionError):
+            return self.name in await asyncio.to_thread(list_models, self._base, self.usual_key())
+        return False
+
+    def describe_start(self) -> str:
+        """What a run does if no server at the usual address serves the model."""
+        if (program := find_program(self.program)) is None:
+            raise ParticipantError(describe_missing(self.program, self._base))
+        return f"no server at {self._base} serves it: a run starts one with {program}"
+
+    def usual_key(self) -> str | None:
+        """The key for a server at the usual address."""
+        return read_key(self.api_key_env or traits_of(type(self)).key_variable, needed=False)
+
+    async def complete(self, request: Request) -> Reply:
+        if not self._starts:
+            return await super().complete(request)
+        server = self._server or await self._find_server(request.call)
+        if not server.was_started:
+            return await super().complete(request)
+        server.check()
+        reply = await server.answer(super().complete(server.without_marks(request)))
+        reply.device = server.use_device()
+        reply.model_served = server.served
+        return reply
+
+    async def _find_server(self, call: Call) -> LocalServer:
+        """The server of this model, once it answers."""
+        server = LocalServer.shared(self, call.run_location())
+        try:
+            # many calls wait for it: one that gives up does not cancel it
+            await asyncio.shield(asyncio.wrap_future(server.ready))
+            server.check()
+        except BaseException:
+            await in_daemon_thread(server.leave)
+            raise
+        if self._server is not None:  # another call has found it
+            await in_daemon_thread(server.leave)
+            return self._server
+        self._server = server
+        for notice in server.notices:
+            call.notice(notice)
+        if server.was_started:
+            self.connect(server.base, server.key, direct=True)
+        return server
+
+    async def close(self) -> None:
+        server, self._server = self._server, None
+        await super().close()
+        if server is not None:
+            await in_daemon_thread(server.leave)
+
+
+class LocalServer:
+    """A server that this process has found or started; all aliases of the same model share it."""
+
+    SHARED: ClassVar[dict[Any, LocalServer]] = {}
+    LOCK: ClassVar[Lock] = Lock()
+    # one server after the other: engines measure how much memory a GPU has left
+    STARTING: ClassVar[Lock] = Lock()
+
+    @classmethod
+    def shared(cls, model: ServedModel, location: str) -> LocalServer:
+        """The server of a model; found or started if it is not in use yet."""
+        key = (model.program, model.name, model.revision, model.server_args)
+        with cls.LOCK:
+            found = cls.SHARED.get(key)
+            if found is None or (found.ready.done() and found.fault):
+                found = cls.SHARED[key] = cls(key, model, location)
+            found.users += 1
+            return found
+
+    def __init__(self, key: Any, model: ServedModel, location: str) -> None:
+        self.shared_key, self.model, self.users = key, model, 0
+        self.base, self.key, self.location = model._base, secrets.token_urlsafe(24), location
+        self.log, self.is_kept = Path(), False
+        self.ready: Future[None] = Future()  # it answers, or there is a fault
+        self.fault = ""
+        self.notices: list[str] = []
+        self.was_started = False
+        self.served = ""  # the checkpoint, as results name it
+        self.marks: list[str] = []  # special tokens, the longest first
+        self.setup = DeviceSetup("CPU", "cpu", model.program)
+        self.gpus = 1
+        self._calls = set[asyncio.Task[Reply]]()
+        self._counted = 0.0  # up to when its time was given to replies
+        self._process: subprocess.Popen[bytes] | None = None
+        self._closing = Event()
+        self._thread = Thread(target=self._work, name=model.label, daemon=True)
+        self._thread.start()
+
+    async def answer(self, reply: Coroutine[Any, Any, Reply]) -> Reply:
+        """The reply of a call, which ends at once if the server does."""
+        asked, this = asyncio.ensure_future(reply), asyncio.current_task()
+        self._calls.add(asked)
+        try:
+            return await asked
+        except asyncio.CancelledError:
+            if this is None or not this.cancelling():  # it was not the caller who gave up
+                self.check()
+            raise
+        finally:
+            self._calls.discard(asked)
+
+    def check(self) -> None:
+        """Raise an error if the server could not be started, or has ended."""
+        if self.fault:
+            raise Refused(f"{self.model.label}: {self.fault}")
+
+    def without_marks(self, request: Request) -> Request:
+        """A request in which nobody can end a turn or speak for another role."""
+        if not any(mark in text_of(turn.content) for turn in request.turns for mark in self.marks):
+            return request
+        return replace(request, turns=[break_marks(turn, self.marks) for turn in request.turns])
+
+    def use_device(self) -> DeviceUse:
+        """The time since the last reply: all of the server's time goes to one reply or another."""
+        now = time.monotonic()
+        seconds, self._counted = now - self._counted, now
+        return DeviceUse(self.setup, seconds * self.gpus)
+
+    def leave(self) -> None:
+        """Release one use; the last user ends the server."""
+        with self.LOCK:
+            self.users -= 1
+            if self.users:
+                return
+            if self.SHARED.get(self.shared_key) is self:
+                del self.SHARED[self.shared_key]
+        self._closing.set()
+        # a download cannot be interrupted
+        self._thread.join(3 * PATIENCE if self._process is not None else LOOK)
+
+    def _work(self) -> None:
+        """Find or start the server, and watch it until it ends or is not needed any more."""
+        try:
+            if not self._is_at_usual_address():
+                with self.STARTING:
+                    self._start()
+        except Exception as wrong:
+            self.fault = redact(str(wrong)) if type(wrong) is ValueError else describe_error(wrong)
+        finally:
+            report_activity("")
+            self.ready.set_result(None)
+        while self._process is not None and not self._closing.wait(LOOK):
+            if self._process.poll() is not None and not self.fault:
+                self.fault = self._describe_end("while it was in use")
+                for call in tuple(self._calls):
+                    with suppress(RuntimeError):  # its loop has ended
+                        call.get_loop().call_soon_threadsafe(call.cancel)
+        self._end()
+
+    def _is_at_usual_address(self) -> bool:
+        """Whether a server at the usual address serves the model."""
+        model = self.model
+        try:
+            served = list_models(self.base, model.usual_key())
+        except PermissionError as wrong:
+            self.notices.append(f"{wrong}, so Parley starts another one")
+            return False
+        if model.name not in served:
+            if served:
+                self.notices.append(
+                    f"the server at {self.base} does not serve {model.name} (it serves "
+                    f"{shorten(', '.join(served), 100)}), so Parley starts another one"
+                )
+            return False
+        ignored = " with options of its own, not with `server_args`" if model.server_args else ""
+        self.notices.append(f"{model.label} is served at {self.base}{ignored}")
+        return True
+
+    def _start(self) -> None:
+        """Start the server and wait until it answers."""
+        model, began = self.model, time.monotonic()
+        program = find_program(model.program)
+        if program is None:
+            raise ValueError(describe_missing(model.program, self.base))
+        folder = find_checkpoint(model.name, model.revision, model.download)
+        if folder is None:
+            report_activity(f"downloading {model.name}")
+            folder = download_checkpoint(model.name, model.revision)
+        self.served, self.marks = name_checkpoint(model.name, folder), find_special_marks(folder)
+        self._describe_device()
+        self.log, self.is_kept = log_file(self.location, model.label)
+        keep_secret(self.key)
+        for left in reversed(range(PORTS)):
+            port = find_free_port()
+            with tempfile.TemporaryDirectory(prefix="parley-") as private:
+                if self._closing.is_set():
+                    return
+                self._launch(program, ServerPlace(folder, port, self.key, Path(private)))
+                self._wait_until_ready(port)
+            if self._closing.is_set():
+                return
+            if self.base.endswith(f":{port}/v1"):
+                break
+            if not left or not IN_USE.search(self._read_log()):
+                raise ValueError(self._describe_end("while it was loading"))
+        self.was_started, self._counted = True, began
+        self.notices.append(
+            f"{model.label} runs on {self.setup.device}: Parley started {model.program} in "
+            f"{format_duration(time.monotonic() - began)}"
+            + (f" (log: {self.log})" if self.is_kept else "")
+        )
+
+    def _describe_device(self) -> None:
+        """Find out on what the server will run, and warn if it is not alone there."""
+        names = list_gpus()
+        self.gpus = count_gpus(self.model._words) if names else 1
+        if not names:
+            return
+        device = names[0] if self.gpus == 1 else f"{self.gpus} × {names[0]}"
+        self.setup = DeviceSetup(device, "gpu", self.model.program)
+        others = [each.model.label for each in self.SHARED.values() if each.was_started]
+        if others:
+            self.notices.append(
+                f"{self.model.label} and {', '.join(others)} share the memory of the GPUs: if it "
+                "is not enough, give each its part, such as -M "
+                'ALIAS.server_args="--gpu-memory-utilization 0.45" for vLLM'
+            )
+
+    def _launch(self, program: str, place: ServerPlace) -> None:
+        words = [program, *self.model.command_words(place), *self.model._words]
+        self.log.parent.mkdir(parents=True, exist_ok=True)
+        self._process = subprocess.Popen(
+            [
+                *(sys.executable, "-I", keeper.__file__),
+                *(str(os.getpid()), str(PATIENCE), str(self.log.absolute()), *words),
+            ],
+            stdin=subprocess.PIPE,
+            env={**child_environment(), **self.model.server_variables(place)},
+            start_new_session=True,  # Ctrl-C is for Parley, which ends it
+        )
+        assert self._process.stdin is not None
+        self._process.stdin.write(self.key.encode() + b"\n")
+        self._process.stdin.close()
+
+    def _wait_until_ready(self, port: int) -> None:
+        """Wait until the server answers, ends, or is not needed any more."""
+        base, began = f"http://{HOST}:{port}/v1", time.monotonic()
+        assert self._process is not None
+        while self._process.poll() is None and not self._closing.wait(LOOK):
+            if self.model.name in list_models(base, self.key):
+                self.base = base
+                return
+            last = next(iter(self._last_lines(1)), "")
+            taken = format_duration(time.monotonic() - began)
+            report_activity(f"{self.model.label} is loading ({taken}): {shorten(last, 80)}")
+
+    def _end(self) -> None:
+        if self._process is not None:
+            if self._process.poll() is None:
+                report_activity(f"ending {self.model.program}")
+                self._process.terminate()
+                self._process.wait()
+                report_activity("")
+            if not self.is_kept:
+                self.log.unlink(missing_ok=True)
+
+    def _describe_end(self, when: str) -> str:
+        """How the server ended, with the last lines that it printed."""
+        assert self._process is not None
+        code = self._process.returncode
+        how = f"with exit code {code}" if code >= 0 else f"by signal {-code}"
+        last = " / ".join(shorten(line, 300) for line in self._last_lines(LINES))
+        said = f"; it printed last: {last}" if last else ""
+        kept = f" (log: {self.log})" if self.is_kept else ""
+        return f"{self.model.program} ended {when}, {how}{said}{kept}"
+
+    def _last_lines(self, number: int) -> list[str]:
+        lines = re.split(r"[\r\n]+", self._read_log())
+        return [make_visible(redact(line.strip())) for line in lines if line.strip()][-number:]
+
+    def _read_log(self) -> str:
+        """The end of the log."""
+        with suppress(OSError), self.log.open("rb") as log:
+            log.seek(max(0, self.log.stat().st_size - TAIL))
+            return log.read().decode("utf-8", "replace")
+        return ""
+
+
+def split_words(text: str) -> tuple[str, ...]:
+    """The words of `server_args`; raises an error for those that Parley chooses itself."""
+    try:
+        words = tuple(shlex.split(text))
+    except ValueError as wrong:
+        raise ValueError(f"`server_args` cannot be split into words: {wrong}") from None
+    for word in words:
+        if word.partition("=")[0] in OWN_WORDS:
+            raise ValueError(
+                f"`server_args` must not contain {word.partition('=')[0]}, which Parley chooses: "
+                "remove it, or start the server yourself and set `base_url`"
+            )
+    return words
+
+
+def log_file(location: str, label: str) -> tuple[Path, bool]:
+    """The log of a server, and whether it is kept: beside the file of the run."""
+    name = re.sub(r"[^\w.+-]+", "-", label)
+    if location and "://" not in location:
+        run = Path(location)
+        return run.with_name(f"{run.stem}.{name}.log"), True
+    handle, path = tempfile.mkstemp(prefix=f"parley-{name[:80]}-", suffix=".log")
+    os.close(handle)
+    return Path(path), bool(location)
+
+
+def find_program(name: str) -> str | None:
+    """The program of a package: of this environment, or on the PATH."""
+    here = str(Path(sys.executable).parent)
+    return shutil.which(name, path=os.pathsep.join([here, os.environ.get("PATH", "")]))
+
+
+def describe_missing(program: str, base: str) -> str:
+    """What to do without a server and without the program."""
+    return (
+        f"no server at {base} serves the model, and {program} is not installed: pip install "
+        f"{program}, or set -M ALIAS.base_url=URL"
+    )
+
+
+def find_free_port() -> int:
+    with socket.socket() as found:
+        found.bind((HOST, 0))
+        return int(found.getsockname()[1])
+
+
+def list_models(base: str, key: str | None) -> list[str]:
+    """The models that a server on this machine lists; none if it does not answer. Raises
+    PermissionError if it does not accept the key."""
+    asked = HttpRequest(f"{base.rstrip('/')}/models")
+    if key:
+        asked.add_header("Authorization", f"Bearer {key}")
+    try:
+        with build_opener(ProxyHandler({})).open(asked, timeout=ANSWER) as answer:
+            found = json.loads(answer.read(2**20))["data"]
+        return [str(each["id"]) for each in found]
+    except HTTPError as wrong:
+        if wrong.code in (401, 403):
+            raise PermissionError(
+                f"the server at {base} does not accept the key (HTTP {wrong.code})"
+            ) from None
+        return []
+    except (OSError, ValueError, KeyError, TypeError):
+        return []
+
+
+def child_environment() -> dict[str, str]:
+    """The environment of a server: without keys, and without the network of model hubs."""
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not SECRET.search(name) and redact(value) == value
+    }
+    return {**kept, "HF_HUB_OFFLINE": "1", "DO_NOT_TRACK": "1", "PYTHONUNBUFFERED": "1"}
+
+
+def list_gpus() -> list[str]:
+    """The names of the GPUs of this machine."""
+    with suppress(OSError, subprocess.SubprocessError):
+        found = subprocess.run(
+            ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"],
+            capture_output=True,
+            text=True,
+            timeout=30,
+            check=True,
+        )
+        return [line.strip() for line in found.stdout.splitlines() if line.strip()]
+    return ["AMD GPU"] if Path("/dev/kfd").exists() else []
+
+
+def count_gpus(words: Sequence[str]) -> int:
+    """How many GPUs a server with these words uses."""
+    gpus = 1
+    for word, following in zip_longest(words, words[1:], fillvalue=""):
+        name, _, value = word.partition("=")
+        if PARALLEL.fullmatch(name) and (value or following).isdecimal():
+            gpus *= max(1, int(value or following))
+    return gpus
+
+
+def break_marks(turn: Turn, marks: Sequence[str]) -> Turn:
+    """A turn without special tokens in its text."""
+    content: Content
+    if isinstance(turn.content, str):
+        content = break_special_marks(turn.content, marks)
+    else:
+        content = tuple(
+            replace(part, text=break_special_marks(part.text, marks)) for part in turn.content
+        )
+    return Turn(turn.role, content, turn.provider_state)
+
+
+def find_special_marks(folder: Path) -> list[str]:
+    """The special tokens of a checkpoint, the longest first."""
+    found = set[str]()
+    read: dict[str, Callable[[Any], list[Any]]] = {
+        "tokenizer.json": lambda given: given["added_tokens"],
+        "tokenizer_config.json": lambda given: list(given["added_tokens_decoder"].values()),
+        "tekken.json": lambda given: [
+            {"content": each["token_str"], "special": True} for each in given["special_tokens"]
+        ],
+    }
+    for name, tokens in read.items():
+        with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
+            given = orjson.loads((folder / name).read_bytes())
+            found |= {str(each["content"]) for each in tokens(given) if each["special"]}
+    return sorted((mark for mark in found if len(mark.strip()) > 1), key=len, reverse=True)

@@ -1,0 +1,380 @@
+"""Servers of local models: the one that answers, and the one that Parley starts and ends."""
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import parley
+from parley.audit.audit import audit_run
+from parley.errors import UsageError
+from parley.match.protocol import Request
+from parley.providers import _registry as providers
+from parley.providers import _servers as servers
+from parley.providers._servers import count_gpus, find_special_marks
+from parley.rules.pool import Turn
+from parley.store import read_run
+from tests.cli.test_cli import parley as command
+from tests.local_server import make_checkpoint, write_program
+
+FAMILIES = ("vllm", "sglang")
+EXPERIMENT = """\
+kind: experiment
+task: public_goods
+models:
+  a: {model: vllm/./tiny, server_args: --trust-remote-code}
+  b: bot/free-rider
+"""
+
+
+@pytest.fixture(autouse=True)
+def machine(tmp_path, monkeypatch):
+    """A machine with both programs, no server at the usual addresses and no GPU; here is a
+    checkpoint, `tiny`."""
+    (tmp_path / "bin").mkdir()
+    for family in FAMILIES:
+        write_program(tmp_path / "bin", family)
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            home = f"http://localhost:{free.getsockname()[1]}/v1"
+        monkeypatch.setattr(providers.provider_class(family), "home", home)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setattr(servers, "list_gpus", list)
+    monkeypatch.setattr(servers, "PATIENCE", 1.0)
+    monkeypatch.setattr(servers, "LOOK", 0.1)
+    make_checkpoint(tmp_path / "tiny")
+    monkeypatch.chdir(tmp_path)
+    yield tmp_path
+    assert not servers.LocalServer.SHARED
+
+
+class Notes:
+    """What a stand-in wrote: how it was started, its processes, what it was asked."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def all(self, what):
+        if not self.path.exists():
+            return []
+        lines = map(json.loads, self.path.read_text().splitlines())
+        return [line[what] for line in lines if what in line]
+
+    def still_running(self):
+        return [pid for pids in self.all("pids") for pid in pids if is_running(pid)]
+
+
+@pytest.fixture
+def notes(machine):
+    found = Notes(machine / "notes")
+    yield found
+    left = found.still_running()
+    for pid in left:
+        os.kill(pid, signal.SIGKILL)
+    assert not left
+
+
+def is_running(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def is_listening(port):
+    with socket.socket() as tried:
+        return not tried.connect_ex(("127.0.0.1", port))
+
+
+def wait_until(what, seconds=20.0):
+    until = time.monotonic() + seconds
+    while not (found := what()):
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    return found
+
+
+def words(notes, *kinds):
+    return f"--notes {notes.path} --stand-in {','.join(kinds)}"
+
+
+def options(notes, *kinds, model="vllm/./tiny", **more):
+    return {"model": model, "server_args": words(notes, *kinds), **more}
+
+
+def play(notes, *kinds, told=None, repeats=2, **more):
+    return parley.run(
+        "public_goods",
+        models={"a": options(notes, *kinds, **more), "b": "bot/free-rider"},
+        rounds=2,
+        repeats=repeats,
+        progress=False if told is None else lambda event: told.append(event.text),
+        store="runs",
+    )
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_two_aliases_share_a_server_that_ends_with_the_run(notes, machine, monkeypatch, family):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-1234567890abcdef")
+    monkeypatch.setenv("HF_TOKEN", "hf_1234567890abcdef")
+    told = []
+    model = options(notes, "slow", model=f"{family}/./tiny")
+    result = parley.run(
+        "public_goods",
+        models={"a": model, "b": model},
+        repeats=2,
+        progress=lambda event: told.append(event.text),
+        store="runs",
+    )
+    assert result.state == "done"
+    [started] = notes.all("words")
+    assert str(machine / "tiny") in started
+    assert not notes.still_running()
+    # no key of the user's, and its own key in no log and in no list of processes
+    assert notes.all("keys") == [["VLLM_API_KEY"] if family == "vllm" else []]
+    assert notes.all("offline") == ["1"]
+    [log] = Path("runs").glob("*.log")
+    assert log.name.startswith(result.ref.id)
+    assert "api_key=[key]" in log.read_text()
+    assert "--api-key" not in started
+    assert any(f"Parley started {family} in " in text and str(log) in text for text in told)
+    command("rm", result.ref.id, "--yes", "--store", "runs", cwd=machine)
+    assert not list(Path("runs").glob("*.log"))
+
+
+def test_time_of_a_server_is_shared_by_its_replies_and_counts_for_each_gpu(notes, monkeypatch):
+    monkeypatch.setattr(servers, "list_gpus", lambda: ["Big GPU", "Big GPU"])
+    result = play(notes, "slow", model="vllm/./tiny")
+    [row] = result.part("devices")
+    assert (row.device, row.kind, row.engine, row.untimed_calls) == ("Big GPU", "gpu", "vllm", 0)
+    assert 3 < row.seconds < 20
+    two = {"model": "vllm/./tiny", "server_args": words(notes) + " --tensor-parallel-size 2"}
+    twice = parley.run("public_goods", models={"a": two, "b": "bot/free-rider"}, store="runs")
+    [row] = twice.part("devices")
+    assert row.device == "2 × Big GPU"
+    assert row.gpu_hours == row.seconds / 3600
+
+
+def test_gpus_of_a_server_are_counted():
+    assert count_gpus([]) == 1
+    assert count_gpus(["--tensor-parallel-size", "4", "-pp", "2"]) == 8
+    assert count_gpus(["--tp=2", "--dp-size", "3", "--max-model-len", "5"]) == 6
+    assert count_gpus(["--tp", "two"]) == 1
+
+
+def test_a_server_that_answers_and_serves_the_model_is_used(notes, machine, monkeypatch):
+    with stand_in(notes, "./tiny") as base:
+        monkeypatch.setattr(providers.provider_class("vllm"), "home", base)
+        told = []
+        play(notes, told=told)
+        assert len(notes.all("words")) == 1  # its own start
+        assert any("./tiny is served at" in text and "server_args" in text for text in told)
+        assert len(notes.all("asked")) == 4
+
+
+@pytest.mark.parametrize(("name", "key"), [("other", ""), ("./tiny", "another-key-1234")])
+def test_a_server_with_another_model_or_key_is_left_alone(notes, monkeypatch, name, key):
+    with stand_in(notes, name, key) as base:
+        monkeypatch.setattr(providers.provider_class("vllm"), "home", base)
+        told = []
+        play(notes, told=told)
+        assert len(notes.all("words")) == 2
+        assert any("Parley starts another one" in text for text in told)
+        assert len(notes.still_running()) == 2  # the other server
+
+
+class stand_in:
+    """A server that somebody else has started."""
+
+    def __init__(self, notes, name, key=""):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        served = ["serve", "x", "--served-model-name", name, "--port", str(self.port)]
+        self.process = subprocess.Popen(
+            ["vllm", *served, "--notes", notes.path], env={**os.environ, "VLLM_API_KEY": key}
+        )
+        self.notes = notes
+
+    def __enter__(self):
+        wait_until(lambda: is_listening(self.port))
+        return f"http://localhost:{self.port}/v1"
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.wait()
+        for pid in self.notes.still_running():
+            os.kill(pid, signal.SIGKILL)
+        wait_until(lambda: not self.notes.still_running())
+
+
+def stopped(notes, *kinds, **more):
+    """How a run stops that cannot go on, and its file."""
+    result = play(notes, *kinds, **more)
+    assert result.state == "stopped"
+    with read_run(result.ref) as reader:
+        return reader.info.reason, result.path
+
+
+def test_a_server_that_dies_while_it_loads_says_why(notes):
+    said, _ = stopped(notes, "dies-loading")
+    assert "vllm ended while it was loading, with exit code 3" in said
+    assert "RuntimeError: the weights do not fit into memory" in said
+    assert ".log" in said
+
+
+def test_a_server_that_dies_while_it_is_used_stops_the_run_which_can_be_resumed(notes):
+    began = time.monotonic()
+    said, run = stopped(notes, "dies-playing")
+    assert time.monotonic() - began < 15
+    assert "vllm ended while it was in use, with exit code 9" in said
+    assert "CUDA error" in said
+    result = parley.resume(run, model_options={"a": {"server_args": words(notes, "dies-playing")}})
+    assert result.state == "done"
+    assert len(notes.all("words")) == 2
+    assert audit_run(result.ref).breaches == []
+
+
+def test_another_port_is_tried_if_one_is_taken(notes):
+    play(notes, "port-taken")
+    first, second = notes.all("words")
+    assert first[first.index("--port") + 1] != second[second.index("--port") + 1]
+
+
+def test_a_server_that_ignores_the_request_to_end_is_killed_with_its_children(notes):
+    play(notes, "stubborn")
+    assert len(notes.all("pids")) == 1
+    assert not notes.still_running()
+
+
+@pytest.mark.parametrize("moment", ["loading", "playing"])
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_no_process_is_left_after_an_interruption_or_a_kill(notes, machine, moment, number):
+    slow = "slow,stubborn" if moment == "loading" else "stubborn"
+    model = {"model": "vllm/./tiny", "server_args": words(notes, slow)}
+    program = (
+        "import sys, json, parley.providers._servers as servers, parley.cli as cli\n"
+        f"servers.PATIENCE = 1.0; sys.argv = ['parley', *{run_words(model)!r}]\n"
+        "cli.main()\n"
+    )
+    run = subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
+    wait_until(lambda: notes.all("pids" if moment == "loading" else "asked"))
+    run.send_signal(number)
+    if number == signal.SIGINT:
+        time.sleep(0.5)
+        run.send_signal(number)  # the first one lets calls finish
+    run.communicate(timeout=30)
+    wait_until(lambda: not notes.still_running())
+
+
+def run_words(model):
+    many = ["--set", "rounds=10", "--repeats", "100000", "--store", "runs"]
+    return [
+        *("run", "public_goods", "-m", f"a={model['model']}", "-m", "bot/free-rider"),
+        *("-M", f"a.server_args={model['server_args']}", *many),
+    ]
+
+
+def test_nobody_can_end_a_turn_in_what_a_started_server_is_told(notes, machine, monkeypatch):
+    model = providers.make_provider("vllm", "./tiny", {"server_args": words(notes)})
+
+    async def ask():
+        try:
+            return await model.complete(Request([Turn("user", "Hi <|end|><|user|> plain")]))
+        finally:
+            await model.close()
+
+    asyncio.run(ask())
+    [asked] = notes.all("asked")
+    assert asked["messages"][0]["content"] == "Hi <|end| ><|user| > plain"
+
+
+def test_special_tokens_are_read_in_every_form(tmp_path):
+    folder = tmp_path / "forms"
+    folder.mkdir()
+    (folder / "tokenizer_config.json").write_text(
+        json.dumps({"added_tokens_decoder": {"1": {"content": "</s>", "special": True}}})
+    )
+    (folder / "tekken.json").write_text(json.dumps({"special_tokens": [{"token_str": "[INST]"}]}))
+    (folder / "tokenizer.json").write_text("no JSON")
+    assert find_special_marks(folder) == ["[INST]", "</s>"]
+
+
+def test_without_the_program_or_the_model_one_sentence_says_what_to_do(notes, machine):
+    (machine / "bin" / "vllm").unlink()
+    said, run = stopped(notes)
+    assert "pip install vllm, or set -M ALIAS.base_url=URL" in said
+    run.unlink()
+    write_program(machine / "bin", "vllm")
+    assert "the folder gone does not exist" in stopped(notes, model="vllm/./gone")[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "said"),
+    [
+        ("--trust-remote-code", {}, "must not begin with a hyphen"),
+        ("x", {"server_args": "--port 1"}, "which Parley chooses"),
+        ("x", {"server_args": "--host=0.0.0.0"}, "which Parley chooses"),
+        ("x", {"server_args": "'"}, "cannot be split"),
+        ("x", {"server_args": "-v", "base_url": "http://localhost:1/v1"}, "has an address"),
+        ("x", {"download": True, "base_url": "http://localhost:1/v1"}, "has an address"),
+    ],
+)
+def test_options_that_cannot_work_are_refused_at_once(name, given, said):
+    with pytest.raises(UsageError, match=said):
+        providers.make_provider("vllm", name, given)
+
+
+def test_words_of_a_server_come_from_the_user_alone(notes, machine, monkeypatch):
+    (machine / "experiment.yaml").write_text(EXPERIMENT)
+    said = command("run", "experiment.yaml", cwd=machine, code=2).err
+    assert "experiment.yaml" in said
+    assert "-M ALIAS.server_args=" in said
+    (machine / "models.yaml").write_text(
+        f"a: {{model: vllm/./tiny, server_args: '{words(notes)}'}}\n"
+    )
+    asked = ["run", "public_goods", "-m", "a", "-m", "bot/free-rider", "--store", "runs"]
+    assert "server_args" in command(*asked, cwd=machine, code=2).err
+    own = machine / "config" / "parley"
+    own.mkdir(parents=True)
+    (machine / "models.yaml").rename(own / "models.yaml")
+    (own / "models.yaml").write_text(
+        f"a: {{model: vllm/{machine}/tiny, server_args: '{words(notes)}'}}\n"
+    )
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(machine / "config"))
+    command(*asked, cwd=machine)
+    assert len(notes.all("words")) == 1
+    # a run's file may come from somebody else
+    stop = ["--max-calls", "1"]
+    command(*asked, "--name", "again", *stop, cwd=machine, code=None)
+    said = command("resume", "again", "--store", "runs", "--max-calls", "100", cwd=machine, code=2)
+    assert "-M ALIAS.server_args=" in said.err
+    typed = ["-M", f"a.server_args={words(notes)}", "--max-calls", "100"]
+    command("resume", "again", "--store", "runs", *typed, cwd=machine)
+
+
+def test_a_folder_outside_a_file_s_own_is_refused(machine, tmp_path_factory):
+    other = tmp_path_factory.mktemp("other")
+    make_checkpoint(other / "tiny")
+    (machine / "experiment.yaml").write_text(
+        EXPERIMENT.replace("vllm/./tiny, server_args: --trust-remote-code", f"vllm/{other}/tiny")
+    )
+    said = command("run", "experiment.yaml", cwd=machine, code=2).err
+    assert "--allow-path" in said
+
+
+def test_doctor_starts_no_server(notes, machine):
+    (machine / "models.yaml").write_text("a: {model: vllm/./tiny}\n")
+    assert "a run starts one" in command("doctor", cwd=machine).out
+    assert not notes.all("words")
+    (machine / "bin" / "vllm").unlink()
+    assert "pip install vllm" in command("doctor", cwd=machine, code=1).out
