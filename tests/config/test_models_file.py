@@ -117,7 +117,8 @@ def test_a_default_that_no_model_takes_is_refused_with_its_line(here):
     assert default_options() == {"rpm": 3}
 
 
-def test_the_copy_of_an_alias_keeps_its_price(here):
+def test_the_copy_of_an_alias_keeps_its_price(here, monkeypatch):
+    monkeypatch.setenv("VLLM_BASE_URL", "http://localhost:1/v1")
     config = config_of("strong", "copy=strong", "moved=local", "other=vllm/qwen")
     prices = prices_for(config.models)
     assert [prices.of(alias).rates[0].input for alias in ("strong", "copy", "moved")] == [1, 1, 3]

