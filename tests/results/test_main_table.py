@@ -1,5 +1,5 @@
-"""The table that a run is known by: ordered by rank, one metric, nothing that is the same in all
-rows."""
+"""The table that a run is known by: the best mean first, one metric, nothing that is the same in
+all rows."""
 
 import csv
 import re
@@ -72,19 +72,19 @@ def test_the_title_says_what_is_measured_what_higher_means_and_n(played):
     assert blocks.title.endswith("n = 5 to 15 matches in 5 blocks each")
 
 
-def test_models_stand_in_the_order_of_their_ranks(played):
+def test_models_have_their_ranks_and_the_best_mean_comes_first(played):
     table = played.table()
     assert table.header[:2] == ["rank", "model"]
     assert [line[:2] for line in table.rows] == [["1", "rider"], ["2", "noise"], ["3", "kind"]]
 
 
-def test_equal_ranks_are_ordered_by_the_mean_and_a_model_without_a_score_is_last():
-    ranks = tuple(Rank("players", "score", alias, 1, 2) for alias in "ab")
+def test_the_mean_decides_and_not_the_rank_and_a_model_without_a_score_is_last():
+    ranks = tuple(Rank("players", "score", *each) for each in (("a", 1, 2), ("b", 2, 2)))
     nothing = row("0", mean=0.0, low=None, high=None)
     found = (replace(nothing, mean=None), row("a", mean=0.2), row("b", mean=0.8))
     table = score_table(found, replace(STYLE, ranks=ranks))
     assert [line[:3] for line in table.rows] == [
-        ["1–2", "b", "0.80"],
+        ["2", "b", "0.80"],
         ["1–2", "a", "0.20"],
         ["–", "0", "–"],
     ]
@@ -148,7 +148,7 @@ def test_marks_are_explained_where_they_stand():
     plain, bounded = row(), row("b", interval="bounded")
     assert "*" not in score_table((plain,), STYLE).render()
     marked = score_table((plain, bounded), STYLE)
-    assert "*" in marked.rows[0][3]
+    assert [line[1] + line[3][-1] for line in marked.rows] == ["a0", "b*"]
     assert "\n* this interval uses a method for bounded scores" in marked.note
     assert "\n\n\\* this interval uses" in marked.render("markdown")
     assert (

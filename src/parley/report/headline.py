@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from parley.results.part import Style
+from parley.results.parts.main_table import order_scores
 from parley.results.result import Result
 from parley.results.types import ScoreRow
 from parley.statistics.estimates import PairedDifference, Rank
@@ -65,7 +66,7 @@ def describe_role(
         return lines
     if scored:
         first = [rank.alias for rank in ranks if rank.low == 1]
-        leaders = [row for row in order_rows(scored, style) if row.alias in first]
+        leaders = [row for row in order_scores(scored, style) if row.alias in first]
         apart = all(rank.high <= len(first) for rank in ranks if rank.alias in first)
         lines += describe_leaders(leaders, scored, pairs, apart, style)
         lines += describe_unsettled(first, scored, ranks, style)
@@ -99,7 +100,7 @@ def describe_leaders(
     if not leaders:  # pairs contradict each other
         return ["The data do not show which model is first."]
     leader = leaders[0]
-    others = [row for row in order_rows(scored, style) if row.alias != leader.alias]
+    others = [row for row in order_scores(scored, style) if row.alias != leader.alias]
     step = describe_lead(leader, others[0], pairs, style)
     return [f"{leader.alias} is first with {describe_mean(leader, style)}{step}."]
 
@@ -130,7 +131,7 @@ def describe_unsettled(
     behind = {rank.alias: rank for rank in ranks if rank.alias not in first}
     open_rows = [
         row
-        for row in order_rows(scored, style)
+        for row in order_scores(scored, style)
         if row.alias in behind and behind[row.alias].low < behind[row.alias].high
     ]
     if not open_rows:
@@ -169,12 +170,6 @@ def describe_sample(scored: Sequence[ScoreRow]) -> str:
     if counts[0] == counts[-1]:
         return plural(counts[0], "match", "matches") + " each"
     return f"{counts[0]:,} to {counts[-1]:,} matches each"
-
-
-def order_rows(rows: Sequence[ScoreRow], style: Style) -> list[ScoreRow]:
-    """The best mean first."""
-    sign = {row.metric: 1 if row.metric in style.lower_is_better else -1 for row in rows}
-    return sorted(rows, key=lambda row: (sign[row.metric] * (row.mean or 0.0), row.alias))
 
 
 def negate(*values: float | None) -> tuple[float | None, ...]:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from itertools import islice
 
 from parley.errors import UsageError
-from parley.report.headline import order_rows
 from parley.results.part import Style
+from parley.results.parts.main_table import order_scores
 from parley.results.result import Result
 from parley.results.scores import parse_metric
 from parley.results.transcript import LEFT_OUT, PASSAGE, read_turns
@@ -160,7 +160,7 @@ def add_reason(chosen: dict[int, str], number: int, reason: str) -> None:
 def find_leaders(rows: list[ScoreRow], style: Style) -> dict[str, str]:
     """By role: the model with the best mean."""
     found: dict[str, str] = {}
-    for row in order_rows(rows, style):
+    for row in order_scores(rows, style):
         found.setdefault(row.role, row.alias)
     return found
 

@@ -21,23 +21,28 @@ from parley.report.figures import (
     pad_range,
     scrollable,
 )
-from parley.report.headline import join_words, order_rows, write_headline
+from parley.report.headline import join_words, write_headline
 from parley.report.looks import Looks
 from parley.report.matches import draw_matches
 from parley.report.notable import MatchSelection, select_matches
 from parley.report.page_options import PageOptions
 from parley.report.people import draw_people
 from parley.report.sections import NEGATIVE, draw_each_figure, draw_legends, draw_table
-from parley.results.part import Part, SectionName
-from parley.results.parts.main_table import format_rank, score_table
+from parley.results.part import Part, SectionName, Style
+from parley.results.parts.main_table import (
+    ScoreGroup,
+    describe_marks,
+    list_scores,
+    order_scores,
+    score_table,
+)
 from parley.results.parts.resolved_pairs import describe_resolved
 from parley.results.result import Result
-from parley.results.types import ScoreRow
 from parley.statistics.estimates import PairedDifference
 from parley.statistics.intervals import ALPHA
 from parley.store import RunInfo, read_run
 from parley.store.config import Config
-from parley.tables import format_interval, format_number, format_signed, mark_code, plural
+from parley.tables import format_signed, mark_code, plural
 
 SPELLINGS = {"kieval": "KIEval", "os": "OS", "qa": "QA"}  # names that are not plain words
 MOST_COMPARED = 12  # models in the table of who beats whom
@@ -195,16 +200,15 @@ class ResultChart(NamedTuple):
 
 
 def list_score_charts(result: Result, looks: Looks, clean: Clean) -> list[ResultChart]:
-    """Models by rank, for each role and the metrics it is ranked by."""
-    groups: dict[tuple[str, str], list[ScoreRow]] = {}
-    for row in result.part("results") or ():
-        if result.style.leading.get(row.role, row.metric) == row.metric:
-            groups.setdefault((row.role, row.metric), []).append(row)
-    return [draw_scores(own, result, looks, clean) for own in groups.values()]
+    """The best mean first, for each role and the metric it is ranked by."""
+    groups = list_scores(result.part("results") or (), result.style)
+    leading = result.style.leading
+    own = [group for group in groups if leading.get(group.role, group.metric) == group.metric]
+    return [draw_scores(group, result.style, looks, clean) for group in own]
 
 
 def draw_result(result: Result, looks: Looks, clean: Clean) -> str:
-    """Models by rank, with intervals drawn, for each role and the metrics it is ranked by."""
+    """Models with intervals drawn, for each role and the metric it is ranked by."""
     rows, style = result.part("results") or (), result.style
     if not rows:
         return ""
@@ -225,45 +229,34 @@ def draw_pair_cost(result: Result, clean: Clean) -> str:
 
 def as_sentence(text: str) -> str:
     """A line of notes as a sentence of its own."""
-    return f"{text[:1].upper()}{text[1:]}."
+    return f"{text[:1].upper()}{text[1:].removesuffix('.')}."
 
 
-def draw_scores(
-    rows: Sequence[ScoreRow], result: Result, looks: Looks, clean: Clean
-) -> ResultChart:
+def draw_scores(group: ScoreGroup, style: Style, looks: Looks, clean: Clean) -> ResultChart:
     """One role and metric."""
-    style = result.style
-    role, metric, unit = rows[0].role, rows[0].metric, rows[0].unit
-    digits = style.digits_of(metric)
-    ranks = {rank.alias: rank for rank in style.ranks if (rank.role, rank.metric) == (role, metric)}
-    known = [row for row in rows if row.mean is not None]
-    ordered = [*order_rows(known, style), *(row for row in rows if row.mean is None)]
-    ordered.sort(key=lambda row: ranks[row.alias].low if row.alias in ranks else len(rows) + 1)
+    role, metric, unit = group.role, group.metric, group.rows[0].unit
     across = pad_range(
-        [end for row in rows for end in (row.low, row.mean, row.high) if end is not None]
+        [end for row in group.rows for end in (row.low, row.mean, row.high) if end is not None]
     )
     body = []
-    for row in ordered:
-        rank = format_rank(ranks.get(row.alias))
+    for score in group.scores:
+        row = score.row
         drawn = draw_interval_row(row.low, row.mean, row.high, across, looks.shape(row.alias))
         name = name_model(row.alias, row.alias, clean, looks)
         model = f'<span class="sub"><bdi>{escape(clean(row.model_requested))}</bdi></span>'
-        mean = minus(format_number(row.mean, digits)) + ("†" if row.defaulted else "")
-        ends = minus(format_interval(row.low, row.high, digits))
         body.append(
-            f'<tr><td class="l">{escape(rank)}</td><th scope="row">{name}{model}</th>'
+            f'<tr><td class="l">{escape(score.rank_text)}</td><th scope="row">{name}{model}</th>'
             f'<td class="plot {looks.colour(row.alias)}">{drawn}</td>'
-            f"<td><strong>{mean}</strong></td>"
-            f'<td class="hide nw">{ends}</td><td class="hide">{row.matches:,}</td></tr>'
+            f"<td><strong>{minus(score.mean)}{score.mean_mark}</strong></td>"
+            f'<td class="hide nw">{minus(score.interval)}{score.interval_mark}</td>'
+            f'<td class="hide">{row.matches:,}</td></tr>'
         )
     better = "lower" if metric in style.lower_is_better else "higher"
     measure = f"{metric} ({unit})" if unit else metric
     sure = "exact for these prompts" if style.exact else f"{style.level} confidence interval"
     words = f"{name_task(role)}: mean {measure} per match, {better} is better; {sure}."
-    if any(rank.low < rank.high for rank in ranks.values()):
+    if any(score.rank and score.rank.low < score.rank.high for score in group.scores):
         words += " A range of ranks means that the data cannot tell these models apart."
-    if any(row.defaulted for row in rows):
-        words += " † Some replies could not be read, so the task's default outcome was used."
     head = (
         '<tr><th scope="col" class="l">rank</th><th scope="col" class="l">model</th>'
         f'<th scope="col" class="plot">{draw_scale(across)}<span class="vh">drawn</span></th>'
@@ -275,7 +268,11 @@ def draw_scores(
         f'<table class="chart"><caption>{escape(clean(words))}</caption><thead>{head}</thead>'
         f"<tbody>{''.join(body)}</tbody></table>"
     )
-    return ResultChart(role, metric, table, words)
+    notes = "".join(
+        f'<p class="note">{mark_code(escape(clean(as_sentence(note))))}</p>'
+        for note in describe_marks(group.scores)
+    )
+    return ResultChart(role, metric, table + notes, words)
 
 
 def draw_comparison(result: Result, looks: Looks, clean: Clean) -> str:
@@ -310,7 +307,7 @@ def list_pair_charts(result: Result, looks: Looks, clean: Clean) -> list[ResultC
             if (row.role, row.metric) == (role, metric) and row.mean is not None
         ]
         if 1 < len(rows) <= MOST_COMPARED:
-            names = [row.alias for row in order_rows(rows, style)]
+            names = [row.alias for row in order_scores(rows, style)]
             charts.append(draw_matrix(role, metric, names, own, result, looks, clean))
     return charts
 

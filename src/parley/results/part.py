@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar, get
 from parley.errors import TaskError, describe_exception
 from parley.results.types import Figure, as_json, json_schema
 from parley.statistics.estimates import Rank
+from parley.statistics.intervals import ALPHA
 from parley.tables import Table
 
 if TYPE_CHECKING:
@@ -60,6 +61,25 @@ class Style:
             "(sequential stopping), so they may be too narrow"
         )
         return said if self.sequential else ""
+
+
+def style_of(run: RunScores, ranks: Sequence[Rank] = ()) -> Style:
+    """How tables and figures of a run are drawn."""
+    stop, metrics = run.config.stop, run.metrics.values()
+    return Style(
+        level=f"{100 * (1 - (stop.alpha if stop else ALPHA)):g}%",
+        digits={metric.name: metric.digits for metric in metrics},
+        sequential=stop is not None,
+        race=stop is not None and run.config.plan == "race",
+        these_items=stop is not None and stop.target == "these_items",
+        task=run.identity["task"],
+        leading={role: name for role in run.roles if (name := run.ranking_metric(role))},
+        lower_is_better=frozenset(each.name for each in metrics if each.better == "lower"),
+        judged=frozenset(each.name for each in metrics if each.judged),
+        bounds=run.bounds,
+        ranks=ranks,
+        exact=run.is_exact,
+    )
 
 
 def dataclass_rows(found: Any) -> Rows:

@@ -22,6 +22,7 @@ from parley.results.part import (
     general_parts,
     parts_of_task,
     qualified_name,
+    style_of,
 )
 from parley.results.parts.evolve import describe_gains
 from parley.results.parts.main_table import describe_unprotected, score_table
@@ -39,7 +40,6 @@ from parley.results.scores import (
     describe_workers,
     list_earlier_seals,
     list_open_batches,
-    parse_metric,
     unfinished_models,
 )
 from parley.results.types import (
@@ -55,7 +55,6 @@ from parley.results.types import (
 )
 from parley.rules.notes import decode
 from parley.rules.task import Task
-from parley.statistics.intervals import ALPHA
 from parley.store import (
     NOBODY,
     WAITING,
@@ -75,8 +74,7 @@ UNSAFE = (
 # parts that the notes of the main table use
 REMARKS = ("results", "stability", "judges", "rejudged", "cost", "resolved_pairs")
 RANKED = ("pairs", "ratings")  # other parts that rank models
-# parts that the tables and figures of every part use: the signature and the style
-BESIDE = ("results", "stability")
+SIGNED = "results"  # the part with the signature, which stands below the tables of every part
 
 
 class Result:
@@ -138,8 +136,10 @@ class Result:
     def head(self) -> ResultHead:
         """Everything in a result besides its parts."""
         with read_run(self.ref) as reader:
-            run = RunScores(reader, self._method, self._look_up, self._scores)
-            return self._head(reader, run)
+            return self._head(reader, self._scores_of(reader))
+
+    def _scores_of(self, reader: RunReader) -> RunScores:
+        return RunScores(reader, self._method, self._look_up, self._scores)
 
     def _head(self, reader: RunReader, run: RunScores) -> ResultHead:
         return ResultHead(
@@ -169,9 +169,10 @@ class Result:
         if not wanted:
             return
         with read_run(self.ref) as reader:
-            run = RunScores(reader, self._method, self._look_up, self._scores)
+            run = self._scores_of(reader)
             if "head" not in self.__dict__:
                 self.__dict__["head"] = self._head(reader, run)
+                self.__dict__["style"] = style_of(run, run.ranks)
             for part in wanted:
                 self._computed[part.name] = self._compute(part, run)
 
@@ -280,28 +281,13 @@ class Result:
     @cached_property
     def style(self) -> Style:
         """How tables and figures of this result are drawn."""
-        self.compute(["stability"])
-        stability = self._computed["stability"]
         with read_run(self.ref) as reader:
-            metrics = [parse_metric(each) for each in reader.info.identity["metrics"]]
-        return Style(
-            level=f"{100 * (1 - (stability.alpha if stability else ALPHA)):g}%",
-            digits=self.head.digits,
-            sequential=stability is not None,
-            race=stability is not None and stability.plan == "race",
-            these_items=stability is not None and stability.target == "these_items",
-            task=self.head.run.task,
-            leading=self.head.leading,
-            lower_is_better=frozenset(each.name for each in metrics if each.better == "lower"),
-            judged=frozenset(each.name for each in metrics if each.judged),
-            bounds={each.name: (each.low, each.high) for each in metrics},
-            ranks=self.head.ranks,
-            exact=self.head.identical is not None and self.head.identical.exact,
-        )
+            run = self._scores_of(reader)
+            return style_of(run, run.ranks)
 
     def table(self, metrics: str | Sequence[str] = ()) -> Table:
-        """The models by rank: mean, interval, n and notes. By default each role has the metric
-        that it is ranked by; `metrics` may be "all", or names."""
+        """The models, the best mean first: interval, n and notes. By default each role has the
+        metric that it is ranked by; `metrics` may be "all", or names."""
         self.compute(REMARKS)
         results = self.part("results")
         if not results:
@@ -324,7 +310,7 @@ class Result:
         """The tables of a part; none if the run has no data for it."""
         if name in self.stored:
             return stored_tables(self.stored[name])
-        self.compute([name, *BESIDE])
+        self.compute([name, SIGNED])
         part, found, style = self.parts[name], self._computed[name], self.style
         if not found:
             return []
@@ -334,7 +320,7 @@ class Result:
         """The figures of a part."""
         if name in self.stored:
             return stored_figures(self.stored[name])
-        self.compute([name, *BESIDE])
+        self.compute([name, SIGNED])
         part, found, style = self.parts[name], self._computed[name], self.style
         if not found:
             return []
@@ -557,7 +543,7 @@ class Result:
     def to_stored(self) -> list[StoredPart]:
         """The results of the task's own parts, to be stored in the run's file."""
         own = [part for part in self.parts.values() if part not in general_parts()]
-        self.compute([*(part.name for part in own), *BESIDE])
+        self.compute([part.name for part in own])
         kept = []
         for part in own:
             figures = self.figures(part.name)

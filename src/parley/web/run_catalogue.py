@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from parley.config.prices import PriceList
 from parley.errors import StoreError
 from parley.money import Total, cost_rows, prices_of, total_cost
+from parley.results.part import style_of
+from parley.results.parts.main_table import ShownScore, list_scores
 from parley.results.scores import RunScores
-from parley.results.types import ScoreRow
 from parley.store import ENDED, RunInfo, RunRef, Store
 from parley.tables import shorten
 from parley.web.background import Background
@@ -58,7 +59,8 @@ class RunSummary:
     cost: Total
     better: str  # higher or lower
     metric: str
-    rows: tuple[ScoreRow, ...] | None  # the best first; None: the run is too large for the list
+    # of the models with a mean, the best first; None: the run is too large for the list
+    scores: tuple[ShownScore, ...] | None
 
 
 @dataclass(frozen=True)
@@ -147,10 +149,15 @@ class RunCatalogue:
             role = run.roles[0] if run.roles else ""
             metric = run.ranking_metric(role) or ""
             better = run.metrics[metric].better if metric else ""
-            rows = [row for row in run.results if (row.role, row.metric) == (role, metric)]
-            known = [row for row in rows if row.mean is not None]
-            known.sort(key=lambda row: row.mean or 0.0, reverse=better == "higher")
-            return RunSummary(done, failed, cost, better, metric, tuple(known))
+            groups = list_scores(run.results, style_of(run), [metric])
+            known = tuple(
+                score
+                for group in groups
+                if group.role == role
+                for score in group.scores
+                if score.row.mean is not None
+            )
+            return RunSummary(done, failed, cost, better, metric, known)
 
 
 def read_listed(store: Store, ref: RunRef) -> ListedRun:

@@ -17,8 +17,7 @@ from parley.money import format_usd
 from parley.report.figures import Clean, pad_range
 from parley.report.looks import Looks
 from parley.report.run_page import title_run
-from parley.results.types import ScoreRow
-from parley.tables import format_interval, format_number
+from parley.results.parts.main_table import ShownScore
 from parley.web.app import Site, site_of
 from parley.web.run_catalogue import STATES, ListedRun, RunSummary
 from parley.web.run_drawer import CHIPS
@@ -101,33 +100,37 @@ def make_lines(site: Site, runs: tuple[ListedRun, ...]) -> list[RunLine]:
 
 def order_models(run: ListedRun, summary: RunSummary | None) -> tuple[str, ...]:
     """The contestants, the best first as far as this is known."""
-    ranked = [row.alias for row in (summary.rows or ())] if summary else []
+    ranked = [score.row.alias for score in (summary.scores or ())] if summary else []
     return tuple(dict.fromkeys([*ranked, *run.contestants]))
 
 
 def draw_small(run: ListedRun, summary: RunSummary | None, clean: Clean) -> Markup:
     """The best models with their intervals, and the same in words for those who do not see them."""
-    rows = (summary.rows or ())[:MOST_DRAWN] if summary else ()
-    if not rows:
+    scores = (summary.scores or ())[:MOST_DRAWN] if summary else ()
+    if not scores:
         return Markup("")
-    looks = Looks.of(run.contestants)
+    looks, rows = Looks.of(run.contestants), [score.row for score in scores]
     across = pad_range(
         [end for row in rows for end in (row.low, row.mean, row.high) if end is not None]
     )
-    return Markup("".join(draw_small_row(row, across, looks, clean) for row in rows))
+    return Markup("".join(draw_small_row(score, across, looks, clean) for score in scores))
 
 
-def draw_small_row(row: ScoreRow, across: tuple[float, float], looks: Looks, clean: Clean) -> str:
-    """One model: an interval with its mark."""
+def draw_small_row(
+    score: ShownScore, across: tuple[float, float], looks: Looks, clean: Clean
+) -> str:
+    """One model: an interval with its mean. The list has no room for the notes that explain marks,
+    so it has no marks."""
+    row = score.row
 
     def x(at: float) -> str:
         return f"{100 * (at - across[0]) / (across[1] - across[0]):.2f}%"
 
     parts = ['<line class="grid" x1="0" x2="100%" y1="8" y2="8"/>']
-    words = f"{row.alias} {format_number(row.mean)}"
+    words = f"{row.alias} {score.mean}"
     if row.low is not None and row.high is not None:
         parts.append(f'<line class="iv" x1="{x(row.low)}" x2="{x(row.high)}" y1="8" y2="8"/>')
-        words += f" ({format_interval(row.low, row.high)})"
+        words += f" ({score.interval})"
     if row.mean is not None:
         parts.append(
             f'<svg x="{x(row.mean)}" y="8" overflow="visible">'

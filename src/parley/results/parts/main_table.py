@@ -1,9 +1,12 @@
-"""The main table of a run: every model in every role and metric."""
+"""The main table of a run: every model in every role and metric.
+
+`list_scores` orders the rows and annotates them; text, pages, notebooks and lists lay them out.
+"""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from itertools import chain
 
 from parley.results.part import Part, Rows, Style
@@ -44,22 +47,83 @@ def score_rows(found: Scores) -> Rows:
     ]
 
 
-def choose_scores(found: Scores, style: Style, metrics: Sequence[str] = ()) -> Scores:
-    """The scores of these metrics, by default of those that each role is ranked by; ordered by
-    metric, role and rank."""
+@dataclass(frozen=True)
+class ShownScore:
+    """A row of the main table, ready to show. The marks stand at the mean and at the interval;
+    `describe_marks` explains them."""
+
+    row: ScoreRow
+    rank: Rank | None
+    mean: str
+    interval: str
+    mean_mark: str = ""
+    interval_mark: str = ""
+
+    @property
+    def rank_text(self) -> str:
+        """The rank, or the range of ranks."""
+        if self.rank is None:
+            return "–"
+        low, high = self.rank.low, self.rank.high
+        return str(low) if low == high else f"{low}–{high}"
+
+
+@dataclass(frozen=True)
+class ScoreGroup:
+    """All models in one role and metric, the best mean first."""
+
+    role: str
+    metric: str
+    scores: tuple[ShownScore, ...]
+
+    @property
+    def rows(self) -> Scores:
+        return tuple(score.row for score in self.scores)
+
+
+def list_scores(found: Scores, style: Style, metrics: Sequence[str] = ()) -> tuple[ScoreGroup, ...]:
+    """The scores of these metrics, by default of those that each role is ranked by, ready to
+    show."""
     ranked = ranking_metrics(found, style)
-    shown = [row for row in found if row.metric in (metrics or ranked[row.role])]
-    groups = list(dict.fromkeys((row.metric, row.role) for row in shown))
-    ranks = ranks_by_row(style)
+    groups: dict[tuple[str, str], list[ScoreRow]] = {}
+    for row in found:
+        if row.metric in (metrics or ranked[row.role]):
+            groups.setdefault((row.role, row.metric), []).append(row)
+    ranks = {(rank.role, rank.metric, rank.alias): rank for rank in style.ranks}
+    return tuple(
+        ScoreGroup(
+            role,
+            metric,
+            tuple(
+                annotate_score(row, ranks.get((role, metric, row.alias)), style)
+                for row in order_scores(own, style)
+            ),
+        )
+        for (role, metric), own in groups.items()
+    )
 
-    def place(row: ScoreRow) -> tuple[float, ...]:
-        rank = ranks.get((row.role, row.metric, row.alias))
-        worse = 1 if row.metric in style.lower_is_better else -1
-        mean = math.inf if row.mean is None else worse * row.mean
-        low, high = (rank.low, rank.high) if rank else (math.inf, math.inf)
-        return groups.index((row.metric, row.role)), low, high, mean
 
-    return tuple(sorted(shown, key=lambda row: (*place(row), row.alias)))
+def order_scores(rows: Iterable[ScoreRow], style: Style) -> list[ScoreRow]:
+    """Rows of one metric, the best mean first; models without a mean come last."""
+
+    def place(row: ScoreRow) -> tuple[bool, float, str]:
+        mean = row.mean or 0.0
+        return row.mean is None, mean if row.metric in style.lower_is_better else -mean, row.alias
+
+    return sorted(rows, key=place)
+
+
+def annotate_score(row: ScoreRow, rank: Rank | None, style: Style) -> ShownScore:
+    """One row with its rank and its marks."""
+    digits = style.digits_of(row.metric)
+    return ShownScore(
+        row,
+        rank,
+        format_number(row.mean, digits),
+        format_interval(row.low, row.high, digits),
+        "†" if row.defaulted and row.mean is not None else "",
+        "*" if row.interval == "bounded" else "",
+    )
 
 
 def ranking_metrics(found: Scores, style: Style) -> dict[str, list[str]]:
@@ -78,66 +142,54 @@ def ranking_metrics(found: Scores, style: Style) -> dict[str, list[str]]:
     return ranked
 
 
-def ranks_by_row(style: Style) -> dict[tuple[str, str, str], Rank]:
-    """The rank of every model, by role, metric and alias."""
-    return {(rank.role, rank.metric, rank.alias): rank for rank in style.ranks}
-
-
 def score_table(found: Scores, style: Style, metrics: Sequence[str] = ()) -> Table:
-    """The models by rank: mean, interval, n. Facts that all rows share are in the title."""
-    shown = choose_scores(found, style, metrics)
-    columns = [*score_columns(shown, style), *number_columns(shown, style)]
+    """Mean, interval and n of every model, the best mean first. Facts that all rows share are in
+    the title."""
+    shown = [score for group in list_scores(found, style, metrics) for score in group.scores]
+    rows = tuple(score.row for score in shown)
+    names = name_columns(shown, style)
+    columns = [*names, *number_columns(shown, style)]
     header = [name for name, _ in columns]
-    rows = [[cells[at] for _, cells in columns] for at in range(len(shown))]
-    left = len(score_columns(shown, style))
-    notes = list_notes(found, shown, header, style)
     return Table(
         header,
-        rows,
-        left=left,
-        note="\n".join(notes),
-        title=make_title(shown, style),
-        drawings=draw_score_intervals(shown),
-        optional={"sd": describe_sd(shown)},
+        [[cells[at] for _, cells in columns] for at in range(len(shown))],
+        left=len(names),
+        note="\n".join(list_notes(found, shown, header, style)),
+        title=make_title(rows, style),
+        drawings=draw_score_intervals(rows),
+        optional={"sd": describe_sd(rows)},
     )
 
 
-def score_columns(shown: Scores, style: Style) -> list[tuple[str, Row]]:
+def name_columns(shown: Sequence[ShownScore], style: Style) -> list[tuple[str, Row]]:
     """The columns that say which score a row has: rank, model, and role and metric where there are
     several."""
-    ranks = ranks_by_row(style)
+    rows = tuple(score.row for score in shown)
     columns: list[tuple[str, Row]] = []
-    if len({(row.role, row.metric) for row in shown}) < len(shown):
-        found = [ranks.get((row.role, row.metric, row.alias)) for row in shown]
-        columns.append(("rank", [format_rank(rank) for rank in found]))
-    columns.append(("model", [row.alias for row in shown]))
-    if len({row.role for row in shown}) > 1:
-        columns.append(("role", [row.role for row in shown]))
-    if len({row.metric for row in shown}) > 1:
+    if len({(row.role, row.metric) for row in rows}) < len(rows):
+        columns.append(("rank", [score.rank_text for score in shown]))
+    columns.append(("model", [row.alias for row in rows]))
+    if len({row.role for row in rows}) > 1:
+        columns.append(("role", [row.role for row in rows]))
+    if len({row.metric for row in rows}) > 1:
         columns.append(
-            ("metric", [name_metric(row) + mark_lower(row, shown, style) for row in shown])
+            ("metric", [name_metric(row) + mark_lower(row, rows, style) for row in rows])
         )
     return columns
 
 
-def number_columns(shown: Scores, style: Style) -> list[tuple[str, Row]]:
+def number_columns(shown: Sequence[ShownScore], style: Style) -> list[tuple[str, Row]]:
     """Means with their intervals, and counts that differ from row to row."""
-    digits = [style.digits_of(row.metric) for row in shown]
-    pairs = list(zip(shown, digits, strict=True))
-    columns: list[tuple[str, Row]] = [
-        ("mean", [format_number(row.mean, n) + mark_defaults(row) for row, n in pairs])
-    ]
-    if any(row.low is not None for row in shown):
-        ends = [
-            format_interval(row.low, row.high, n) + ("*" if row.interval == "bounded" else "")
-            for row, n in pairs
-        ]
+    rows = tuple(score.row for score in shown)
+    columns: list[tuple[str, Row]] = [("mean", [score.mean + score.mean_mark for score in shown])]
+    if any(row.low is not None for row in rows):
+        ends = [score.interval + score.interval_mark for score in shown]
         columns.append((f"{style.level} interval", ends))
-    if any(row.sd is not None for row in shown):
-        columns.append(("sd", [format_number(row.sd, n) for row, n in pairs]))
+    if any(row.sd is not None for row in rows):
+        columns.append(("sd", [format_number(row.sd, style.digits_of(row.metric)) for row in rows]))
     for name in COUNTS:
-        counts = [getattr(row, name) for row in shown]
-        if len(set(counts)) > 1 and not (name == "blocks" and blocks_are_matches(shown)):
+        counts = [getattr(row, name) for row in rows]
+        if len(set(counts)) > 1 and not (name == "blocks" and blocks_are_matches(rows)):
             columns.append((name, list(map(str, counts))))
     return columns
 
@@ -153,13 +205,6 @@ def describe_sd(shown: Scores) -> str:
     return f"`sd` is the standard deviation over {what}"
 
 
-def format_rank(rank: Rank | None) -> str:
-    """A rank, or a range of ranks."""
-    if rank is None:
-        return "–"
-    return str(rank.low) if rank.low == rank.high else f"{rank.low}–{rank.high}"
-
-
 def name_metric(row: ScoreRow) -> str:
     """A metric with its unit."""
     return f"{row.metric} ({row.unit})" if row.unit else row.metric
@@ -171,19 +216,22 @@ def mark_lower(row: ScoreRow, shown: Scores, style: Style) -> str:
     return " ↓" if len(lower) > 1 and row.metric in style.lower_is_better else ""
 
 
-def mark_defaults(row: ScoreRow) -> str:
-    """A mark at a mean that includes defaults."""
-    return "†" if row.defaulted and row.mean is not None else ""
+def describe_marks(shown: Sequence[ShownScore]) -> list[str]:
+    """What the marks and the kinds of intervals in these rows mean."""
+    kinds = {score.row.interval for score in shown}
+    return [
+        *(note for kind, note in INTERVAL_NOTES.items() if kind in kinds),
+        *describe_defaults(shown),
+    ]
 
 
-def describe_defaults(shown: Scores) -> list[str]:
+def describe_defaults(shown: Sequence[ShownScore]) -> list[str]:
     """In how many matches of each model the task's default replaced a reply that could not be
     read."""
     found = {
         (row.alias, row.role): f"{row.alias} as {row.role} in {row.defaulted:,} of "
         f"{plural(row.matches, 'match', 'matches')}"
-        for row in shown
-        if mark_defaults(row)
+        for row in (score.row for score in shown if score.mean_mark)
     }
     if not found:
         return []
@@ -240,8 +288,9 @@ def format_range(counts: Sequence[int], one: str, many: str = "") -> str:
     return plural(high, one, many) if low == high else f"{low:,} to {plural(high, one, many)}"
 
 
-def list_notes(found: Scores, shown: Scores, header: Row, style: Style) -> list[str]:
+def list_notes(found: Scores, shown: Sequence[ShownScore], header: Row, style: Style) -> list[str]:
     """What the columns and marks of the table mean."""
+    rows = tuple(score.row for score in shown)
     sure = f"{style.level}, {'anytime-valid' if style.sequential else 'Holm-corrected'}"
     places = (
         "`rank` gives all ranks that are compatible with the paired differences between "
@@ -250,21 +299,18 @@ def list_notes(found: Scores, shown: Scores, header: Row, style: Style) -> list[
     if style.exact:
         places = "`rank` orders the scores, which are exact for these prompts"
     notes = [places] if "rank" in header else []
-    single = blocks_are_matches(shown)
-    if not style.exact and not any(row.low is not None for row in shown):
+    single = blocks_are_matches(rows)
+    if not style.exact and not any(row.low is not None for row in rows):
         notes.append(
             "the interval is missing, because it needs at least two "
             f"{'matches' if single else 'blocks'}"
         )
     explained = [*header, *([] if single else ["blocks"])]
     if "sd" in header:
-        notes.append(describe_sd(shown))
+        notes.append(describe_sd(rows))
     notes += [note for name, note in COLUMN_NOTES.items() if name in explained]
-    notes += [
-        note for kind, note in INTERVAL_NOTES.items() if kind in {row.interval for row in shown}
-    ]
-    notes += describe_defaults(shown)
-    known = {row.metric for row in shown}
+    notes += describe_marks(shown)
+    known = {row.metric for row in rows}
     if hidden := list(dict.fromkeys(row.metric for row in found if row.metric not in known)):
         notes.append(
             f"the task has more metrics ({', '.join(hidden)}); to show them, use `parley show "
@@ -285,19 +331,28 @@ def draw_score_intervals(shown: Scores) -> list[str]:
 
 def score_figures(found: Scores, style: Style) -> Sequence[Figure]:
     """The intervals of every metric, model by model."""
+    metrics = list(dict.fromkeys(row.metric for row in found))
+    groups = list_scores(found, style, metrics)
     figures = []
-    for metric in dict.fromkeys(row.metric for row in found):
-        rows = [row for row in found if row.metric == metric]
+    for metric in metrics:
+        shown = [score for group in groups if group.metric == metric for score in group.scores]
         points = tuple(
-            Point(row.alias + mark_defaults(row), row.mean, row.low, row.high, row.role)
-            for row in rows
+            Point(
+                score.row.alias + score.mean_mark,
+                score.row.mean,
+                score.row.low,
+                score.row.high,
+                score.row.role,
+                score.row.alias,
+            )
+            for score in shown
         )
         alt = "; ".join(
-            f"{row.alias} as {row.role}: {format_number(row.mean, style.digits_of(metric))}"
-            + (" (includes defaults)" if mark_defaults(row) else "")
-            for row in rows
+            f"{score.row.alias} as {score.row.role}: {score.mean}"
+            + (" (includes defaults)" if score.mean_mark else "")
+            for score in shown
         )
-        figures.append(Intervals(metric, f"{metric}: {alt}", rows[0].unit, points))
+        figures.append(Intervals(metric, f"{metric}: {alt}", shown[0].row.unit, points))
     return figures
 
 
