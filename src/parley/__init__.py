@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
 if _TYPE_CHECKING:
-    from parley.api import rejudge, resume, run, run_async
+    from parley.api import Result, rejudge, resume, run, run_async
     from parley.errors import Forfeit, ParleyError, RecordEnded, TaskError, UsageError
     from parley.results.part import Part, Style
-    from parley.results.result import Result
     from parley.results.scores import RunScores
     from parley.results.types import (
         Bar,
@@ -148,7 +147,7 @@ _HOME: dict[str, str] = {
     "RecordEnded": "errors",
     "Referee": "rules.referee",
     "ReplyText": "rules.readers",
-    "Result": "results.result",
+    "Result": "api",
     "Role": "rules.task",
     "RunScores": "results.scores",
     "Scores": "rules.task",

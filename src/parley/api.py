@@ -1,11 +1,11 @@
-"""`parley.run`, `resume` and `rejudge`, for scripts and notebooks."""
+"""`parley.run`, `resume`, `rejudge` and `Result`, for scripts and notebooks."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import fields
-from functools import partial, wraps
+from functools import cached_property, partial, wraps
 from inspect import signature
 from pathlib import Path
 from typing import Any, ParamSpec
@@ -14,12 +14,13 @@ from parley.config.experiment import Experiment, sandbox_choice
 from parley.config.experiment_file import is_yaml_path, read_experiment
 from parley.config.prepare import Prepared, prepare_resume
 from parley.config.prices import PriceList
-from parley.config.task_catalogue import task_class
+from parley.config.task_catalogue import task_class, task_of_run
 from parley.config.trust import Allowed
 from parley.errors import ParleyError, ParticipantError, UsageError, unknown_name
+from parley.money import FindPrice
 from parley.options import OPTIONS, RESUMABLE, from_keywords
 from parley.results.part import check_parts
-from parley.results.result import Result, parts_to_store
+from parley.results.result import REMARKS, RunResult, parts_to_store
 from parley.rules.task import Task
 from parley.runs import player
 from parley.runs.event_loop import run_sync
@@ -28,13 +29,81 @@ from parley.runs.progress_display import show_progress
 from parley.runs.rejudge import experiment_for_judges, prepare_judging
 from parley.runs.run_outcome import RunOutcome, raised_by_code
 from parley.runs.screening import start_run
-from parley.store import RunRef, Store, open_store
+from parley.store import RunRef, Store, open_store, read_run
 from parley.tables import make_visible
 
 Models = Mapping[str, Any] | Sequence[Any]
 OnEvent = Callable[[ProgressEvent], None]
 Play = Callable[..., Coroutine[Any, Any, RunOutcome]]
 P = ParamSpec("P")
+
+
+class Result(RunResult):
+    """The result of a run so far. `interval="bootstrap"` asks for a bootstrap over blocks instead
+    of Student's t.
+
+    `scores` is a file with external scores (a column `alias`, and columns of scores) for the part
+    `external`. `task` is the class of the task; without it the installed task of that name is
+    used. The task's own parts are computed; if there is no class, the stored ones are shown.
+    """
+
+    def __init__(
+        self,
+        run: RunRef | str | Path,
+        interval: str = "block",
+        reasoned: bool = True,
+        scores: str | Path | None = None,
+        look_up: FindPrice | None = None,
+        task: type[Task] | None = None,
+    ) -> None:
+        """`reasoned`: whether the table says why a run stopped. `look_up` finds prices that the run
+        did not record, by default in the price list."""
+        super().__init__(run, interval, reasoned, scores, look_up or PriceList().find, task)
+
+    @cached_property
+    def task(self) -> type[Task] | None:
+        """The class of the task; None if it was not given and is not installed."""
+        if self._given_task is not None:
+            return self._given_task
+        with read_run(self.ref) as reader:
+            return task_of_run(reader.info)
+
+    def report(
+        self, path: str | Path, *, audit: bool | None = None, matches: str | int = "notable"
+    ) -> Path:
+        """Write all parts of the result to one self-contained HTML page.
+
+        The run is audited first, unless it has more than 10,000 calls; `audit=True` audits it in
+        any case, `audit=False` never. `matches` chooses the transcripts on the page: "notable",
+        "none", or how many (the notable ones first, then by number).
+        """
+        from parley.report.for_result import write_result_page  # late: not every script draws
+
+        return write_result_page(self, path, audit, matches)
+
+    def _repr_html_(self) -> str:
+        from parley.report.for_result import draw_notebook
+
+        self.compute(REMARKS)
+        return draw_notebook(self)
+
+    def _repr_mimebundle_(
+        self, include: Iterable[str] | None = None, exclude: Iterable[str] | None = None
+    ) -> dict[str, Any]:
+        """What a notebook shows: the first part of the report, the table as text, and a Vega-Lite
+        specification."""
+        from parley.report.for_result import write_text
+        from parley.results.vega_lite import MIME_TYPE
+
+        makers: dict[str, Callable[[], Any]] = {
+            "text/plain": lambda: write_text(self),
+            "text/html": self._repr_html_,
+        }
+        if self.part("results"):
+            makers[MIME_TYPE] = self.vega_lite
+        left_out = set(exclude or ())
+        wanted = set(include) if include else set(makers)
+        return {name: make() for name, make in makers.items() if name in wanted - left_out}
 
 
 def run(task: str | Path | Task, models: Models | None = None, **options: Any) -> Result:
@@ -138,7 +207,7 @@ def with_known_keywords(call: Callable[P, Result]) -> Callable[P, Result]:
 
 @with_known_keywords
 def resume(
-    run: str | Path | Result,
+    run: str | Path | RunResult,
     *,
     functions: Mapping[str, Callable[..., Any]] | None = None,
     task: Task | None = None,
@@ -177,7 +246,7 @@ def resume(
 
 @with_known_keywords
 def rejudge(
-    run: str | Path | Result,
+    run: str | Path | RunResult,
     roles: Mapping[str, Any],
     *,
     prompts: Mapping[str, str] | None = None,
@@ -249,9 +318,9 @@ def print_notice(text: str) -> None:
     print(make_visible(text), file=sys.stderr, flush=True)
 
 
-def ref_of_run(run: str | Path | Result, store: Store) -> RunRef:
+def ref_of_run(run: str | Path | RunResult, store: Store) -> RunRef:
     """The run of a result, or the one that `Store.find` finds."""
-    return run.ref if isinstance(run, Result) else store.find(str(run))
+    return run.ref if isinstance(run, RunResult) else store.find(str(run))
 
 
 def result_of(ending: RunOutcome) -> Result:
@@ -268,7 +337,7 @@ def result_of(ending: RunOutcome) -> Result:
             "Fix the code, then continue with `parley.resume`. If the code is a bot in the "
             "task's file, also pass `task=…`"
         ) from find_root_cause(ending.fault) or ending.fault
-    return Result(ending.ref, look_up=PriceList().find, task=ending.task)
+    return Result(ending.ref, task=ending.task)
 
 
 def find_root_cause(fault: BaseException) -> BaseException | None:

@@ -14,9 +14,9 @@ import psycopg
 import pytest
 
 import parley
+from parley import Result
 from parley.audit.audit import audit_run
 from parley.errors import StoreError
-from parley.results.result import Result
 from parley.store import find_run, open_store, read_run
 from parley.store.config import MAY_CHANGE, MAY_MOVE
 from parley.store.sqlite import run_writer

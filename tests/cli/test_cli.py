@@ -14,10 +14,9 @@ from typing import NamedTuple
 
 import pytest
 
-from parley import run
+from parley import Result, run
 from parley.cli import main
 from parley.config import task_catalogue
-from parley.results.result import Result
 from parley.store.sqlite import run_writer
 from parley.tables import text_width
 

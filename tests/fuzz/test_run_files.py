@@ -9,9 +9,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import parley
+from parley import Result
 from parley.audit.audit import audit_run
 from parley.errors import ParleyError, StoreError
-from parley.results.result import Result
 from parley.store import find_run, read_run
 from tests.fuzz.bounded import few_or_many, of_size
 

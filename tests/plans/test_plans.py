@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import parley
-from parley import Metric, Role, Seat, Task, UsageError
+from parley import Metric, Result, Role, Seat, Task, UsageError
 from parley.audit.audit import audit_run
 from parley.config.experiment import Experiment
 from parley.config.prepare import prepare_resume
@@ -27,7 +27,6 @@ from parley.plans.choice import choose_plan
 from parley.plans.fixed import make_fixed_plan
 from parley.plans.race import RaceRule
 from parley.plans.stop_targets import StopTarget, leading_metrics
-from parley.results.result import Result
 from parley.results.signature import make_signature
 from parley.runs import player
 from parley.runs.progress import Progress, StopSignal

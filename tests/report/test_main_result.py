@@ -30,6 +30,27 @@ def charts(html):
     return [re.findall(r'<th scope="row">.*?<bdi>(.*?)</bdi>', chart) for chart in found]
 
 
+def test_a_page_has_the_intervals_that_its_result_has(copied, tmp_path):
+    path = copied("qa")
+    result = Result(path, interval="bootstrap")
+    page = result.report(tmp_path / "page.html", audit=False).read_text(encoding="utf-8")
+    row = next(row for row in result.part("results") if row.alias == "fair")
+    block = next(row for row in Result(path).part("results") if row.alias == "fair")
+    assert (row.interval, block.interval) == ("bootstrap", "bounded")
+    assert f"{row.low:.3f} to {row.high:.3f}" in page
+    assert f"{block.low:.3f} to {block.high:.3f}" not in page
+
+
+def test_a_page_has_the_scores_that_its_result_was_given(copied, tmp_path):
+    scores = tmp_path / "scores.csv"
+    scores.write_text("alias,arena\ngood,3\nfair,2\nweak,1\n", encoding="utf-8")
+    result = Result(copied("qa"), scores=scores)
+    page = result.report(tmp_path / "page.html", audit=False).read_text(encoding="utf-8")
+    assert result.part("external")
+    assert 'id="s0-external"' in page
+    assert "arena" in page
+
+
 def test_models_are_in_one_order_everywhere_the_best_mean_first(copied, tmp_path):
     """A better rank with a worse mean does not come first, and JSON keeps its own order."""
     path = copied("poem")

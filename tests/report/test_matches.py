@@ -120,11 +120,11 @@ def test_as_text_the_sections_of_a_run_stand_with_it(found, tmp_path):
     other = run("public_goods", bots, repeats=1, store=tmp_path)
     section = Section("Its own section", (), "what it found")
     alone = ComparisonResult({}, [section], Table([], []), [found.ref])
-    text = Report([alone], [other, found], [other], {}).render()
+    text = Report([alone], [other, found], [other]).render()
     headings = [line for line in text.splitlines() if line.startswith(("══ ", "── "))]
     assert [other.ref.id in headings[0], found.ref.id in headings[1]] == [True, True]
     assert headings[2:] == ["── Its own section ──"]  # below the heading of its run
     both = ComparisonResult({}, [section], Table([], []), [found.ref, other.ref])
-    text = Report([both], [other, found], [], {}).render()
+    text = Report([both], [other, found], []).render()
     assert text.startswith("══ Its own section ══")
     assert other.ref.id not in text

@@ -13,6 +13,7 @@ import fastjsonschema
 import pytest
 
 import parley
+from parley import Result
 from parley.errors import StoreError
 from parley.match.protocol import Reply, Usage
 from parley.plans.evolve_settings import parse_evolve
@@ -22,7 +23,6 @@ from parley.results.evolve_result import is_control
 from parley.results.evolve_tables import describe_findings
 from parley.results.judged_matches import list_judged_matches
 from parley.results.parts.evolve import ArmDifference, EvolveGain, EvolveResult, EvolveStage
-from parley.results.result import Result
 from parley.results.scores import RunScores
 from parley.statistics.paired_gain import Gain, ItemShare, compute_paired_interval
 from parley.store import read_run

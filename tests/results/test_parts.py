@@ -15,11 +15,11 @@ import fastjsonschema
 import pytest
 
 import parley
-from parley import Lines, Metric, Note, Part, Role, Seat, Table, Task, TaskError, Votes
+from parley import Lines, Metric, Note, Part, Result, Role, Seat, Table, Task, TaskError, Votes
 from parley.audit.audit import audit_run
 from parley.config.task_catalogue import task_class
 from parley.results.part import declared_parts, general_parts, parts_of_task
-from parley.results.result import Result, result_schema
+from parley.results.result import result_schema
 from parley.results.types import json_schema
 from parley.rules.notes import Vote
 from parley.testing.by_hand import ByHand
@@ -241,7 +241,7 @@ def test_a_part_that_returns_something_else_is_named(tmp_path):
 
 def test_a_table_computes_only_the_parts_that_it_speaks_of(tmp_path):
     result = parley.run("public_goods", ["bot/random", "bot/altruist"], repeats=2, store=tmp_path)
-    names = {part.name for part in parts_of_task(result._task)}
+    names = {part.name for part in parts_of_task(result.task)}
     assert names == {"payoffs", "payments"}
     fresh = Result(result.path)
     fresh.render()
@@ -257,10 +257,10 @@ def test_a_table_computes_only_the_parts_that_it_speaks_of(tmp_path):
 
 def test_a_run_that_ends_computes_only_the_parts_that_are_stored(tmp_path):
     played = parley.run("public_goods", ["bot/random", "bot/altruist"], repeats=2, store=tmp_path)
-    result = Result(played.path, task=played._task)
+    result = Result(played.path, task=played.task)
     stored = result.to_stored()
     assert {each.name for each in stored} == {"public_goods.payoffs", "public_goods.payments"}
-    assert set(result._computed) == {"payoffs", "payments", "results", "stability"}
+    assert set(result._computed) == {"payoffs", "payments"}
 
 
 @dataclass(frozen=True)
@@ -344,7 +344,7 @@ def test_a_damaged_note_is_named_with_its_match(tmp_path):
         connection.execute('UPDATE notes SET facts = \'{"number": "x"}\' WHERE match = 2')
         connection.commit()
     with pytest.raises(parley.ParleyError, match="match 2: a recorded note is damaged"):
-        Result(result.path, task=result._task).part("trust")
+        Result(result.path, task=result.task).part("trust")
 
 
 def test_a_field_with_a_default_is_not_required():

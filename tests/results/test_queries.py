@@ -7,8 +7,8 @@ from contextlib import closing
 import pytest
 
 import parley
+from parley import Result
 from parley.config.task_catalogue import task_class
-from parley.results.result import Result
 from parley.rules.pool import Seat
 from parley.store import read_run
 from parley.store.sqlite import run_file

@@ -7,11 +7,11 @@ from contextlib import closing
 import pytest
 
 import parley
+from parley import Result
 from parley.money import Price
 from parley.report.page_options import PageOptions
 from parley.report.run_page import draw_run
 from parley.results.parts.resolved_pairs import RolePairs
-from parley.results.result import Result
 
 BOTS = {"a": "bot/altruist", "b": "bot/free-rider", "c": "bot/random", "d": "bot/random"}
 DOLLAR = Price.flat(1000.0, 0.0, source="test")  # for a call of 1,000 tokens

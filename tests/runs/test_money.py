@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 import parley
-from parley import UsageError
+from parley import Result, UsageError
 from parley.audit.audit import audit_run
 from parley.cli.run import forecast_table
 from parley.config.experiment import Experiment
@@ -32,7 +32,6 @@ from parley.participants._model import Model
 from parley.participants._registry import ModelLimits
 from parley.providers import _endpoint_health as endpoint_health
 from parley.providers import _transport as transport
-from parley.results.result import Result
 from parley.rules.pool import Seat, Turn, View
 from parley.rules.readers import Text
 from parley.runs import budget as budget_module

@@ -5,12 +5,12 @@ import asyncio
 import pytest
 from click.testing import CliRunner
 
+from parley import Result
 from parley.cli import command
 from parley.config.prepare import refuse_unknown_past
 from parley.config.prices import PriceList
 from parley.errors import UsageError
 from parley.money import prices_of
-from parley.results.result import Result
 from parley.runs import batches
 from parley.store import open_store, read_run
 from parley.testing.batch_server import BatchServer

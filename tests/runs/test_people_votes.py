@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import parley
+from parley import Result
 from parley.annotation.verdict_ballots import (
     cast_verdict,
     choose_place,
@@ -27,7 +28,6 @@ from parley.errors import StoreError, UsageError
 from parley.match.protocol import Reply
 from parley.memory.feedback import VERDICT_CHOICES
 from parley.results.judged_matches import list_judged_matches
-from parley.results.result import Result
 from parley.rules.pool import Seat
 from parley.runs.people_votes import count_verdict, describe_missing_votes
 from parley.store import find_run, open_verdict_votes, read_run, read_verdict_votes

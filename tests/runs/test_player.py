@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import parley
-from parley import ParleyError, Seat, UsageError
+from parley import ParleyError, Result, Seat, UsageError
 from parley.audit.audit import audit_run
 from parley.config.prepare import prepare_new, prepare_resume
 from parley.config.task_catalogue import task_class
@@ -22,7 +22,6 @@ from parley.options import from_keywords
 from parley.plans import Done, MatchSpec, seed_for
 from parley.plans.fixed import make_fixed_plan
 from parley.providers import _endpoint_health as endpoint_health
-from parley.results.result import Result
 from parley.runs import player
 from parley.runs.progress import Progress, StopSignal
 from parley.runs.scheduler import Scheduler

@@ -59,7 +59,7 @@ def test_settings_that_nobody_could_have_given_are_refused(played, tmp_path, key
 
 
 def test_what_was_recalled_in_the_standard_stage_stays_out_of_the_tables(played, tmp_path):
-    from parley.results.result import Result
+    from parley import Result
 
     change = "UPDATE recalled SET match = 1 WHERE match = 5"
     ref = forge(played, tmp_path, change)

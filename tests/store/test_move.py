@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import parley
+from parley import Result
 from parley.audit.audit import audit_run
 from parley.config.task_catalogue import task_class
 from parley.errors import StoreError, UsageError
@@ -24,7 +25,6 @@ from parley.match.match import Outcome
 from parley.match.protocol import CallPlace, DeviceSetup, DeviceUse, Reply, Usage
 from parley.match.record import RecordedCall
 from parley.memory.feedback import PeopleVerdict
-from parley.results.result import Result
 from parley.rules.pool import Message
 from parley.store import CopiedMatch, find_run, open_store
 from parley.store.batch_records import Batch, StoredRequest

@@ -10,20 +10,19 @@ from typing import Any
 import click
 
 from parley import downloads
+from parley.api import Result
 from parley.cli.invocation import command_name
 from parley.cli.next_steps import list_next_steps
 from parley.cli.playing import play_and_print
 from parley.cli.progress_line import say, show_downloads
 from parley.cli.shared_options import as_json, in_store
 from parley.config.experiment import Experiment
-from parley.config.prices import PriceList
 from parley.config.task_catalogue import task_class
 from parley.errors import ParleyError
 from parley.options import from_keywords
 from parley.providers import _registry as providers
 from parley.providers.embedded import SMOLLM2
 from parley.results.match_list import MatchFilter, list_matches
-from parley.results.result import Result
 from parley.runs import player
 from parley.store import open_store, read_run
 
@@ -92,7 +91,7 @@ def list_steps_of_demo(store: str | None) -> list[str]:
 def write_page(store: str | None) -> Path:
     """Write the report of the demo beside its run, or here if the run is in a database."""
     ref = open_store(store).find("last")
-    result = Result(ref, look_up=PriceList().find, task=task_class("public_goods"))
+    result = Result(ref, task=task_class("public_goods"))
     page = Path(f"{ref.id}.html") if ref.path is None else ref.path.with_suffix(".html")
     return result.report(page.absolute())
 

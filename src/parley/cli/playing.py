@@ -19,7 +19,7 @@ from parley.cli.progress_line import say
 from parley.config.prices import PriceList
 from parley.errors import ParleyError, StoreError
 from parley.providers._secrets import redact
-from parley.results.result import Result, parts_to_store
+from parley.results.result import RunResult, parts_to_store
 from parley.runs.event_loop import run_sync
 from parley.runs.progress import Progress, StopSignal
 from parley.runs.progress_display import show_progress
@@ -52,7 +52,7 @@ def play_and_print(
         return {"budget": BUDGET, "drift": DRIFT}.get(ending.status or "", CODES[ending.state])
     digest = ""
     try:
-        result = Result(
+        result = RunResult(
             ending.ref, reasoned=ending.state == "done", look_up=PriceList().find, task=ending.task
         )
         print_result(result, as_json, form)
@@ -114,7 +114,7 @@ def print_masked(text: str) -> None:
 
 
 def print_result(
-    result: Result, as_json: bool, form: str, part: str = "results", metrics: str = ""
+    result: RunResult, as_json: bool, form: str, part: str = "results", metrics: str = ""
 ) -> None:
     """Print the result on stdout, which carries only data."""
     if as_json:

@@ -168,4 +168,4 @@ def refuse_figure_file(output: str) -> None:
 
 def audit_runs(report: Report, wanted: bool | None) -> dict[RunRef, AuditSummary]:
     """The audits of all runs in a report."""
-    return {ref: audit_for_report(ref, kind, wanted) for ref, kind in report.tasks.items()}
+    return {result.ref: audit_for_report(result.ref, result.task, wanted) for result in report.runs}

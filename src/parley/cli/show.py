@@ -20,7 +20,7 @@ from parley.config.task_catalogue import installed_tasks, task_class, task_of_ru
 from parley.errors import UsageError, unknown_name
 from parley.results.match_list import MatchFilter, list_matches, match_rows, match_table
 from parley.results.part import general_parts, usable_parts
-from parley.results.result import Result, describe_stored
+from parley.results.result import RunResult, describe_stored
 from parley.results.transcript import find_seat, rebuild_views
 from parley.rules.pool import as_message
 from parley.statistics.intervals import METHODS
@@ -175,7 +175,7 @@ def print_part(
     with read_run(ref) as reader:
         played, installed = reader.info.config.task, task_of_run(reader.info)
     kind = task_class(task) if task else installed
-    result = Result(ref, interval, scores=scores, look_up=PriceList().find, task=kind)
+    result = RunResult(ref, interval, scores=scores, look_up=PriceList().find, task=kind)
     if part in result.parts or part in result.stored or as_json:
         print_result(result, as_json, form, part, metrics)
         if form == "csv" and part in result.stored:  # CSV has no place for it

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ from parley.report.sections import (
     make_secret_filter,
 )
 from parley.results.part import module_beside_rule
-from parley.results.result import Result
+from parley.results.result import RunResult
 from parley.rules.task import Task
 from parley.store import RunRef, read_run
 
@@ -35,9 +35,8 @@ class Report:
     """Comparisons of runs, if a task can compare them, and the result of every run."""
 
     compared: Sequence[ComparisonResult]
-    runs: Sequence[Result]
-    others: Sequence[Result]  # the runs that no comparison includes
-    tasks: Mapping[RunRef, type[Task] | None]  # None if the task of a run is not installed
+    runs: Sequence[RunResult]
+    others: Sequence[RunResult]  # the runs that no comparison includes
 
     def render(
         self, form: str = "text", width: int | None = None, page: PageOptions | None = None
@@ -126,25 +125,34 @@ def build_report(
     options: ReportOptions | None = None,
     task: type[Task] | None = None,
 ) -> Report:
-    """A report on runs; options for comparisons are refused if no run can be compared.
+    """A report on runs. `task` is the class of runs whose task is not installed."""
+    look_up = PriceList().find
+    return report_on(
+        [RunResult(ref, look_up=look_up, task=choose_task(ref, task)) for ref in refs], options
+    )
 
-    `task` is the class of runs whose task is not installed.
-    """
+
+def choose_task(ref: RunRef, task: type[Task] | None) -> type[Task] | None:
+    """The class of a run: this one if the run has played it, else the installed one."""
+    with read_run(ref) as reader:
+        if task is not None and task.name == reader.info.identity["task"]:
+            return task
+        return task_of_run(reader.info)
+
+
+def report_on(results: Sequence[RunResult], options: ReportOptions | None = None) -> Report:
+    """A report on results; options for comparisons are refused if no run can be compared."""
     tasks: dict[RunRef, str] = {}
-    classes: dict[RunRef, type[Task] | None] = {}
     seen: set[str] = set()
     foreign: set[RunRef] = set()
-    for ref in refs:
-        with read_run(ref) as reader:
+    for result in results:
+        with read_run(result.ref) as reader:
             if reader.info.id in seen:
                 raise UsageError(f"run {reader.info.id} is given twice")
             seen.add(reader.info.id)
-            tasks[ref] = reader.info.identity["task"]
-            named = task if task is not None and task.name == tasks[ref] else None
-            installed = task_of_run(reader.info)
-            classes[ref] = named or installed
-            if installed is None:
-                foreign.add(ref)  # an installed task may have the same name
+            tasks[result.ref] = reader.info.identity["task"]
+            if task_of_run(reader.info) is None:
+                foreign.add(result.ref)  # an installed task may have the same name
     wanted = options or ReportOptions()
     known = find_comparisons()
     compared_tasks = {task for ref, task in tasks.items() if ref not in foreign}
@@ -156,14 +164,12 @@ def build_report(
             f"--scores, --reference, --without and --control need runs of {names}, found runs of "
             f"{found}"
         )
-    look_up = PriceList().find
-    results = {ref: Result(ref, look_up=look_up, task=classes[ref]) for ref in refs}
-    compared, others = [], dict(results)
+    compared, others = [], list(results)
     for each in taking:
-        own = [ref for ref in refs if tasks[ref] in each.tasks and ref not in foreign]
+        own = [ref for ref in tasks if tasks[ref] in each.tasks and ref not in foreign]
         compared.append(replace(each.compare(own, wanted), refs=own))
-        others = {ref: result for ref, result in others.items() if ref not in own}
-    return Report(compared, list(results.values()), list(others.values()), classes)
+        others = [result for result in others if result.ref not in own]
+    return Report(compared, results, others)
 
 
 def find_comparisons() -> list[RunComparison]:

@@ -10,7 +10,7 @@ from html import escape
 from parley.audit.summary import AuditSummary, FairnessCheck
 from parley.report.figures import Clean
 from parley.report.sections import draw_table
-from parley.results.result import Result
+from parley.results.result import RunResult
 from parley.store import RunReader, ViolationRow
 from parley.tables import Table, plural, shorten
 
@@ -50,7 +50,7 @@ def summarise_fairness(audit: AuditSummary) -> tuple[str, str]:
 
 
 def draw_fairness(
-    result: Result, reader: RunReader, audit: AuditSummary, anchor: str, clean: Clean
+    result: RunResult, reader: RunReader, audit: AuditSummary, anchor: str, clean: Clean
 ) -> str:
     """The section on fairness: the audit, then violations, then what was masked."""
     run, violations = result.head.run.id, result.head.violations

@@ -17,7 +17,7 @@ from parley.report.looks import Looks, choose_looks
 from parley.report.run_page import ResultChart, list_pair_charts, list_score_charts, ordered_parts
 from parley.report.sections import Section
 from parley.report.svg_figure import make_svg
-from parley.results.result import Result
+from parley.results.result import RunResult
 from parley.results.types import Figure
 
 FIGURE_ENDINGS = (".svg", ".png")
@@ -37,7 +37,7 @@ class NamedFigure(NamedTuple):
 
 
 def list_figures(
-    sections: Sequence[Section], results: Sequence[Result], clean: Clean
+    sections: Sequence[Section], results: Sequence[RunResult], clean: Clean
 ) -> list[NamedFigure]:
     """Every figure of a report: those of comparisons, then those of each run. With several runs,
     the name of a run's figure ends with `@` and the run."""
@@ -65,7 +65,7 @@ def list_section_figures(section: Section, clean: Clean, looks: Looks) -> Iterat
         yield from list_section_figures(part, clean, looks)
 
 
-def list_run_figures(result: Result, clean: Clean, looks: Looks) -> Iterator[NamedFigure]:
+def list_run_figures(result: RunResult, clean: Clean, looks: Looks) -> Iterator[NamedFigure]:
     """The main result, who beats whom, and the figures of all parts."""
     yield from name_charts("result", "Result", list_score_charts(result, looks, clean), clean)
     yield from name_charts("pairs", "Who beats whom", list_pair_charts(result, looks, clean), clean)

@@ -1,4 +1,4 @@
-"""What a `Result` shows of itself: its page, and the first part of it in a notebook."""
+"""The page of one result, and the first part of it in a notebook."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from parley.audit.for_report import audit_for_report
 from parley.audit.summary import NOT_AUDITED
-from parley.report.build import build_report, write_report
+from parley.report.build import report_on, write_report
 from parley.report.looks import Looks
 from parley.report.page_options import PageOptions
 from parley.report.run_page import (
@@ -22,8 +22,7 @@ from parley.report.run_page import (
 from parley.report.sections import make_cleaner, make_secret_filter
 from parley.report.style import STYLE
 from parley.report.style_rules import scope_style
-from parley.results.result import Result
-from parley.rules.task import Task
+from parley.results.result import RunResult
 from parley.store import read_run
 
 CONTAINER = "parley-result"
@@ -31,20 +30,15 @@ LINK = re.compile(r'<a( class="[^"]*")? href="#[^"]*">(.*?)</a>')
 
 
 def write_result_page(
-    result: Result,
-    path: str | Path,
-    task: type[Task] | None,
-    audit: bool | None,
-    matches: str | int,
+    result: RunResult, path: str | Path, audit: bool | None, matches: str | int
 ) -> Path:
-    """Audit a run and write its page; see `Result.report`."""
-    audits = {result.ref: audit_for_report(result.ref, task, audit)}
-    report = build_report([result.ref], task=task)
-    text = report.render("html", page=PageOptions.choose(audits, matches))
+    """Audit a run and write its page; see `parley.Result.report`."""
+    audits = {result.ref: audit_for_report(result.ref, result.task, audit)}
+    text = report_on([result]).render("html", page=PageOptions.choose(audits, matches))
     return write_report(path, text)
 
 
-def draw_notebook(result: Result) -> str:
+def draw_notebook(result: RunResult) -> str:
     """What was found, how sure it is, cautions, and the main result with its intervals. The style
     applies to nothing else in the notebook."""
     clean = make_cleaner()
@@ -63,7 +57,7 @@ def draw_notebook(result: Result) -> str:
     return f'<div class="{CONTAINER}"><style>{notebook_style()}</style>{"".join(parts)}</div>'
 
 
-def write_text(result: Result) -> str:
+def write_text(result: RunResult) -> str:
     """The table of a result as text, without secrets."""
     return make_secret_filter()(repr(result))
 

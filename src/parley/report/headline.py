@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from parley.results.part import Style
 from parley.results.parts.main_table import order_scores
-from parley.results.result import Result
+from parley.results.result import RunResult
 from parley.results.types import ScoreRow
 from parley.statistics.estimates import PairedDifference, Rank
 from parley.tables import format_interval, format_number, plural
@@ -15,7 +15,7 @@ from parley.tables import format_interval, format_number, plural
 FEW = 3  # models or pairs that a sentence names; more are counted
 
 
-def write_headline(result: Result) -> list[str]:
+def write_headline(result: RunResult) -> list[str]:
     """One to three sentences for each role, by the metric that the role is ranked by."""
     style, rows = result.style, result.part("results") or ()
     pairs, ranks = result.part("pairs") or (), result.head.ranks
@@ -37,7 +37,7 @@ def write_headline(result: Result) -> list[str]:
     return found
 
 
-def describe_state(result: Result) -> list[str]:
+def describe_state(result: RunResult) -> list[str]:
     """Whether the result is partial."""
     counts = result.head.run.matches
     if result.state == "done":

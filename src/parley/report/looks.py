@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from parley.results.result import Result
+from parley.results.result import RunResult
 from parley.store import read_run
 
 COLOURS = 9  # --m0 … --m8 of the style sheet
@@ -52,7 +52,7 @@ class Looks:
         )
 
 
-def choose_looks(results: Iterable[Result]) -> Looks:
+def choose_looks(results: Iterable[RunResult]) -> Looks:
     """The looks of the models of several runs: a model that played in two runs has one look."""
     aliases = dict[str, None]()
     for result in results:

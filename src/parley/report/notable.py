@@ -10,7 +10,7 @@ from itertools import islice
 from parley.errors import UsageError
 from parley.results.part import Style
 from parley.results.parts.main_table import order_scores
-from parley.results.result import Result
+from parley.results.result import RunResult
 from parley.results.scores import parse_metric
 from parley.results.transcript import LEFT_OUT, PASSAGE, read_turns
 from parley.results.types import ScoreRow
@@ -77,7 +77,7 @@ def parse_match_limit(given: str | int) -> int | None:
 
 
 def select_matches(
-    result: Result, reader: RunReader, limit: int | None, room: int = ROOM
+    result: RunResult, reader: RunReader, limit: int | None, room: int = ROOM
 ) -> MatchSelection:
     """The matches to show: the notable ones; if `limit` allows more, the others by number."""
     every = sum(reader.counts().values())
@@ -111,7 +111,7 @@ def select_matches(
     return MatchSelection(tuple(found), every, left, len(chosen) - len(found))
 
 
-def choose_notable(result: Result, reader: RunReader) -> tuple[dict[int, str], int]:
+def choose_notable(result: RunResult, reader: RunReader) -> tuple[dict[int, str], int]:
     """Matches worth reading with the reason, and how many matches were aborted."""
     style, rows = result.style, result.part("results") or ()
     usual = {

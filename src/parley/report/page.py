@@ -22,7 +22,7 @@ from parley.report.run_page import (
 )
 from parley.report.sections import ComparisonResult, Section, draw_section, make_cleaner
 from parley.report.style import STYLE
-from parley.results.result import Result
+from parley.results.result import RunResult
 from parley.store import RunRef
 from parley.tables import plural
 
@@ -31,7 +31,7 @@ LARGEST = 1_500_000  # bytes of a page
 
 
 def make_page(
-    compared: Sequence[ComparisonResult], results: Sequence[Result], options: PageOptions
+    compared: Sequence[ComparisonResult], results: Sequence[RunResult], options: PageOptions
 ) -> str:
     """The comparisons, if there are any, then every run by itself."""
     for result in results:
@@ -51,7 +51,7 @@ def make_page(
 
 def page_text(
     compared: Sequence[ComparisonResult],
-    results: Sequence[Result],
+    results: Sequence[RunResult],
     whole: bool,
     options: PageOptions,
     is_too_large: bool = False,
@@ -73,7 +73,7 @@ def page_text(
     tasks = list(dict.fromkeys(result.head.run.task for result in results))
     title = escape(clean(", ".join(map(name_task, tasks))))
 
-    def draw_own(result: Result, at: int) -> str:
+    def draw_own(result: RunResult, at: int) -> str:
         return "".join(
             draw_section(section, f"s{at}-own{number}", clean, looks)
             for number, section in enumerate(own_sections.get(result.ref, ()), 1)
@@ -120,7 +120,9 @@ def page_text(
     )
 
 
-def draw_findings(results: Sequence[Result], first: int, options: PageOptions, clean: Clean) -> str:
+def draw_findings(
+    results: Sequence[RunResult], first: int, options: PageOptions, clean: Clean
+) -> str:
     """The first screen of a page with several runs: what each run found, and how sure it is."""
     items = []
     for at, result in enumerate(results[:MOST_LISTED], first):
@@ -142,7 +144,7 @@ def draw_findings(results: Sequence[Result], first: int, options: PageOptions, c
     return f'<section class="card"><h2>What was found</h2>{"".join(items)}{more}</section>'
 
 
-def draw_contents(sections: Sequence[object], results: Sequence[Result], clean: Clean) -> str:
+def draw_contents(sections: Sequence[object], results: Sequence[RunResult], clean: Clean) -> str:
     """Links to the sections of a page with several runs."""
     titles = [getattr(section, "title", "") for section in sections]
     titles += [name_run(result) for result in results]
@@ -152,7 +154,7 @@ def draw_contents(sections: Sequence[object], results: Sequence[Result], clean: 
     return f'<nav aria-label="Contents"><ul>{links}</ul></nav>'
 
 
-def name_run(result: Result) -> str:
+def name_run(result: RunResult) -> str:
     """A run as a heading names it."""
     run = result.head.run
     return f"Run {run.id}: {title_run(run.task, run.name)}, {run.state}"

@@ -37,7 +37,7 @@ from parley.results.parts.main_table import (
     score_table,
 )
 from parley.results.parts.resolved_pairs import describe_resolved
-from parley.results.result import Result
+from parley.results.result import RunResult
 from parley.statistics.estimates import PairedDifference
 from parley.statistics.intervals import ALPHA
 from parley.store import RunInfo, read_run
@@ -49,7 +49,7 @@ MOST_COMPARED = 12  # models in the table of who beats whom
 
 
 def draw_run(
-    result: Result,
+    result: RunResult,
     at: int,
     clean: Clean,
     whole: bool,
@@ -110,14 +110,14 @@ def draw_heading(info: RunInfo, clean: Clean, level: int) -> str:
     )
 
 
-def draw_lead(result: Result, clean: Clean) -> str:
+def draw_lead(result: RunResult, clean: Clean) -> str:
     """What was found, in a sentence or two."""
     lead = " ".join(write_headline(result))
     return f'<p class="lead"><bdi>{escape(NEGATIVE.sub("−", clean(lead)))}</bdi></p>'
 
 
 def draw_facts(
-    result: Result, info: RunInfo, audit: AuditSummary, at: int, clean: Clean, whole: bool
+    result: RunResult, info: RunInfo, audit: AuditSummary, at: int, clean: Clean, whole: bool
 ) -> str:
     """Facts about the run, in one line."""
     found = list_facts(result, info, audit, at, clean, whole)
@@ -144,7 +144,7 @@ def title_run(task: str, name: str | None) -> str:
 
 
 def list_facts(
-    result: Result, info: RunInfo, audit: AuditSummary, at: int, clean: Clean, whole: bool
+    result: RunResult, info: RunInfo, audit: AuditSummary, at: int, clean: Clean, whole: bool
 ) -> Iterable[str]:
     """Chips and counts."""
     run = result.head.run
@@ -159,7 +159,7 @@ def list_facts(
     yield escape(clean(run.created[:10]))
 
 
-def list_chips(result: Result, audit: AuditSummary, at: int) -> Iterable[str]:
+def list_chips(result: RunResult, audit: AuditSummary, at: int) -> Iterable[str]:
     """Fairness, completeness and violations."""
     kind, verdict = summarise_fairness(audit)
     yield f'<a class="chip {kind}" href="#s{at}-fairness">{escape(verdict)}</a>'
@@ -178,7 +178,7 @@ def count_things(number: int, one: str, many: str = "") -> str:
     return f"<strong>{digits}</strong> {word}"
 
 
-def draw_cautions(result: Result, clean: Clean) -> str:
+def draw_cautions(result: RunResult, clean: Clean) -> str:
     """What to know before any number."""
     lines = result.cautions()
     if not lines:
@@ -199,7 +199,7 @@ class ResultChart(NamedTuple):
     words: str
 
 
-def list_score_charts(result: Result, looks: Looks, clean: Clean) -> list[ResultChart]:
+def list_score_charts(result: RunResult, looks: Looks, clean: Clean) -> list[ResultChart]:
     """The best mean first, for each role and the metric it is ranked by."""
     groups = list_scores(result.part("results") or (), result.style)
     leading = result.style.leading
@@ -207,7 +207,7 @@ def list_score_charts(result: Result, looks: Looks, clean: Clean) -> list[Result
     return [draw_scores(group, result.style, looks, clean) for group in own]
 
 
-def draw_result(result: Result, looks: Looks, clean: Clean) -> str:
+def draw_result(result: RunResult, looks: Looks, clean: Clean) -> str:
     """Models with intervals drawn, for each role and the metric it is ranked by."""
     rows, style = result.part("results") or (), result.style
     if not rows:
@@ -221,7 +221,7 @@ def draw_result(result: Result, looks: Looks, clean: Clean) -> str:
     )
 
 
-def draw_pair_cost(result: Result, clean: Clean) -> str:
+def draw_pair_cost(result: RunResult, clean: Clean) -> str:
     """How many pairs are resolved, and what each of them cost."""
     said = describe_resolved(result.part("resolved_pairs"))
     return "".join(f'<p class="note">{escape(clean(as_sentence(each)))}</p>' for each in said)
@@ -275,7 +275,7 @@ def draw_scores(group: ScoreGroup, style: Style, looks: Looks, clean: Clean) -> 
     return ResultChart(role, metric, table + notes, words)
 
 
-def draw_comparison(result: Result, looks: Looks, clean: Clean) -> str:
+def draw_comparison(result: RunResult, looks: Looks, clean: Clean) -> str:
     """Who beats whom, as a table of all pairs; more models than fit stand in the list of pairs."""
     listed = "".join(draw_table(table, "Pairs", clean) for table in result.tables("pairs"))
     if not listed:
@@ -292,7 +292,7 @@ def draw_comparison(result: Result, looks: Looks, clean: Clean) -> str:
     )
 
 
-def list_pair_charts(result: Result, looks: Looks, clean: Clean) -> list[ResultChart]:
+def list_pair_charts(result: RunResult, looks: Looks, clean: Clean) -> list[ResultChart]:
     """Row minus column for every two models, for each role and the metric it is ranked by."""
     style = result.style
     pairs: dict[tuple[str, str], list[PairedDifference]] = {}
@@ -317,7 +317,7 @@ def draw_matrix(
     metric: str,
     names: Sequence[str],
     pairs: Sequence[PairedDifference],
-    result: Result,
+    result: RunResult,
     looks: Looks,
     clean: Clean,
 ) -> ResultChart:
@@ -363,14 +363,14 @@ def draw_matrix(
 # Parts.
 
 
-def ordered_parts(result: Result) -> list[Part[Any]]:
+def ordered_parts(result: RunResult) -> list[Part[Any]]:
     """The parts of a run other than the main ones, in the order of sections."""
     order = get_args(SectionName)
     parts = [part for part in result.parts.values() if part.name not in ("results", "pairs")]
     return sorted(parts, key=lambda part: order.index(part.section))
 
 
-def draw_part(result: Result, part: Part[Any], at: int, looks: Looks, clean: Clean) -> str:
+def draw_part(result: RunResult, part: Part[Any], at: int, looks: Looks, clean: Clean) -> str:
     """A part: its figures, then its tables, which are folded where there is a figure."""
     tables = [table for table in result.tables(part.name) if table.rows]
     figures = draw_each_figure(result.figures(part.name), clean, looks)
@@ -395,7 +395,7 @@ def fold(summary: str, parts: Sequence[str]) -> str:
     return body if parts else ""
 
 
-def draw_stored(result: Result, name: str, at: int, looks: Looks, clean: Clean) -> str:
+def draw_stored(result: RunResult, name: str, at: int, looks: Looks, clean: Clean) -> str:
     """A part of a task that is not installed, as the file has it."""
     figures = draw_each_figure(result.figures(name), clean, looks)
     tables = "".join(draw_table(table, name, clean) for table in result.tables(name) if table.rows)
@@ -407,7 +407,7 @@ def draw_stored(result: Result, name: str, at: int, looks: Looks, clean: Clean) 
 # How it was played.
 
 
-def draw_setup(result: Result, info: RunInfo, clean: Clean) -> str:
+def draw_setup(result: RunResult, info: RunInfo, clean: Clean) -> str:
     """Parameters, models, prompts, the signature once, and the commands to check and repeat it."""
     config, head = info.config, result.head
     parameters = ", ".join(f"{name}={value}" for name, value in config.params.items())

@@ -77,7 +77,7 @@ RANKED = ("pairs", "ratings")  # other parts that rank models
 SIGNED = "results"  # the part with the signature, which stands below the tables of every part
 
 
-class Result:
+class RunResult:
     """The result of a run so far. `interval="bootstrap"` asks for a bootstrap over blocks instead
     of Student's t.
 
@@ -99,16 +99,21 @@ class Result:
         did not record."""
         self.ref = run if isinstance(run, RunRef) else find_run(run)
         self._method, self._reasoned = interval, reasoned
-        self._scores, self._look_up, self._task = scores, look_up, task
+        self._scores, self._look_up, self._given_task = scores, look_up, task
         self._computed: dict[str, Any] = {}
         self.failures: dict[str, str] = {}  # parts that could not be computed, and why
 
     # Contents.
 
     @cached_property
+    def task(self) -> type[Task] | None:
+        """The class of the task; None if it was not given."""
+        return self._given_task
+
+    @cached_property
     def parts(self) -> dict[str, Part[Any]]:
         """The parts that this result can have, by name: general ones, then the task's own."""
-        own = parts_of_task(self._task)
+        own = parts_of_task(self.task)
         for part in own:
             if part.name in {each.name for each in general_parts()}:
                 raise ParleyError(
@@ -124,7 +129,7 @@ class Result:
         They never hide a part that can be computed."""
         with read_run(self.ref) as reader:
             task, kept = reader.info.identity["task"], reader.part_results()
-        own = {qualified_name(part, task) for part in parts_of_task(self._task)}
+        own = {qualified_name(part, task) for part in parts_of_task(self.task)}
         rest = [each for each in kept if is_part_of_task(each) and each.name not in own]
         short = [stored.name.rpartition(".")[2] for stored in rest]
         return {
@@ -320,7 +325,7 @@ class Result:
         """The figures of a part."""
         if name in self.stored:
             return stored_figures(self.stored[name])
-        self.compute([name, SIGNED])
+        self.compute([name])
         part, found, style = self.parts[name], self._computed[name], self.style
         if not found:
             return []
@@ -492,19 +497,6 @@ class Result:
         rows = as_json(self.part("results"))
         return import_frames("polars").DataFrame(rows, infer_schema_length=None)
 
-    def report(
-        self, path: str | Path, *, audit: bool | None = None, matches: str | int = "notable"
-    ) -> Path:
-        """Write all parts of the result to one self-contained HTML page.
-
-        The run is audited first, unless it has more than 10,000 calls; `audit=True` audits it in
-        any case, `audit=False` never. `matches` chooses the transcripts on the page: "notable",
-        "none", or how many (the notable ones first, then by number).
-        """
-        later = import_module("parley.report.for_result")  # a later room
-        place: Path = later.write_result_page(self, path, self._task, audit, matches)
-        return place
-
     def __repr__(self) -> str:
         return f"{self.head.run.id} ({self.state})\n{self.render(width=terminal_width())}"
 
@@ -517,28 +509,6 @@ class Result:
         self.compute(REMARKS)
         title = f"{self.head.run.task}: {self.head.run.id}"
         return make_vega_lite(self.part("results") or (), self.style, title)
-
-    def _repr_html_(self) -> str:
-        self.compute(REMARKS)
-        drawn: str = import_module("parley.report.for_result").draw_notebook(self)  # a later room
-        return drawn
-
-    def _repr_mimebundle_(
-        self, include: Iterable[str] | None = None, exclude: Iterable[str] | None = None
-    ) -> dict[str, Any]:
-        """What a notebook shows: the first part of the report, the table as text, and a Vega-Lite
-        specification."""
-        from parley.results.vega_lite import MIME_TYPE
-
-        makers: dict[str, Callable[[], Any]] = {
-            "text/plain": lambda: import_module("parley.report.for_result").write_text(self),
-            "text/html": self._repr_html_,
-        }
-        if self.part("results"):
-            makers[MIME_TYPE] = self.vega_lite
-        left_out = set(exclude or ())
-        wanted = set(include) if include else set(makers)
-        return {name: make() for name, make in makers.items() if name in wanted - left_out}
 
     def to_stored(self) -> list[StoredPart]:
         """The results of the task's own parts, to be stored in the run's file."""
@@ -578,7 +548,7 @@ def parts_to_store(run: RunRef, task: type[Task]) -> tuple[list[StoredPart], lis
     try:
         if not parts_of_task(task):
             return [], []
-        result = Result(run, task=task)
+        result = RunResult(run, task=task)
         found = result.to_stored()
     except Exception as wrong:
         return [], [

@@ -21,7 +21,7 @@ from parley.report.run_page import (
     draw_run,
 )
 from parley.results.parts.stability import MetricPath, StabilityResult
-from parley.results.result import Result
+from parley.results.result import RunResult
 from parley.rules.task import Task
 from parley.store import ENDED, RunInfo, RunRef, read_run
 from parley.tables import format_number, plural
@@ -85,11 +85,11 @@ def draw_so_far(ref: RunRef, clean: Clean) -> str:
     return f"<article>{''.join(parts)}</article>"
 
 
-def read_result(ref: RunRef, reasoned: bool = True) -> tuple[Result, type[Task] | None]:
+def read_result(ref: RunRef, reasoned: bool = True) -> tuple[RunResult, type[Task] | None]:
     """The result of a run, and its task if that is installed."""
     with read_run(ref) as reader:
         task = task_of_run(reader.info)
-    return Result(ref, reasoned=reasoned, look_up=PriceList().find, task=task), task
+    return RunResult(ref, reasoned=reasoned, look_up=PriceList().find, task=task), task
 
 
 def draw_half_widths(found: StabilityResult | None, looks: Looks, clean: Clean) -> str:
