@@ -10,9 +10,14 @@ from parley.cli.report import command
 from parley.report.build import Report
 from parley.report.matches import draw_text
 from parley.report.notable import parse_match_limit, select_matches
-from parley.report.sections import ComparisonResult, Section
+from parley.results.compared_runs import (
+    ComparedRuns,
+    ComparisonOptions,
+    ComparisonPart,
+    ComparisonResult,
+)
+from parley.results.part import no_rows
 from parley.store import read_run
-from parley.tables import Table
 
 ITEMS = [
     Question(f"q{number}", f"Which sum is right for number {number}?", "B", ("One", "Two"))
@@ -115,16 +120,26 @@ def test_a_page_that_is_too_large_says_so(found, tmp_path, monkeypatch):
     assert "This page is larger than 0.001 MB: report on fewer runs" in page_of(found, tmp_path)
 
 
-def test_as_text_the_sections_of_a_run_stand_with_it(found, tmp_path):
+def test_as_text_the_parts_of_a_comparison_stand_with_its_single_run(found, tmp_path):
     bots = {"ann": "bot/random", "bob": "bot/random", "cy": "bot/random"}
     other = run("public_goods", bots, repeats=1, store=tmp_path)
-    section = Section("Its own section", (), "what it found")
-    alone = ComparisonResult({}, [section], Table([], []), [found.ref])
-    text = Report([alone], [other, found], [other]).render()
+    part = ComparisonPart(
+        "own",
+        "Its own section",
+        tuple[str, ...],
+        lambda runs: tuple(run.info.id for run in runs.each()),
+        tables=lambda found, style: [],
+        rows=no_rows,
+        words=lambda found, style: f"found in {', '.join(found)}",
+        takes=("public_goods",),
+    )
+
+    def compare(*results):
+        return ComparisonResult([part], ComparedRuns(results, ComparisonOptions()))
+
+    text = Report([compare(found)], [other, found], [other]).render()
     headings = [line for line in text.splitlines() if line.startswith(("══ ", "── "))]
     assert [other.ref.id in headings[0], found.ref.id in headings[1]] == [True, True]
     assert headings[2:] == ["── Its own section ──"]  # below the heading of its run
-    both = ComparisonResult({}, [section], Table([], []), [found.ref, other.ref])
-    text = Report([both], [other, found], []).render()
-    assert text.startswith("══ Its own section ══")
-    assert other.ref.id not in text
+    text = Report([compare(found, other)], [other, found], []).render()
+    assert text == f"══ Its own section ══\n\nfound in {found.ref.id}, {other.ref.id}"

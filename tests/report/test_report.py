@@ -20,7 +20,8 @@ from parley.report import page
 from parley.report.build import build_report
 from parley.report.figures import choose_ticks, draw
 from parley.report.page_options import PageOptions
-from parley.report.sections import ReportOptions
+from parley.results.compared_runs import ComparedRuns, ComparisonOptions
+from parley.results.part import Style
 from parley.statistics.contamination import ModelPoint, assess_contamination, correlation_rows
 from parley.statistics.intervals import compute_interval
 from parley.tasks.kieval.analysis import stop_bars
@@ -34,7 +35,8 @@ from parley.tasks.kieval.entries import (
 )
 from parley.tasks.kieval.model_table import BENCHMARK, FIRST, GIVEN, build_model_table
 from parley.tasks.kieval.report import (
-    correlation_section,
+    correlation_tables,
+    correlation_words,
     dataset_tables,
     fit_figure,
     overview_table,
@@ -413,7 +415,7 @@ def test_ends_of_interviews_and_violations_are_counted(hostile):
         == 6
     )
     assert 0 < rows["sound"]["early"]["high"] < 1
-    found = analyse_runs([hostile.ref], ReportOptions())
+    found = analyse_runs(ComparedRuns([hostile], ComparisonOptions()))
     kinds = {(row["alias"], row["kind"]): row for row in found.record.violations}
     assert kinds["i", "answer given away"]["matches"] == 12
     assert kinds[HOSTILE, "overlong"]["matches"] == 6
@@ -497,7 +499,7 @@ def test_every_task_has_a_page(tmp_path):
     assert found.data["results"][0]["signature"] in words
     assert "difference" in words
     with pytest.raises(UsageError, match=r"need runs of kieval and qa, found runs of public_goods"):
-        build_report([found.ref], ReportOptions(reference=["a"]))
+        build_report([found.ref], ComparisonOptions(reference=["a"]))
     with pytest.raises(UsageError, match="given twice"):
         build_report([found.ref, found.ref])
     with pytest.raises(UsageError, match="cannot be written to"):
@@ -566,8 +568,9 @@ def test_tokens_by_role_and_what_more_models_would_cost(tmp_path, monkeypatch):
                 store="runs",
             )
 
-    ref = asyncio.run(main()).ref
-    found, record = build_report([ref]), analyse_runs([ref], ReportOptions()).record
+    result = asyncio.run(main())
+    record = analyse_runs(ComparedRuns([result], ComparisonOptions())).record
+    found = build_report([result.ref])
     spent = {row.role: row for row in record.spent}
     assert (
         spent["evaluator"].conversations,
@@ -681,10 +684,11 @@ def test_the_page_of_one_run_begins_with_what_was_found_and_repeats_nothing(flee
 
 def test_two_models_have_no_correlation():
     two = [ModelPoint("a", "quiz", 50.0, 40.0), ModelPoint("b", "quiz", 70.0, 80.0)]
-    section = correlation_section(SimpleNamespace(correlations=correlation_rows(two)))
-    assert section.tables == []
-    assert "needs at least 3 models" in section.words
-    assert "There are 2 here" in section.words
+    found = SimpleNamespace(correlations=correlation_rows(two))
+    assert correlation_tables(found, Style()) == []
+    words = correlation_words(found, Style())
+    assert "needs at least 3 models" in words
+    assert "There are 2 here" in words
 
 
 @pytest.mark.slow

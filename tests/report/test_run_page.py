@@ -179,7 +179,7 @@ def test_a_single_interview_run_among_others_keeps_its_sections(tmp_path):
     text = build_report([goods.ref, asked.ref]).render("html")
     contents = text[text.index("<nav") : text.index("</nav>")]
     assert "Models and datasets" not in contents
-    own = text.index('<section class="card" id="s1-own1"><h2>Models and datasets</h2>')
+    own = text.index('<section class="card" id="s1-own-models"><h2>Models and datasets</h2>')
     assert text.index('<article id="s0">') < text.index('<article id="s1">') < own
     assert "`" not in re.sub("<pre>.*?</pre>", "", text[own:], flags=re.DOTALL)
     assert "<code>acc.</code> is the benchmark accuracy" in text

@@ -16,7 +16,7 @@ from parley.errors import UsageError
 from parley.report.build import Report, build_report, write_report
 from parley.report.figure_files import FIGURE_ENDINGS, choose_figure, write_figure
 from parley.report.page_options import PageOptions
-from parley.report.sections import ReportOptions
+from parley.results.compared_runs import ComparisonOptions
 from parley.store import RunRef, open_store
 from parley.tables import FORMATS, terminal_width
 
@@ -125,7 +125,7 @@ def command(
         refuse_figure_file(output)
     place = open_store(store)
     refs = [place.find(run) for run in runs]
-    options = ReportOptions(
+    options = ComparisonOptions(
         scores,
         reference,
         without,

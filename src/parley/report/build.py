@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +15,14 @@ from parley.errors import UsageError
 from parley.report.figure_files import NamedFigure, list_figures
 from parley.report.page import make_page, name_run
 from parley.report.page_options import PageOptions
-from parley.report.sections import (
+from parley.report.sections import clean_data, clean_table, make_cleaner, make_secret_filter
+from parley.results.compared_runs import (
+    AnyComparison,
+    ComparedRuns,
+    ComparisonOptions,
     ComparisonResult,
-    ReportOptions,
-    RunComparison,
-    clean_data,
-    clean_table,
-    make_cleaner,
-    make_secret_filter,
+    comparisons_of_task,
 )
-from parley.results.part import module_beside_rule
 from parley.results.result import RunResult
 from parley.rules.task import Task
 from parley.store import RunRef, read_run
@@ -52,9 +50,9 @@ class Report:
                 return self._csv()
         clean, parts = make_secret_filter(), list[str]()
         for found in self.compared:
-            if len(found.refs) > 1:
-                parts += self._sections(found, form, width)
-        alone = {found.refs[0]: found for found in self.compared if len(found.refs) == 1}
+            if not found.is_single:
+                parts += self._parts(found, form, width)
+        alone = {found.runs.refs[0]: found for found in self.compared if found.is_single}
         for result in self.runs:
             if result.ref not in alone and result not in self.others:
                 continue  # a comparison of several runs has it
@@ -62,27 +60,29 @@ class Report:
             if level == 2:
                 parts.append(clean(format_heading(name_run(result), form)))
             if result.ref in alone:
-                parts += self._sections(alone[result.ref], form, width, level)
+                parts += self._parts(alone[result.ref], form, width, level)
             else:
                 parts.append(clean(result.render(form, width=width)))
         return "\n\n".join(parts)
 
-    def _sections(
+    def _parts(
         self, found: ComparisonResult, form: str, width: int | None, level: int = 1
     ) -> Iterator[str]:
-        """The sections of a comparison as text, with headings of this level."""
+        """The parts of a comparison as text, with headings of this level."""
         clean = make_secret_filter()
-        for section in found.sections:
-            yield clean(format_heading(section.title, form, level))
-            if section.words:
-                yield clean(section.words)
-            for table in section.tables:
+        for name, part in found.parts.items():
+            words, tables = found.words(name), found.tables(name)
+            if not words and not tables:
+                continue
+            yield clean(format_heading(part.title, form, level))
+            if words:
+                yield clean(words)
+            for table in tables:
                 yield clean_table(table, clean).render(form, width)
 
     def list_figures(self) -> list[NamedFigure]:
         """The figures of the page, by the names that `--figure` takes."""
-        sections = [section for found in self.compared for section in found.sections]
-        return list_figures(sections, self.runs, make_cleaner())
+        return list_figures(self.compared, self.runs, make_cleaner())
 
     def _json(self) -> str:
         """The whole report; runs without a comparison as `parley show --json` prints them."""
@@ -90,12 +90,7 @@ class Report:
         for found in self.compared:
             data |= found.data
         data["results"] = [result.data for result in self.others]
-        plain = orjson.loads(
-            orjson.dumps(
-                data, default=lambda value: value._asdict(), option=orjson.OPT_NON_STR_KEYS
-            )
-        )
-        cleaned = clean_data(plain, make_secret_filter())
+        cleaned = clean_data(data, make_secret_filter())
         return orjson.dumps(cleaned, option=orjson.OPT_INDENT_2).decode()
 
     def _csv(self) -> str:
@@ -107,7 +102,7 @@ class Report:
             )
         clean = make_secret_filter()
         if self.compared:
-            return clean_table(self.compared[0].table, clean).render("csv")
+            return clean_table(self.compared[0].rows_table(), clean).render("csv")
         return clean(self.others[0].render("csv"))
 
 
@@ -122,7 +117,7 @@ def format_heading(title: str, form: str, level: int = 1) -> str:
 
 def build_report(
     refs: Sequence[RunRef],
-    options: ReportOptions | None = None,
+    options: ComparisonOptions | None = None,
     task: type[Task] | None = None,
 ) -> Report:
     """A report on runs. `task` is the class of runs whose task is not installed."""
@@ -140,7 +135,7 @@ def choose_task(ref: RunRef, task: type[Task] | None) -> type[Task] | None:
         return task_of_run(reader.info)
 
 
-def report_on(results: Sequence[RunResult], options: ReportOptions | None = None) -> Report:
+def report_on(results: Sequence[RunResult], options: ComparisonOptions | None = None) -> Report:
     """A report on results; options for comparisons are refused if no run can be compared."""
     tasks: dict[RunRef, str] = {}
     seen: set[str] = set()
@@ -153,31 +148,31 @@ def report_on(results: Sequence[RunResult], options: ReportOptions | None = None
             tasks[result.ref] = reader.info.identity["task"]
             if task_of_run(reader.info) is None:
                 foreign.add(result.ref)  # an installed task may have the same name
-    wanted = options or ReportOptions()
-    known = find_comparisons()
-    compared_tasks = {task for ref, task in tasks.items() if ref not in foreign}
-    taking = [each for each in known if set(each.tasks) & compared_tasks]
-    if not taking and wanted.given:
+    wanted, known = options or ComparisonOptions(), find_comparisons()
+    compared, others = list[ComparisonResult](), list(results)
+    for takes, parts in known.items():
+        own = [r for r in results if tasks[r.ref] in takes and r.ref not in foreign]
+        if own:
+            compared.append(ComparisonResult(parts, ComparedRuns(own, wanted)))
+            others = [result for result in others if result not in own]
+    if not compared and wanted.given:
         found = ", ".join(dict.fromkeys(tasks.values()))
-        names = " and ".join(dict.fromkeys(name for each in known for name in each.tasks))
+        names = " and ".join(dict.fromkeys(name for takes in known for name in takes))
         raise UsageError(
             f"--scores, --reference, --without and --control need runs of {names}, found runs of "
             f"{found}"
         )
-    compared, others = [], list(results)
-    for each in taking:
-        own = [ref for ref in tasks if tasks[ref] in each.tasks and ref not in foreign]
-        compared.append(replace(each.compare(own, wanted), refs=own))
-        others = [result for result in others if result.ref not in own]
     return Report(compared, results, others)
 
 
-def find_comparisons() -> list[RunComparison]:
-    """The comparisons that installed tasks offer."""
-    found: list[RunComparison] = []
-    for task in installed_tasks()[0].values():
-        if (module := module_beside_rule(task, "report")) is not None:
-            found += module.COMPARISONS
+def find_comparisons() -> dict[tuple[str, ...], list[AnyComparison]]:
+    """The parts over several runs that installed tasks offer, by the tasks whose runs they take."""
+    parts = dict.fromkeys(
+        part for task in installed_tasks()[0].values() for part in comparisons_of_task(task)
+    )
+    found: dict[tuple[str, ...], list[AnyComparison]] = {}
+    for part in parts:
+        found.setdefault(part.takes, []).append(part)
     return found
 
 

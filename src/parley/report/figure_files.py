@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape
@@ -15,8 +14,8 @@ from parley.errors import ParleyError, UsageError, unknown_name
 from parley.report.figures import Clean, draw
 from parley.report.looks import Looks, choose_looks
 from parley.report.run_page import ResultChart, list_pair_charts, list_score_charts, ordered_parts
-from parley.report.sections import Section
 from parley.report.svg_figure import make_svg
+from parley.results.compared_runs import ComparisonResult
 from parley.results.result import RunResult
 from parley.results.types import Figure
 
@@ -37,13 +36,16 @@ class NamedFigure(NamedTuple):
 
 
 def list_figures(
-    sections: Sequence[Section], results: Sequence[RunResult], clean: Clean
+    compared: Sequence[ComparisonResult], results: Sequence[RunResult], clean: Clean
 ) -> list[NamedFigure]:
     """Every figure of a report: those of comparisons, then those of each run. With several runs,
     the name of a run's figure ends with `@` and the run."""
     looks = choose_looks(results)
     found = [
-        figure for section in sections for figure in list_section_figures(section, clean, looks)
+        name_figure(part.name, figure, clean, looks)
+        for comparison in compared
+        for part in comparison.page_parts
+        for figure in comparison.figures(part.name)
     ]
     for result in results:
         result.compute()  # all parts from one reading of the file
@@ -54,15 +56,6 @@ def list_figures(
         own = list_run_figures(result, clean, looks)
         found += [figure._replace(name=figure.name + after) for figure in own]
     return list(number_names(found))
-
-
-def list_section_figures(section: Section, clean: Clean, looks: Looks) -> Iterator[NamedFigure]:
-    """The figures of a section and of the sections in it."""
-    name = re.sub(r"\W+", "-", section.title.lower()).strip("-")
-    for figure in section.figures:
-        yield name_figure(name, figure, clean, looks)
-    for part in section.parts:
-        yield from list_section_figures(part, clean, looks)
 
 
 def list_run_figures(result: RunResult, clean: Clean, looks: Looks) -> Iterator[NamedFigure]:

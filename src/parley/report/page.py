@@ -14,16 +14,18 @@ from parley.report.page_options import PageOptions
 from parley.report.people import draw_people
 from parley.report.run_page import (
     draw_lead,
+    draw_part,
     draw_run,
     draw_task_words,
+    has_content,
     list_chips,
     name_task,
     title_run,
 )
-from parley.report.sections import ComparisonResult, Section, draw_section, make_cleaner
+from parley.report.sections import make_cleaner
 from parley.report.style import STYLE
+from parley.results.compared_runs import ComparisonResult
 from parley.results.result import RunResult
-from parley.store import RunRef
 from parley.tables import plural
 
 MOST_LISTED = 12  # runs whose findings stand on the first screen
@@ -58,30 +60,28 @@ def page_text(
 ) -> str:
     """The page, with all parts of every run or with its main result only."""
     clean = make_cleaner()
-    alone = len(results) == 1
-    sections, own_sections = list[Section](), dict[RunRef, list[Section]]()
-    for found in compared:
-        if len(found.refs) == 1:  # nothing is compared: they stand with the run
-            kept = [section for section in found.sections if not section.of_several]
-            own_sections.setdefault(found.refs[0], []).extend(kept)
-        else:
-            sections += found.sections
-    first, looks = len(sections), choose_looks(results)
+    alone, looks = len(results) == 1, choose_looks(results)
+    several = [found for found in compared if not found.is_single]
+    first = len(several)  # the anchors of runs follow those of comparisons
     compared_text = "".join(
-        draw_section(section, f"s{at}", clean, looks) for at, section in enumerate(sections)
+        draw_part(found, part, f"s{at}", looks, clean)
+        for at, found in enumerate(several)
+        for part in found.page_parts
     )
+    own = {found.runs.refs[0]: found for found in compared if found.is_single}
     tasks = list(dict.fromkeys(result.head.run.task for result in results))
     title = escape(clean(", ".join(map(name_task, tasks))))
 
     def draw_own(result: RunResult, at: int) -> str:
-        return "".join(
-            draw_section(section, f"s{at}-own{number}", clean, looks)
-            for number, section in enumerate(own_sections.get(result.ref, ()), 1)
-        )
+        """What a comparison found in a run alone stands with the run."""
+        if (found := own.get(result.ref)) is None:
+            return ""
+        parts = found.page_parts
+        return "".join(draw_part(found, part, f"s{at}-own", looks, clean) for part in parts)
 
     if alone:  # begins with what was found in this run
-        own = compared_text + draw_own(results[0], first)
-        body = draw_run(results[0], first, clean, whole, 1, options, looks=looks, compared=own)
+        text = draw_own(results[0], 0)
+        body = draw_run(results[0], 0, clean, whole, 1, options, looks=looks, compared=text)
     else:
         runs_text = "".join(
             draw_run(
@@ -99,7 +99,7 @@ def page_text(
         words = "".join(draw_task_words(task, clean) for task in tasks)
         heading = f'<p class="eyebrow">{plural(len(results), "run")}</p><h1>{title}</h1>{words}'
         findings = draw_findings(results, first, options, clean)
-        contents = draw_contents(sections, results, clean)
+        contents = draw_contents(several, results, clean)
         refs = {result.head.run.id: result.ref for result in results}
         people = draw_people(refs, "people", clean)
         body = heading + findings + contents + compared_text + people + runs_text
@@ -144,12 +144,20 @@ def draw_findings(
     return f'<section class="card"><h2>What was found</h2>{"".join(items)}{more}</section>'
 
 
-def draw_contents(sections: Sequence[object], results: Sequence[RunResult], clean: Clean) -> str:
+def draw_contents(
+    several: Sequence[ComparisonResult], results: Sequence[RunResult], clean: Clean
+) -> str:
     """Links to the sections of a page with several runs."""
-    titles = [getattr(section, "title", "") for section in sections]
-    titles += [name_run(result) for result in results]
+    titles = {
+        f"s{at}-{part.name}": part.title
+        for at, found in enumerate(several)
+        for part in found.page_parts
+        if has_content(found, part)
+    }
+    titles |= {f"s{at}": name_run(result) for at, result in enumerate(results, len(several))}
     links = "".join(
-        f'<li><a href="#s{at}">{escape(clean(title))}</a></li>' for at, title in enumerate(titles)
+        f'<li><a href="#{escape(anchor)}">{escape(clean(title))}</a></li>'
+        for anchor, title in titles.items()
     )
     return f'<nav aria-label="Contents"><ul>{links}</ul></nav>'
 

@@ -28,10 +28,12 @@ from parley.report.notable import MatchSelection, select_matches
 from parley.report.page_options import PageOptions
 from parley.report.people import draw_people
 from parley.report.sections import NEGATIVE, draw_each_figure, draw_legends, draw_table
-from parley.results.part import Part, SectionName, Style
+from parley.results.compared_runs import ComparisonPart, ComparisonResult
+from parley.results.part import Part, RunPart, SectionName, Style
 from parley.results.parts.main_table import (
     ScoreGroup,
-    describe_marks,
+    describe_defaults,
+    describe_intervals,
     list_scores,
     order_scores,
     score_table,
@@ -83,11 +85,11 @@ def draw_run(
     if whole:
         ordered = ordered_parts(result)
         first = [part for part in ordered if part.section in ("result", "task")]
-        parts += [draw_part(result, part, at, looks, clean) for part in first]
+        parts += [draw_part(result, part, f"s{at}", looks, clean) for part in first]
         parts += [draw_stored(result, name, at, looks, clean) for name in result.stored]
         parts.append(fairness)
         rest = [part for part in ordered if part not in first]
-        parts += [draw_part(result, part, at, looks, clean) for part in rest]
+        parts += [draw_part(result, part, f"s{at}", looks, clean) for part in rest]
         parts.append(draw_people({info.id: info.ref}, f"s{at}-people", clean))
         parts.append(draw_matches(matches, info.id, f"s{at}-matches", looks, clean))
     else:
@@ -268,11 +270,13 @@ def draw_scores(group: ScoreGroup, style: Style, looks: Looks, clean: Clean) -> 
         f'<table class="chart"><caption>{escape(clean(words))}</caption><thead>{head}</thead>'
         f"<tbody>{''.join(body)}</tbody></table>"
     )
-    notes = "".join(
-        f'<p class="note">{mark_code(escape(clean(as_sentence(note))))}</p>'
-        for note in describe_marks(group.scores)
+    notes = [("note hide", note) for note in describe_intervals(group.scores)]  # as their column
+    notes += [("note", note) for note in describe_defaults(group.scores)]
+    explained = "".join(
+        f'<p class="{kind}">{mark_code(escape(clean(as_sentence(note))))}</p>'
+        for kind, note in notes
     )
-    return ResultChart(role, metric, table + notes, words)
+    return ResultChart(role, metric, table + explained, words)
 
 
 def draw_comparison(result: RunResult, looks: Looks, clean: Clean) -> str:
@@ -363,31 +367,48 @@ def draw_matrix(
 # Parts.
 
 
-def ordered_parts(result: RunResult) -> list[Part[Any]]:
+def ordered_parts(result: RunResult) -> list[RunPart]:
     """The parts of a run other than the main ones, in the order of sections."""
     order = get_args(SectionName)
     parts = [part for part in result.parts.values() if part.name not in ("results", "pairs")]
     return sorted(parts, key=lambda part: order.index(part.section))
 
 
-def draw_part(result: RunResult, part: Part[Any], at: int, looks: Looks, clean: Clean) -> str:
-    """A part: its figures, then its tables, which are folded where there is a figure."""
-    tables = [table for table in result.tables(part.name) if table.rows]
-    figures = draw_each_figure(result.figures(part.name), clean, looks)
-    if not figures and (not tables or part.name == "efficiency"):
+def draw_part(
+    result: RunResult | ComparisonResult,
+    part: Part[Any, Any],
+    before: str,
+    looks: Looks,
+    clean: Clean,
+) -> str:
+    """A part: its words and figures, then its tables, which are folded where there is a figure.
+    `before` is the first part of its anchor."""
+    name, words = part.name, result.words(part.name)
+    tables = [table for table in result.tables(name) if table.rows]
+    figures = draw_each_figure(result.figures(name), clean, looks)
+    if not figures and not words and (not tables or name == "efficiency"):
         return ""  # without a figure, the parts on scores and on cost say the same
     drawn = [draw_table(table, part.title, clean) for table in tables]
     if figures:
-        listed = draw_legends(result.figures(part.name), clean)
+        listed = draw_legends(result.figures(name), clean)
         listed += fold("The same as a table", drawn)
-    elif part.name == "cost":
+    elif name == "cost":
         listed = fold("Calls and tokens as a table", drawn)
+    elif isinstance(part, ComparisonPart):
+        listed = "".join(drawn)
     else:
         listed = "".join(drawn[:1]) + fold(plural(len(drawn) - 1, "more table"), drawn[1:])
+    said = f'<p class="why">{mark_code(escape(clean(words)))}</p>' if words else ""
     return (
-        f'<section class="card" id="s{at}-{escape(part.name)}">'
-        f"<h2>{escape(clean(part.title))}</h2>{figures}{listed}</section>"
+        f'<section class="card" id="{escape(before)}-{escape(name)}">'
+        f"<h2>{escape(clean(part.title))}</h2>{said}{figures}{listed}</section>"
     )
+
+
+def has_content(result: RunResult | ComparisonResult, part: Part[Any, Any]) -> bool:
+    """Whether there is anything to draw of a part."""
+    tables = any(table.rows for table in result.tables(part.name))
+    return tables or bool(result.words(part.name) or result.figures(part.name))
 
 
 def fold(summary: str, parts: Sequence[str]) -> str:

@@ -7,7 +7,7 @@ task that is one file, or `PARTS` in the `analysis` module of one that is a fold
 from __future__ import annotations
 
 import pkgutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from parley.rules.task import Task
     from parley.store import RunInfo
 
-D = TypeVar("D")
+S = TypeVar("S")  # what a part is computed from
+D = TypeVar("D")  # what it has found
 SectionName: TypeAlias = Literal["result", "task", "fairness", "judges", "cost"]
 Rows: TypeAlias = Sequence[Mapping[str, Any]]
 
@@ -87,9 +88,19 @@ def dataclass_rows(found: Any) -> Rows:
     return [as_json(each) for each in (found if isinstance(found, tuple) else (found,))]
 
 
+def no_rows(found: Any) -> Rows:
+    """The rows of a part that has none."""
+    return ()
+
+
 def no_figures(found: Any, style: Style) -> Sequence[Figure]:
     """The figures of a part that has none."""
     return ()
+
+
+def no_words(found: Any, style: Style) -> str:
+    """The introduction of a part that has none."""
+    return ""
 
 
 def applies_always(info: RunInfo) -> bool:
@@ -98,21 +109,23 @@ def applies_always(info: RunInfo) -> bool:
 
 
 @dataclass(frozen=True)
-class Part(Generic[D]):
+class Part(Generic[S, D]):
     """An analysis of a run.
 
-    `result` is the type that `compute` returns: a dataclass, or `tuple[Row, …]` of them. It is
-    published as JSON, so it may hold plain values only. `compute` returns None, or an empty tuple,
-    if the run has no data for the part; `absent` says why.
+    `compute` gets a `RunScores`. It returns None, or an empty tuple, if the run has no data for the
+    part; `absent` says why. `data` makes of what it returned what JSON has, and `result` is the
+    type of that: a dataclass, or `tuple[Row, …]` of them, with plain values only.
     """
 
     name: str  # --part NAME, and the anchor on a page
     title: str
     result: Any
-    compute: Callable[[RunScores], D | None]
+    compute: Callable[[S], D | None]
     tables: Callable[[D, Style], Sequence[Table]]
     rows: Callable[[D], Rows] = dataclass_rows
     figures: Callable[[D, Style], Sequence[Figure]] = no_figures
+    words: Callable[[D, Style], str] = no_words  # before the figures and tables
+    data: Callable[[D], Any] = as_json
     applies: Callable[[RunInfo], bool] = applies_always  # from configuration and identity alone
     absent: str = "not applicable: this run has no data for this part of the result"
     section: SectionName = "task"
@@ -131,13 +144,25 @@ class Part(Generic[D]):
         """Whether the result is a sequence of rows."""
         return get_origin(self.result) is tuple
 
+    def publish(self, found: D | None) -> Any:
+        """What JSON has of this part."""
+        return self.data(found) if found else [] if self.is_sequence else None
+
+    def keys(self, found: D | None) -> dict[str, Any]:
+        """The same by its keys."""
+        value: dict[str, Any] = self.publish(found)
+        return value if self.spread else {self.json_key: value}
+
     @property
     def json_key(self) -> str:
         return self.key or self.name
 
 
+RunPart: TypeAlias = "Part[RunScores, Any]"
+
+
 @cache
-def general_parts() -> tuple[Part[Any], ...]:
+def general_parts() -> tuple[RunPart, ...]:
     """The parts that any run may have: those of all files in `results/parts`."""
     package = import_module("parley.results.parts")
     modules = [
@@ -147,7 +172,7 @@ def general_parts() -> tuple[Part[Any], ...]:
     return check_unique_names(part for module in modules for part in getattr(module, "PARTS", ()))
 
 
-def parts_of_task(task: type[Task] | None) -> tuple[Part[Any], ...]:
+def parts_of_task(task: type[Task] | None) -> tuple[RunPart, ...]:
     """The parts that a task and the classes it inherits from bring."""
     found = [part for kind in (task.__mro__ if task else ()) for part in declared_parts(kind)]
     return check_unique_names(dict.fromkeys(found))
@@ -173,7 +198,7 @@ def check_parts(task: type[Task]) -> None:
             )
 
 
-def usable_parts(task: type[Task]) -> tuple[Part[Any], ...]:
+def usable_parts(task: type[Task]) -> tuple[RunPart, ...]:
     """The parts of a task; none if they cannot be loaded."""
     try:
         return parts_of_task(task)
@@ -181,14 +206,14 @@ def usable_parts(task: type[Task]) -> tuple[Part[Any], ...]:
         return ()
 
 
-def declared_parts(kind: type) -> Sequence[Part[Any]]:
+def declared_parts(kind: type) -> Sequence[RunPart]:
     """The parts that a class declares: in itself, or in the `analysis` module of its package."""
     if "parts" in vars(kind):
         given = vars(kind)["parts"]
         if isinstance(given, str):  # "package.module:PARTS", loaded when a result is computed
             module, _, name = given.partition(":")
             given = getattr(import_module(module), name)
-        found: tuple[Part[Any], ...] = tuple(given)
+        found: tuple[RunPart, ...] = tuple(given)
         if wrong := [each for each in found if not isinstance(each, Part)]:
             raise TaskError(
                 f"{kind.__name__}.parts must contain parley.Part objects, not {wrong[0]!r}"
@@ -206,15 +231,25 @@ def module_beside_rule(kind: type, name: str) -> ModuleType | None:
     return import_module(f"{package}.{name}")
 
 
-def check_unique_names(parts: Any) -> tuple[Part[Any], ...]:
+P = TypeVar("P", bound="Part[Any, Any]")
+
+
+def check_unique_names(parts: Iterable[P]) -> tuple[P, ...]:
     """Parts, each under a name of its own."""
-    found: dict[str, Part[Any]] = {}
+    found: dict[str, P] = {}
     for part in parts:
         if found.setdefault(part.name, part) is not part:
             raise TaskError(f"the task has two parts named `{part.name}`: rename one of them")
     return tuple(found.values())
 
 
-def qualified_name(part: Part[Any], task: str) -> str:
+def qualified_name(part: RunPart, task: str) -> str:
     """The name of a task's part in the JSON of a result."""
     return f"{task}.{part.name}"
+
+
+def make_rows_table(rows: Rows) -> Table:
+    """Rows as a table for CSV, unrounded."""
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    cells = [["" if row.get(name) is None else str(row[name]) for name in names] for row in rows]
+    return Table(names, cells)

@@ -3,7 +3,8 @@ alone."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
 from importlib import import_module
@@ -17,9 +18,10 @@ from parley import __version__
 from parley.errors import ParleyError, UsageError, unknown_name
 from parley.money import FindPrice, cost_remarks, is_free
 from parley.results.part import (
-    Part,
+    RunPart,
     Style,
     general_parts,
+    make_rows_table,
     parts_of_task,
     qualified_name,
     style_of,
@@ -111,7 +113,7 @@ class RunResult:
         return self._given_task
 
     @cached_property
-    def parts(self) -> dict[str, Part[Any]]:
+    def parts(self) -> dict[str, RunPart]:
         """The parts that this result can have, by name: general ones, then the task's own."""
         own = parts_of_task(self.task)
         for part in own:
@@ -140,11 +142,15 @@ class RunResult:
     @cached_property
     def head(self) -> ResultHead:
         """Everything in a result besides its parts."""
-        with read_run(self.ref) as reader:
-            return self._head(reader, self._scores_of(reader))
+        with self.open_scores() as run:
+            return self._head(run.reader, run)
 
-    def _scores_of(self, reader: RunReader) -> RunScores:
-        return RunScores(reader, self._method, self._look_up, self._scores)
+    @contextmanager
+    def open_scores(self) -> Iterator[RunScores]:
+        """The scores of the run, with the interval and the files of this result; its record is open
+        meanwhile."""
+        with read_run(self.ref) as reader:
+            yield RunScores(reader, self._method, self._look_up, self._scores)
 
     def _head(self, reader: RunReader, run: RunScores) -> ResultHead:
         return ResultHead(
@@ -173,30 +179,28 @@ class RunResult:
         ]
         if not wanted:
             return
-        with read_run(self.ref) as reader:
-            run = self._scores_of(reader)
+        with self.open_scores() as run:
             if "head" not in self.__dict__:
-                self.__dict__["head"] = self._head(reader, run)
+                self.__dict__["head"] = self._head(run.reader, run)
                 self.__dict__["style"] = style_of(run, run.ranks)
             for part in wanted:
                 self._computed[part.name] = self._compute(part, run)
 
-    def _compute(self, part: Part[Any], run: RunScores) -> Any:
+    def _compute(self, part: RunPart, run: RunScores) -> Any:
         """Compute one part. If a task's own part fails, the others are not affected."""
         empty = () if part.is_sequence else None
 
         def checked() -> Any:
             found = part.compute(run) if part.applies(run.info) else None
             if found is not None and part not in general_parts():
-                decode(
-                    as_json(found), part.result, part.name
-                )  # check that it returns the declared type
+                # check that it returns the declared type
+                decode(part.publish(found), part.result, part.name)
             return found
 
         found = self._guard(part, checked)
         return empty if found is None else found
 
-    def _guard(self, part: Part[Any], work: Callable[[], T]) -> T | None:
+    def _guard(self, part: RunPart, work: Callable[[], T]) -> T | None:
         """Call code of a part. If a task's own part fails, record the failure and return None."""
         if part in general_parts():
             return work()
@@ -229,14 +233,13 @@ class RunResult:
         self.compute()
         found: dict[str, Any] = as_json(self.head)
         for part in general_parts():
-            value = as_json(self._computed[part.name])
-            found |= value if part.spread else {part.json_key: value}
+            found |= part.keys(self._computed[part.name])
         task = self.head.run.task
         found["parts"] = {
             qualified_name(part, task): (
                 {"error": self.failures[part.name]}
                 if part.name in self.failures
-                else as_json(self._computed[part.name])
+                else part.publish(self._computed[part.name])
             )
             for part in self.parts.values()
             if part not in general_parts()
@@ -286,8 +289,7 @@ class RunResult:
     @cached_property
     def style(self) -> Style:
         """How tables and figures of this result are drawn."""
-        with read_run(self.ref) as reader:
-            run = self._scores_of(reader)
+        with self.open_scores() as run:
             return style_of(run, run.ranks)
 
     def table(self, metrics: str | Sequence[str] = ()) -> Table:
@@ -320,6 +322,14 @@ class RunResult:
         if not found:
             return []
         return self._guard(part, lambda: checked_list(part.tables(found, style), Table)) or []
+
+    def words(self, name: str) -> str:
+        """The introduction of a part; empty if it has none."""
+        if name in self.stored:
+            return ""
+        self.compute([name])
+        part, found, style = self.parts[name], self._computed[name], self.style
+        return (self._guard(part, lambda: str(part.words(found, style))) or "") if found else ""
 
     def figures(self, name: str) -> list[Figure]:
         """The figures of a part."""
@@ -364,8 +374,10 @@ class RunResult:
         costs = describe_resolved(self.part("resolved_pairs")) if part in RANKED else []
         notes = [last.note, *standing, *self._unsafe(), *costs, *self.signature_lines()]
         last = replace(last, note="\n".join(filter(None, notes)))
+        words = self.words(part)
+        intro = [break_lines(words, width) if form == "text" else words] if words else []
         try:
-            return "\n\n".join(table.render(form, width) for table in [*first, last])
+            return "\n\n".join([*intro, *(each.render(form, width) for each in [*first, last])])
         except (TypeError, ValueError, IndexError, AttributeError) as wrong:
             raise ParleyError(f"the table of part `{part}` cannot be printed: {wrong}") from wrong
 
@@ -387,11 +399,7 @@ class RunResult:
             rows = [row for table in stored_rows(self.stored[part]) for row in table]
         if not rows:
             return ""
-        names = list(dict.fromkeys(name for row in rows for name in row))
-        cells = [
-            ["" if row.get(name) is None else str(row[name]) for name in names] for row in rows
-        ]
-        return Table(names, cells).render("csv")
+        return make_rows_table(rows).render("csv")
 
     # Notes.
 
@@ -524,7 +532,7 @@ class RunResult:
                     qualified_name(part, self.head.run.task),
                     __version__,
                     orjson.dumps(json_schema(part.result)).decode(),
-                    orjson.dumps(as_json(self._computed[part.name])).decode(),
+                    orjson.dumps(part.publish(self._computed[part.name])).decode(),
                     orjson.dumps([as_json(figure) for figure in figures]).decode(),
                 )
             )

@@ -413,28 +413,38 @@ def json_schema(kind: Any) -> dict[str, Any]:
     if origin in (dict, Mapping) and inner[0] is str:
         return {"type": "object", "additionalProperties": json_schema(inner[1])}
     if isinstance(kind, type) and is_dataclass(kind):
-        hints = get_type_hints(kind)
         needed = [
             each.name
             for each in fields(kind)
             if each.default is MISSING and each.default_factory is MISSING
         ]
-        return {
-            "type": "object",
-            "description": " ".join((kind.__doc__ or "").split()),
-            "properties": {each.name: json_schema(hints[each.name]) for each in fields(kind)},
-            "required": needed,
-        }
+        return object_schema(kind, [each.name for each in fields(kind)], needed)
+    if isinstance(kind, type) and (names := getattr(kind, "_fields", None)):  # a named tuple
+        defaults: Mapping[str, Any] = kind._field_defaults  # type: ignore[attr-defined]
+        return object_schema(kind, names, [name for name in names if name not in defaults])
     raise TaskError(
         f"the result of a part cannot contain {kind}: use dataclasses whose fields are text, "
         "numbers, booleans, lists or mappings"
     )
 
 
+def object_schema(kind: type, names: Sequence[str], needed: Sequence[str]) -> dict[str, Any]:
+    """The JSON schema of a type with named fields."""
+    hints = get_type_hints(kind)
+    return {
+        "type": "object",
+        "description": " ".join((kind.__doc__ or "").split()),
+        "properties": {name: json_schema(hints[name]) for name in names},
+        "required": list(needed),
+    }
+
+
 def as_json(value: Any) -> Any:
-    """A result as plain data: dataclasses as mappings, tuples as lists."""
+    """A result as plain data: dataclasses and named tuples as mappings, other tuples as lists."""
     if is_dataclass(value) and not isinstance(value, type):
         return {each.name: as_json(getattr(value, each.name)) for each in fields(value)}
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return {name: as_json(getattr(value, name)) for name in value._fields}
     if isinstance(value, Mapping):
         return {str(name): as_json(each) for name, each in value.items()}
     return [as_json(each) for each in value] if isinstance(value, list | tuple) else value

@@ -50,7 +50,7 @@ def score_rows(found: Scores) -> Rows:
 @dataclass(frozen=True)
 class ShownScore:
     """A row of the main table, ready to show. The marks stand at the mean and at the interval;
-    `describe_marks` explains them."""
+    `describe_intervals` and `describe_defaults` explain them."""
 
     row: ScoreRow
     rank: Rank | None
@@ -216,13 +216,10 @@ def mark_lower(row: ScoreRow, shown: Scores, style: Style) -> str:
     return " ↓" if len(lower) > 1 and row.metric in style.lower_is_better else ""
 
 
-def describe_marks(shown: Sequence[ShownScore]) -> list[str]:
-    """What the marks and the kinds of intervals in these rows mean."""
+def describe_intervals(shown: Sequence[ShownScore]) -> list[str]:
+    """What the kinds of intervals in these rows mean, with their mark."""
     kinds = {score.row.interval for score in shown}
-    return [
-        *(note for kind, note in INTERVAL_NOTES.items() if kind in kinds),
-        *describe_defaults(shown),
-    ]
+    return [note for kind, note in INTERVAL_NOTES.items() if kind in kinds]
 
 
 def describe_defaults(shown: Sequence[ShownScore]) -> list[str]:
@@ -309,7 +306,7 @@ def list_notes(found: Scores, shown: Sequence[ShownScore], header: Row, style: S
     if "sd" in header:
         notes.append(describe_sd(rows))
     notes += [note for name, note in COLUMN_NOTES.items() if name in explained]
-    notes += describe_marks(shown)
+    notes += describe_intervals(shown) + describe_defaults(shown)
     known = {row.metric for row in rows}
     if hidden := list(dict.fromkeys(row.metric for row in found if row.metric not in known)):
         notes.append(

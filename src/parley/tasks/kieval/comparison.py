@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from parley.errors import StoreError, UsageError, unknown_name
-from parley.report.sections import ReportOptions
+from parley.results.compared_runs import ComparedRuns
 from parley.results.human_votes import HumanVotes, read_human_votes
-from parley.results.scores import RunScores, group_attempts
+from parley.results.scores import group_attempts
 from parley.results.types import as_json
 from parley.statistics.contamination import (
     Contamination,
@@ -22,7 +22,13 @@ from parley.statistics.contamination import (
 from parley.statistics.matched_controls import Matched, compare_with_control
 from parley.store import RunReader, RunRef, read_run
 from parley.tasks.kieval.analysis import count_stops
-from parley.tasks.kieval.entries import Entry, collect_entries, dataset_name, merge_entries
+from parley.tasks.kieval.entries import (
+    Entry,
+    MeasuredMean,
+    collect_entries,
+    dataset_name,
+    merge_entries,
+)
 from parley.tasks.kieval.model_table import ModelTable, build_model_table
 from parley.tasks.kieval.scores_file import read_scores_file
 from parley.tasks.kieval.token_costs import (
@@ -32,8 +38,6 @@ from parley.tasks.kieval.token_costs import (
     merge_by_dataset,
     spending_by_role,
 )
-
-SCHEMA = "parley.report/1"
 
 
 @dataclass
@@ -65,42 +69,61 @@ class Analysis:
         return [*self.record.cautions, *self.comparison.cautions]
 
     @property
-    def data(self) -> dict[str, Any]:
-        """In the form that `--json` prints."""
-        return {
-            "schema": SCHEMA,
-            "runs": self.record.runs,
-            "datasets": self.comparison.datasets,
-            "models": self.comparison.models,
-            "cells": [
-                {
-                    "model": cell.model,
-                    "dataset": cell.dataset,
-                    "accuracy_from": cell.source,
-                    **cell.figures,
-                    "aspects": cell.aspects,
-                    "signatures": cell.signatures,
-                    "runs": cell.runs,
-                }
-                for cell in self.comparison.cells
-            ],
-            "overall": self.comparison.overall,
-            "columns": self.comparison.columns,
-            "human": None if self.human is None else self.human.data,
-            "correlations": self.correlations,
-            "contamination": self.contamination,
-            "matched": self.matched,
-            "stops": self.record.stops,
-            "violations": self.record.violations,
-            "cost": self.record.spent,
-            "scaling": self.record.scaling,
-            "cautions": self.cautions,
-        }
+    def models(self) -> ComparedModels:
+        found = self.comparison
+        cells = [
+            {
+                "model": cell.model,
+                "dataset": cell.dataset,
+                "accuracy_from": cell.source,
+                **cell.figures,
+                "aspects": cell.aspects,
+                "signatures": cell.signatures,
+                "runs": cell.runs,
+            }
+            for cell in found.cells
+        ]
+        human = None if self.human is None else self.human.data
+        return ComparedModels(
+            self.record.runs,
+            found.datasets,
+            found.models,
+            cells,
+            found.overall,
+            found.columns,
+            human,
+        )
+
+    @property
+    def costs(self) -> InterviewCosts:
+        return InterviewCosts(self.record.spent, self.record.scaling)
 
 
-def analyse_runs(refs: Sequence[RunRef], asked: ReportOptions) -> Analysis:
+@dataclass(frozen=True)
+class ComparedModels:
+    """The runs, every model on every dataset and over all datasets, columns of a scores file, and
+    the votes of people."""
+
+    runs: list[dict[str, Any]]
+    datasets: list[str]
+    models: list[str]
+    cells: list[dict[str, Any]]
+    overall: dict[str, dict[str, MeasuredMean]]  # by model and measure
+    columns: dict[str, dict[str, float]]
+    human: dict[str, Any] | None
+
+
+@dataclass(frozen=True)
+class InterviewCosts:
+    """What the interviews have cost by role, and what more models would cost."""
+
+    cost: list[RoleSpending]
+    scaling: list[Scaling]
+
+
+def analyse_runs(runs: ComparedRuns) -> Analysis:
     """The analysis of runs of these tasks."""
-    record = collect_record(refs)
+    asked, record = runs.options, collect_record(runs)
     found = build_model_table(
         merge_entries(record.entries, asked.newest),
         read_scores_file(asked.scores) if asked.scores else None,
@@ -122,7 +145,7 @@ def analyse_runs(refs: Sequence[RunRef], asked: ReportOptions) -> Analysis:
             for each in compare_controls(found, suspect, control)
         ],
         record,
-        read_votes_on(refs, record),
+        read_votes_on(runs.refs, record),
     )
 
 
@@ -141,52 +164,50 @@ def read_votes_on(refs: Sequence[RunRef], record: ReportRecord) -> HumanVotes | 
         return None
 
 
-def collect_record(refs: Sequence[RunRef]) -> ReportRecord:
+def collect_record(runs: ComparedRuns) -> ReportRecord:
     """Collect the data of all runs. Runs that only screened questions are left out, with a
     caution."""
     found = ReportRecord()
-    for ref in refs:
-        with read_run(ref) as reader:
-            config = reader.info.config
-            place = {
-                "run": reader.info.id,
-                "task": reader.info.identity["task"],
-                "dataset": dataset_name(config.dataset),
-            }
-            if config.screening is not None:
-                found.cautions.append(
-                    f"{reader.info.id} only screened questions for another run, so it has no "
-                    "scores and is left out"
-                )
-                continue
-            run = RunScores(reader)
-            found.entries += collect_entries(run)
-            found.runs.append(
-                {
-                    **place,
-                    "name": config.name or None,
-                    "state": reader.info.state,
-                    "matches": len(run.matches),
-                }
+    for run in runs.each():
+        reader, config = run.reader, run.config
+        place = {
+            "run": reader.info.id,
+            "task": reader.info.identity["task"],
+            "dataset": dataset_name(config.dataset),
+        }
+        if config.screening is not None:
+            found.cautions.append(
+                f"{reader.info.id} only screened questions for another run, so it has no "
+                "scores and is left out"
             )
-            found.stops += [{**place, **row} for row in as_json(count_stops(run))]
-            found.violations += [{**place, **row} for row in violation_counts(reader)]
-            if config.stop is not None:
-                sure = f"{100 * (1 - config.stop.alpha):g}%"
-                found.cautions.append(
-                    f"{reader.info.id} stopped depending on its scores (sequential stopping), "
-                    f"so its intervals are anytime-valid ({sure}) and wider than those of a run "
-                    "with a fixed number of matches"
-                )
-            if reader.info.state != "done":
-                found.cautions.append(
-                    f"{reader.info.id} is not finished ({reader.info.state}, "
-                    f"{reader.info.reason or 'still being played'}), so its scores may still "
-                    "change"
-                )
-            if place["task"] == "kieval":
-                found.spent += spending_by_role(run)
-                found.scaling += filter(None, [forecast_scaling(run)])
+            continue
+        found.entries += collect_entries(run)
+        found.runs.append(
+            {
+                **place,
+                "name": config.name or None,
+                "state": reader.info.state,
+                "matches": len(run.matches),
+            }
+        )
+        found.stops += [{**place, **row} for row in as_json(count_stops(run))]
+        found.violations += [{**place, **row} for row in violation_counts(reader)]
+        if config.stop is not None:
+            sure = f"{100 * (1 - config.stop.alpha):g}%"
+            found.cautions.append(
+                f"{reader.info.id} stopped depending on its scores (sequential stopping), "
+                f"so its intervals are anytime-valid ({sure}) and wider than those of a run "
+                "with a fixed number of matches"
+            )
+        if reader.info.state != "done":
+            found.cautions.append(
+                f"{reader.info.id} is not finished ({reader.info.state}, "
+                f"{reader.info.reason or 'still being played'}), so its scores may still "
+                "change"
+            )
+        if place["task"] == "kieval":
+            found.spent += spending_by_role(run)
+            found.scaling += filter(None, [forecast_scaling(run)])
     return found
 
 

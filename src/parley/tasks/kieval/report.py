@@ -3,19 +3,27 @@ how interviews ended, and their cost."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from parley.money import format_usd
-from parley.report.sections import ComparisonResult, ReportOptions, RunComparison, Section
+from parley.results.compared_runs import ComparedRuns, ComparisonPart
 from parley.results.human_votes import HUMAN_NOTE, human_cells
-from parley.results.types import Dot, Figure, Intervals, Point, Scatter, Series
+from parley.results.part import Rows, Style, no_rows
+from parley.results.types import Dot, Figure, Intervals, Point, Scatter, Series, as_json
 from parley.statistics.agreement import BlockEstimate
-from parley.statistics.contamination import LOOK, SUSPECTED, Contamination, Fit, Position, SideTest
+from parley.statistics.contamination import (
+    LOOK,
+    SUSPECTED,
+    Contamination,
+    CorrelationRow,
+    Fit,
+    Position,
+    SideTest,
+)
 from parley.statistics.estimates import PairedDifference
 from parley.statistics.matched_controls import Matched
-from parley.store import RunRef
 from parley.tables import (
     Table,
     format_interval,
@@ -25,7 +33,12 @@ from parley.tables import (
     plural,
 )
 from parley.tasks.kieval.analysis import NONE, stop_bars
-from parley.tasks.kieval.comparison import Analysis, analyse_runs
+from parley.tasks.kieval.comparison import (
+    Analysis,
+    ComparedModels,
+    InterviewCosts,
+    analyse_runs,
+)
 from parley.tasks.kieval.entries import TASKS, comparable_facts
 from parley.tasks.kieval.entries import MeasuredMean as Mean
 from parley.tasks.kieval.model_table import CONVENTIONS, FIRST, ModelCell
@@ -41,40 +54,40 @@ LEGEND = (
 FEWEST_MODELS = 3  # for a correlation: two models always lie on a line
 
 
-def compare(refs: Sequence[RunRef], options: ReportOptions) -> ComparisonResult:
-    """Analyse runs of interviews and benchmarks together."""
-    found = analyse_runs(refs, options)
-    return ComparisonResult(found.data, list(all_sections(found)), flat_table(found))
+def analyse(runs: ComparedRuns) -> Analysis:
+    """What all parts below are taken from."""
+    return runs.once(analyse_runs)
 
 
-def all_sections(found: Analysis) -> Iterator[Section]:
-    """All sections that have data, in the order of the paper."""
-    if found.cautions:
-        yield Section("Read this first", [Table(["caution"], [[line] for line in found.cautions])])
+def caution_tables(found: Analysis, style: Style) -> list[Table]:
+    return [Table(["caution"], [[line] for line in found.cautions])] if found.cautions else []
+
+
+def model_tables(found: Analysis, style: Style) -> Iterator[Table]:
+    """All models over all datasets, then one dataset after the other."""
     if found.comparison.models:
-        yield Section("Models and datasets", [overview_table(found)])
+        yield overview_table(found)
     for dataset in found.comparison.datasets:
-        tables = list(dataset_tables(found, dataset))
-        yield Section(f"Results on {dataset}", tables)
-    if found.correlations:
-        yield correlation_section(found)
-    if found.contamination is not None:
-        tables, words = contamination_tables(found.contamination), describe_verdict(found)
-        figures = contamination_figures(found)
-        yield Section("Contamination", tables, words, figures)
-    if found.matched:
-        yield Section("Matched control", [control_table(found.matched)])
-    if found.record.stops:
-        bars = stop_bars(
-            (row["alias"], row["interviews"], row["reasons"]) for row in found.record.stops
-        )
-        figures = [bars] if bars else []
-        title = "How interviews ended"
-        yield Section(title, [stop_table(found)], "", figures, of_several=True)
-    if found.record.violations:
-        yield Section("Violations", [violation_table(found)], of_several=True)
-    if found.record.spent:
-        yield Section("Cost of interviews", list(interview_cost_tables(found)))
+        yield from dataset_tables(found, dataset)
+
+
+def control_tables(found: Analysis, style: Style) -> list[Table]:
+    return [control_table(found.matched)] if found.matched else []
+
+
+def stop_tables(found: Analysis, style: Style) -> list[Table]:
+    return [stop_table(found)] if found.record.stops else []
+
+
+def violation_tables(found: Analysis, style: Style) -> list[Table]:
+    return [violation_table(found)] if found.record.violations else []
+
+
+def stop_figures(found: Analysis, style: Style) -> list[Figure]:
+    """Interviews that ended early, by model and reason."""
+    rows = ((row["alias"], row["interviews"], row["reasons"]) for row in found.record.stops)
+    bars = stop_bars(rows)
+    return [bars] if bars else []
 
 
 def overview_table(found: Analysis) -> Table:
@@ -194,13 +207,17 @@ def dataset_tables(found: Analysis, dataset: str) -> Iterator[Table]:
             "the interviews"
         )
     yield Table(
-        [*header, "missing"], rows, left=2, note="\n".join([*notes, *signature_lines(cells)])
+        [*header, "missing"],
+        rows,
+        left=2,
+        note="\n".join([*notes, *signature_lines(cells)]),
+        title=f"Results on {dataset}",
     )
     if any(cell.aspects for cell in cells):
-        yield aspect_table([cell for cell in cells if cell.aspects])
+        yield aspect_table([cell for cell in cells if cell.aspects], dataset)
 
 
-def aspect_table(cells: list[ModelCell]) -> Table:
+def aspect_table(cells: list[ModelCell], dataset: str) -> Table:
     """The KIEval score of every aspect, by the run's convention for rounds that were not played."""
     rows = [
         [cell.model]
@@ -219,6 +236,7 @@ def aspect_table(cells: list[ModelCell]) -> Table:
             f"the evaluator's ratings by aspect, as KIEval scores with {LEVEL}s; the signature "
             "says how rounds after an early end count; n counts interviews"
         ),
+        title=f"Ratings by aspect on {dataset}",
     )
 
 
@@ -234,18 +252,25 @@ def signature_lines(cells: list[ModelCell]) -> list[str]:
     ]
 
 
-def correlation_section(found: Analysis) -> Section:
-    """The correlations, or how many models they need."""
-    title = "Correlation of accuracy and KIEval score"
+def has_correlation(found: Analysis) -> bool:
+    """Whether there are enough models for a correlation."""
+    return max((row.correlation.n for row in found.correlations), default=0) >= FEWEST_MODELS
+
+
+def correlation_tables(found: Analysis, style: Style) -> list[Table]:
+    return [correlation_table(found)] if has_correlation(found) else []
+
+
+def correlation_words(found: Analysis, style: Style) -> str:
+    """How many models a correlation needs, if there are too few."""
+    if not found.correlations or has_correlation(found):
+        return ""
     most = max(row.correlation.n for row in found.correlations)
-    if most >= FEWEST_MODELS:
-        return Section(title, [correlation_table(found)])
-    words = (
+    return (
         f"A correlation needs at least {FEWEST_MODELS} models with both an accuracy and a KIEval "
         f"score. There {'is' if most == 1 else 'are'} {most} here: add models, or runs with other "
         "models."
     )
-    return Section(title, [], words)
 
 
 def correlation_table(found: Analysis) -> Table:
@@ -269,10 +294,11 @@ def correlation_table(found: Analysis) -> Table:
     return Table(["dataset", "without", "r", LEVEL, "p", "n"], rows, left=2, note=note)
 
 
-def describe_verdict(found: Analysis) -> str:
+def describe_verdict(found: Analysis, style: Style) -> str:
     """The verdict on models, in one sentence for each level."""
-    assert found.contamination is not None
     said = found.contamination
+    if said is None:
+        return ""
     lines = [
         f"Suspected of contamination: {', '.join(said.suspected)}." if said.suspected else "",
         (f"Worth a look, but not significant after correction: {', '.join(said.worth_a_look)}.")
@@ -352,8 +378,10 @@ def violation_table(found: Analysis) -> Table:
     )
 
 
-def interview_cost_tables(found: Analysis) -> Iterator[Table]:
+def interview_cost_tables(found: Analysis, style: Style) -> Iterator[Table]:
     """Tokens by role and conversation (table 14), and the cost of more models (table 15)."""
+    if not found.record.spent:
+        return
     rows = []
     for one in found.record.spent:
         least = "" if one.counted == one.calls else "≥ "
@@ -405,8 +433,11 @@ def interview_cost_tables(found: Analysis) -> Iterator[Table]:
         yield Table(["dataset", "run", "graded", *models], lines, left=3, note=note)
 
 
-def contamination_tables(found: Contamination) -> list[Table]:
+def contamination_tables(found: Analysis, style: Style) -> list[Table]:
     """Every model over all datasets, then dataset by dataset."""
+    said = found.contamination
+    if said is None:
+        return []
     rows = [
         [
             one.model,
@@ -417,7 +448,7 @@ def contamination_tables(found: Contamination) -> list[Table]:
             format_p_value(one.above.p),
         ]
         + [format_p_value(one.above.adjusted), level_word(one.above)]
-        for one in found.standings
+        for one in said.standings
     ]
     header = [
         "model",
@@ -429,9 +460,9 @@ def contamination_tables(found: Contamination) -> list[Table]:
         "corrected",
         "above the line",
     ]
-    notes = [f"reference models: {', '.join(found.reference)}"] if found.reference else []
-    whole = Table(header, rows, note="\n".join([found.method, *notes]))
-    return [whole, *(position_table(fit) for fit in found.fits)]
+    notes = [f"reference models: {', '.join(said.reference)}"] if said.reference else []
+    whole = Table(header, rows, note="\n".join([said.method, *notes]))
+    return [whole, *(position_table(fit) for fit in said.fits)]
 
 
 def position_table(fit: Fit) -> Table:
@@ -525,8 +556,17 @@ def level_word(side: SideTest) -> str:
     return side.level or ("not tested" if side.p is None else "")
 
 
-def flat_table(found: Analysis) -> Table:
-    """One row per number, unrounded."""
+COLUMNS = ("model", "dataset", "measure", "value", "low", "high", "interval", "n", "missing", "p",
+           "from", "signature")  # of the rows for CSV  # fmt: skip
+
+
+def fill_columns(rows: Iterable[Mapping[str, Any]]) -> Rows:
+    """Rows with all columns in their order."""
+    return [{name: row.get(name) for name in COLUMNS} for row in rows]
+
+
+def model_rows(found: Analysis) -> Rows:
+    """One row per number: by model and dataset, over all datasets, from a file, and from people."""
     rows: list[dict[str, Any]] = []
     for cell in found.comparison.cells:
         for measure, figure in {
@@ -546,9 +586,9 @@ def flat_table(found: Analysis) -> Table:
                     "measure": measure,
                     **vars(figure),
                     "from": source,
+                    "signature": signature,
                 }
             )
-            rows[-1]["signature"] = signature
     for model, measures in found.comparison.overall.items():
         rows += [
             {"model": model, "measure": f"overall {name}", **vars(figure)}
@@ -565,6 +605,12 @@ def flat_table(found: Analysis) -> Table:
             for model, estimate in found.human.win_rates.items()
         ]
         rows.append({"measure": "human agreement", **human_facts(found.human.agreement)})
+    return fill_columns(rows)
+
+
+def correlation_rows(found: Analysis) -> Rows:
+    """One row per correlation."""
+    rows = []
     for row in found.correlations:
         r, without = row.correlation, f" without {', '.join(row.without)}" if row.without else ""
         facts = {
@@ -576,6 +622,12 @@ def flat_table(found: Analysis) -> Table:
             "p": r.p,
         }
         rows.append({"dataset": row.dataset, "measure": f"pearson{without}", **facts})
+    return fill_columns(rows)
+
+
+def stop_rows(found: Analysis) -> Rows:
+    """One row per reason, and shares of interviews."""
+    rows: list[dict[str, Any]] = []
     for each in found.record.stops:
         place = {
             "model": each["alias"],
@@ -588,33 +640,10 @@ def flat_table(found: Analysis) -> Table:
             for reason, count in each["reasons"].items()
         ]
         for kind, name in (("early", "ended early"), ("unreadable", "first answer unreadable")):
-            part = each[kind]
-            rows.append(
-                {
-                    **place,
-                    "measure": name,
-                    "value": part["share"],
-                    "low": part["low"],
-                    "high": part["high"],
-                }
-            )
-    names = [
-        "model",
-        "dataset",
-        "measure",
-        "value",
-        "low",
-        "high",
-        "interval",
-        "n",
-        "missing",
-        "p",
-        "from",
-        "signature",
-    ]
-    return Table(
-        names, [["" if row.get(name) is None else str(row[name]) for name in names] for row in rows]
-    )
+            share = each[kind]
+            ends = {"value": share["share"], "low": share["low"], "high": share["high"]}
+            rows.append({**place, "measure": name, **ends})
+    return fill_columns(rows)
 
 
 def human_facts(found: BlockEstimate) -> dict[str, Any]:
@@ -624,11 +653,10 @@ def human_facts(found: BlockEstimate) -> dict[str, Any]:
     return {**facts, "n": found.n, "missing": found.dropped, "from": "people"}
 
 
-def contamination_figures(found: Analysis) -> list[Figure]:
+def contamination_figures(found: Analysis, style: Style) -> list[Figure]:
     """Score against accuracy by dataset, with the fitted line, and both with their intervals."""
-    assert found.contamination is not None
     figures: list[Figure] = []
-    for fit in found.contamination.fits:
+    for fit in found.contamination.fits if found.contamination else ():
         if fit.positions:
             cells = {
                 one.model: found.comparison.by[one.model, fit.dataset] for one in fit.positions
@@ -724,4 +752,94 @@ def format_share_of(share: Mapping[str, Any]) -> list[str]:
     return [f"{format_number(100 * share['share'], 1)}%", format_interval(low, high, 1)]
 
 
-COMPARISONS = (RunComparison(TASKS, compare),)
+def part(
+    name: str,
+    title: str,
+    result: Any,
+    choose: Callable[[Analysis], Any],
+    tables: Callable[[Analysis, Style], Iterable[Table]],
+    **more: Any,
+) -> ComparisonPart[Analysis]:
+    """A part of the analysis; `choose` takes from it what JSON has."""
+    return ComparisonPart(
+        name,
+        title,
+        result,
+        analyse,
+        tables=lambda found, style: list(tables(found, style)),
+        data=lambda found: as_json(choose(found)),
+        takes=TASKS,
+        **{"rows": no_rows, **more},
+    )
+
+
+# in the order of the paper
+COMPARISONS = (
+    part(
+        "cautions",
+        "Read this first",
+        tuple[str, ...],
+        lambda found: found.cautions,
+        caution_tables,
+    ),
+    part(
+        "models",
+        "Models and datasets",
+        ComparedModels,
+        lambda found: found.models,
+        model_tables,
+        rows=model_rows,
+        spread=True,
+    ),
+    part(
+        "correlations",
+        "Correlation of accuracy and KIEval score",
+        tuple[CorrelationRow, ...],
+        lambda found: found.correlations,
+        correlation_tables,
+        rows=correlation_rows,
+        words=correlation_words,
+    ),
+    part(
+        "contamination",
+        "Contamination",
+        Contamination | None,
+        lambda found: found.contamination,
+        contamination_tables,
+        figures=contamination_figures,
+        words=describe_verdict,
+    ),
+    part(
+        "matched",
+        "Matched control",
+        tuple[Matched, ...],
+        lambda found: found.matched,
+        control_tables,
+    ),
+    part(
+        "stops",
+        "How interviews ended",
+        tuple[dict[str, Any], ...],
+        lambda found: found.record.stops,
+        stop_tables,
+        rows=stop_rows,
+        figures=stop_figures,
+        alone=False,
+    ),
+    part(
+        "violations",
+        "Violations",
+        tuple[dict[str, Any], ...],
+        lambda found: found.record.violations,
+        violation_tables,
+        alone=False,
+    ),
+    part(
+        "interview_cost",
+        "Cost of interviews",
+        InterviewCosts,
+        lambda found: found.costs,
+        interview_cost_tables,
+        spread=True,
+    ),
+)

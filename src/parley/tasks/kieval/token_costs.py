@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from parley.config.prices import PriceList
-from parley.money import cost_rows, prices_of, total_cost
+from parley.money import total_cost
 from parley.results.scores import RunScores
 from parley.runs.forecast import evaluation_cost, scale_costs
 from parley.store import RunReader
@@ -42,7 +41,7 @@ class RoleSpending:
 def spending_by_role(run: RunScores) -> list[RoleSpending]:
     """The spending of one run by role."""
     reader, found = run.reader, []
-    rows, money = reader.usage_by_model(), cost_rows(reader, prices_of(reader, PriceList().find))
+    rows, money = reader.usage_by_model(), run.cost
     cast = {
         alias
         for match in run.matches
@@ -128,11 +127,7 @@ def forecast_scaling(run: RunScores) -> Scaling | None:
         for seat, alias in match.seats.items()
         if seat.role in run.roles
     }
-    paid = [
-        row
-        for row in cost_rows(reader, prices_of(reader, PriceList().find))
-        if row["role"] in instruments
-    ]
+    paid = [row for row in run.cost if row["role"] in instruments]
     usd = total_cost(paid).usd
     if not usd or not models or not run.matches:
         return None
@@ -146,7 +141,7 @@ def forecast_scaling(run: RunScores) -> Scaling | None:
 def pairwise_cost(reader: RunReader, run: RunScores) -> float | None:
     """The cost of comparing two models on all questions, each with the final length of its
     interview."""
-    prices, by_question = prices_of(reader, PriceList().find), dict[str, list[float]]()
+    prices, by_question = run.prices, dict[str, list[float]]()
     for match in run.matches:
         calls = [call for call in reader.calls(match.number) if call.seat.role == "evaluator"]
         if not calls:
