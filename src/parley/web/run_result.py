@@ -21,7 +21,7 @@ from parley.report.run_page import (
     draw_run,
 )
 from parley.results.parts.stability import MetricPath, StabilityResult
-from parley.results.result import RunResult
+from parley.results.result import REMARKS, RunResult
 from parley.rules.task import Task
 from parley.store import ENDED, RunInfo, RunRef, read_run
 from parley.tables import format_number, plural
@@ -74,9 +74,7 @@ def draw_ended(ref: RunRef, clean: Clean) -> str:
 def draw_so_far(ref: RunRef, clean: Clean) -> str:
     """The main result of a run that is being played. It does not say how to resume the run."""
     result, _ = read_result(ref, reasoned=False)
-    result.compute(
-        ["results", "pairs", "stability", "judges", "rejudged", "cost", "resolved_pairs"]
-    )
+    result.compute([*REMARKS, "pairs"])
     with read_run(ref) as reader:
         looks = Looks.of(reader.info.config.contestants)
     parts = [draw_lead(result, clean), draw_cautions(result, clean)]
