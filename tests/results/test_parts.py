@@ -20,7 +20,7 @@ from parley.audit.audit import audit_run
 from parley.config.task_catalogue import task_class
 from parley.results.part import declared_parts, general_parts, parts_of_task
 from parley.results.result import result_schema
-from parley.results.types import json_schema
+from parley.results.types import as_json, json_schema
 from parley.rules.notes import Vote
 from parley.testing.by_hand import ByHand
 from tests.cli.test_cli import parley as command
@@ -173,6 +173,7 @@ class BadlyDrawn(Scribe):
             "tables": lambda found, style: 1 / 0,
             "figures": lambda found, style: 1 / 0,
             "rows": lambda found: 1 / 0,
+            "words": lambda found, style: 1 / 0,
         }.items()
     ) + (
         Part(
@@ -189,7 +190,7 @@ def test_a_part_that_cannot_be_shown_does_not_cost_the_result(tmp_path):
     result = parley.run(BadlyDrawn(), {"a": lambda v: "x", "b": lambda v: "xy"}, store=tmp_path)
     assert result.data["run"]["state"] == "done"
     result.report(tmp_path / "page.html")
-    for name, form in (("bad_tables", "text"), ("bad_rows", "csv")):
+    for name, form in (("bad_tables", "text"), ("bad_words", "text"), ("bad_rows", "csv")):
         with pytest.raises(
             parley.ParleyError, match=f"part `{name}` of the result could not be computed"
         ):
@@ -197,6 +198,37 @@ def test_a_part_that_cannot_be_shown_does_not_cost_the_result(tmp_path):
 
 
 ONE_TABLE = Table(["a"], [["1"]])
+
+
+@dataclass(frozen=True)
+class Introduced(Scribe):
+    """Has a part with words before its table, whose JSON is less than what its table needs."""
+
+    parts = (
+        Part(
+            "introduced",
+            "Introduced",
+            tuple[Vote, ...],
+            lambda run: {"votes": (Vote(1),), "said": "One `vote` <b>in all</b>."},
+            tables=lambda found, style: [ONE_TABLE],
+            rows=lambda found: [{"score": vote.score} for vote in found["votes"]],
+            words=lambda found, style: found["said"],
+            data=lambda found: as_json(found["votes"]),
+        ),
+    )
+
+
+def test_words_stand_before_the_tables_of_a_part_and_json_has_its_data(tmp_path):
+    models = {"a": lambda v: "x", "b": lambda v: "xy"}
+    result = parley.run(Introduced(), models, store=tmp_path)
+    lines = result.render(part="introduced").splitlines()
+    assert lines[:3] == ["One `vote` <b>in all</b>.", "", "a"]
+    assert [vote["score"] for vote in result.data["parts"]["scribe.introduced"]] == [1]
+    assert Result(result.ref).data["parts"] == result.data["parts"]  # as it was stored
+    page = result.report(tmp_path / "page.html", audit=False).read_text(encoding="utf-8")
+    assert "One <code>vote</code> &lt;b&gt;in all&lt;/b&gt;.</p>" in page
+
+
 MISTAKES = {
     "one_table": {"tables": lambda found, style: ONE_TABLE},
     "no_table": {"tables": lambda found, style: [None]},

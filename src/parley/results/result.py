@@ -364,7 +364,7 @@ class RunResult:
             if not self.part("results"):
                 return break_lines("\n".join(self.remarks()), width)
             return self.table(metrics).render(form, width)
-        tables = self.tables(part)
+        tables, words = self.tables(part), self.words(part)
         self._refuse_failed(part)
         if not tables:
             nothing = f"part `{part}`: the stored result is empty"
@@ -374,7 +374,6 @@ class RunResult:
         costs = describe_resolved(self.part("resolved_pairs")) if part in RANKED else []
         notes = [last.note, *standing, *self._unsafe(), *costs, *self.signature_lines()]
         last = replace(last, note="\n".join(filter(None, notes)))
-        words = self.words(part)
         intro = [break_lines(words, width) if form == "text" else words] if words else []
         try:
             return "\n\n".join([*intro, *(each.render(form, width) for each in [*first, last])])
