@@ -14,8 +14,14 @@ from parley.report.build import build_report
 from parley.report.figure_files import NamedFigure, choose_figure, make_png, number_names
 from parley.report.figures import draw
 from parley.report.looks import Looks
-from parley.report.style import STYLE
-from parley.report.style_rules import Element, compute_style, matches, root_style, scope_style
+from parley.report.style_rules import (
+    Element,
+    compute_style,
+    matches,
+    own_style,
+    root_style,
+    scope_style,
+)
 from parley.report.svg_figure import make_svg
 from parley.results.types import (
     Bar,
@@ -222,7 +228,7 @@ def test_styles_follow_the_sheet():
 
 
 def test_a_scoped_sheet_restyles_nothing_else():
-    scoped = scope_style(STYLE, ".parley")
+    scoped = scope_style(own_style(), ".parley")
     outside = re.sub(r"@media[^{]*\{", "", scoped)
     for rule in re.findall(r"([^{}]+)\{", outside):
         assert rule.strip().startswith(".parley"), rule

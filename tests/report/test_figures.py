@@ -17,8 +17,8 @@ from parley.report.figures import (
     pad_range,
     place_name,
 )
+from parley.report.html import read_style
 from parley.report.looks import RING, SHAPES, Looks
-from parley.report.style import STYLE
 from parley.results.types import (
     Bar,
     Bars,
@@ -180,9 +180,9 @@ def test_instruments_are_grey_rings_and_no_model_is_grey():
     drawn = shown(Intervals("t", "alt", "", (Point("judge", 1.0, 0.5, 1.5),)))
     assert 'class="grey"' in drawn
     assert RING in drawn
-    greys = re.findall(r"--grey:(#\w+)", STYLE)
+    greys = re.findall(r"--grey:(#\w+)", read_style())
     assert len(greys) == 2  # light and dark
-    models = re.findall(r"--m\d:(#\w+)", STYLE)
+    models = re.findall(r"--m\d:(#\w+)", read_style())
     assert len(models) == 18
     assert not set(greys) & set(models)
 

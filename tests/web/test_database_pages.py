@@ -6,7 +6,7 @@ import time
 
 import parley
 from parley.store import find_run, open_store
-from parley.web import following
+from parley.web import following, live_run_page
 from tests.cli.test_cli import parley as call_command
 from tests.web.conftest import BOTS
 from tests.web.test_match_list_page import run as run  # a fixture
@@ -47,8 +47,9 @@ PAGES = (
 )
 
 
-def test_a_run_that_was_moved_has_the_same_pages(run, visit, postgres_url, tmp_path):
+def test_a_run_that_was_moved_has_the_same_pages(run, visit, postgres_url, monkeypatch):
     """A run file and a database: each page is the same, letter by letter."""
+    monkeypatch.setattr(live_run_page, "PATIENCE", 60)  # pages with the result, however slow
     store = open_store(postgres_url)
     there = store.import_run(run.path, lambda how: None)
     with visit(run.path.parent) as one, visit(postgres_url) as two:

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from functools import partial
 from html import unescape
 from types import SimpleNamespace
 
@@ -10,11 +11,11 @@ import pytest
 import parley
 from parley import Amount, Metric, Role, Task
 from parley.match.protocol import Reply
+from parley.report.html import make_cleaner, say_text
 from parley.results.transcript import rebuild_views
 from parley.rules.pool import as_message
 from parley.rules.referee import Violation
-from parley.store import open_store, read_run
-from parley.web.app import make_site
+from parley.store import read_run
 from parley.web.match_page import PageRoom, list_fields, mark_reply
 
 HOSTILE = (
@@ -185,8 +186,8 @@ def test_pages_of_other_tasks(visit, tmp_path, task, models):
     assert client.get(f"/run/{played.ref.id}/matches").status_code == 200
 
 
-def test_fenced_code_is_shown_as_a_block(tmp_path):
-    clean = make_site(open_store(tmp_path)).templates.filters["said_text"]
+def test_fenced_code_is_shown_as_a_block():
+    clean = partial(say_text, {"clean": make_cleaner()})
     text = "Here:\n```python\nif a < b:\n    pass\n```\nDone.\n```\n<i>open"
     assert clean(text) == (
         "<bdi>Here:</bdi><pre><bdi>if a &lt; b:\n    pass</bdi></pre><bdi>Done.</bdi>"

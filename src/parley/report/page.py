@@ -8,6 +8,7 @@ from html import escape
 
 from parley import __version__
 from parley.report.figures import Clean
+from parley.report.html import make_cleaner, read_style
 from parley.report.looks import choose_looks
 from parley.report.notable import ROOM
 from parley.report.page_options import PageOptions
@@ -22,8 +23,6 @@ from parley.report.run_page import (
     name_task,
     title_run,
 )
-from parley.report.sections import make_cleaner
-from parley.report.style import STYLE
 from parley.results.compared_runs import ComparisonResult
 from parley.results.result import RunResult
 from parley.tables import plural
@@ -115,7 +114,7 @@ def page_text(
         f'<meta name="generator" content="Parley {__version__}">'
         f'<meta http-equiv="Content-Security-Policy" content="{closed}">'
         f"<title>Parley: {title}</title>"
-        f"<style>{STYLE}</style></head>"
+        f"<style>{read_style()}</style></head>"
         f"<body><main>{body}</main><footer><p>{escape(clean(foot))}</p></footer></body></html>\n"
     )
 

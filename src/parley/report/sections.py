@@ -8,23 +8,10 @@ from dataclasses import replace
 from html import escape
 from typing import Any
 
-from parley.providers._secrets import known_secrets, mask_secrets
 from parley.report.figures import Clean, draw, scrollable
 from parley.report.looks import Looks
 from parley.results.types import Figure, Lines, Scatter
-from parley.tables import Table, mark_code, show_hidden
-
-
-def make_secret_filter() -> Clean:
-    """A function that masks secrets in a text, before it is escaped."""
-    known = known_secrets()
-    return lambda text: mask_secrets(text, known)
-
-
-def make_cleaner() -> Clean:
-    """A function that masks secrets in a text and shows its hidden characters, for pages."""
-    without_secrets = make_secret_filter()
-    return lambda text: show_hidden(without_secrets(text))
+from parley.tables import Table, mark_code
 
 
 def clean_table(table: Table, clean: Clean) -> Table:

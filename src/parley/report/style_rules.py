@@ -12,7 +12,13 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import NamedTuple
 
-from parley.report.style import STYLE
+
+def own_style() -> str:
+    """The part of the style sheet that reports use."""
+    from parley.report.html import read_style
+
+    return read_style().partition("/* What pages have beyond reports. */")[0]
+
 
 INHERITED = frozenset(
     [
@@ -90,7 +96,9 @@ def split_outside(text: str, mark: str) -> list[str]:
 def light_rules() -> tuple[tuple[int, StyleRule], ...]:
     """The rules for a wide light page by their specificity, weakest first."""
     rules = [
-        (measure_specificity(rule.selector), rule) for rule in parse_style(STYLE) if not rule.media
+        (measure_specificity(rule.selector), rule)
+        for rule in parse_style(own_style())
+        if not rule.media
     ]
     return tuple(sorted(rules, key=lambda each: each[0]))
 

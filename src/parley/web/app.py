@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
-from html import escape
+from functools import cached_property
 from importlib import import_module
 from importlib.resources import files
 from pkgutil import iter_modules
 from typing import Any
 from urllib.parse import quote
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -22,15 +19,13 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from parley import __version__
 from parley.errors import ParleyError, StoreError, UsageError
 from parley.providers._secrets import redact
-from parley.report.fenced_code import split_fences
+from parley.report.html import make_cleaner, read_style, render
+from parley.report.looks import Looks
 from parley.report.run_page import title_run
-from parley.report.sections import make_cleaner
-from parley.report.style import STYLE
 from parley.store import RunRef, Store
-from parley.tables import plural, shorten
+from parley.tables import shorten
 from parley.web.background import Background
 from parley.web.following import LiveRuns
 from parley.web.run_catalogue import RunCatalogue
@@ -38,7 +33,6 @@ from parley.web.run_drawer import RunDrawer
 from parley.web.safety import HEADERS, PERSONAL, Guard, Safety
 
 HERE = files("parley.web")
-SHORT = 200  # characters
 MOST_RESULTS = 20  # results that are kept as HTML, each up to a few MB
 FILES = {"pages.js": "text/javascript", "icon.svg": "image/svg+xml"}
 
@@ -49,7 +43,6 @@ class Site:
 
     store: Store
     clean: Callable[[str], str]
-    templates: Environment
     public: bool = False  # served to other machines, so only people with the token may read
 
     @cached_property
@@ -67,9 +60,10 @@ class Site:
         """The runs that browsers follow."""
         return LiveRuns(self.store, RunDrawer(self))
 
-    def render(self, template: str, **facts: Any) -> str:
+    def render(self, template: str, looks: Looks | None = None, **facts: Any) -> Markup:
         """A template with these facts."""
-        return self.templates.get_template(template).render(site=self, **facts)
+        own = {"site": self, "run_link": run_link, "title_run": title_run}
+        return render(template, looks, **own, **facts)
 
     def page(self, template: str, status: int = 200, **facts: Any) -> HTMLResponse:
         """A page from its template."""
@@ -78,46 +72,7 @@ class Site:
 
 def make_site(store: Store, public: bool = False) -> Site:
     """The site of a store."""
-    clean = make_cleaner()
-
-    def isolate(text: str) -> Markup:
-        return Markup(f"<bdi>{escape(clean(text))}</bdi>")
-
-    isolate_short = lru_cache(4096)(isolate)  # names are said many times on a page
-
-    def said(text: object) -> Markup:
-        """What a model, a person or a file said: escaped, isolated in direction, nothing hidden."""
-        words = str(text)
-        return isolate_short(words) if len(words) <= SHORT else isolate(words)
-
-    def said_text(text: str, words: Sequence[str] = (), inside: bool = False) -> Markup:
-        """The same for a whole message: fenced code in a block of its own, some words marked.
-        `inside` says that the text begins within such a block."""
-        pattern = "|".join(re.escape(clean(each)) for each in words if each)
-        shown = []
-        for is_code, part in split_fences(clean(text), inside):
-            if not part.strip():
-                continue
-            pieces = re.split(f"({pattern})", part) if pattern else [part]
-            marked = [
-                f"<mark>{escape(piece)}</mark>" if at % 2 else escape(piece)
-                for at, piece in enumerate(pieces)
-            ]
-            said_part = f"<bdi>{''.join(marked)}</bdi>"
-            shown.append(f"<pre>{said_part}</pre>" if is_code else said_part)
-        return Markup("".join(shown))
-
-    folder = str(HERE.joinpath("templates"))
-    templates = Environment(
-        loader=FileSystemLoader(folder),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    templates.filters |= {"said": said, "said_text": said_text, "plural": plural}
-    templates.globals |= {"version": __version__, "run_link": run_link, "title_run": title_run}
-    return Site(store, clean, templates, public)
+    return Site(store, make_cleaner(), public)
 
 
 def find_pages() -> list[str]:
@@ -176,8 +131,7 @@ async def serve_file(request: Request) -> Response:
     """The style sheet, the script or the icon."""
     name = request.path_params["name"]
     if name == "style.css":
-        own = HERE.joinpath("static", name).read_text(encoding="utf-8")
-        return Response(STYLE + own, media_type="text/css")
+        return Response(read_style(), media_type="text/css")
     if name not in FILES:
         raise HTTPException(404)
     return Response(HERE.joinpath("static", name).read_bytes(), media_type=FILES[name])

@@ -6,11 +6,8 @@ import sys
 from traceback import format_exception
 from typing import TYPE_CHECKING
 
-from markupsafe import Markup
-
 from parley.errors import StoreError
 from parley.providers._secrets import redact
-from parley.report.figures import name_model
 from parley.report.looks import Looks
 from parley.store import RunRef
 from parley.web.following import Drawn
@@ -47,13 +44,10 @@ class RunDrawer:
         computing = not result.is_current and info.state != "running"
         looks = Looks.of(info.config.contestants)
 
-        def who(alias: str) -> Markup:
-            return Markup(name_model(alias, alias, self._site.clean, looks))
-
-        facts = {"live": live, "chip": CHIPS[info.state], "who": who, "computing": computing}
+        facts = {"live": live, "chip": CHIPS[info.state], "computing": computing}
         facts |= {"recent": RECENT}
-        parts = {
-            name: self._site.render(f"live_{name}.html", ref=ref, **facts)
+        parts: dict[str, str] = {
+            name: self._site.render(f"live_{name}.html", looks, ref=ref, **facts)
             for name in ("state", "progress", "endpoints", "latest")
         }
         parts |= {"result": result.html, "problem": ""}

@@ -1,0 +1,124 @@
+"""The one Jinja environment: pages of reports, of the viewer, of voting and of playing.
+
+Whatever a template writes passes `finalize`: secrets are masked, hidden characters are shown, and
+the environment escapes it. `Markup` passes as it is, so the filters that make it clean their words
+before.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from functools import cache
+from html import escape
+from importlib.resources import files
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, pass_context
+from jinja2.runtime import Context
+from markupsafe import Markup
+
+from parley import __version__
+from parley.providers._secrets import known_secrets, mask_secrets
+from parley.report.fenced_code import split_fences
+from parley.report.figures import draw, name_model
+from parley.report.looks import Looks
+from parley.results.types import Figure
+from parley.tables import plural, show_hidden
+
+TEMPLATES = files("parley.report").joinpath("templates")
+
+
+def make_secret_filter() -> Callable[[str], str]:
+    """A function that masks secrets in a text."""
+    known = known_secrets()
+    return lambda text: mask_secrets(text, known)
+
+
+def make_cleaner() -> Callable[[str], str]:
+    """A function that masks secrets in a text and shows its hidden characters, for pages."""
+    without_secrets = make_secret_filter()
+    return lambda text: show_hidden(without_secrets(text))
+
+
+def render(template: str, looks: Looks | None = None, **facts: Any) -> Markup:
+    """A template with these facts; `looks` are those of the models on the page."""
+    facts |= {"clean": make_cleaner(), "looks": looks or Looks()}
+    return Markup(environment().get_template(template).render(facts))
+
+
+@cache
+def environment() -> Environment:
+    """The environment of all templates."""
+    made = Environment(
+        loader=FileSystemLoader(str(TEMPLATES)),
+        autoescape=True,
+        finalize=finalize,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters |= {
+        "said": say,
+        "said_text": say_text,
+        "model": show_model,
+        "draw": draw_figure,
+        "plural": plural,
+    }
+    made.globals |= {"version": __version__}
+    return made
+
+
+@cache
+def read_style() -> str:
+    """The style sheet of all pages."""
+    return TEMPLATES.joinpath("style.css").read_text(encoding="utf-8")
+
+
+@pass_context
+def finalize(context: Context, value: object) -> object:
+    """What a template writes, clean; the environment escapes it."""
+    return context["clean"](value) if type(value) is str else value
+
+
+# Filters. Templates that import macros do so "with context", because filters need it.
+
+
+@pass_context
+def say(context: Context, text: object) -> Markup:
+    """What a model, a person or a file said, isolated in direction."""
+    return Markup(f"<bdi>{escape(context['clean'](str(text)))}</bdi>")
+
+
+@pass_context
+def say_text(
+    context: Context, text: str, words: Sequence[str] = (), inside: bool = False
+) -> Markup:
+    """The same for a whole message: fenced code in a block of its own, some words marked. `inside`
+    says that the text begins within such a block."""
+    clean = context["clean"]
+    pattern = "|".join(re.escape(clean(each)) for each in words if each)
+    shown = []
+    for is_code, part in split_fences(clean(text), inside):
+        if not part.strip():
+            continue
+        pieces = re.split(f"({pattern})", part) if pattern else [part]
+        marked = [
+            f"<mark>{escape(piece)}</mark>" if at % 2 else escape(piece)
+            for at, piece in enumerate(pieces)
+        ]
+        said_part = f"<bdi>{''.join(marked)}</bdi>"
+        shown.append(f"<pre>{said_part}</pre>" if is_code else said_part)
+    return Markup("".join(shown))
+
+
+@pass_context
+def show_model(context: Context, alias: str, label: str | None = None) -> Markup:
+    """The name of a model after its sign."""
+    return Markup(name_model(alias, label or alias, context["clean"], context["looks"]))
+
+
+@pass_context
+def draw_figure(context: Context, figure: Figure) -> Markup:
+    """A figure in the colours of the models on the page."""
+    return Markup(draw(figure, context["clean"], context["looks"]))
