@@ -14,7 +14,6 @@ import parley
 from parley.store import open_store
 from parley.web import following
 from parley.web.app import make_app, make_site
-from parley.web.following import Drawn, LiveRuns
 from parley.web.listening import make_server, open_address
 from parley.web.run_result import draw_so_far, read_result
 
@@ -309,49 +308,33 @@ def test_streams_are_bounded_and_end_when_the_server_stops(folder, pretend_to_ru
     run_in_loop(follow())
 
 
-def test_a_reader_that_is_too_slow_is_dropped(monkeypatch):
-    monkeypatch.setattr(following, "SLOW", 0.01)
-    left = asyncio.Event()
-
-    class Changes:
-        def __enter__(self):
-            return self
-
-        def __exit__(self, *_):
-            left.set()
-
-        def has_changed(self):
-            return True
-
-    class Store:
-        def watch(self, ref):
-            return Changes()
-
-    class Drawer:
-        def draw(self, ref):
-            return Drawn({"progress": "1"})
-
-        def news(self, ref):
-            return None
-
-        def explain(self, wrong):
-            raise wrong
-
-    async def never():
-        await asyncio.sleep(3600)
-
-    async def stuck(message):
-        if b"event" in message["body"]:
-            await never()
+def test_nobody_watches_a_run_that_nobody_reads(folder, pretend_to_run, monkeypatch):
+    id = pretend_to_run(folder)
+    monkeypatch.setattr(following, "EVERY", 0.01)
 
     async def follow():
-        monkeypatch.setattr(following, "EVERY", 0.001)
-        runs = LiveRuns(Store(), Drawer())
-        with pytest.raises(TimeoutError):
-            await runs.send_events("run", never, stuck)
-        assert not runs._streams
-        assert not runs._followers
-        await left.wait()  # nobody reads: the watcher ends, too
+        async with serving(folder) as (url, site, _):
+            left, watch = asyncio.Event(), site.store.watch
+            loop = asyncio.get_running_loop()
+
+            class Watch:
+                def __init__(self, ref):
+                    self._inner = watch(ref)
+
+                def has_changed(self):
+                    return self._inner.has_changed()
+
+                def __exit__(self, *how):
+                    loop.call_soon_threadsafe(left.set)
+                    return self._inner.__exit__(*how)
+
+            site.store.watch = Watch
+            reader = await EventReader.open(url, id)
+            await reader.parts()
+            assert len(site.live._followers) == 1
+            reader.close()
+            await left.wait()
+            assert not site.live._followers
 
     run_in_loop(follow())
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Protocol
 
 import orjson
-from starlette.types import Receive, Scope, Send
 
 from parley.match.threads import in_daemon_thread
 from parley.store import RunRef, RunWatch, Store
@@ -20,7 +20,6 @@ EVERY = 0.5  # seconds between two looks at a run, at least
 SHARE = 20  # looks take at most 1/SHARE of a core
 CALM = 5.0  # seconds after which a page is drawn again although nothing was written
 QUIET = 15.0  # seconds after which a stream sends a sign of life
-SLOW = 20.0  # seconds that a reader may take to accept an event
 MOST_STREAMS = 200  # for all runs together
 AGAIN = 1_000  # milliseconds after which a browser connects again
 
@@ -68,6 +67,7 @@ class RunFollower:
         self.readers = 0
         self.number = 0
         self.is_final = False
+        self.is_closed = False  # the server stops
         self._parts: dict[str, SentPart] = {}
         self._encoded: dict[int, bytes] = {}
         self._news = asyncio.Event()
@@ -81,10 +81,17 @@ class RunFollower:
     def leave(self) -> None:
         self.readers -= 1
 
-    async def next_event(self, seen: int) -> None:
-        """Wait until there is an event after this number."""
-        while self.number <= seen:
-            await self._news.wait()
+    async def wait_for_event(self, seen: int, seconds: float) -> None:
+        """Wait a while for an event after this number."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while self.number <= seen and not self.is_closed:
+                    await self._news.wait()
+
+    def close(self) -> None:
+        """Its readers need not wait any more."""
+        self.is_closed = True
+        self._news.set()
 
     def event_after(self, seen: int) -> bytes:
         """The parts that changed after an event, as one event. Readers in step share it."""
@@ -156,81 +163,38 @@ class LiveRuns:
     def __init__(self, store: Store, drawer: LiveDrawer) -> None:
         self._store, self._drawer = store, drawer
         self._followers: dict[RunRef, RunFollower] = {}
-        self._streams: set[asyncio.Event] = set()  # each ends its stream
+        self._streams = 0
 
     @property
     def is_full(self) -> bool:
-        return len(self._streams) >= MOST_STREAMS
+        return self._streams >= MOST_STREAMS
 
     def close(self) -> None:
         """End all streams, so that the server can stop at once."""
-        for end in self._streams:
-            end.set()
+        for follower in self._followers.values():
+            follower.close()
 
-    def follow(self, ref: RunRef) -> EventStream:
-        """A stream of what changes on the page of a run."""
-        return EventStream(self, ref)
-
-    async def send_events(self, ref: RunRef, receive: Receive, send: Send) -> None:
-        """Send events to one reader until the run is over or the reader leaves; TimeoutError if the
-        reader is too slow."""
+    async def stream(self, ref: RunRef) -> AsyncIterator[bytes]:
+        """Events for one reader until the run is over or the reader leaves."""
         follower = self._followers.get(ref)
         if follower is None or follower.is_final:
             follower = self._followers[ref] = RunFollower(self._store, ref, self._drawer)
-        end = asyncio.Event()
-        self._streams.add(end)
+        self._streams += 1
         follower.join()
-        over = {
-            asyncio.create_task(wait_for_disconnect(receive)),
-            asyncio.create_task(end.wait()),
-        }
         try:
-            await send_soon(send, f"retry: {AGAIN}\n\n".encode())
+            yield f"retry: {AGAIN}\n\n".encode()
             seen = 0
             while not follower.is_final or follower.number > seen:
-                news = asyncio.create_task(follower.next_event(seen))
-                try:
-                    await asyncio.wait(
-                        {*over, news}, timeout=QUIET, return_when=asyncio.FIRST_COMPLETED
-                    )
-                finally:
-                    news.cancel()
-                if any(task.done() for task in over):
+                await follower.wait_for_event(seen, QUIET)
+                if follower.is_closed:
                     break
                 if follower.number == seen:
-                    await send_soon(send, b": still here\n\n")
+                    yield b": still here\n\n"
                     continue
                 event, seen = follower.event_after(seen), follower.number
-                await send_soon(send, event)
+                yield event
         finally:
-            for task in over:
-                task.cancel()
-            self._streams.discard(end)
+            self._streams -= 1
             follower.leave()
             if not follower.readers and self._followers.get(ref) is follower:
                 del self._followers[ref]
-
-
-async def wait_for_disconnect(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
-
-
-async def send_soon(send: Send, data: bytes) -> None:
-    """Send a piece of a stream; TimeoutError if the reader does not accept it."""
-    async with asyncio.timeout(SLOW):
-        await send({"type": "http.response.body", "body": data, "more_body": True})
-
-
-class EventStream:
-    """The answer to a browser that follows a run."""
-
-    def __init__(self, runs: LiveRuns, ref: RunRef) -> None:
-        self._runs, self._ref = runs, ref
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        headers = [(b"content-type", b"text/event-stream; charset=utf-8")]
-        await send({"type": "http.response.start", "status": 200, "headers": headers})
-        with suppress(TimeoutError, OSError):  # a browser that was too slow connects again
-            await self._runs.send_events(self._ref, receive, send)
-            await send({"type": "http.response.body", "body": b"", "more_body": False})

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from markupsafe import Markup
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from parley.report.run_page import draw_heading, title_run
 from parley.web.app import run_of, site_of
-from parley.web.following import EventStream, mark_of
+from parley.web.following import mark_of
 from parley.web.live_run import read_live
 from parley.web.run_drawer import RunDrawer
 from parley.web.run_result import find_result
@@ -37,7 +37,7 @@ def show_run(request: Request) -> Response:
     )
 
 
-async def follow_run(request: Request) -> Response | EventStream:
+async def follow_run(request: Request) -> Response:
     """Events with the parts of the page that change."""
     site, ref = site_of(request), run_of(request)
     if request.method == "HEAD":
@@ -45,7 +45,7 @@ async def follow_run(request: Request) -> Response | EventStream:
     if site.live.is_full:
         told = "Too many pages follow runs on this server.\n"
         return PlainTextResponse(told, 503, {"retry-after": "10"})
-    return site.live.follow(ref)
+    return StreamingResponse(site.live.stream(ref), media_type="text/event-stream")
 
 
 ROUTES = [Route("/run/{id}", show_run), Route("/run/{id}/events", follow_run)]
