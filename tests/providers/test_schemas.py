@@ -1,14 +1,11 @@
 """Schemas as strict endpoints want them: closed, complete, every word with a type."""
 
-import orjson
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from parley.providers import anthropic, azure, google, groq, openai, openrouter
-from parley.providers._endpoint import encoded_text
 from parley.providers._schemas import make_strict
-from parley.rules.pool import ContentPart, Turn, text_of
 from parley.rules.readers import Amount, Choice, Fields
 
 DIALECTS = {
@@ -163,11 +160,3 @@ def test_limits_that_are_not_taken_are_said_in_words():
         "description": "a word (maxLength 3)",
         "pattern": "^a",
     }
-
-
-@settings(deadline=None)
-@given(st.text(), st.sampled_from(["user", "assistant", "system"]), st.booleans())
-def test_words_are_taken_out_of_a_turn_as_they_were_encoded(text, role, parted):
-    text = text.encode("utf-8", "replace").decode()
-    turn = Turn(role, (ContentPart("text", text), ContentPart("text", "!")) if parted else text)
-    assert encoded_text(turn) == orjson.dumps(text_of(turn.content))

@@ -30,7 +30,7 @@ def demonstration_turns(examples: Sequence[Example]) -> list[Turn]:
 
 def digest_turns(turns: Sequence[Turn]) -> str:
     """A digest of the demonstrations that were sent, for the record."""
-    return blake2b(b"".join(turn.encoded for turn in turns), digest_size=16).hexdigest()
+    return blake2b(b"".join(turn.canonical() for turn in turns), digest_size=16).hexdigest()
 
 
 def digest_shown(examples: Sequence[Example], lessons: str = "") -> str | None:

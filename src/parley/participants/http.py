@@ -58,7 +58,8 @@ class Http:
                     "round": view.round,
                     "attempt": view.attempt,
                     "messages": [
-                        orjson.Fragment(turn.encoded) for turn in insert_examples(view)[0]
+                        {"role": turn.role, "content": turn.content}
+                        for turn in insert_examples(view)[0]
                     ],
                     "schema": view.schema,
                 }

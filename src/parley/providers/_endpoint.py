@@ -37,7 +37,6 @@ FILTERED = re.compile(
     r"|content management policy|content filtering "
     r"policy|invalid_prompt(?=[^}]*(?:flagged|polic|safety))|(?:flagged|polic|safety)(?=[^}]*invalid_prompt)"
 )
-AHEAD = len('{"role":"","content":')
 DERIVED: Literal["derived"] = "derived"
 # the user's own seed, a seed for each call derived from the run's seed, or none
 Seed: TypeAlias = int | Literal["derived"] | None
@@ -349,10 +348,8 @@ class Endpoint(ABC):
         await self._transport.close()
 
 
-def encoded_text(turn: Turn) -> bytes:
-    """The text of a turn as JSON, cut out of its encoded form."""
-    if isinstance(turn.content, str):
-        return turn.encoded[AHEAD + len(turn.role) : -1]
+def encode_text(turn: Turn) -> bytes:
+    """The text of a turn as JSON."""
     return orjson.dumps(text_of(turn.content))
 
 

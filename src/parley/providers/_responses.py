@@ -64,11 +64,7 @@ def encode_turn(turn: Turn) -> bytes:
     """A turn as items; a reply goes back together with its reasoning."""
     if kept := find_provider_state(turn, FAMILY):
         return b",".join([orjson.dumps(item) for item in kept])
-    return (
-        turn.encoded
-        if isinstance(turn.content, str)
-        else Turn(turn.role, text_of(turn.content)).encoded
-    )
+    return orjson.dumps({"role": turn.role, "content": text_of(turn.content)})
 
 
 def reply_in_answer(answer: Any, name: str) -> Reply:

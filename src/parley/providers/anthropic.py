@@ -16,7 +16,7 @@ from parley.providers._batches import BatchClient
 from parley.providers._capabilities import NOTHING
 from parley.providers._endpoint import (
     Endpoint,
-    encoded_text,
+    encode_text,
     find_provider_state,
     join_text_parts,
     no_reply_error,
@@ -187,7 +187,7 @@ class Provider(Endpoint):
             return b'{"role":"assistant","content":' + orjson.dumps(kept) + b"}"
         if marked:
             return b'{"role":"user","content":[' + text_block(turn, True) + b"]}"
-        return turn.encoded
+        return orjson.dumps({"role": turn.role, "content": turn.content})
 
     def reply(self, answer: Any) -> Reply:
         if not isinstance(answer, dict) or not isinstance(answer.get("content"), list):
@@ -224,7 +224,7 @@ def allowed_options(unsupported: frozenset[str]) -> list[int]:
 
 def text_block(turn: Turn, marked: bool) -> bytes:
     """A turn's text as a block; a mark caches everything up to here."""
-    return b'{"type":"text","text":' + encoded_text(turn) + (MARK if marked else b"") + b"}"
+    return b'{"type":"text","text":' + encode_text(turn) + (MARK if marked else b"") + b"}"
 
 
 def usage_in(found: dict[str, Any]) -> Usage:

@@ -17,7 +17,7 @@ from parley.providers._endpoint import (
     DERIVED,
     Endpoint,
     Seed,
-    encoded_text,
+    encode_text,
     find_provider_state,
     join_text_parts,
     no_reply_error,
@@ -184,7 +184,7 @@ def encode_content(turn: Turn) -> bytes:
 
 
 def encode_parts(turn: Turn) -> bytes:
-    return b'"parts":[{"text":' + encoded_text(turn) + b"}]"
+    return b'"parts":[{"text":' + encode_text(turn) + b"}]"
 
 
 def usage_in(found: dict[str, Any]) -> Usage:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -32,6 +32,7 @@ from parley.providers._replies import (
     printable_name,
 )
 from parley.providers._schemas import LENGTHS, NUMBERS
+from parley.rules.pool import Turn
 from parley.tables import shorten
 
 FINISH: dict[str, Finish] = {
@@ -80,17 +81,16 @@ class OpenAICompatible(Endpoint):
             yield self.limit
 
     def body(self, request: Request, unsupported: frozenset[str] = NOTHING) -> bytes:
-        """The request as sent. Turns are encoded already; here they are only joined."""
+        """The request as sent."""
         said = fold_system_turn(request.turns) if "system" in unsupported else request.turns
-        turns = b",".join([turn.encoded for turn in said])
         return (
             self.encoded_head(unsupported)
             + self.encoded_schema(request, unsupported)
             + self.encoded_seed(request, unsupported)
             + self.weighed(request)
-            + b',"messages":['
-            + turns
-            + b"]}"
+            + b',"messages":'
+            + encode_messages(said)
+            + b"}"
         )
 
     def encoded_seed(self, request: Request, unsupported: frozenset[str]) -> bytes:
@@ -208,6 +208,11 @@ class Provider(OpenAICompatible):
             if self.api == "responses"
             else super().reply(answer)
         )
+
+
+def encode_messages(turns: Sequence[Turn]) -> bytes:
+    """A conversation as the list of messages that the API takes."""
+    return orjson.dumps([{"role": turn.role, "content": turn.content} for turn in turns])
 
 
 def choice_in(answer: Any, name: str) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, overload
 
@@ -69,25 +69,17 @@ def text_of(content: Content) -> str:
     return content if isinstance(content, str) else "".join(part.text for part in content)
 
 
-ENCODED_ROLES: dict[Speaker, bytes] = {
-    "system": b'{"role":"system","content":',
-    "user": b'{"role":"user","content":',
-    "assistant": b'{"role":"assistant","content":',
-}
-
-
+@dataclass(slots=True, eq=False)
 class Turn:
-    """One turn of a conversation, encoded to JSON once."""
+    """One turn of a conversation."""
 
-    __slots__ = ("content", "encoded", "provider_state", "role")
+    role: Speaker
+    content: Content
+    provider_state: Any = field(default=None, repr=False)
 
-    def __init__(self, role: Speaker, content: Content, provider_state: Any = None) -> None:
-        self.role, self.content, self.provider_state = role, content, provider_state
-        # Built by hand: orjson returns buffers of 4 kB and more, which a long match would keep.
-        self.encoded = ENCODED_ROLES[role] + orjson.dumps(content) + b"}"
-
-    def __repr__(self) -> str:
-        return f"Turn({self.role!r}, {self.content!r})"
+    def canonical(self) -> bytes:
+        """The form that digests are made of."""
+        return orjson.dumps({"role": self.role, "content": self.content})
 
 
 class Example(NamedTuple):
@@ -271,7 +263,7 @@ class SeatHistory:
 
     def add(self, turn: Turn) -> None:
         self.turns.append(turn)
-        self.digest = blake2b(self.digest + turn.encoded, digest_size=16).digest()
+        self.digest = blake2b(self.digest + turn.canonical(), digest_size=16).digest()
 
     def put(self, question: str) -> None:
         """Put waiting messages and this question into one user turn, so that roles alternate."""

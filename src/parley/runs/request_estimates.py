@@ -63,8 +63,9 @@ class RequestEstimator:
         size = fresh = self.extra + sum(map(len, shown))
         mark, known, turns = blake2b(b"".join(shown), digest_size=16), 0, 0
         for turn in view.turns:
-            mark.update(turn.encoded)
-            size, fresh, turns = size + len(turn.encoded), fresh + len(turn.encoded), turns + 1
+            encoded = turn.canonical()
+            mark.update(encoded)
+            size, fresh, turns = size + len(encoded), fresh + len(encoded), turns + 1
             if (found := self.counted.get(mark.digest())) is not None:
                 known, fresh, turns = found, 0, 0
         # No usual tokenizer makes more than one token of a byte.
