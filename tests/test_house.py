@@ -111,7 +111,7 @@ FOLDERS = {
     "sandbox/inside", "tasks/code_review", "tasks/kieval", "tasks/os_tasks", "tasks/public_goods",
     "tasks/qa", "tasks/translation", "tasks/word_guessing", "tasks/_common",
     "datasets/benchmarks",
-    "datasets/formats", "memory/retrievers", "runs/launchers", "store/sql",
+    "datasets/formats", "memory/retrievers", "rules/items", "runs/launchers", "store/sql",
     "store/sqlite", "store/postgres", "results/parts",
 }  # fmt: skip
 

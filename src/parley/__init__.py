@@ -23,15 +23,12 @@ if _TYPE_CHECKING:
         Share,
     )
     from parley.rules.bot_view import BotView
-    from parley.rules.items import (
-        Items,
-        OSEntry,
-        Paragraph,
-        Problem,
-        Question,
-        ShellScript,
-        WordPair,
-    )
+    from parley.rules.items import Items
+    from parley.rules.items.os_entry import OSEntry, ShellScript
+    from parley.rules.items.paragraph import Paragraph
+    from parley.rules.items.problem import Problem
+    from parley.rules.items.question import Question
+    from parley.rules.items.word_pair import WordPair
     from parley.rules.notes import Ended, Note, Vote, Votes
     from parley.rules.pool import Example, Seat, View
     from parley.rules.prompts import Prompt
@@ -134,15 +131,15 @@ _HOME: dict[str, str] = {
     "Lines": "results.types",
     "Metric": "rules.task",
     "Note": "rules.notes",
-    "OSEntry": "rules.items",
-    "Paragraph": "rules.items",
+    "OSEntry": "rules.items.os_entry",
+    "Paragraph": "rules.items.paragraph",
     "ParleyError": "errors",
     "Part": "results.part",
     "Point": "results.types",
-    "Problem": "rules.items",
+    "Problem": "rules.items.problem",
     "ProgressEvent": "runs.progress",
     "Prompt": "rules.prompts",
-    "Question": "rules.items",
+    "Question": "rules.items.question",
     "Reader": "rules.readers",
     "RecordEnded": "errors",
     "Referee": "rules.referee",
@@ -155,7 +152,7 @@ _HOME: dict[str, str] = {
     "Seat": "rules.pool",
     "Series": "results.types",
     "Share": "results.types",
-    "ShellScript": "rules.items",
+    "ShellScript": "rules.items.os_entry",
     "Style": "results.part",
     "Table": "tables",
     "Task": "rules.task",
@@ -167,7 +164,7 @@ _HOME: dict[str, str] = {
     "Votes": "rules.notes",
     "Word": "rules.readers",
     "WordList": "rules.references",
-    "WordPair": "rules.items",
+    "WordPair": "rules.items.word_pair",
     "WriterEditorPrompts": "tasks._common.writer_editor",
     "ask_judges": "tasks._common.writer_editor",
     "compute_overlap": "tasks._common.overlap",

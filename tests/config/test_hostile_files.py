@@ -19,7 +19,7 @@ import pytest
 
 import parley
 from parley.datasets.catalogue import load_items
-from parley.rules.items import OSEntry
+from parley.rules.items.os_entry import OSEntry
 from tests.cli.test_cli import parley as command
 
 KEYS = {

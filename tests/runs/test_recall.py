@@ -13,7 +13,7 @@ import parley
 from parley.audit.audit import audit_run
 from parley.cli.match_text import format_match, format_seat_view
 from parley.errors import UsageError
-from parley.rules.items import Question
+from parley.rules.items.question import Question
 from parley.store import find_run, read_run
 from tests.cli.test_cli import parley as command
 from tests.resealed import reseal

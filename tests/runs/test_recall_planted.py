@@ -6,7 +6,7 @@ import random
 import pytest
 
 import parley
-from parley.rules.items import Question
+from parley.rules.items.question import Question
 
 SETTINGS = {"retriever": "bm25", "k": 3, "stages": 3}
 

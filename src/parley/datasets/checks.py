@@ -10,7 +10,9 @@ from typing import Any, NamedTuple
 
 from parley.datasets.open_references import question_identity
 from parley.datasets.os_checks import check_os_entries
-from parley.rules.items import OSEntry, Problem, Question
+from parley.rules.items.os_entry import OSEntry
+from parley.rules.items.problem import Problem
+from parley.rules.items.question import Question
 from parley.sandbox.executor import Sandbox
 from parley.tables import plural, shorten
 

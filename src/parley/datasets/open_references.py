@@ -14,7 +14,7 @@ from parley.datasets.dictionaries import open_lexicon
 from parley.errors import TaskError, UsageError
 from parley.match.task_errors import errors_of_task
 from parley.rules import numerals
-from parley.rules.items import Question
+from parley.rules.items.question import Question
 from parley.rules.references import Demonstrations, Reference, WordList
 from parley.rules.task import Task
 from parley.tables import plural

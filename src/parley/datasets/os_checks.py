@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from parley.errors import SandboxError
-from parley.rules.items import OSEntry
+from parley.rules.items.os_entry import OSEntry
 from parley.sandbox.executor import Sandbox
 from parley.tables import shorten
 from parley.tasks._common.os_machine import (

@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from parley.rules.items import LETTERS
+from parley.rules.items.question import LETTERS
 from parley.rules.pool import Seat
 from parley.store import MatchRow, NoteRow
 from parley.tables import round_half_up, shorten

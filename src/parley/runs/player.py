@@ -53,7 +53,7 @@ from parley.memory import Retriever
 from parley.money import cost_rows, total_cost
 from parley.plans import Done, MatchSpec
 from parley.plans.evolve import EvolvePlan
-from parley.rules.items import Problem
+from parley.rules.items.problem import Problem
 from parley.rules.pool import Seat
 from parley.rules.quotations import derive_match_key
 from parley.rules.task import Task

@@ -14,7 +14,7 @@ from parley.datasets import Dataset
 from parley.datasets.files import LocatedRow, read_file_rows, read_rows
 from parley.datasets.formats.os_entries import with_files
 from parley.errors import UsageError
-from parley.rules.items import OSEntry
+from parley.rules.items.os_entry import OSEntry
 
 REPOSITORY = "THUDM/AgentBench"
 VARIABLE = "PARLEY_AGENTBENCH"  # path of the clone; default: ./AgentBench

@@ -6,7 +6,7 @@ from functools import partial
 
 from parley.datasets import Dataset
 from parley.datasets.hub import load_hub_rows
-from parley.rules.items import Question
+from parley.rules.items.question import Question
 
 HUB = "allenai/ai2_arc"
 TEST = {"ARC-Easy": 2376, "ARC-Challenge": 1172}

@@ -9,7 +9,7 @@ from typing import Any
 
 from parley.datasets import Dataset
 from parley.datasets.hub import load_hub_rows
-from parley.rules.items import Question
+from parley.rules.items.question import Question
 
 # the Hub's Parquet copies; the datasets themselves are loading scripts
 TABLES = "refs/convert/parquet"

@@ -6,7 +6,7 @@ from functools import partial
 
 from parley.datasets import Dataset
 from parley.datasets.hub import load_hub_rows
-from parley.rules.items import Question
+from parley.rules.items.question import Question
 
 HUB = "openai/gsm8k"
 ROWS, EXAMPLES = (partial(load_hub_rows, HUB, "main", split) for split in ("test", "train[:64]"))

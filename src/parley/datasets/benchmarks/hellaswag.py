@@ -7,7 +7,7 @@ from functools import partial
 
 from parley.datasets import Dataset
 from parley.datasets.hub import load_hub_rows
-from parley.rules.items import Question
+from parley.rules.items.question import Question
 
 HUB = "Rowan/hellaswag"
 ROWS, EXAMPLES = (

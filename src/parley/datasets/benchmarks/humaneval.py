@@ -9,7 +9,7 @@ from parley.datasets import Dataset
 from parley.datasets.files import read_file_rows
 from parley.downloads import Packaged, obtain_file
 from parley.errors import Refused, UsageError
-from parley.rules.items import Problem
+from parley.rules.items.problem import Problem
 
 FILE = Packaged(
     path="data/HumanEval.jsonl.gz",

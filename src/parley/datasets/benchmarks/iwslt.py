@@ -9,7 +9,7 @@ from math import ceil
 from parley.datasets import Dataset
 from parley.datasets.formats.paragraphs import SEGMENTS
 from parley.datasets.hub import load_hub_rows
-from parley.rules.items import Paragraph
+from parley.rules.items.paragraph import Paragraph
 
 HUB = "IWSLT/iwslt2017"
 TABLES = "refs/convert/parquet"  # the Hub's Parquet copy; the dataset itself is a loading script

@@ -6,7 +6,7 @@ from functools import partial
 
 from parley.datasets import Dataset
 from parley.datasets.hub import load_hub_rows
-from parley.rules.items import Problem
+from parley.rules.items.problem import Problem
 
 HUB = "google-research-datasets/mbpp"
 ALL = ("prompt", "test", "validation", "train")  # in the order of their ids

@@ -10,7 +10,7 @@ from typing import Any
 from parley.datasets import Dataset
 from parley.datasets.catalogue import USUAL
 from parley.datasets.files import parse_json
-from parley.rules.items import OSEntry
+from parley.rules.items.os_entry import OSEntry
 
 
 def os_task_rows() -> Iterator[Any]:

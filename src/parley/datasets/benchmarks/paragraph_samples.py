@@ -10,7 +10,7 @@ from typing import Any
 from parley.datasets import Dataset
 from parley.datasets.catalogue import USUAL
 from parley.datasets.files import parse_json
-from parley.rules.items import Paragraph
+from parley.rules.items.paragraph import Paragraph
 
 PAIRS = ("en-zh", "en-fr", "de-en")  # those of DynaEval
 

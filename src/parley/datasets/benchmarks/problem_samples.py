@@ -10,7 +10,7 @@ from typing import Any
 from parley.datasets import Dataset
 from parley.datasets.catalogue import USUAL
 from parley.datasets.files import parse_json
-from parley.rules.items import Problem
+from parley.rules.items.problem import Problem
 
 
 def problem_rows() -> Iterator[Any]:

@@ -10,7 +10,7 @@ from typing import Any
 from parley.datasets import Dataset
 from parley.datasets.catalogue import USUAL
 from parley.datasets.files import parse_json
-from parley.rules.items import Question
+from parley.rules.items.question import Question
 
 
 def question_rows(name: str, part: str) -> list[Any]:

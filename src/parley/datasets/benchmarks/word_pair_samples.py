@@ -11,7 +11,7 @@ from typing import Any
 from parley.datasets import Dataset
 from parley.datasets.catalogue import USUAL
 from parley.datasets.files import parse_json
-from parley.rules.items import WordPair
+from parley.rules.items.word_pair import WordPair
 
 
 def word_pair_rows() -> Iterator[Any]:

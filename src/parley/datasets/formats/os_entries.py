@@ -11,7 +11,7 @@ from parley.datasets.files import LocatedRow
 from parley.datasets.formats import Form, Row
 from parley.datasets.os_folders import script_folders
 from parley.errors import describe_type
-from parley.rules.items import OSEntry
+from parley.rules.items.os_entry import OSEntry
 from parley.tables import shorten
 
 # In the edition of inspect-evals, tasks start in the home directory of a separate user.

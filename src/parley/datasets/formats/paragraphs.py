@@ -10,7 +10,7 @@ from typing import Any
 from parley.datasets.files import LocatedRow
 from parley.datasets.formats import Form, Row
 from parley.errors import UsageError, describe_type
-from parley.rules.items import Paragraph
+from parley.rules.items.paragraph import Paragraph
 from parley.rules.languages import parse_language
 
 SEGMENTS = 5  # segments of one document per paragraph

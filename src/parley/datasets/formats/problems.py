@@ -20,7 +20,7 @@ from parley.datasets.reference_programs import (
     with_unix_newlines,
 )
 from parley.errors import describe_type
-from parley.rules.items import Problem
+from parley.rules.items.problem import Problem
 from parley.tables import shorten
 
 

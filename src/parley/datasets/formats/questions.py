@@ -12,7 +12,7 @@ from parley.datasets.formats import ColumnValues, Form, Row
 from parley.datasets.formats.problems import unpack_list
 from parley.datasets.reference_programs import with_unix_newlines
 from parley.errors import UsageError, describe_type
-from parley.rules.items import LETTERS, Question
+from parley.rules.items.question import LETTERS, Question
 from parley.rules.numerals import normalise_numeral, parse_number
 from parley.tables import plural, shorten
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from parley.datasets.formats import Form, Row
 from parley.errors import describe_type
-from parley.rules.items import WordPair
+from parley.rules.items.word_pair import WordPair
 from parley.tasks._common.word_matching import find_confusable, fold_phrase
 
 ALSO = ("id", "topic", "synonyms_a", "synonyms_b")

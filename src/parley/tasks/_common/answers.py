@@ -15,7 +15,7 @@ import orjson
 
 from parley import Prompt, Question, ReplyText
 from parley.errors import Unreadable
-from parley.rules.items import LETTERS
+from parley.rules.items.question import LETTERS
 from parley.rules.numerals import (
     DENIED,
     LONGEST_ANSWER,

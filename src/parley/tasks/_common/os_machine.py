@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from parley.rules.items import OSEntry, ShellScript
+from parley.rules.items.os_entry import OSEntry, ShellScript
 
 Run = Callable[[Mapping[str, Any]], Awaitable[Any]]
 LANGUAGES = ("bash", "python")

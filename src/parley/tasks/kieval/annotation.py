@@ -7,7 +7,7 @@ from typing import Any
 
 from parley.annotation.sheets import Exchange, ItemText, SheetFormat
 from parley.match.record import RecordedCall
-from parley.rules.items import Question
+from parley.rules.items.question import Question
 from parley.rules.pool import text_of
 
 CRITERIA = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from parley import BotView
-from parley.rules.items import OSEntry
+from parley.rules.items.os_entry import OSEntry
 from parley.tasks._common.os_machine import example_command
 from parley.tasks.os_tasks.rule import OUTPUT, Action
 

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from parley import Example, Forfeit, Items, Metric, Note, Prompt, Referee, Role, Scores, Seat, Task
 from parley.errors import Unreadable
-from parley.rules.items import OSEntry
+from parley.rules.items.os_entry import OSEntry
 from parley.rules.parsing import find_fenced_blocks
 from parley.rules.task import name_unprotected
 from parley.tasks._common.os_machine import (

@@ -7,7 +7,7 @@ from typing import Any
 
 from parley.annotation.sheets import Exchange, ItemText, SheetFormat, last_reply
 from parley.match.record import RecordedCall
-from parley.rules.items import Question
+from parley.rules.items.question import Question
 
 CRITERIA = {
     "correctness": "is the answer the correct one, however it is written?",
