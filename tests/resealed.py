@@ -7,9 +7,7 @@ from parley.store.config import split_config
 from parley.store.sql.changes import PLANNED
 from parley.store.sql.digests import (
     CHAINS,
-    NOTES,
-    SCORES,
-    VIOLATIONS,
+    RECORD,
     ChainEnds,
     digest_contents,
     digest_match,
@@ -19,9 +17,9 @@ from parley.store.sql.digests import (
     digest_run,
     with_digests,
 )
-from parley.store.sql.history import COUNT_ENDED, HISTORY
-from parley.store.sql.rows import COLUMNS
+from parley.store.sql.history import COUNT_ENDED, ENTRIES
 from parley.store.sqlite.schema import DERIVED
+from parley.store.tables import MATCHES
 
 KEYS = {
     "calls": "match = ? AND round = ? AND seat = ? AND attempt = ?",
@@ -37,12 +35,12 @@ def reseal(connection):
     origin = digest_origin(connection)
     connection.execute("UPDATE runs SET origin = ?", (origin,))
     connection.execute("UPDATE runs SET planned = (SELECT COUNT(*) FROM matches)")
-    planned = f"SELECT {COLUMNS['matches']}, state, reason, rounds FROM matches"
+    planned = f"SELECT {MATCHES.row}, state, reason, rounds FROM matches"
     for row in connection.execute(planned).fetchall():
         number, end, first = row[0], row[PLANNED:], digest_plan(row[:PLANNED], origin)
         ends = []
-        for table, query in CHAINS.items():
-            kept = connection.execute(query, (number, number)).fetchall()
+        for table in CHAINS:
+            kept = connection.execute(RECORD[table], (number, number)).fetchall()
             rows = with_digests((each[:-1] for each in kept), first)
             for each in rows:
                 key = each[: KEYS[table].count("?")]
@@ -51,7 +49,8 @@ def reseal(connection):
                 )
             ends.append(rows[-1][-1] if rows else first)
         kept = (
-            connection.execute(query, (number, number)) for query in (SCORES, VIOLATIONS, NOTES)
+            connection.execute(RECORD[table], (number, number))
+            for table in ("scores", "violations", "notes")
         )
         if end[0] in ("done", "aborted"):
             digest = digest_match(number, end, ChainEnds(*ends), *kept)
@@ -74,7 +73,7 @@ def reseal_history(connection, origin):
         "sealed": {**dict(zip(("state", "status", "reason"), end, strict=True)), "matches": ended},
     }
     facts["sealed"]["record"] = digest_run(connection)
-    rows = connection.execute(HISTORY).fetchall()
+    rows = connection.execute(ENTRIES).fetchall()
     if prices is not None and not any(kind == "prices" for _, _, kind, *_ in rows):
         rows.insert(-1, (rows[-1][0], rows[-1][1], "prices", "", ""))
     if prices is not None:

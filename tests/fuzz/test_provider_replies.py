@@ -14,8 +14,8 @@ from parley.providers import _registry as providers
 from parley.providers._endpoint_health import Retryable
 from parley.providers._error_bodies import find_error, parse_answer, read_error
 from parley.rules.pool import Seat
-from parley.store.sql.digests import SPECIAL, digest_row
-from parley.store.sql.rows import call_row
+from parley.store.sql.call_rows import call_row
+from parley.store.sql.digests import CALL_SPECIAL, digest_row
 from tests.fuzz.bounded import few_or_many, of_size
 
 USUAL = {
@@ -108,7 +108,7 @@ def test_any_answer_is_a_reply_for_the_record_or_an_error(sized, family, made):
             return
         assert isinstance(reply, Reply)
         row = call_row(1, RecordedCall(1, Seat("players", 1), 0, b"", normalise_reply(reply), 1.5))
-        assert digest_row(row, "", SPECIAL) == digest_row(row)
+        assert digest_row(row, "", CALL_SPECIAL) == digest_row(row)
         for count in row[10:15]:
             assert count is None or 0 <= count < 2**63
 

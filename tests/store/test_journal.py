@@ -34,12 +34,12 @@ from parley.store.owner import (
     seems_alive,
     start_time_of,
 )
-from parley.store.sql.rows import COLUMNS
 from parley.store.sqlite import schema
 from parley.store.sqlite.create import create_file
 from parley.store.sqlite.filesystem import filesystem_type, is_network
 from parley.store.sqlite.run_file import SqliteReader
 from parley.store.sqlite.run_writer import END, ROWS, insert_rows, open_run_file
+from parley.store.tables import CALLS
 from tests.clock import clock as clock
 
 CONFIG = Config("t", {}, {"a": {"model": "bot/x"}}, ["a"])
@@ -291,12 +291,12 @@ def test_rows_of_one_commit_may_have_nulls_in_different_columns():
     optional = [("reasoning", "thought"), ("model_served", "m"), ("tokens_in", 3), ("latency", 0.5)]
     rows = []
     for number in range(2 * ROWS + 3):  # three statements
-        values = dict.fromkeys(COLUMNS["calls"].split(", ")) | needed | {"match": number}
+        values = dict.fromkeys(CALLS.row.split(", ")) | needed | {"match": number}
         if number < ROWS or number == 2 * ROWS - 1:  # all rows of the first, one of the second
             values |= optional[number % len(optional) :][:1]
         rows.append(tuple(values.values()))
     insert_rows(connection, "calls", rows)
-    query = f"SELECT {COLUMNS['calls']} FROM calls ORDER BY id"
+    query = f"SELECT {CALLS.row} FROM calls ORDER BY id"
     assert connection.execute(query).fetchall() == rows
 
 

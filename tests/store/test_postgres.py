@@ -28,8 +28,6 @@ from parley.store import NewRun, find_run, open_store
 from parley.store.postgres import connections, database_tables
 from parley.store.postgres.addresses import parse_address, secrets_in, split_address
 from parley.store.postgres.connections import escape, unescape
-from parley.store.postgres.database_writer import TYPES
-from parley.store.sql.rows import COLUMNS, ONCE
 from parley.store.sqlite import schema
 from tests.cli.test_cli import parley as call_command
 from tests.endpoint import endpoint
@@ -433,8 +431,6 @@ def test_both_stores_have_the_same_tables_and_columns(fresh_url):
             assert table in connections.TABLES
     # only a database can be shared by workers
     assert set(tables) | {"workers", "grants", "rates"} == set(connections.TABLES)
-    for table in ONCE:
-        assert len(TYPES[table]) == COLUMNS[table].count(",") + 1
 
 
 def test_rows_may_be_dropped_after_the_reader_is_closed(fresh_url):

@@ -39,8 +39,8 @@ from parley.store.batch_records import Batch, OpenBatch, StoredRequest
 from parley.store.postgres.database import PostgresStore, PostgresWatch
 from parley.store.postgres.database_reader import PostgresReader
 from parley.store.postgres.database_votes import PostgresVerdictVotes, PostgresVotes
+from parley.store.sql.call_rows import call_row
 from parley.store.sql.journal import CROWD, ENOUGH, GroupJournal
-from parley.store.sql.rows import call_row
 from parley.store.sqlite.folder import FolderStore
 from parley.store.sqlite.run_file import SqliteReader
 from parley.store.sqlite.votes_file import SqliteVerdictVotes, SqliteVotes

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from parley.errors import StoreAway, StoreError, UsageError
 from parley.store.postgres.addresses import FORM, StoreAddress
+from parley.store.tables import RUN_TABLES
 
 try:
     import psycopg
@@ -36,28 +37,7 @@ PATIENCE = 10  # seconds to connect
 LOOKS = 5  # at two sessions, to see whether they are the same
 REMEDY = "restore the database from a backup"
 SCHEMA = "parley"
-TABLES = (
-    "runs",
-    "history",
-    "items",
-    "matches",
-    "calls",
-    "devices",
-    "effects",
-    "rounds",
-    "scores",
-    "violations",
-    "notes",
-    "part_results",
-    "recalled",
-    "transferred",
-    "people_verdicts",
-    "batches",
-    "batch_requests",
-    "workers",
-    "grants",
-    "rates",
-)
+TABLES = (*RUN_TABLES, "workers", "grants", "rates")  # with rows of runs
 TABLE_NAME = re.compile(rf"\b(?:FROM|JOIN) ({'|'.join(TABLES)})\b")
 # The server ends the session of a machine that has vanished after about a minute.
 KEEPALIVE = "tcp_keepalives_idle = 30", "tcp_keepalives_interval = 10", "tcp_keepalives_count = 3"

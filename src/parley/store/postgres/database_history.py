@@ -15,12 +15,12 @@ from parley.store.sql.history import (
     make_first_entry,
     make_seal,
 )
-from parley.store.sql.rows import COLUMNS
+from parley.store.tables import HISTORY
 
 if TYPE_CHECKING:
     from parley.store.postgres.connections import Connection
 
-INSERT = f"INSERT INTO history (run, {COLUMNS['history']}) VALUES (%s, %s, %s, %s, %s, %s)"
+INSERT = f"INSERT INTO history (run, {HISTORY.row}) VALUES (%s, %s, %s, %s, %s, %s)"
 
 
 def insert_entry(connection: Connection, run: int, entry: HistoryRow) -> None:

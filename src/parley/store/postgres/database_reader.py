@@ -20,9 +20,9 @@ from parley.store.postgres.connections import (
 from parley.store.postgres.database_sharing import ALIVE, COUNTED, WorkerCounts, sum_counts
 from parley.store.postgres.database_tables import DIALECT, LOCK, SAME_SUMS, create_store_tables
 from parley.store.sql.changes import find_changes
-from parley.store.sql.moved_rows import MOVED
 from parley.store.sql.reader import RUN, RecordReader
 from parley.store.sql.verdict_votes import VOTE_ROWS, VoteRow, read_vote_rows
+from parley.store.tables import RUNS
 
 if TYPE_CHECKING:
     from parley.store.postgres.connections import Connection
@@ -105,7 +105,7 @@ class PostgresReader(RecordReader):
         if table != "runs":
             yield from rows
             return
-        names = MOVED["runs"].columns.split(", ")
+        names = [column.name for column in RUNS.moved]
         counts = dict(zip(("spent", "unanswered", "health"), self._counts(), strict=True))
         for row in rows:
             yield tuple(counts.get(name, value) for name, value in zip(names, row, strict=True))

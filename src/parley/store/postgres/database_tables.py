@@ -8,6 +8,7 @@ from parley.errors import StoreError
 from parley.store.postgres.addresses import StoreAddress
 from parley.store.postgres.connections import SCHEMA, unreadable_explained, unwritable_explained
 from parley.store.sql.dialect import LARGEST, LARGEST_SUM, ORDER_KEYS, Dialect
+from parley.store.tables import RUN_TABLES, RUNS, VOTE_TABLES, TableSpec
 
 if TYPE_CHECKING:
     from parley.store.postgres.connections import Connection
@@ -67,125 +68,57 @@ OPEN_MATCHES = "state IN ('planned', 'stopped', 'running')"
 SAME_SUMS = "SELECT number FROM matches m WHERE number BETWEEN ? AND ? AND " + " AND ".join(
     f"{name} IS NOT DISTINCT FROM {sql}" for name, sql in DERIVED.items()
 )
+# Columns that only a database has. In `runs`, `shared` is the version of Parley whose workers play
+# the run, NULL if one process plays it alone, and `ending` is how the run ends, once that is
+# decided.
+FURTHER = {
+    "runs": (
+        "changes bigint NOT NULL DEFAULT 0",
+        "changed double precision NOT NULL",
+        "escapes boolean NOT NULL DEFAULT false",
+        "shared TEXT",
+        "ending TEXT",
+        "planner int",
+        "plan_line TEXT",
+        "UNIQUE (id)",
+    ),
+    "matches": ("worker int", "returns int NOT NULL DEFAULT 0", "returned_by int"),
+}
+NUMBERED = "GENERATED ALWAYS AS IDENTITY"
+
+
+def create_table(table: TableSpec) -> str:
+    """The statement that creates a table."""
+    rows = [f"{each.name} {each.kind.postgres}{each.rules}" for each in table.columns]
+    if table.numbered:
+        rows.insert(0, f"id bigint {NUMBERED}")
+    key = table.key
+    if table.name in RUN_TABLES:
+        rows.insert(0, f"run int {NUMBERED if table is RUNS else ''}")
+        key = ("run",) if table is RUNS else ("run", *key)
+    rows += FURTHER.get(table.name, ())
+    rows += [f"UNIQUE ({', '.join(columns)})" for columns in table.unique]
+    return f"CREATE TABLE {table.name} ({', '.join(rows)}, PRIMARY KEY ({', '.join(key)}));"
+
+
 # TEXT stands for text that is sorted by code points, as Python and SQLite do. The planner gets no
 # statistics on `run`, so that it expects each run to have its share of the rows. With statistics it
 # would expect no rows of a run that began after them, and compare each of them with all others.
-#
-# In `runs`, `shared` is the version of Parley whose workers play the run, NULL if one process plays
-# it alone, and `ending` is how the run ends, once that is decided.
-TABLES = f"""
-    CREATE TABLE runs (
-        run int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, id TEXT NOT NULL UNIQUE,
-        created double precision NOT NULL, config TEXT NOT NULL, identity TEXT NOT NULL,
-        quotation_secret TEXT NOT NULL,
-        state TEXT NOT NULL, status TEXT, reason TEXT, planned int NOT NULL DEFAULT 0,
-        owner TEXT, token TEXT, heartbeat double precision, heartbeats bigint NOT NULL DEFAULT 0,
-        spent TEXT, prices TEXT, unanswered TEXT, health TEXT, origin TEXT, digest TEXT,
-        changes bigint NOT NULL DEFAULT 0, changed double precision NOT NULL,
-        escapes boolean NOT NULL DEFAULT false,
-        shared TEXT, ending TEXT, planner int, plan_line TEXT);
-    CREATE TABLE history (
-        run int, number int, at double precision NOT NULL, kind TEXT NOT NULL, facts TEXT NOT NULL,
-        digest TEXT NOT NULL, PRIMARY KEY (run, number));
-    CREATE TABLE items (
-        run int, id TEXT NOT NULL, number int, data TEXT NOT NULL, PRIMARY KEY (run, number));
-    CREATE TABLE matches (
-        run int, number int, block TEXT NOT NULL, item TEXT, repeat int NOT NULL,
-        seed bigint NOT NULL, seats TEXT NOT NULL, unscored TEXT, stage int NOT NULL,
-        arm TEXT NOT NULL, state TEXT NOT NULL DEFAULT 'planned', reason TEXT, rounds int,
-        began double precision, ended double precision,
-        violations int, apart double precision, tokens bigint, digest TEXT,
-        worker int, returns int NOT NULL DEFAULT 0, returned_by int,
-        PRIMARY KEY (run, number));
+TABLES = (
+    "".join(map(create_table, (*RUN_TABLES.values(), *VOTE_TABLES)))
+    + f"""
     CREATE INDEX matches_listed ON matches (run, state, number);
     CREATE INDEX matches_by_seconds ON matches (run, ({ORDER_KEYS["seconds"]}), number);
     CREATE INDEX matches_by_tokens ON matches (run, ({ORDER_KEYS["tokens"]}), number);
     CREATE INDEX matches_open ON matches (run, number) WHERE {OPEN_MATCHES};
-    CREATE TABLE calls (
-        run int, id bigint GENERATED ALWAYS AS IDENTITY, match int, round int, seat TEXT,
-        attempt int, view_digest bytea NOT NULL, content TEXT NOT NULL, parts TEXT, reasoning TEXT,
-        finish TEXT NOT NULL, model_served TEXT, response_id TEXT, request_id TEXT,
-        system_fingerprint TEXT, tokens_in bigint, tokens_cached bigint, tokens_out bigint,
-        tokens_reasoning bigint, tokens_written bigint,
-        latency double precision, provider_state TEXT, sent TEXT, left_out TEXT, masked TEXT,
-        at double precision NOT NULL, copied int, device int, device_seconds double precision,
-        digest TEXT NOT NULL,
-        PRIMARY KEY (run, match, round, seat, attempt));
     CREATE INDEX calls_in_order ON calls (run, id);
-    CREATE TABLE devices (run int, number int, setup TEXT NOT NULL, PRIMARY KEY (run, number));
-    CREATE TABLE effects (
-        run int, match int, round int, number int, request_digest bytea NOT NULL,
-        result TEXT NOT NULL, digest TEXT NOT NULL, PRIMARY KEY (run, match, round, number));
-    CREATE TABLE rounds (
-        run int, match int, first int, messages bytea NOT NULL, digest TEXT NOT NULL,
-        PRIMARY KEY (run, match, first));
-    CREATE TABLE scores (
-        run int, match int, seat TEXT, metric TEXT, judge TEXT DEFAULT '', value double precision,
-        PRIMARY KEY (run, match, seat, metric, judge));
     CREATE INDEX scores_listed ON scores (run, metric, value, match, seat) WHERE judge = '';
-    CREATE TABLE violations (
-        run int, match int, number int, round int NOT NULL, seat TEXT NOT NULL,
-        attempt int NOT NULL, kind TEXT NOT NULL, detail TEXT NOT NULL, outcome TEXT NOT NULL,
-        PRIMARY KEY (run, match, number));
-    CREATE TABLE notes (
-        run int, match int, number int, round int NOT NULL, facts TEXT NOT NULL, kind TEXT,
-        PRIMARY KEY (run, match, number));
-    CREATE TABLE part_results (
-        run int, name TEXT, version TEXT NOT NULL, schema TEXT NOT NULL, data TEXT NOT NULL,
-        figures TEXT NOT NULL, PRIMARY KEY (run, name));
-    CREATE TABLE recalled (
-        run int, match int, seat TEXT, version TEXT NOT NULL, shown TEXT NOT NULL,
-        PRIMARY KEY (run, match, seat));
-    CREATE TABLE transferred (
-        run int, number int, experience TEXT NOT NULL, PRIMARY KEY (run, number));
-    CREATE TABLE people_verdicts (
-        run int, match int, seat TEXT, yes int, no int, unsure int,
-        PRIMARY KEY (run, match, seat));
-    CREATE TABLE batches (
-        run int, number int, uid TEXT NOT NULL, alias TEXT NOT NULL, state TEXT NOT NULL,
-        provider_id TEXT, requests int NOT NULL, began double precision NOT NULL,
-        ended double precision, PRIMARY KEY (run, number));
-    CREATE TABLE batch_requests (
-        run int, batch int, number int, match int NOT NULL, round int NOT NULL,
-        seat TEXT NOT NULL, attempt int NOT NULL, body bytea NOT NULL,
-        usd double precision NOT NULL, failed int NOT NULL DEFAULT 0,
-        PRIMARY KEY (run, batch, number));
-    CREATE TABLE studies (
-        id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, runs TEXT NOT NULL, seed bigint NOT NULL,
-        ties int NOT NULL, created double precision NOT NULL);
     CREATE UNIQUE INDEX studies_once ON studies (md5(runs));
-    CREATE TABLE pairs (
-        study int, number int, dataset TEXT NOT NULL, item TEXT NOT NULL,
-        a_run TEXT NOT NULL, a_match int NOT NULL, a_model TEXT NOT NULL,
-        a_score double precision NOT NULL, b_run TEXT NOT NULL, b_match int NOT NULL,
-        b_model TEXT NOT NULL, b_score double precision NOT NULL, PRIMARY KEY (study, number));
-    CREATE TABLE annotators (
-        id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, study int NOT NULL, name TEXT NOT NULL,
-        folded TEXT NOT NULL, token bytea UNIQUE, created double precision NOT NULL,
-        UNIQUE (study, folded));
-    CREATE TABLE votes (
-        id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, study int NOT NULL, pair int NOT NULL,
-        annotator int NOT NULL, choice TEXT NOT NULL, at double precision NOT NULL,
-        replaced double precision);
     CREATE UNIQUE INDEX votes_once ON votes (study, pair, annotator) WHERE replaced IS NULL;
-    CREATE TABLE held (
-        study int, pair int, annotator int, until double precision NOT NULL,
-        PRIMARY KEY (study, pair, annotator));
-    CREATE TABLE skipped (
-        study int, pair int, annotator int, PRIMARY KEY (study, pair, annotator));
-    CREATE TABLE ended_invitations (
-        digest bytea PRIMARY KEY, annotator int NOT NULL, at double precision NOT NULL);
-    CREATE TABLE verdict_votes (
-        id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, run TEXT NOT NULL, match int NOT NULL,
-        seat TEXT NOT NULL, annotator TEXT NOT NULL, folded TEXT NOT NULL, choice TEXT NOT NULL,
-        at double precision NOT NULL, replaced double precision);
     CREATE UNIQUE INDEX verdict_votes_once ON verdict_votes (run, match, seat, folded)
         WHERE replaced IS NULL;
-    CREATE TABLE verdict_invitations (
-        digest bytea PRIMARY KEY, run TEXT NOT NULL, annotator TEXT NOT NULL,
-        folded TEXT NOT NULL, ended double precision);
     CREATE TABLE workers (
-        worker int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, run int NOT NULL,
+        worker int {NUMBERED} PRIMARY KEY, run int NOT NULL,
         host TEXT NOT NULL, pid int NOT NULL, version TEXT NOT NULL,
         state TEXT NOT NULL DEFAULT 'alive', until timestamptz NOT NULL,
         commits bigint NOT NULL DEFAULT 0,
@@ -197,20 +130,11 @@ TABLES = f"""
         spent double precision NOT NULL, wanted double precision NOT NULL DEFAULT 0,
         PRIMARY KEY (run, worker, what));
     CREATE TABLE rates (run int, what TEXT, at timestamptz NOT NULL, PRIMARY KEY (run, what));
-    """ + "".join(
-    f"ALTER TABLE {table} ALTER COLUMN run SET STATISTICS 0;"
-    for table in (
-        "items",
-        "matches",
-        "calls",
-        "effects",
-        "rounds",
-        "scores",
-        "violations",
-        "notes",
-        "recalled",
-        "people_verdicts",
-        "batch_requests",
+    """
+    + "".join(
+        f"ALTER TABLE {name} ALTER COLUMN run SET STATISTICS 0;"
+        for name, table in RUN_TABLES.items()
+        if table is not RUNS
     )
 )
 

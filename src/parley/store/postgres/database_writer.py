@@ -52,17 +52,13 @@ from parley.store.sql.digests import digest_origin
 from parley.store.sql.first_rows import first_rows
 from parley.store.sql.history import REOPEN
 from parley.store.sql.journal import GroupJournal, read_open_matches
-from parley.store.sql.rows import COLUMNS, ONCE, CommitGroup
+from parley.store.sql.rows import CommitGroup
+from parley.store.tables import RUN_TABLES
 
 if TYPE_CHECKING:
     from parley.store.postgres.connections import Connection
 
 WAIT, WAITS = 0.1, 100  # seconds between two attempts to get the lock of a killed process
-TYPES = {  # of the columns of tables whose rows may be written again
-    "matches": ("int", "text", "text", "int", "bigint", "text", "text", "int", "text"),
-    "rounds": ("int", "int", "bytea", "text"),
-    "people_verdicts": ("int", "text", "int", "int", "int"),
-}
 LEASE_MATCHES = (
     "UPDATE matches SET state = 'running', began = COALESCE(began, %s) "
     f"WHERE run = %s AND number = ANY(%s) AND NOT {ENDED_MATCHES}"
@@ -309,24 +305,24 @@ def write_rows(
     careful: bool,
 ) -> bool:
     """Write rows into a table of the run. With `careful`, values are turned into those that
-    PostgreSQL takes, and rows that are known are left as they are if the table is one of `ONCE`.
+    PostgreSQL takes, and rows that are known are left as they are if the table is written `once`.
     Returns whether texts were escaped."""
     if not rows:
         return False
-    columns, escapes = COLUMNS[table], False
+    spec, escapes = RUN_TABLES[table], False
     if careful:
         rows, escapes = storable_rows(rows)
-    if careful and table in ONCE:  # COPY cannot leave known rows as they are
-        arrays = ", ".join(f"%s::{kind}[]" for kind in TYPES[table])
+    if careful and spec.once:  # COPY cannot leave known rows as they are
+        arrays = ", ".join(f"%s::{column.kind.postgres}[]" for column in spec.written)
         connection.execute(
-            f"INSERT INTO {table} (run, {columns}) SELECT %s, new.* FROM unnest({arrays}) AS new "
+            f"INSERT INTO {table} (run, {spec.row}) SELECT %s, new.* FROM unnest({arrays}) AS new "
             "ON CONFLICT DO NOTHING".encode(),
             (run, *(list(column) for column in zip(*rows, strict=True))),
         )
         return escapes
     with connection.cursor() as cursor:
         writer = LibpqWriter(cursor) if careful else CheckedWriter(cursor)
-        copying = f"COPY {table} (run, {columns}) FROM STDIN".encode()
+        copying = f"COPY {table} (run, {spec.row}) FROM STDIN".encode()
         with cursor.copy(copying, writer=writer) as copy:
             for row in rows:
                 copy.write_row((run, *row))

@@ -25,17 +25,18 @@ from parley.store.postgres.database_tables import LOCK, create_store_tables
 from parley.store.postgres.database_votes import VOTING, VoteStatements
 from parley.store.postgres.database_writer import for_row_of, storable_rows
 from parley.store.refusals import refuse_imported
-from parley.store.sql.moved_rows import INTERRUPT, MOVED
+from parley.store.sql.moved_rows import INTERRUPT
 from parley.store.sql.verdict_votes import add_vote_rows
 from parley.store.sqlite.new_file import new_file
 from parley.store.sqlite.run_copy import read_id, read_to_import, report_rows, write_run_file
 from parley.store.sqlite.run_file import SqliteReader
+from parley.store.tables import RUN_TABLES, RUNS, list_names
 
 if TYPE_CHECKING:
     from parley.store.postgres.connections import Connection
 
 CHUNK = 1000  # rows that are prepared together
-RUN_COLUMNS = MOVED["runs"].columns
+RUN_COLUMNS = list_names(RUNS.moved)
 INSERT_RUN = (
     f"INSERT INTO runs ({RUN_COLUMNS}, changed) VALUES ({'?, ' * (RUN_COLUMNS.count(',') + 1)}?) "
     "RETURNING run"
@@ -84,13 +85,14 @@ def insert_moved_run(
     assert found is not None
     (run,) = found
     escapes = stored.escapes
-    for table, (columns, _) in MOVED.items():
-        if table == "runs":
+    for table in RUN_TABLES.values():
+        if table is RUNS:
             continue
-        rows = iter(report_rows(reader.moved_rows(table), table, tell))
+        rows = iter(report_rows(reader.moved_rows(table.name), table.name, tell))
+        copying = f"COPY {table.name} (run, {list_names(table.moved)}) FROM STDIN"
         with (
             connection.cursor() as cursor,
-            cursor.copy(f"COPY {table} (run, {columns}) FROM STDIN".encode()) as copy,
+            cursor.copy(copying.encode()) as copy,
         ):
             while (stored := storable_rows(islice(rows, CHUNK))).rows:
                 escapes = escapes or stored.escapes

@@ -40,6 +40,7 @@ from parley.store.shared_runs import (
     WorkerState,
 )
 from parley.store.sql.journal import read_open_matches
+from parley.store.tables import MATCHES
 
 if TYPE_CHECKING:
     from parley.store.postgres.connections import Connection
@@ -90,8 +91,8 @@ LEASE_MATCHES = (
     "(SELECT 1 FROM workers w WHERE w.run = %(run)s AND w.state = 'alive' AND w.worker <> %(me)s)) "
     "ORDER BY number LIMIT %(most)s FOR UPDATE SKIP LOCKED) "
     "UPDATE matches m SET worker = %(me)s, state = 'running', began = COALESCE(began, %(now)s) "
-    "FROM free WHERE m.run = %(run)s AND m.number = free.number RETURNING m.number, m.block, "
-    "m.item, m.repeat, m.seed, m.seats, m.unscored, m.stage, m.arm, free.state"
+    "FROM free WHERE m.run = %(run)s AND m.number = free.number RETURNING "
+    f"{', '.join(f'm.{column.name}' for column in MATCHES.written)}, free.state"
 )
 RELEASE = (
     "UPDATE matches SET worker = NULL, state = 'stopped' "

@@ -12,9 +12,7 @@ from parley.store import ENDED, DigestFault
 from parley.store.sql.dialect import AT_ONCE, LARGEST, SMALLEST
 from parley.store.sql.digests import (
     CHAINS,
-    NOTES,
-    SCORES,
-    VIOLATIONS,
+    RECORD,
     ChainEnds,
     RunConnection,
     digest_match,
@@ -23,15 +21,14 @@ from parley.store.sql.digests import (
     with_digests,
 )
 from parley.store.sql.history import find_history_faults
-from parley.store.sql.rows import COLUMNS
+from parley.store.tables import MATCHES
 from parley.tables import plural
 
-RECORD = {**CHAINS, "scores": SCORES, "violations": VIOLATIONS, "notes": NOTES}
 PAGE = (
-    f"SELECT {COLUMNS['matches']}, state, reason, rounds, digest FROM matches WHERE number >= ? "
+    f"SELECT {MATCHES.row}, state, reason, rounds, digest FROM matches WHERE number >= ? "
     "ORDER BY number LIMIT ?"
 )
-PLANNED = COLUMNS["matches"].count(",") + 1  # columns of a match as it was planned
+PLANNED = len(MATCHES.written)  # columns of a match as it was planned
 TABLES = (
     "calls",
     "effects",

@@ -29,26 +29,47 @@ import orjson
 from parley.errors import StoreError
 from parley.store.config import split_config
 from parley.store.sql.dialect import ENDED_MATCHES
-from parley.store.sql.rows import COLUMNS, encode_json
+from parley.store.sql.rows import encode_json
+from parley.store.tables import (
+    CALLS,
+    DEVICES,
+    EFFECTS,
+    ITEMS,
+    MATCHES,
+    NOTES,
+    PEOPLE_VERDICTS,
+    PLAIN,
+    RECALLED,
+    ROUNDS,
+    SCORES,
+    SUMS,
+    TRANSFERRED,
+    VIOLATIONS,
+    TableSpec,
+    list_names,
+)
 
 LONG = 64  # bytes
 EXACT = 2.0**53  # integral floats below this are written as integers
-CALLS = f"SELECT {COLUMNS['calls']} FROM calls WHERE match BETWEEN ? AND ? ORDER BY match, id"
-SPECIAL = tuple(
-    COLUMNS["calls"].split(", ").index(name)
-    for name in ("view_digest", "latency", "at", "device_seconds")
-)
-DEVICES = "SELECT number, setup FROM devices ORDER BY number"
-ROUND_SPECIAL = (2,)  # messages
-EFFECTS = (
-    "SELECT match, round, number, request_digest, result, digest FROM effects "
-    "WHERE match BETWEEN ? AND ? ORDER BY match, round, number"
-)
-ROUNDS = (
-    "SELECT match, first, messages, digest FROM rounds WHERE match BETWEEN ? AND ? "
-    "ORDER BY match, first"
-)
-CHAINS = {"calls": CALLS, "effects": EFFECTS, "rounds": ROUNDS}
+CHAINS = ("calls", "effects", "rounds")
+# what is on record of the matches numbered from one number to another, by table
+RECORD = {
+    "calls": f"SELECT {CALLS.row} FROM calls WHERE match BETWEEN ? AND ? ORDER BY match, id",
+    "effects": (
+        f"SELECT {EFFECTS.row} FROM effects WHERE match BETWEEN ? AND ? "
+        "ORDER BY match, round, number"
+    ),
+    "rounds": f"SELECT {ROUNDS.row} FROM rounds WHERE match BETWEEN ? AND ? ORDER BY match, first",
+    "scores": (
+        "SELECT match, seat, metric, value FROM scores WHERE match BETWEEN ? AND ? "
+        "AND judge = '' ORDER BY match, seat, metric"
+    ),
+    "violations": (
+        f"SELECT {VIOLATIONS.row} FROM violations WHERE match BETWEEN ? AND ? "
+        "ORDER BY match, number"
+    ),
+    "notes": f"SELECT {NOTES.row} FROM notes WHERE match BETWEEN ? AND ? ORDER BY match, number",
+}
 # the last digests of chains of matches that have not ended
 LAST = {
     "calls": "ORDER BY t.match, t.id",
@@ -56,31 +77,31 @@ LAST = {
     "rounds": "ORDER BY t.match, t.first",
 }
 NOT_ENDED = f"NOT m.{ENDED_MATCHES}"  # of a match `m`
-SCORES = (
-    "SELECT match, seat, metric, value FROM scores WHERE match BETWEEN ? AND ? AND judge = '' "
-    "ORDER BY match, seat, metric"
+SEALED = list_names([column for column in MATCHES.columns if column.name not in SUMS])
+SEALED_MATCHES = f"SELECT {SEALED} FROM matches ORDER BY number"
+# what a run begins with
+BEGUN = (
+    f"SELECT {ITEMS.row} FROM items ORDER BY number, id",
+    f"SELECT {SCORES.row} FROM scores WHERE judge != '' ORDER BY match, seat, metric, judge",
+    f"SELECT {TRANSFERRED.row} FROM transferred ORDER BY number",
 )
-VIOLATIONS = (
-    "SELECT match, number, round, seat, attempt, kind, detail, outcome FROM violations "
-    "WHERE match BETWEEN ? AND ? ORDER BY match, number"
+# what its seal has besides its matches
+SEALED_ROWS = (
+    f"SELECT {RECALLED.row} FROM recalled ORDER BY match, seat",
+    f"SELECT {PEOPLE_VERDICTS.row} FROM people_verdicts ORDER BY match, seat",
+    f"SELECT {DEVICES.row} FROM devices ORDER BY number",
 )
-NOTES = (
-    "SELECT match, number, round, facts, kind FROM notes WHERE match BETWEEN ? AND ? "
-    "ORDER BY match, number"
-)
-COPIED = (
-    "SELECT match, seat, metric, value, judge FROM scores WHERE judge != '' ORDER BY 1, 2, 3, 5"
-)
-MATCHES = (
-    "SELECT number, block, item, repeat, seed, seats, unscored, state, reason, rounds, began, "
-    "ended, digest, stage, arm FROM matches ORDER BY number"
-)
-RECALLED = "SELECT match, seat, version, shown FROM recalled ORDER BY match, seat"
-PEOPLE = "SELECT match, seat, yes, no, unsure FROM people_verdicts ORDER BY match, seat"
-TRANSFERRED = "SELECT number, experience FROM transferred ORDER BY number"
 # only the part of the configuration that cannot change is digested
 BEGINNING = "SELECT id, created, identity, quotation_secret, config FROM runs"
 END = "SELECT origin, config, planned, state, status, reason, prices, spent, unanswered FROM runs"
+
+
+def find_special(table: TableSpec) -> tuple[int, ...]:
+    """Which columns of a row have values that a digest does not take as they are."""
+    return tuple(at for at, each in enumerate(table.written) if each.kind not in PLAIN)
+
+
+CALL_SPECIAL, ROUND_SPECIAL = find_special(CALLS), find_special(ROUNDS)
 
 
 class RunConnection(Protocol):
@@ -152,12 +173,11 @@ def digest_plan(planned: Sequence[Any], origin: str) -> str:
 def digest_contents(connection: RunConnection) -> str:
     """The digest of what a run begins with besides: its items, copied scores and experiences."""
     digest = ""
-    for query in ("SELECT id, number, data FROM items ORDER BY number, id", COPIED):
+    for at, query in enumerate(BEGUN):
+        if at:
+            digest = digest_row((), digest)  # separates the tables
         for row in connection.execute(query):
             digest = digest_row(row, digest)
-        digest = digest_row((), digest)  # separates the two tables
-    for row in connection.execute(TRANSFERRED):
-        digest = digest_row(row, digest)
     return digest
 
 
@@ -166,9 +186,9 @@ def digest_run(connection: RunConnection) -> str:
     matches. The history of the run is a chain of its own."""
     ends = open_chain_ends(connection, NOT_ENDED)
     digest = digest_row(connection.execute(END).fetchone())
-    for row in connection.execute(MATCHES):
+    for row in connection.execute(SEALED_MATCHES):
         digest = digest_row((*row, *ends.get(row[0], ChainEnds())), digest)
-    for query in (RECALLED, PEOPLE, DEVICES):
+    for query in SEALED_ROWS:
         digest = digest_row((), digest)  # separates the tables
         for row in connection.execute(query):
             digest = digest_row(row, digest)

@@ -29,9 +29,10 @@ from parley.store.sql.digests import (
     digest_row,
     digest_run,
 )
-from parley.store.sql.rows import COLUMNS, encode_json
+from parley.store.sql.rows import encode_json
+from parley.store.tables import HISTORY
 
-HISTORY = f"SELECT {COLUMNS['history']} FROM history ORDER BY number"
+ENTRIES = f"SELECT {HISTORY.row} FROM history ORDER BY number"
 LAST_ENTRY = "SELECT number, digest FROM history ORDER BY number DESC LIMIT 1"
 RUN = "SELECT origin, config, planned, state, status, reason, prices, digest FROM runs"
 COUNT_MATCHES = "SELECT COUNT(*) FROM matches"
@@ -86,7 +87,7 @@ def make_seal(connection: RunConnection) -> HistoryRow:
 def read_current(connection: RunConnection) -> dict[str, Any]:
     """The facts of all entries together; later ones replace earlier ones."""
     found: dict[str, Any] = {}
-    for row in connection.execute(HISTORY).fetchall():
+    for row in connection.execute(ENTRIES).fetchall():
         facts = orjson.loads(row[3])
         found |= facts if isinstance(facts, dict) else {}
     return found
@@ -103,7 +104,7 @@ def find_history_faults(connection: RunConnection) -> Iterator[DigestFault]:
             "who is who has changed since the run began: its id, task, models, roles, parameters, "
             "prompts or another part of its configuration or identity that no resume changes",
         )
-    rows = [HistoryRow(*row) for row in connection.execute(HISTORY).fetchall()]
+    rows = [HistoryRow(*row) for row in connection.execute(ENTRIES).fetchall()]
     if (broken := find_broken_entry(rows, origin)) is not None:
         yield DigestFault(
             None,

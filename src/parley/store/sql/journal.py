@@ -23,11 +23,12 @@ from parley.rules.pool import Message, Seat
 from parley.store import EndpointRecord, RunRef, StoredPart
 from parley.store.batch_records import Batch, BatchState, StoredRequest
 from parley.store.config import Config, split_config
+from parley.store.sql.call_rows import FIELDS, call_from, call_row
 from parley.store.sql.digests import (
+    CALL_SPECIAL,
     CHAINS,
     NOT_ENDED,
     ROUND_SPECIAL,
-    SPECIAL,
     ChainEnds,
     RunConnection,
     digest_match,
@@ -36,10 +37,7 @@ from parley.store.sql.digests import (
     open_chain_ends,
 )
 from parley.store.sql.rows import (
-    FIELDS,
     CommitGroup,
-    call_from,
-    call_row,
     encode_json,
     match_row,
     note_row,
@@ -418,7 +416,7 @@ class MatchRecord:
         used = call.reply.device
         device = None if used is None else self._journal.number_device(used)
         row = call_row(self._number, call, device=device)
-        self._calls_end = digest_row(row, self._calls_end, SPECIAL)
+        self._calls_end = digest_row(row, self._calls_end, CALL_SPECIAL)
         self._journal.add_row("calls", (*row, self._calls_end))
         return self._journal.acknowledged()
 

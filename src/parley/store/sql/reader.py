@@ -52,8 +52,21 @@ from parley.store import (
 from parley.store.config import DEEPEST, Config, Identity, PriceFacts
 from parley.store.decoding import find_misfit
 from parley.store.owner import Owner, seems_alive
+from parley.store.sql.call_rows import COLUMNS as CALL_COLUMNS
+from parley.store.sql.call_rows import FIELDS, call_from
 from parley.store.sql.dialect import AT_ONCE, ENDED_MATCHES, LARGEST, SMALLEST, Dialect
-from parley.store.sql.rows import COLUMNS, FIELDS, call_from, setup_from
+from parley.store.sql.rows import setup_from
+from parley.store.tables import (
+    BATCH_REQUESTS,
+    BATCHES,
+    HISTORY,
+    MATCHES,
+    PART_RESULTS,
+    PEOPLE_VERDICTS,
+    RECALLED,
+    RUNS,
+    SUMS,
+)
 from parley.tables import shorten
 
 if TYPE_CHECKING:
@@ -67,72 +80,25 @@ TEXT_OR_NULL, WHOLE_OR_NULL, NUMBER_OR_NULL = (
 )
 Kinds = tuple[type, ...]
 SECRET = re.compile(r"[0-9a-f]{32}")
-BATCH: dict[str, Kinds] = {
-    "number": WHOLE,
-    "uid": TEXT,
-    "alias": TEXT,
-    "state": TEXT,
-    "provider_id": TEXT_OR_NULL,
-    "requests": WHOLE,
-    "began": NUMBER,
-}
-BATCH_REQUEST: dict[str, Kinds] = {
-    "batch": WHOLE,
-    "number": WHOLE,
-    "match": WHOLE,
-    "round": WHOLE,
-    "seat": TEXT,
-    "attempt": WHOLE,
-    "body": (bytes,),
-    "usd": NUMBER,
-}
 OPEN_REQUESTS = (
-    f"SELECT {', '.join(BATCH_REQUEST)} FROM batch_requests AS r WHERE failed = 0 "
+    f"SELECT {BATCH_REQUESTS.row} FROM batch_requests AS r WHERE failed = 0 "
     "AND batch IN (SELECT number FROM batches WHERE state != 'dropped') "
     "AND NOT EXISTS (SELECT 1 FROM calls AS c WHERE c.match = r.match AND c.round = r.round "
     "AND c.seat = r.seat AND c.attempt = r.attempt) ORDER BY batch, number"
 )
-RUN: dict[str, Kinds] = {
-    "id": TEXT,
-    "created": NUMBER,
-    "config": TEXT,
-    "identity": TEXT,
-    "state": TEXT,
-    "status": TEXT_OR_NULL,
-    "reason": TEXT_OR_NULL,
-    "planned": WHOLE,
-    "owner": TEXT_OR_NULL,
-    "heartbeat": NUMBER_OR_NULL,
-    "digest": TEXT_OR_NULL,
-}
-MATCH: dict[str, Kinds] = {
-    "number": WHOLE,
-    "block": TEXT,
-    "item": TEXT_OR_NULL,
-    "repeat": WHOLE,
-    "seed": WHOLE,
-    "seats": TEXT,
-    "unscored": TEXT_OR_NULL,
-    "state": TEXT,
-    "reason": TEXT_OR_NULL,
-    "rounds": WHOLE_OR_NULL,
-    "began": NUMBER_OR_NULL,
-    "ended": NUMBER_OR_NULL,
-    "stage": WHOLE,
-    "arm": TEXT,
-}
+RUN = (
+    *("id", "created", "config", "identity", "state", "status", "reason", "planned", "owner"),
+    *("heartbeat", "digest"),
+)
+RUN_TYPES = RUNS.types(*RUN)
+MATCH = [each.name for each in MATCHES.columns if each.name not in (*SUMS, "digest")]
+MATCH_TYPES = MATCHES.types(*MATCH)
 SCORE = (WHOLE, TEXT, TEXT, TEXT, TEXT_OR_NULL, TEXT)
 NOTE = (WHOLE, WHOLE, TEXT_OR_NULL, TEXT)
 VIOLATION = (WHOLE, TEXT, WHOLE, TEXT, WHOLE, TEXT, TEXT, TEXT)
 USAGE = (TEXT, TEXT, TEXT_OR_NULL, WHOLE, WHOLE, WHOLE, *(WHOLE_OR_NULL,) * 6)
-CALL = (
-    *(WHOLE, TEXT, WHOLE, (bytes,), TEXT, TEXT_OR_NULL, TEXT_OR_NULL, TEXT),
-    *(TEXT_OR_NULL,) * 4,
-    *(WHOLE_OR_NULL,) * 5,
-    *(NUMBER_OR_NULL, *(TEXT_OR_NULL,) * 4, NUMBER),
-)
+CALL = [column.types for column in CALL_COLUMNS]
 DEVICE_TIME = (TEXT, WHOLE_OR_NULL, WHOLE, NUMBER, WHOLE_OR_NULL, WHOLE_OR_NULL)
-HISTORY = (WHOLE, NUMBER, TEXT, TEXT, TEXT)
 RECENT = (WHOLE, TEXT, TEXT, WHOLE, NUMBER_OR_NULL, NUMBER, NUMBER_OR_NULL)
 EFFECT = (WHOLE, WHOLE, (bytes,), TEXT)
 REPLY = (WHOLE, TEXT, TEXT, TEXT)
@@ -223,7 +189,7 @@ class RecordReader(ABC):
     def _read_info(self, row: Any) -> RunInfo:
         if row is None:
             raise StoreError(f"{self.ref.location} contains no run: it may be incomplete")
-        self._check(row, RUN.values(), "the run")
+        self._check(row, RUN_TYPES, "the run")
         id, created, config, identity, state, status, reason, planned, owner, heartbeat, digest = (
             row
         )
@@ -501,7 +467,7 @@ class RecordReader(ABC):
 
     def _found_rows(self, numbers: list[int]) -> dict[int, tuple[MatchRow, Any]]:
         """The matches with these numbers, each with what its record adds up to."""
-        columns = ", ".join(f"m.{name}" for name in (*MATCH, "violations", "apart", "tokens"))
+        columns = ", ".join(f"m.{name}" for name in (*MATCH, *SUMS))
         found = {}
         for row in self._rows(
             f"SELECT {columns} FROM {self.dialect.chosen} "
@@ -509,7 +475,7 @@ class RecordReader(ABC):
             orjson.dumps(numbers).decode(),
         ):
             match, sums = self._match_from(row[: len(MATCH)]), row[len(MATCH) :]
-            self._check(sums, (WHOLE_OR_NULL, NUMBER_OR_NULL, WHOLE_OR_NULL), f"match {row[0]}")
+            self._check(sums, MATCHES.types(*SUMS), f"match {row[0]}")
             found[match.number] = match, sums
         return found
 
@@ -517,7 +483,7 @@ class RecordReader(ABC):
         number, block, item, repeat, seed, seats, unscored, *rest = row
         types = tuple(map(type, row))
         if types not in self._match_types:
-            self._check(row, MATCH.values(), f"match {number}")
+            self._check(row, MATCH_TYPES, f"match {number}")
             self._match_types.add(types)
         cast = self._seatings.get(seats) or self._seating(seats, f"match {number}")
         fill = self._unscored_seats(unscored, f"match {number}") if unscored else NOBODY
@@ -870,14 +836,14 @@ class RecordReader(ABC):
         self, number: int | None = None, last: int | None = None
     ) -> Iterator[Recalled]:
         rows = self._rows(
-            "SELECT match, seat, version, shown FROM recalled "
+            f"SELECT {RECALLED.row} FROM recalled "
             + ("" if number is None else "WHERE match BETWEEN ? AND ? ")
             + "ORDER BY match, seat",
             *(() if number is None else (number, number if last is None else last)),
         )
         for row in rows:
             what = f"the experiences shown in match {row[0]}"
-            self._check(row, (WHOLE, TEXT, TEXT, TEXT), what)
+            self._check(row, RECALLED.types(), what)
             match, seat, version, text = row
             facts = self._json(text, Any, what)
             if not are_recalled_facts(facts):
@@ -894,7 +860,7 @@ class RecordReader(ABC):
 
     def people_verdicts(self, number: int | None = None) -> list[PeopleVerdict]:
         rows = self._rows(
-            "SELECT match, seat, yes, no, unsure FROM people_verdicts "
+            f"SELECT {PEOPLE_VERDICTS.row} FROM people_verdicts "
             + ("" if number is None else "WHERE match = ? ")
             + "ORDER BY match, seat",
             *(() if number is None else (number,)),
@@ -904,7 +870,7 @@ class RecordReader(ABC):
         found = []
         for row in rows:
             what = f"what people said of match {row[0]}"
-            self._check(row, (WHOLE, TEXT, *[WHOLE_OR_NULL] * 3), what)
+            self._check(row, PEOPLE_VERDICTS.types(), what)
             match, seat, *counts = row
             given = [count for count in counts if count is not None]
             if len(given) not in (0, 3) or any(count < 0 for count in given):
@@ -1147,9 +1113,9 @@ class RecordReader(ABC):
     def batches(self) -> list[Batch]:
         from parley.store.batch_records import Batch  # late: few runs have batches
 
-        rows = list(self._rows(f"SELECT {', '.join(BATCH)} FROM batches ORDER BY number"))
+        rows = list(self._rows(f"SELECT {BATCHES.row} FROM batches ORDER BY number"))
         for row in rows:
-            self._check(row, BATCH.values(), "a batch")
+            self._check(row, BATCHES.types(), "a batch")
         return [Batch(*row) for row in rows]
 
     def open_batches(self) -> list[OpenBatch]:
@@ -1157,7 +1123,7 @@ class RecordReader(ABC):
 
         found: dict[int, list[StoredRequest]] = {}
         for row in self._rows(OPEN_REQUESTS):
-            self._check(row, BATCH_REQUEST.values(), "a request of a batch")
+            self._check(row, BATCH_REQUESTS.types(), "a request of a batch")
             batch, number, match, round, seat, attempt, body, usd = row
             place = CallPlace(match, round, seat, attempt)
             found.setdefault(batch, []).append(StoredRequest(number, place, body, usd))
@@ -1174,8 +1140,8 @@ class RecordReader(ABC):
 
     def history(self) -> list[HistoryEntry]:
         found = []
-        for row in self._rows(f"SELECT {COLUMNS['history']} FROM history ORDER BY number"):
-            self._check(row, HISTORY, "the history of the run")
+        for row in self._rows(f"SELECT {HISTORY.row} FROM history ORDER BY number"):
+            self._check(row, HISTORY.types(), "the history of the run")
             number, at, kind, facts, digest = row
             if kind not in get_args(HistoryKind):
                 self._damaged(f"the history of the run has an entry of the unknown kind {kind!r}")
@@ -1184,12 +1150,10 @@ class RecordReader(ABC):
         return found
 
     def part_results(self) -> list[StoredPart]:
-        rows = self._rows(
-            "SELECT name, version, schema, data, figures FROM part_results ORDER BY name"
-        )
+        rows = self._rows(f"SELECT {PART_RESULTS.row} FROM part_results ORDER BY name")
         found = []
         for row in rows:
-            self._check(row, [TEXT] * 5, "the result of a part")
+            self._check(row, PART_RESULTS.types(), "the result of a part")
             found.append(StoredPart(*row))
         return found
 

@@ -11,7 +11,7 @@ from typing import Any
 from parley.errors import StoreError, UsageError
 from parley.store.refusals import refuse_imported
 from parley.store.sql.changes import refuse_faults
-from parley.store.sql.moved_rows import INTERRUPT, MOVED
+from parley.store.sql.moved_rows import INTERRUPT
 from parley.store.sql.reader import RecordReader
 from parley.store.sql.verdict_votes import VoteRow, add_vote_rows
 from parley.store.sqlite.new_file import new_file
@@ -23,8 +23,9 @@ from parley.store.sqlite.run_file import (
     connect_to_read,
 )
 from parley.store.sqlite.run_writer import for_file, placeholders, seal_run
-from parley.store.sqlite.schema import create_run_tables, refuse_unreadable
-from parley.store.sqlite.votes_file import VERDICT_VOTES, SqliteVerdictVotes
+from parley.store.sqlite.schema import create_run_tables, create_table, refuse_unreadable
+from parley.store.sqlite.votes_file import SqliteVerdictVotes
+from parley.store.tables import RUN_TABLES, VERDICT_VOTES, list_names
 from parley.tables import plural, shorten
 
 PAGES = 2500  # of SQLite, copied at a time: about 10 MB
@@ -116,11 +117,11 @@ def write_run_file(
     with closing(connect_new(target)) as copy:
         create_run_tables(copy)
         copy.execute("BEGIN")
-        for table, (columns, _) in MOVED.items():
-            marks = placeholders(columns.count(",") + 1, 1)
+        for name, table in RUN_TABLES.items():
+            marks = placeholders(len(table.moved), 1)
             copy.executemany(
-                f"INSERT INTO {table} ({columns}) VALUES {marks}",
-                report_rows(reader.moved_rows(table), table, tell),
+                f"INSERT INTO {name} ({list_names(table.moved)}) VALUES {marks}",
+                report_rows(reader.moved_rows(name), name, tell),
             )
         if reader.info.state == "running":
             interrupt_run(copy)
@@ -140,7 +141,7 @@ def carry_votes(copy: sqlite3.Connection, run: str, votes: Sequence[VoteRow]) ->
     """Write votes of people on conversations into the file of a run. In a store they are beside the
     runs, so the file has a table for them only while the run moves."""
     if votes:
-        copy.execute(VERDICT_VOTES.replace("TABLE", "TABLE IF NOT EXISTS"))
+        copy.execute(create_table(VERDICT_VOTES).replace("TABLE", "TABLE IF NOT EXISTS"))
         add_vote_rows(copy, run, votes)
 
 

@@ -21,13 +21,13 @@ from parley.store.sql.changes import refuse_changed
 from parley.store.sql.dialect import ENDED_MATCHES
 from parley.store.sql.history import REOPEN, SEAL, HistoryRow, is_known, make_entry, make_seal
 from parley.store.sql.journal import GroupJournal, read_open_matches
-from parley.store.sql.rows import COLUMNS, ONCE, CommitGroup, encode_json
+from parley.store.sql.rows import CommitGroup, encode_json
 from parley.store.sqlite.filesystem import is_network
 from parley.store.sqlite.run_file import REMEDY, ref_of
 from parley.store.sqlite.schema import DERIVED, SAME_SUMS, refuse_unreadable
+from parley.store.tables import RUN_TABLES
 
 WATCH = 1.0  # seconds between two checks of another machine's heartbeats
-COLUMN_NAMES = {table: columns.split(", ") for table, columns in COLUMNS.items()}
 LEASE_MATCHES = (
     "UPDATE matches SET state = 'running', began = COALESCE(began, ?) "
     "WHERE number IN (SELECT value FROM json_each(?)) "
@@ -200,8 +200,10 @@ def insert_rows(connection: sqlite3.Connection, table: str, rows: list[tuple[Any
     for at in range(0, len(rows), ROWS):
         chunk = rows[at : at + ROWS]
         columns = {
-            name: values
-            for name, values in zip(COLUMN_NAMES[table], zip(*chunk, strict=True), strict=True)
+            column.name: values
+            for column, values in zip(
+                RUN_TABLES[table].written, zip(*chunk, strict=True), strict=True
+            )
             if values[0] is not None or values.count(None) < len(values)
         }
         connection.execute(
@@ -214,7 +216,7 @@ def insert_rows(connection: sqlite3.Connection, table: str, rows: list[tuple[Any
 def insert_statement(table: str, columns: tuple[str, ...], rows: int) -> str:
     """The statement that inserts several rows. Rows that are known are left as they are if they may
     be written again."""
-    verb = "INSERT OR IGNORE" if table in ONCE else "INSERT"
+    verb = "INSERT OR IGNORE" if RUN_TABLES[table].once else "INSERT"
     marks = placeholders(len(columns), rows)
     return f"{verb} INTO {table} ({', '.join(columns)}) VALUES {marks}"
 

@@ -8,6 +8,7 @@ from functools import cache
 
 from parley.errors import StoreError
 from parley.store.sql.dialect import LARGEST_SUM, ORDER_KEYS
+from parley.store.tables import RUN_TABLES, TableSpec
 
 SQLITE_VERSION = sqlite3.sqlite_version  # of the library
 APPLICATION = 0x50524C59  # "PRLY" in the file's header
@@ -47,107 +48,39 @@ DERIVED = {
 SAME_SUMS = "SELECT number FROM matches m WHERE number BETWEEN ? AND ? AND " + " AND ".join(
     f"{name} IS {sql}" for name, sql in DERIVED.items()
 )
-TABLES = f"""
-    CREATE TABLE runs (
-        id TEXT PRIMARY KEY, created REAL NOT NULL, config TEXT NOT NULL, identity TEXT NOT NULL,
-        quotation_secret TEXT NOT NULL, -- the marks of quotations come from it; never shown
-        state TEXT NOT NULL, status TEXT, reason TEXT,
-        planned INTEGER NOT NULL DEFAULT 0,
-        -- the process that plays the run, and its heartbeats. A process on another machine that
-        -- wants to take over watches whether their number changes: clocks need not be compared
-        owner TEXT, token TEXT, heartbeat REAL, heartbeats INTEGER NOT NULL DEFAULT 0,
-        -- upper bounds of the calls sent and their cost, also of calls whose replies are not on
-        -- record
-        spent TEXT,
-        prices TEXT, -- by served model
-        -- requests that broke off after they were sent, by alias and role: they may have been
-        -- billed although no reply is on record
-        unanswered TEXT,
-        health TEXT, -- how endpoints answer, by alias, for pages that follow the run
-        origin TEXT, digest TEXT); -- digests of the beginning and of the end
-    -- what happened to the run as a whole: a chain of digests that begins with `origin`
-    CREATE TABLE history (
-        number INTEGER PRIMARY KEY, at REAL NOT NULL, kind TEXT NOT NULL, facts TEXT NOT NULL,
-        digest TEXT NOT NULL);
-    CREATE TABLE items (id TEXT PRIMARY KEY, number INTEGER NOT NULL, data TEXT NOT NULL);
-    CREATE TABLE matches (
-        number INTEGER PRIMARY KEY, block TEXT NOT NULL, item TEXT, repeat INTEGER NOT NULL,
-        seed INTEGER NOT NULL, seats TEXT NOT NULL,
-        unscored TEXT, -- seats that only complete a match; their scores do not count
-        stage INTEGER NOT NULL, arm TEXT NOT NULL, -- the stage and the arm of the plan `evolve`
-        state TEXT NOT NULL DEFAULT 'planned', reason TEXT, rounds INTEGER, began REAL, ended REAL,
-        violations INTEGER, apart REAL, tokens INTEGER, -- sums for lists, written at the end
-        digest TEXT);
+
+
+def create_table(table: TableSpec) -> str:
+    """The statements that create a table."""
+    rows = [f"{each.name} {each.kind.sqlite}{each.rules}" for each in table.columns]
+    if table.numbered:
+        rows.insert(0, "id INTEGER PRIMARY KEY")
+    key = ", ".join(table.key)
+    if not table.numbered and not table.long:
+        rows.append(f"PRIMARY KEY ({key})")
+    rows += [f"UNIQUE ({', '.join(columns)})" for columns in table.unique]
+    is_ordered = len(table.key) > 1 and not table.long
+    created = f"CREATE TABLE {table.name} ({', '.join(rows)}){' WITHOUT ROWID' * is_ordered}"
+    if not table.long:
+        return created
+    return f"{created};\nCREATE UNIQUE INDEX {table.name}_once ON {table.name} ({key})"
+
+
+# The text of indexes and views is part of a file: a reader refuses those that differ.
+TABLES = (
+    ";\n".join(map(create_table, RUN_TABLES.values()))
+    + f""";
     CREATE INDEX matches_listed ON matches (
         state, item, violations, apart, tokens, began, ended, seats);
     CREATE INDEX matches_by_seconds ON matches ({ORDER_KEYS["seconds"]});
     CREATE INDEX matches_by_tokens ON matches ({ORDER_KEYS["tokens"]});
-    CREATE TABLE calls (
-        id INTEGER PRIMARY KEY, match INTEGER NOT NULL, round INTEGER NOT NULL, seat TEXT NOT NULL,
-        attempt INTEGER NOT NULL, view_digest BLOB NOT NULL, content TEXT NOT NULL, parts TEXT,
-        reasoning TEXT, finish TEXT NOT NULL,
-        model_served TEXT, response_id TEXT, request_id TEXT, system_fingerprint TEXT,
-        tokens_in INTEGER, tokens_cached INTEGER, tokens_out INTEGER, tokens_reasoning INTEGER,
-        tokens_written INTEGER, latency REAL, provider_state TEXT, sent TEXT,
-        left_out TEXT, -- options that the endpoint did not support
-        masked TEXT, -- names that other seats do not read: [[start, end, family, roles], …]
-        at REAL NOT NULL,
-        copied INTEGER, -- 1: copied from another run, so no model was called for it here
-        device INTEGER, device_seconds REAL, -- of a model that Parley itself runs on this machine
-        digest TEXT NOT NULL);
-    CREATE UNIQUE INDEX calls_once ON calls (match, round, seat, attempt);
-    CREATE TABLE devices (number INTEGER PRIMARY KEY, setup TEXT NOT NULL);
-    CREATE TABLE effects (
-        match INTEGER NOT NULL, round INTEGER NOT NULL, number INTEGER NOT NULL,
-        request_digest BLOB NOT NULL, result TEXT NOT NULL, digest TEXT NOT NULL,
-        PRIMARY KEY (match, round, number)) WITHOUT ROWID;
-    CREATE TABLE rounds (
-        match INTEGER NOT NULL, first INTEGER NOT NULL, messages TEXT NOT NULL,
-        digest TEXT NOT NULL);
-    CREATE UNIQUE INDEX rounds_once ON rounds (match, first);
+    CREATE INDEX scores_listed ON scores (metric, value, match, seat) WHERE judge = '';
     CREATE VIEW messages AS
         SELECT rounds.match AS match, first + m.key AS number,
                json_extract(m.value, '$[0]') AS round, json_extract(m.value, '$[1]') AS kind,
                json_extract(m.value, '$[2]') AS sender, json_extract(m.value, '$[3]') AS audience,
                json_extract(m.value, '$[4]') AS content, json_extract(m.value, '$[5]') AS attempt
         FROM rounds, json_each(rounds.messages) AS m;
-    CREATE TABLE scores (
-        match INTEGER NOT NULL, seat TEXT NOT NULL, metric TEXT NOT NULL,
-        judge TEXT NOT NULL DEFAULT '', value REAL,
-        PRIMARY KEY (match, seat, metric, judge)) WITHOUT ROWID;
-    CREATE INDEX scores_listed ON scores (metric, value, match, seat) WHERE judge = '';
-    CREATE TABLE violations (
-        match INTEGER NOT NULL, number INTEGER NOT NULL, round INTEGER NOT NULL, seat TEXT NOT NULL,
-        attempt INTEGER NOT NULL, kind TEXT NOT NULL, detail TEXT NOT NULL, outcome TEXT NOT NULL,
-        PRIMARY KEY (match, number)) WITHOUT ROWID;
-    CREATE TABLE notes (
-        match INTEGER NOT NULL, number INTEGER NOT NULL, round INTEGER NOT NULL,
-        facts TEXT NOT NULL, kind TEXT, -- NULL: free facts
-        PRIMARY KEY (match, number)) WITHOUT ROWID;
-    -- results of analyses: derived data, which may be replaced
-    CREATE TABLE part_results (
-        name TEXT PRIMARY KEY, version TEXT NOT NULL, schema TEXT NOT NULL, data TEXT NOT NULL,
-        figures TEXT NOT NULL);
-    CREATE TABLE recalled ( -- the experiences that a seat was shown
-        match INTEGER NOT NULL, seat TEXT NOT NULL, version TEXT NOT NULL, shown TEXT NOT NULL,
-        PRIMARY KEY (match, seat)) WITHOUT ROWID;
-    -- the experiences from another run that models started with
-    CREATE TABLE transferred (number INTEGER PRIMARY KEY, experience TEXT NOT NULL);
-    -- Matches that people were asked about between two stages, and how many votes each answer got
-    -- when the next stage began. NULL: the votes have not been used yet.
-    CREATE TABLE people_verdicts (
-        match INTEGER NOT NULL, seat TEXT NOT NULL, yes INTEGER, no INTEGER, unsure INTEGER,
-        PRIMARY KEY (match, seat)) WITHOUT ROWID;
-    -- Requests that were sent together to the batch interface of a provider. A request whose reply
-    -- is not in `calls` is still open, unless it failed.
-    CREATE TABLE batches (
-        number INTEGER PRIMARY KEY, uid TEXT NOT NULL, alias TEXT NOT NULL, state TEXT NOT NULL,
-        provider_id TEXT, requests INTEGER NOT NULL, began REAL NOT NULL, ended REAL);
-    CREATE TABLE batch_requests (
-        batch INTEGER NOT NULL, number INTEGER NOT NULL, match INTEGER NOT NULL,
-        round INTEGER NOT NULL, seat TEXT NOT NULL, attempt INTEGER NOT NULL, body BLOB NOT NULL,
-        usd REAL NOT NULL, failed INTEGER NOT NULL DEFAULT 0,
-        PRIMARY KEY (batch, number)) WITHOUT ROWID;
     CREATE VIEW usage AS
         SELECT seats.value AS alias, calls.seat AS seat, COUNT(*) AS calls,
                {sum_as_sql("tokens_in")} AS tokens_in,
@@ -160,6 +93,7 @@ TABLES = f"""
     PRAGMA user_version = {VERSION};
     PRAGMA application_id = {APPLICATION};
 """
+)
 
 
 def refuse_unreadable(connection: sqlite3.Connection, path: str) -> None:

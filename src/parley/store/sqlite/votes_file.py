@@ -16,51 +16,23 @@ from parley.store.sql.verdict_votes import VerdictVoteTables
 from parley.store.sql.vote_tables import VoteTables
 from parley.store.sqlite.run_file import REMEDY, connect_to_read
 from parley.store.sqlite.run_writer import set_durability
-from parley.store.sqlite.schema import find_stranger
+from parley.store.sqlite.schema import create_table, find_stranger
+from parley.store.tables import VOTE_TABLES
 
 APPLICATION = 0x50524C56  # "PRLV" in the file's header
 PATIENCE = 30.0  # seconds to wait while others write
-VERDICT_VOTES = """CREATE TABLE verdict_votes (
-        id INTEGER PRIMARY KEY, run TEXT NOT NULL, match INTEGER NOT NULL, seat TEXT NOT NULL,
-        annotator TEXT NOT NULL, folded TEXT NOT NULL, choice TEXT NOT NULL, at REAL NOT NULL,
-        replaced REAL)"""
 VERSION = 1  # of the tables
-TABLES = f"""
-    -- pairs of conversations, and votes on which of the two is better
-    CREATE TABLE studies (
-        id INTEGER PRIMARY KEY, runs TEXT NOT NULL UNIQUE, seed INTEGER NOT NULL,
-        ties INTEGER NOT NULL, created REAL NOT NULL);
-    CREATE TABLE pairs (
-        study INTEGER NOT NULL, number INTEGER NOT NULL, dataset TEXT NOT NULL, item TEXT NOT NULL,
-        a_run TEXT NOT NULL, a_match INTEGER NOT NULL, a_model TEXT NOT NULL, a_score REAL NOT NULL,
-        b_run TEXT NOT NULL, b_match INTEGER NOT NULL, b_model TEXT NOT NULL, b_score REAL NOT NULL,
-        PRIMARY KEY (study, number)) WITHOUT ROWID;
-    CREATE TABLE annotators (
-        id INTEGER PRIMARY KEY, study INTEGER NOT NULL, name TEXT NOT NULL, folded TEXT NOT NULL,
-        token BLOB UNIQUE, created REAL NOT NULL, UNIQUE (study, folded));
-    CREATE TABLE votes (
-        id INTEGER PRIMARY KEY, study INTEGER NOT NULL, pair INTEGER NOT NULL,
-        annotator INTEGER NOT NULL, choice TEXT NOT NULL, at REAL NOT NULL, replaced REAL);
+TABLES = (
+    ";\n".join(map(create_table, VOTE_TABLES))
+    + f""";
+    CREATE UNIQUE INDEX studies_once ON studies (runs);
     CREATE UNIQUE INDEX votes_once ON votes (study, pair, annotator) WHERE replaced IS NULL;
-    CREATE TABLE held (
-        study INTEGER NOT NULL, pair INTEGER NOT NULL, annotator INTEGER NOT NULL,
-        until REAL NOT NULL, PRIMARY KEY (study, pair, annotator)) WITHOUT ROWID;
-    CREATE TABLE skipped ( -- pairs that people have put off
-        study INTEGER NOT NULL, pair INTEGER NOT NULL, annotator INTEGER NOT NULL,
-        PRIMARY KEY (study, pair, annotator)) WITHOUT ROWID;
-    -- secrets that are no longer valid, so that the people who have them can be told
-    CREATE TABLE ended_invitations (
-        digest BLOB PRIMARY KEY, annotator INTEGER NOT NULL, at REAL NOT NULL) WITHOUT ROWID;
-    -- votes on whether one conversation is a success, for runs that wait for them
-    {VERDICT_VOTES};
     CREATE UNIQUE INDEX verdict_votes_once ON verdict_votes (run, match, seat, folded)
         WHERE replaced IS NULL;
-    CREATE TABLE verdict_invitations ( -- personal links for these votes
-        digest BLOB PRIMARY KEY, run TEXT NOT NULL, annotator TEXT NOT NULL, folded TEXT NOT NULL,
-        ended REAL) WITHOUT ROWID;
     PRAGMA application_id = {APPLICATION};
     PRAGMA user_version = {VERSION};
 """
+)
 
 
 class VotesFile(VoteTables):
