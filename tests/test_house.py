@@ -112,7 +112,7 @@ FOLDERS = {
     "tasks/qa", "tasks/translation", "tasks/word_guessing", "tasks/_common",
     "datasets/benchmarks",
     "datasets/formats", "memory/retrievers", "rules/items", "runs/launchers", "store/sql",
-    "store/sqlite", "store/postgres", "results/parts",
+    "store/reader", "store/sqlite", "store/postgres", "results/parts",
 }  # fmt: skip
 
 
@@ -420,10 +420,11 @@ def test_only_the_store_imports_its_driver():
 
 # Module names that may occur twice: the same thing in every task's folder or registry, a command
 # that carries the name of what it calls, two things that users name (a plan, a retriever, a part),
-# and the tables of a store.
+# and, in the store, its tables and what a run has.
 TWICE = {
     "rule", "bots", "scoring", "analysis", "annotation", "report", "audit", "rejudge",
-    "_registry", "judges", "fixed", "evolve", "view", "worker", "hf", "tables",
+    "_registry", "judges", "fixed", "evolve", "view", "worker", "hf", "tables", "run", "matches",
+    "batches", "people", "scores", "usage", "match_list",
 }  # fmt: skip
 
 

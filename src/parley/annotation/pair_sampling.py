@@ -13,7 +13,7 @@ import orjson
 from parley.errors import UsageError
 from parley.results.main_stage import choose_main_stage
 from parley.statistics.preferences import ConversationPair, ConversationSide
-from parley.store import RunReader
+from parley.store.reader import RunReader
 
 SAME = 1e-9  # scores closer than this are equal
 

@@ -16,7 +16,8 @@ from parley.results.part import module_beside_rule
 from parley.rules.pool import text_of
 from parley.rules.task import Task
 from parley.statistics.preferences import ConversationPair
-from parley.store import RunReader, RunRef, read_run
+from parley.store import RunRef, read_run
+from parley.store.reader import RunReader
 
 
 class ItemText(NamedTuple):

@@ -63,7 +63,8 @@ from parley.results.transcript import rebuild_views
 from parley.results.types import LeftOut, as_json
 from parley.rules.pool import text_of
 from parley.rules.task import Task
-from parley.store import WAITING, HistoryEntry, MatchRow, RunReader, RunRef, WholeMatch, read_run
+from parley.store import WAITING, HistoryEntry, MatchRow, RunRef, WholeMatch, read_run
+from parley.store.reader import RunReader
 from parley.tables import plural, shorten
 
 CHECKS = (

@@ -10,8 +10,9 @@ from parley.masking.mask import compile_hidden, describe_spans, hidden_words
 from parley.match.record import RecordedCall
 from parley.participants._registry import participant_kinds
 from parley.rules.pool import Seat, text_of
-from parley.store import RunReader, ViolationRow
+from parley.store import ViolationRow
 from parley.store.config import Config
+from parley.store.reader import RunReader
 from parley.tables import shorten
 
 Messages = Sequence[Mapping[str, Any]]

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
 
 from parley.plans import Done, MatchSpec, Plan, PlanCursor
-from parley.store import MatchRow, RunReader
+from parley.store import MatchRow
 from parley.store.finished_matches import FinishedOnRecord
+from parley.store.reader import RunReader
 
 
 class PlanReplay:

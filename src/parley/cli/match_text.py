@@ -20,7 +20,8 @@ from parley.results.transcript import (
     rebuild_views,
 )
 from parley.rules.pool import Seat, as_message
-from parley.store import MatchRow, NoteRow, RunReader
+from parley.store import MatchRow, NoteRow
+from parley.store.reader import RunReader
 from parley.tables import break_lines, make_visible, plural
 
 WIDEST = 100  # columns of a text, even on a wider terminal

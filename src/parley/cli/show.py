@@ -24,7 +24,8 @@ from parley.results.result import RunResult, describe_stored
 from parley.results.transcript import find_seat, rebuild_views
 from parley.rules.pool import as_message
 from parley.statistics.intervals import METHODS
-from parley.store import MatchRow, RunReader, RunRef, find_run, read_run
+from parley.store import MatchRow, RunRef, find_run, read_run
+from parley.store.reader import RunReader
 from parley.tables import plural, terminal_width
 
 

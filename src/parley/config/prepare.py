@@ -50,8 +50,9 @@ from parley.plans.choice import choose_plan, metrics_for_seats
 from parley.rules.prompts import Prompt
 from parley.rules.references import DrawOrder, Reference
 from parley.rules.task import Task
-from parley.store import RunReader, RunRef, read_run
+from parley.store import RunRef, read_run
 from parley.store.config import MAY_MOVE, Config, ScreeningTarget
+from parley.store.reader import RunReader
 from parley.tables import plural
 
 

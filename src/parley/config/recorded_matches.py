@@ -16,8 +16,9 @@ from parley.match.record import MemoryRecord, RecordedCall
 from parley.plans import Done, Plan, ScoreTable
 from parley.plans.fixed import FixedPlan
 from parley.rules.pool import View, text_of
-from parley.store import CopiedMatch, RunReader, RunRef, read_run
+from parley.store import CopiedMatch, RunRef, read_run
 from parley.store.config import Config
+from parley.store.reader import RunReader
 
 if TYPE_CHECKING:
     from parley.config.prepare import Prepared

@@ -11,7 +11,8 @@ from parley.audit.summary import AuditSummary, FairnessCheck
 from parley.report.figures import Clean
 from parley.report.sections import draw_table
 from parley.results.result import RunResult
-from parley.store import RunReader, ViolationRow
+from parley.store import ViolationRow
+from parley.store.reader import RunReader
 from parley.tables import Table, plural, shorten
 
 MOST_BREACHES = 10  # breaches that are listed openly; more are folded

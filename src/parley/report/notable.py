@@ -15,7 +15,8 @@ from parley.results.scores import parse_metric
 from parley.results.transcript import LEFT_OUT, PASSAGE, read_turns
 from parley.results.types import ScoreRow
 from parley.rules.pool import Seat
-from parley.store import MatchRow, RunReader, ViolationRow
+from parley.store import MatchRow, ViolationRow
+from parley.store.reader import RunReader
 from parley.tables import Table, format_number, plural
 
 MOST_ABORTED = 20  # aborted matches whose transcripts are shown

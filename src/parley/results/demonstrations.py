@@ -8,8 +8,9 @@ from parley.errors import StoreError
 from parley.memory.experiences import Recalled, ShownExperience
 from parley.memory.interactions import collect_interactions
 from parley.rules.pool import Example, Seat
-from parley.store import MatchRow, RunReader
+from parley.store import MatchRow
 from parley.store.feedback_notes import FeedbackOnRecord, read_feedback
+from parley.store.reader import RunReader
 
 
 def recalls_lessons(reader: RunReader, match: MatchRow) -> bool:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from parley.plans.evolve_settings import PROBE, find_success_rules
 from parley.results.scores import parse_metric
 from parley.rules.pool import Seat
-from parley.store import RunReader
 from parley.store.feedback_notes import read_feedback
+from parley.store.reader import RunReader
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,8 @@ from parley.errors import UsageError, unknown_name
 from parley.results.scores import choose_ranking_metric, group_attempts, parse_metric
 from parley.rules.pool import Seat
 from parley.rules.task import Metric, name_unprotected
-from parley.store import MatchRow, RunReader
+from parley.store import MatchRow
+from parley.store.reader import RunReader
 from parley.tables import Table, format_number, plural
 
 BROKEN = ("aborted", "failed")

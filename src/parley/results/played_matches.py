@@ -11,7 +11,8 @@ from typing import Any
 from parley.results.score_columns import LazyRows, select_values
 from parley.statistics.block_means import BlockNames
 from parley.statistics.identical_repeats import ENOUGH
-from parley.store import MatchRow, RunReader
+from parley.store import MatchRow
+from parley.store.reader import RunReader
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,8 @@ from parley.statistics.identical_repeats import (
     group_identical_blocks,
     is_design_repeated,
 )
-from parley.store import MatchRow, RunReader
+from parley.store import MatchRow
+from parley.store.reader import RunReader
 
 FIRST_LOOK = 1_000  # matches
 Identical = tuple[dict[str, str], IdenticalRepeats | None]

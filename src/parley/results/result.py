@@ -57,15 +57,8 @@ from parley.results.types import (
 )
 from parley.rules.notes import decode
 from parley.rules.task import Task
-from parley.store import (
-    NOBODY,
-    WAITING,
-    RunReader,
-    RunRef,
-    StoredPart,
-    find_run,
-    read_run,
-)
+from parley.store import NOBODY, WAITING, RunRef, StoredPart, find_run, read_run
+from parley.store.reader import RunReader
 from parley.tables import Table, break_lines, plural, round_half_up, terminal_width
 
 T = TypeVar("T")

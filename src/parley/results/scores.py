@@ -38,7 +38,8 @@ from parley.statistics import estimates, role_tables
 from parley.statistics.block_means import BlockNames, BlockSums
 from parley.statistics.intervals import ALPHA, compute_interval
 from parley.statistics.role_tables import SeatScore
-from parley.store import MatchRow, RunReader, ViolationRow
+from parley.store import MatchRow, ViolationRow
+from parley.store.reader import RunReader
 from parley.tables import plural
 
 if TYPE_CHECKING:

@@ -13,7 +13,8 @@ from parley.memory.feedback import PeopleVerdict
 from parley.results.scores import parse_metric
 from parley.rules.pool import Pool, Seat, SeatHistory
 from parley.rules.task import Metric
-from parley.store import MatchRow, NoteRow, RunReader, ViolationRow
+from parley.store import MatchRow, NoteRow, ViolationRow
+from parley.store.reader import RunReader
 
 LEFT_OUT = "[…]"
 PASSAGE = 80  # characters; a repeated paragraph of at least this length is left out

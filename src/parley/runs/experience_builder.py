@@ -25,8 +25,8 @@ from parley.plans.evolve import is_poisoned
 from parley.plans.evolve_settings import PROBE, EvolveArm, SuccessRule, find_success_rules
 from parley.rules.pool import Example, Seat
 from parley.runs.stand_ins import estimate_text_tokens
-from parley.store import RunReader
 from parley.store.feedback_notes import FeedbackOnRecord, read_feedback
+from parley.store.reader import RunReader
 
 TURN_TOKENS = 8  # of a turn besides its words
 LAST_NUMBER = 2**31 - 1  # of a match

@@ -80,7 +80,6 @@ from parley.store import (
     Journal,
     NewRun,
     RunInfo,
-    RunReader,
     RunRef,
     Store,
     StoredPart,
@@ -89,6 +88,7 @@ from parley.store import (
 )
 from parley.store.config import Config
 from parley.store.finished_matches import FinishedOnRecord
+from parley.store.reader import RunReader
 from parley.store.shared_limits import Grants
 from parley.store.shared_runs import SpentBefore
 from parley.tables import plural

@@ -33,8 +33,9 @@ from parley.providers import _registry as providers
 from parley.providers._traits import traits_of
 from parley.rules.pool import Seat
 from parley.rules.task import Task
-from parley.store import RunReader, RunRef, read_run
+from parley.store import RunRef, read_run
 from parley.store.config import Config, Rejudged
+from parley.store.reader import RunReader
 from parley.tables import plural
 
 

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Literal
 from parley.errors import ParleyError, ParticipantError, Refused
 from parley.money import Prices, cost_rows, format_usd, total_cost
 from parley.rules.task import Task
-from parley.store import RunReader, RunRef
+from parley.store import RunRef
+from parley.store.reader import RunReader
 from parley.tables import plural, shorten
 
 if TYPE_CHECKING:

@@ -22,8 +22,9 @@ from parley.plans.confident_items import all_confident
 from parley.runs.forecast import Forecast, forecast_run
 from parley.runs.player import play_new_run, refuse_taken_name, resume_run
 from parley.runs.run_outcome import RunOutcome
-from parley.store import RunInfo, RunReader, RunRef, Store, read_run
+from parley.store import RunInfo, RunRef, Store, read_run
 from parley.store.config import MAY_CHANGE, Config, ScreeningTarget
+from parley.store.reader import RunReader
 from parley.tables import format_item_count
 
 Play = Callable[..., Coroutine[Any, Any, RunOutcome]]

@@ -10,7 +10,8 @@ from typing import Any
 
 from parley.errors import UsageError
 from parley.statistics.variance_components import Components, Scores, estimate_components
-from parley.store import RunReader, find_run, read_run
+from parley.store import find_run, read_run
+from parley.store.reader import RunReader
 from parley.tables import plural
 
 # noise of judge scores, by their range

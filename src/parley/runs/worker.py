@@ -37,7 +37,8 @@ from parley.runs.progress import Progress, StopSignal
 from parley.runs.recall import prepare_retrievers
 from parley.runs.run_outcome import find_advice, find_minimum_to_resume, format_reasons
 from parley.runs.scheduler import Scheduler
-from parley.store import WAITING, RunReader, RunRef, open_store, read_run
+from parley.store import WAITING, RunRef, open_store, read_run
+from parley.store.reader import RunReader
 from parley.store.shared_runs import (
     LEASE,
     RunEnd,

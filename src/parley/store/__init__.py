@@ -6,7 +6,7 @@ import os
 import re
 import secrets
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,7 +17,6 @@ from parley.errors import UsageError
 from parley.match.protocol import DeviceSetup
 from parley.match.record import Record, RecordedCall
 from parley.memory.experiences import Experience, Recalled
-from parley.memory.interactions import RecordedMatch
 from parley.plans import Marks, MatchSpec
 from parley.rules.pool import Seat
 from parley.store.config import Config, Identity
@@ -26,8 +25,8 @@ if TYPE_CHECKING:
     from parley.match.match import Outcome
     from parley.memory.feedback import PeopleVerdict, VerdictChoice
     from parley.statistics.preferences import ConversationPair, Preference
-    from parley.store.batch_records import Batch, BatchState, OpenBatch, StoredRequest
-    from parley.store.match_search import FoundMatches, MatchSearch
+    from parley.store.batch_records import Batch, BatchState, StoredRequest
+    from parley.store.reader import RunReader
 
 FOLDER = "folder:"  # optional prefix of a folder store
 # a text that looks like an address of a database: another scheme, a scheme with a typo, parameters
@@ -203,30 +202,6 @@ class Score(NamedTuple):
     unscored: bool = False  # the seat only completes the match: its score does not count
 
 
-class ScoreCell(NamedTuple):
-    """A role, alias and metric."""
-
-    role: str
-    alias: str
-    metric: str
-
-
-class ScoreSum(NamedTuple):
-    """The sum of the scores of one cell in one block."""
-
-    n: int
-    total: float
-    missing: int  # scores without a value
-
-
-@dataclass(frozen=True)
-class BlockScores:
-    """The sums of a complete block; unscored seats do not count."""
-
-    block: str
-    cells: Mapping[ScoreCell, ScoreSum]
-
-
 @dataclass(frozen=True, slots=True)
 class NoteRow:
     """A note that a rule wrote in one match."""
@@ -349,202 +324,6 @@ class StoredPart:
     schema: str  # JSON schema of `data`
     data: str  # JSON
     figures: str  # JSON
-
-
-class RunReader(Protocol):
-    """A consistent snapshot of one run. Use it as a context manager.
-
-    What cannot be read, or is not what a run holds, raises `StoreError`.
-    """
-
-    @property
-    def info(self) -> RunInfo: ...
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        wrong: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None: ...
-
-    def workers(self) -> list[WorkerRow]:
-        """The workers of a shared run, the oldest first."""
-
-    def items(self) -> list[dict[str, Any]]:
-        """The items of the run, as they were when it began."""
-
-    def counts(self) -> dict[str, int]:
-        """Matches by state."""
-
-    def match(self, number: int) -> MatchRow | None: ...
-
-    def matches(self) -> Iterator[MatchRow]:
-        """All matches known so far, by number."""
-
-    def whole_matches(self) -> Iterator[WholeMatch]:
-        """All matches, by number, each with its whole record. They are read in pages."""
-
-    def count_seatings(self) -> Iterator[SeatingCount]:
-        """How often each seating was played, by stage, arm and item (or block)."""
-
-    def stages(self) -> list[tuple[int, str]]:
-        """The stages and arms that the run has, in the order of their first matches."""
-
-    def stages_with_shared_tables(self) -> set[tuple[int, str]]:
-        """The stages and arms in which several matches have the same block and repeat."""
-
-    def find_matches(self, wanted: MatchSearch) -> FoundMatches:
-        """One page of the matches that pass some filters, in an order. The work for a page is
-        bounded: a page may end before it is full, and the next one goes on."""
-
-    def scores(self, judge: str = "", metrics: Collection[str] = ()) -> Iterator[Score]:
-        """Every score of every match that has ended, by match, seat and metric. `judge`: those
-        copied from that run. `metrics`: only scores in these metrics."""
-
-    def scores_of(self, number: int) -> dict[Seat, dict[str, float | None]]:
-        """The scores of one match, by seat and metric, also if it has not ended."""
-
-    def scores_of_matches(
-        self, numbers: Sequence[int]
-    ) -> dict[int, dict[Seat, dict[str, float | None]]]:
-        """The same for each of these matches."""
-
-    def ended_matches(self) -> Iterator[int]:
-        """The numbers of the matches that have ended, in order."""
-
-    def scores_by_match(self, first: int = ..., last: int = ...) -> dict[int, Marks]:
-        """The scores of every match that has ended, by match; or of those numbered `first` to
-        `last`."""
-
-    def blocks(self) -> Iterator[BlockScores]:
-        """Sums by cell, one finished block at a time."""
-
-    def orphan_scores(self) -> list[int]:
-        """Numbers of matches that have scores but are not on record."""
-
-    def notes(self, kind: str | None = None) -> Iterator[NoteRow]:
-        """Notes of one kind, or all, by match."""
-
-    def notes_of(self, number: int) -> list[NoteRow]: ...
-
-    def violations(self, number: int | None = None) -> Iterator[ViolationRow]:
-        """Violations of one match, or of all."""
-
-    def calls(self, number: int) -> list[RecordedCall]:
-        """A match's calls by round, seat and attempt."""
-
-    def replies_in(self, roles: Collection[str]) -> Iterator[tuple[int, str, str, str]]:
-        """(match, role, alias, text) for every reply of these roles in matches that have ended, by
-        match."""
-
-    def calls_since(self, cursor: int) -> Iterator[tuple[int, int, RecordedCall]]:
-        """(cursor, match, call) for every call recorded after a cursor: used to follow
-        a run."""
-
-    def recent_calls(self, most: int) -> list[RecentCall]:
-        """The calls that were recorded last, the newest first; copied ones do not count. The work
-        does not grow with the run."""
-
-    def effects(self, number: int) -> dict[tuple[int, int], tuple[bytes, Any]]:
-        """Results of a match's effects (programs run, references asked), by round and number."""
-
-    def messages(self, number: int) -> list[dict[str, Any]]:
-        """A match's messages in order; replies have the text of their call."""
-
-    def recorded_matches(self, after: int = 0, last: int | None = None) -> Iterator[RecordedMatch]:
-        """The messages and replies of every finished match with a number above `after`, up to
-        `last`."""
-
-    def read_recalled(
-        self, number: int | None = None, last: int | None = None
-    ) -> Iterator[Recalled]:
-        """The experiences that seats were shown, by match: in one match, in those numbered `number`
-        to `last`, or in all."""
-
-    def people_verdicts(self, number: int | None = None) -> list[PeopleVerdict]:
-        """The seats that people were asked about, in one match or in all, with their votes."""
-
-    def read_transferred(self) -> list[Experience]:
-        """The experiences from another run that models started with."""
-
-    def reply_lengths(self) -> Iterator[tuple[int, Seat, int]]:
-        """(match, seat, number of characters) for the replies of each seat, by match."""
-
-    def median_latencies(self) -> dict[tuple[str, str], MedianLatency]:
-        """The median latency of calls, by alias and role; without those of bots."""
-
-    def called_matches(self) -> Counter[tuple[str, str]]:
-        """In how many matches a model was called, by alias and role, whether they ended or not; a
-        model with two seats of a match counts once. Copied calls do not count."""
-
-    def device_times(self) -> list[DeviceTime]:
-        """The time of devices by alias and by how a model is run; empty if it was not measured."""
-
-    def verdict_kinds(self) -> Counter[str]:
-        """How often each kind of verdict on programs occurs, in matches that have ended."""
-
-    def usage_by_model(self, price_steps: Sequence[int] = ()) -> list[UsageRow]:
-        """Calls and tokens by alias, seat and model served. Calls whose input exceeds a price step
-        are counted separately."""
-
-    def usage_of_matches(
-        self, numbers: Sequence[int], price_steps: Sequence[int] = ()
-    ) -> dict[int, list[UsageRow]]:
-        """The same for each of these matches."""
-
-    def usage_by_stage(self, price_steps: Sequence[int] = ()) -> list[StageUsage]:
-        """Calls and tokens by stage and arm of the plan `evolve`."""
-
-    def names_served(self) -> dict[str, list[str]]:
-        """The served model names by alias, including copied calls."""
-
-    def models_served(self, copied: bool = False) -> list[tuple[str, str | None]]:
-        """Every alias with its served model names; None if an endpoint did not report one.
-        `copied`: include calls that were copied from another run."""
-
-    def unsupported_options(self) -> list[dict[str, Any]]:
-        """Options that endpoints did not support, by alias, with the number of calls."""
-
-    def quotation_secret(self) -> str:
-        """The secret of the run from which the marks of its quotations come, in hexadecimal. Show
-        it to nobody."""
-
-    def prices(self) -> list[dict[str, Any]]:
-        """The prices when the run was played, by alias and served model name."""
-
-    def count_replies(self) -> int:
-        """The number of replies on record, without copied ones."""
-
-    def spent_at_most(self) -> tuple[int, float | None]:
-        """Upper bounds of the number of calls sent and, if known, of their cost."""
-
-    def unanswered(self) -> dict[str, dict[str, int]]:
-        """Requests that broke off after they were sent, by alias and role: they may have been
-        billed without a reply on record."""
-
-    def endpoint_health(self) -> dict[str, EndpointRecord]:
-        """How endpoints answer, by alias; those without any trouble may be missing."""
-
-    def batches(self) -> list[Batch]:
-        """All batches of the run, in the order in which they were sent."""
-
-    def open_batches(self) -> list[OpenBatch]:
-        """The batches with requests that have neither a reply on record nor an error."""
-
-    def batches_at_providers(self) -> list[OpenBatch]:
-        """The open batches of an unfinished run that a provider has, or may have, and bills."""
-
-    def history(self) -> list[HistoryEntry]:
-        """What happened to the run as a whole: its settings, its seals, and when it was opened."""
-
-    def part_results(self) -> list[StoredPart]:
-        """The stored results of analyses."""
-
-    def find_changes(self, report: Callable[[int], None] = ...) -> Iterator[DigestFault]:
-        """Where the record does not match its digests, which are all recomputed.
-        `report` is called now and then with the number of matches checked."""
 
 
 class RunWatch(Protocol):

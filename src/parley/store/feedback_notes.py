@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from parley.memory.feedback import PEOPLE, CriticVerdict, Lesson
 from parley.rules.pool import Seat
-from parley.store import RunReader
+from parley.store.reader import RunReader
 
 
 @dataclass

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 
 from parley.plans import Marks
-from parley.store import RunReader
 from parley.store.number_set import NumberSet
+from parley.store.reader import RunReader
 
 
 class FinishedOnRecord:

@@ -18,8 +18,9 @@ from parley.results.scores import (
     parse_metric,
 )
 from parley.rules.task import Metric
-from parley.store import ENDED, NOBODY, EndpointRecord, MatchRow, RecentCall, RunInfo, RunReader
+from parley.store import ENDED, NOBODY, EndpointRecord, MatchRow, RecentCall, RunInfo
 from parley.store.batch_records import Batch
+from parley.store.reader import RunReader
 from parley.tables import format_duration, plural
 
 RECENT = 200  # calls that pace and latency are taken from

@@ -19,8 +19,9 @@ from parley.report.looks import Looks
 from parley.results.match_list import BROKEN, ListedSeat, list_scored_seats
 from parley.results.scores import choose_ranking_metric, parse_metric
 from parley.rules.task import Metric
-from parley.store import MatchRow, RunInfo, RunReader, RunRef
+from parley.store import MatchRow, RunInfo, RunRef
 from parley.store.match_search import ORDERS, FoundMatch, MatchOrder, MatchPlace, MatchSearch
+from parley.store.reader import RunReader
 from parley.tables import format_duration, format_number, shorten
 from parley.web.app import run_link, run_of, site_of
 from parley.web.known_prices import known_price

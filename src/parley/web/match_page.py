@@ -34,8 +34,9 @@ from parley.results.transcript import (
 from parley.rules.parsing import is_deeper_than
 from parley.rules.pool import Seat, as_message
 from parley.rules.task import Metric
-from parley.store import MatchRow, NoteRow, RunInfo, RunReader, RunRef
+from parley.store import MatchRow, NoteRow, RunInfo, RunRef
 from parley.store.match_search import MatchSearch
+from parley.store.reader import RunReader
 from parley.tables import format_duration, format_number, plural, shorten
 from parley.web.app import run_link, run_of, site_of
 from parley.web.known_prices import known_price

@@ -19,8 +19,8 @@ from parley.store.postgres.connections import (
 )
 from parley.store.postgres.database_sharing import ALIVE, COUNTED, WorkerCounts, sum_counts
 from parley.store.postgres.database_tables import DIALECT, LOCK, SAME_SUMS, create_store_tables
+from parley.store.reader import RunReader
 from parley.store.sql.changes import find_changes
-from parley.store.sql.reader import RUN, RecordReader
 from parley.store.sql.verdict_votes import VOTE_ROWS, VoteRow, read_vote_rows
 from parley.store.tables import RUNS
 
@@ -42,7 +42,7 @@ WORKERS = (
 SNAPSHOT = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
 
-class PostgresReader(RecordReader):
+class PostgresReader(RunReader):
     """One run of the database. Use it as a context manager."""
 
     dialect = DIALECT
@@ -67,7 +67,7 @@ class PostgresReader(RecordReader):
                     raise StoreError(f"there is no run {ref.id} in {address.public}")
                 self._run, escapes = found
                 self._queries = RunQueries(self._connection, self._run, escapes)
-                self._set_info(self._row(f"SELECT {', '.join(RUN)} FROM runs"))
+                self.info = self._read_info()
         except BaseException:
             self._close()
             raise

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from parley.errors import StoreError, UsageError
+from parley.store.reader import RunReader
 from parley.store.refusals import refuse_imported
 from parley.store.sql.changes import refuse_faults
 from parley.store.sql.moved_rows import INTERRUPT
-from parley.store.sql.reader import RecordReader
 from parley.store.sql.verdict_votes import VoteRow, add_vote_rows
 from parley.store.sqlite.new_file import new_file
 from parley.store.sqlite.run_file import (
@@ -110,9 +110,7 @@ def interrupt_run(connection: sqlite3.Connection) -> None:
     seal_run(connection)
 
 
-def write_run_file(
-    reader: RecordReader, votes: Sequence[VoteRow], target: Path, tell: Tell
-) -> None:
+def write_run_file(reader: RunReader, votes: Sequence[VoteRow], target: Path, tell: Tell) -> None:
     """Write a run and the votes on it into an empty file."""
     with closing(connect_new(target)) as copy:
         create_run_tables(copy)

@@ -12,8 +12,8 @@ from urllib.parse import quote
 
 from parley.errors import StoreError
 from parley.store import DigestFault, RunRef
+from parley.store.reader import RunReader
 from parley.store.sql.dialect import Dialect
-from parley.store.sql.reader import RUN, RecordReader
 from parley.store.sqlite.schema import SAME_SUMS, find_stranger, refuse_unreadable, sum_as_sql
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ DIALECT = Dialect(
 )
 
 
-class SqliteReader(RecordReader):
+class SqliteReader(RunReader):
     """One run in its file. Use it as a context manager."""
 
     dialect = DIALECT
@@ -63,7 +63,7 @@ class SqliteReader(RecordReader):
                 )
             self._connection.execute("BEGIN")  # a consistent snapshot of the run
             super().__init__(ref_of(path))
-            self._set_info(self._row(f"SELECT {', '.join(RUN)} FROM runs"))
+            self.info = self._read_info()
         except UNREADABLE as wrong:
             self._connection.close()
             raise StoreError(f"{path} cannot be read as a run: {wrong}") from None

@@ -10,7 +10,7 @@ from statistics import fmean
 from parley.money import total_cost
 from parley.results.scores import RunScores
 from parley.runs.forecast import evaluation_cost, scale_costs
-from parley.store import RunReader
+from parley.store.reader import RunReader
 from parley.tasks.kieval.entries import dataset_name
 
 MODELS = (1, 10, 100)

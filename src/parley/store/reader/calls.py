@@ -1,0 +1,106 @@
+"""Reads the calls of a run, and the results of its effects."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Any
+
+from parley.match.record import RecordedCall
+from parley.store import RecentCall
+from parley.store.reader.snapshot import NUMBER, NUMBER_OR_NULL, TEXT, WHOLE, Snapshot
+from parley.store.sql.call_rows import COLUMNS, FIELDS, call_from
+from parley.store.sql.dialect import ENDED_MATCHES
+from parley.store.tables import EFFECTS
+
+CALL = [column.types for column in COLUMNS]
+EFFECT = EFFECTS.types("round", "number", "request_digest", "result")
+REPLY = (WHOLE, TEXT, TEXT, TEXT)
+RECENT = (WHOLE, TEXT, TEXT, WHOLE, NUMBER_OR_NULL, NUMBER, NUMBER_OR_NULL)
+
+
+class CallReader(Snapshot):
+    """Reads calls and effects."""
+
+    def calls(self, number: int) -> list[RecordedCall]:
+        """A match's calls by round, seat and attempt."""
+        rows = self._rows(
+            f"SELECT {FIELDS} FROM calls WHERE match = ? ORDER BY round, seat, attempt", number
+        )
+        return [self._call_from(number, row) for row in rows]
+
+    def _call_from(self, match: int, row: Sequence[Any]) -> RecordedCall:
+        what = f"a call of match {match}"
+        self._check(row, CALL, what)
+        self._seat(row[1], what)
+        try:
+            return call_from(row)
+        except (ValueError, TypeError) as wrong:
+            self._damaged(f"{what} cannot be read: {wrong}")
+
+    def replies_in(self, roles: Collection[str]) -> Iterator[tuple[int, str, str, str]]:
+        """(match, role, alias, text) for every reply of these roles in matches that have ended, by
+        match."""
+        rows = self._rows(
+            "SELECT match, seats, seat, content FROM calls c JOIN matches m ON c.match = m.number "
+            f"WHERE {ENDED_MATCHES} ORDER BY match"
+        )
+        known: dict[tuple[str, str], tuple[str, str]] = {}
+        for row in rows:
+            match, seats, key, content = row
+            if type(content) is not str or (seats, key) not in known:
+                what = f"a call of match {match}"
+                self._check(row, REPLY, what)
+                seat, alias = self._alias(seats, key, what)
+                known[seats, key] = seat.role, alias
+            role, alias = known[seats, key]
+            if role in roles:
+                yield match, role, alias, content
+
+    def recent_calls(self, most: int) -> list[RecentCall]:
+        """The calls that were recorded last, the newest first; copied ones do not count. The work
+        does not grow with the run."""
+        rows = self._rows(
+            "SELECT c.match, m.seats, c.seat, c.round, c.latency, c.at, m.ended FROM calls c "
+            "JOIN matches m ON m.number = c.match WHERE c.copied IS NULL "
+            "ORDER BY c.id DESC LIMIT ?",
+            most,
+        )
+        found = []
+        for row in rows:
+            match, seats, key, round, latency, at, ended = row
+            what = f"a call of match {match}"
+            self._check(row, RECENT, what)
+            seat, alias = self._alias(seats, key, what)
+            found.append(RecentCall(match, seat, alias, round, latency, at, ended))
+        return found
+
+    def effects(self, number: int) -> dict[tuple[int, int], tuple[bytes, Any]]:
+        """Results of a match's effects (programs run, references asked), by round and number."""
+        rows = self._rows(
+            "SELECT round, number, request_digest, result FROM effects WHERE match = ?", number
+        )
+        return self._effects_from(number, rows)
+
+    def _effects_from(
+        self, number: int, rows: Iterable[Sequence[Any]]
+    ) -> dict[tuple[int, int], tuple[bytes, Any]]:
+        found = {}
+        for row in rows:
+            self._check(row, EFFECT, f"an effect of match {number}")
+            round, n, digest, result = row
+            found[round, n] = digest, self._json(result, Any, f"an effect of match {number}")
+        return found
+
+    def verdict_kinds(self) -> Counter[str]:
+        """How often each kind of verdict on programs occurs, in matches that have ended."""
+        rows = self._rows(
+            "SELECT match, result FROM effects e JOIN matches m ON e.match = m.number "
+            f"WHERE {ENDED_MATCHES}"
+        )
+        verdicts = (self._json(text, Any, f"an effect of match {match}") for match, text in rows)
+        return Counter(
+            str(each["guarantee"])
+            for each in verdicts
+            if isinstance(each, dict) and "guarantee" in each
+        )
