@@ -3,9 +3,9 @@ that."""
 
 import json
 
+from parley.store.changes import PLANNED
 from parley.store.config import split_config
-from parley.store.sql.changes import PLANNED
-from parley.store.sql.digests import (
+from parley.store.digests import (
     CHAINS,
     RECORD,
     ChainEnds,
@@ -17,7 +17,7 @@ from parley.store.sql.digests import (
     digest_run,
     with_digests,
 )
-from parley.store.sql.history import COUNT_ENDED, ENTRIES
+from parley.store.history import COUNT_ENDED, ENTRIES
 from parley.store.sqlite.schema import DERIVED
 from parley.store.tables import MATCHES
 

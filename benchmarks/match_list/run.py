@@ -34,7 +34,7 @@ from parley.rules.pool import Message, Seat
 from parley.rules.task import Metric
 from parley.store import NewRun, open_store
 from parley.store.config import Config
-from parley.store.sql.journal import GroupJournal
+from parley.store.journal import GroupJournal
 from parley.store.sqlite import run_writer, schema
 from parley.store.sqlite.create import create_file
 from parley.store.sqlite.run_writer import open_run_file

@@ -18,8 +18,8 @@ from parley.errors import StoreError
 from parley.plans import Done
 from parley.plans.choice import choose_plan
 from parley.rules.pool import Seat
-from parley.store import MatchRow, SeatingCount, read_run
-from parley.store.sql import changes, reader
+from parley.store import MatchRow, SeatingCount, changes, read_run
+from parley.store.reader import conversations
 from parley.store.sqlite.run_file import SqliteReader
 from parley.tasks.public_goods import PublicGoods
 
@@ -49,7 +49,7 @@ def runs(tmp_path_factory):
 
 @pytest.fixture
 def small_pages(monkeypatch):
-    for module in (changes, reader):
+    for module in (changes, conversations):
         monkeypatch.setattr(module, "AT_ONCE", 5)
 
 
@@ -100,7 +100,7 @@ def test_an_audit_does_not_depend_on_the_size_of_pages(runs, tmp_path, monkeypat
     ref = SqliteReader(path).info.ref
     whole = asdict(audit_run(ref))
     assert {7, 30, 50, 60} <= {breach["match"] for breach in whole["breaches"]}
-    for module in (changes, reader):
+    for module in (changes, conversations):
         monkeypatch.setattr(module, "AT_ONCE", 7)
     assert asdict(audit_run(ref)) == whole
 

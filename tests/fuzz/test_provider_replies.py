@@ -14,8 +14,8 @@ from parley.providers import _registry as providers
 from parley.providers._endpoint_health import Retryable
 from parley.providers._error_bodies import find_error, parse_answer, read_error
 from parley.rules.pool import Seat
-from parley.store.sql.call_rows import call_row
-from parley.store.sql.digests import CALL_SPECIAL, digest_row
+from parley.store.call_rows import call_row
+from parley.store.digests import CALL_SPECIAL, digest_row
 from tests.fuzz.bounded import few_or_many, of_size
 
 USUAL = {

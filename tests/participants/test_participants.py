@@ -30,7 +30,7 @@ from parley.participants.human import show_message
 from parley.providers import _registry as providers
 from parley.rules.pool import BotKnowledge, ContentPart, Seat, Turn, View, text_of
 from parley.rules.quotations import mark_quotation
-from parley.store.sql.call_rows import call_row
+from parley.store.call_rows import call_row
 from parley.tasks.public_goods import PublicGoods
 from parley.testing.by_hand import QUOTATION_KEY
 from parley.testing.server import Server, echo_of_the_key, says, sent

@@ -22,10 +22,10 @@ from parley.rules.pool import Seat
 from parley.rules.referee import Violation
 from parley.rules.task import Metric
 from parley.store import NewRun, open_store, read_run
+from parley.store.changes import find_changes
 from parley.store.config import Config
 from parley.store.match_search import ORDERS, MatchPlace, MatchSearch
-from parley.store.sql import match_places
-from parley.store.sql.changes import find_changes
+from parley.store.reader import match_places
 from parley.store.sqlite.run_file import SqliteReader
 from parley.store.sqlite.schema import SAME_SUMS
 

@@ -35,10 +35,10 @@ from parley.store import (
     open_store,
 )
 from parley.store.batch_records import Batch, OpenBatch, StoredRequest
+from parley.store.call_rows import call_row
+from parley.store.journal import CROWD, ENOUGH, GroupJournal
 from parley.store.postgres.database import PostgresStore, PostgresWatch
 from parley.store.postgres.database_votes import PostgresVerdictVotes, PostgresVotes
-from parley.store.sql.call_rows import call_row
-from parley.store.sql.journal import CROWD, ENOUGH, GroupJournal
 from parley.store.sqlite.folder import FolderStore
 from parley.store.sqlite.votes_file import SqliteVerdictVotes, SqliteVotes
 from parley.store.sqlite.watch import SqliteWatch
@@ -136,7 +136,7 @@ def test_many_waiting_appends_share_commits(store):
 
 @pytest.mark.parametrize("waiting", [ENOUGH, 1])  # when the first commit has ended
 def test_a_commit_does_not_wait_longer_once_enough_callers_wait(store, monkeypatch, waiting):
-    monkeypatch.setattr("parley.store.sql.journal.LINGER", 3600)
+    monkeypatch.setattr("parley.store.journal.LINGER", 3600)
 
     async def main():
         journal = await begin(store)

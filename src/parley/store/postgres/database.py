@@ -44,10 +44,10 @@ from parley.store.shared_runs import RunEnd, SealResult, SharedProgress, SpentBe
 
 if TYPE_CHECKING:
     from parley.store import VerdictVotes
+    from parley.store.journal import GroupJournal
     from parley.store.postgres.connections import Connection
     from parley.store.postgres.database_votes import PostgresVerdictVotes, PostgresVotes
     from parley.store.postgres.worker_session import PostgresWorker
-    from parley.store.sql.journal import GroupJournal
 
 
 class PostgresStore:

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from parley.store import HistoryKind
-from parley.store.postgres.connections import queries_on, with_marks
-from parley.store.sql.history import (
+from parley.store.history import (
     SEAL,
     HistoryRow,
     is_known,
@@ -15,6 +14,7 @@ from parley.store.sql.history import (
     make_first_entry,
     make_seal,
 )
+from parley.store.postgres.connections import queries_on, with_marks
 from parley.store.tables import HISTORY
 
 if TYPE_CHECKING:

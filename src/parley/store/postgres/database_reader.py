@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from parley.errors import StoreError
 from parley.store import NOBODY, DigestFault, RunRef, WorkerRow
+from parley.store.changes import find_changes
 from parley.store.owner import Owner
 from parley.store.postgres.addresses import StoreAddress
 from parley.store.postgres.connections import (
@@ -20,9 +21,8 @@ from parley.store.postgres.connections import (
 from parley.store.postgres.database_sharing import ALIVE, COUNTED, WorkerCounts, sum_counts
 from parley.store.postgres.database_tables import DIALECT, LOCK, SAME_SUMS, create_store_tables
 from parley.store.reader import RunReader
-from parley.store.sql.changes import find_changes
-from parley.store.sql.verdict_votes import VOTE_ROWS, VoteRow, read_vote_rows
 from parley.store.tables import RUNS
+from parley.store.verdict_votes import VOTE_ROWS, VoteRow, read_vote_rows
 
 if TYPE_CHECKING:
     from parley.store.postgres.connections import Connection

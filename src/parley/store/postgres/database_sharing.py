@@ -11,15 +11,15 @@ import orjson
 
 from parley import __version__
 from parley.errors import StoreError, UsageError
+from parley.store.changes import refuse_changed
 from parley.store.config import Config, split_config
 from parley.store.owner import Owner
 from parley.store.postgres.connections import REMEDY, queries_on
 from parley.store.postgres.database_history import write_change, write_entry, write_seal
 from parley.store.postgres.database_tables import LOCK, OPEN_MATCHES, SAME_SUMS
 from parley.store.refusals import refuse_played
+from parley.store.rows import encode_json
 from parley.store.shared_runs import LEASE, RunEnd, SealResult, SharedProgress, SpentBefore
-from parley.store.sql.changes import refuse_changed
-from parley.store.sql.rows import encode_json
 
 if TYPE_CHECKING:
     from parley.store.postgres.connections import Connection

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from parley.errors import StoreError
+from parley.store.dialect import LARGEST, LARGEST_SUM, ORDER_KEYS, Dialect
 from parley.store.postgres.addresses import StoreAddress
 from parley.store.postgres.connections import SCHEMA, unreadable_explained, unwritable_explained
-from parley.store.sql.dialect import LARGEST, LARGEST_SUM, ORDER_KEYS, Dialect
 from parley.store.tables import RUN_TABLES, RUNS, VOTE_TABLES, TableSpec
 
 if TYPE_CHECKING:

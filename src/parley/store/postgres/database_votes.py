@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 from psycopg.pq import TransactionStatus
 
 from parley.errors import UsageError
+from parley.store.pair_votes import PairVotes
 from parley.store.postgres.addresses import StoreAddress
 from parley.store.postgres.connections import (
     REMEDY,
@@ -19,9 +20,8 @@ from parley.store.postgres.connections import (
     with_marks,
 )
 from parley.store.postgres.database_tables import LOCK, create_store_tables, has_store_tables
-from parley.store.sql.pair_votes import PairVotes
-from parley.store.sql.verdict_votes import VerdictVoteTables
-from parley.store.sql.vote_tables import VoteTables
+from parley.store.verdict_votes import VerdictVoteTables
+from parley.store.vote_tables import VoteTables
 
 if TYPE_CHECKING:
     from parley.store.postgres.connections import Connection

@@ -19,6 +19,12 @@ from psycopg.errors import DataError, Error, UniqueViolation
 from parley import __version__
 from parley.errors import StoreError
 from parley.store import NewRun, RunRef, StoredPart
+from parley.store.changes import refuse_changed
+from parley.store.dialect import ENDED_MATCHES
+from parley.store.digests import digest_origin
+from parley.store.first_rows import first_rows
+from parley.store.history import REOPEN
+from parley.store.journal import GroupJournal, read_open_matches
 from parley.store.owner import Owner, is_running, process_id
 from parley.store.postgres.addresses import StoreAddress
 from parley.store.postgres.connections import (
@@ -46,13 +52,7 @@ from parley.store.refusals import (
     refuse_second,
     refuse_shared,
 )
-from parley.store.sql.changes import refuse_changed
-from parley.store.sql.dialect import ENDED_MATCHES
-from parley.store.sql.digests import digest_origin
-from parley.store.sql.first_rows import first_rows
-from parley.store.sql.history import REOPEN
-from parley.store.sql.journal import GroupJournal, read_open_matches
-from parley.store.sql.rows import CommitGroup
+from parley.store.rows import CommitGroup
 from parley.store.tables import RUN_TABLES
 
 if TYPE_CHECKING:

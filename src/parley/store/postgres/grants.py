@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from parley.errors import Replaced
 from parley.store.postgres.database_tables import LOCK
+from parley.store.rows import encode_json
 from parley.store.shared_limits import (
     CALLS,
     SLACK,
@@ -17,7 +18,6 @@ from parley.store.shared_limits import (
     Holding,
     SlotShare,
 )
-from parley.store.sql.rows import encode_json
 
 if TYPE_CHECKING:
     from parley.store.postgres.connections import Connection

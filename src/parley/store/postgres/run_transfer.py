@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from psycopg.errors import Error, OperationalError, UniqueViolation
 
 from parley.errors import StoreError
+from parley.store.moved_rows import INTERRUPT
 from parley.store.postgres.addresses import StoreAddress
 from parley.store.postgres.connections import (
     connect,
@@ -25,12 +26,11 @@ from parley.store.postgres.database_tables import LOCK, create_store_tables
 from parley.store.postgres.database_votes import VOTING, VoteStatements
 from parley.store.postgres.database_writer import for_row_of, storable_rows
 from parley.store.refusals import refuse_imported
-from parley.store.sql.moved_rows import INTERRUPT
-from parley.store.sql.verdict_votes import add_vote_rows
 from parley.store.sqlite.new_file import new_file
 from parley.store.sqlite.run_copy import read_id, read_to_import, report_rows, write_run_file
 from parley.store.sqlite.run_file import SqliteReader
 from parley.store.tables import RUN_TABLES, RUNS, list_names
+from parley.store.verdict_votes import add_vote_rows
 
 if TYPE_CHECKING:
     from parley.store.postgres.connections import Connection

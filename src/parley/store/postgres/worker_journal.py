@@ -13,13 +13,13 @@ from parley.match.protocol import DeviceUse
 from parley.match.record import Record
 from parley.plans import MatchSpec
 from parley.store import EndpointRecord, RunRef
+from parley.store.journal import GroupJournal, OpenMatches
 from parley.store.postgres.addresses import StoreAddress
 from parley.store.postgres.connections import explain_unwritable
 from parley.store.postgres.database_writer import apply_group
 from parley.store.postgres.steady_connection import SteadyConnection, is_temporary
+from parley.store.rows import CommitGroup, encode_json
 from parley.store.shared_runs import MOST_RETURNS
-from parley.store.sql.journal import GroupJournal, OpenMatches
-from parley.store.sql.rows import CommitGroup, encode_json
 
 if TYPE_CHECKING:
     from parley.match.match import Outcome

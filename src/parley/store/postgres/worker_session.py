@@ -16,6 +16,7 @@ from parley.errors import Replaced, StoreAway, StoreError
 from parley.plans import MatchSpec
 from parley.rules.pool import Seat
 from parley.store import RunRef
+from parley.store.journal import read_open_matches
 from parley.store.owner import Owner
 from parley.store.postgres.addresses import StoreAddress
 from parley.store.postgres.connections import queries_on, unescape_row
@@ -39,7 +40,6 @@ from parley.store.shared_runs import (
     WorkerFacts,
     WorkerState,
 )
-from parley.store.sql.journal import read_open_matches
 from parley.store.tables import MATCHES
 
 if TYPE_CHECKING:

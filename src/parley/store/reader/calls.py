@@ -8,9 +8,9 @@ from typing import Any
 
 from parley.match.record import RecordedCall
 from parley.store import RecentCall
+from parley.store.call_rows import COLUMNS, FIELDS, call_from
+from parley.store.dialect import ENDED_MATCHES
 from parley.store.reader.snapshot import NUMBER, NUMBER_OR_NULL, TEXT, WHOLE, Snapshot
-from parley.store.sql.call_rows import COLUMNS, FIELDS, call_from
-from parley.store.sql.dialect import ENDED_MATCHES
 from parley.store.tables import EFFECTS
 
 CALL = [column.types for column in COLUMNS]

@@ -11,13 +11,13 @@ from parley.match.record import RecordedCall
 from parley.memory.interactions import NOT_TAKEN, RecordedMatch, RecordedReply
 from parley.rules.pool import text_of
 from parley.store import MatchRow, WholeMatch
+from parley.store.call_rows import FIELDS
 from parley.store.decoding import find_misfit
+from parley.store.dialect import AT_ONCE, LARGEST, SMALLEST
 from parley.store.reader.calls import CallReader
 from parley.store.reader.matches import MATCH, MatchReader
 from parley.store.reader.scores import ScoreReader
 from parley.store.reader.snapshot import TEXT, WHOLE
-from parley.store.sql.call_rows import FIELDS
-from parley.store.sql.dialect import AT_ONCE, LARGEST, SMALLEST
 from parley.tables import shorten
 
 SAID = (WHOLE, WHOLE, TEXT, WHOLE, TEXT, TEXT)

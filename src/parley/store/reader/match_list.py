@@ -21,7 +21,7 @@ class MatchListReader(MatchReader):
         """One page of the matches that pass some filters, in an order. The work for a page is
         bounded: a page may end before it is full, and the next one goes on."""
         from parley.store.match_search import FoundMatch, FoundMatches  # late: few commands search
-        from parley.store.sql.match_places import PlaceFinder
+        from parley.store.reader.match_places import PlaceFinder
 
         seats = self.info.identity["seats"]
         finder = PlaceFinder(self._rows, self.dialect, wanted, seats)

@@ -9,8 +9,8 @@ from parley.plans.evolve_settings import PROBE
 from parley.rules.pool import Seat
 from parley.store import MatchRow, NoteRow, RunRef, SeatingCount, ViolationRow
 from parley.store.decoding import find_misfit
+from parley.store.dialect import ENDED_MATCHES
 from parley.store.reader.snapshot import TEXT, TEXT_OR_NULL, WHOLE, Snapshot
-from parley.store.sql.dialect import ENDED_MATCHES
 from parley.store.tables import MATCHES, SUMS
 from parley.tables import shorten
 

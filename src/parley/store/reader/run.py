@@ -200,6 +200,6 @@ class RunFactsReader(Snapshot):
 
     def moved_rows(self, table: str) -> Iterator[Any]:
         """The rows of a table as they move to another store."""
-        from parley.store.sql.moved_rows import select_moved  # late: two commands
+        from parley.store.moved_rows import select_moved  # late: two commands
 
         return self._rows(select_moved(table))

@@ -13,8 +13,8 @@ import orjson
 from parley.plans import Marks
 from parley.rules.pool import Seat
 from parley.store import Score
+from parley.store.dialect import ENDED_MATCHES, LARGEST, SMALLEST
 from parley.store.reader.snapshot import TEXT, TEXT_OR_NULL, WHOLE, Snapshot
-from parley.store.sql.dialect import ENDED_MATCHES, LARGEST, SMALLEST
 from parley.tables import shorten
 
 SCORE = (WHOLE, TEXT, TEXT, TEXT, TEXT_OR_NULL, TEXT)

@@ -15,7 +15,7 @@ from parley.errors import StoreError
 from parley.rules.pool import Seat
 from parley.store import RunInfo, RunRef
 from parley.store.decoding import find_misfit
-from parley.store.sql.dialect import Dialect
+from parley.store.dialect import Dialect
 from parley.tables import shorten
 
 TEXT, WHOLE, NUMBER = (str,), (int,), (int, float)

@@ -15,7 +15,7 @@ from parley.match.protocol import DeviceSetup
 from parley.rules.pool import Seat
 from parley.store import DeviceTime, MedianLatency, RunRef, StageUsage, UsageRow
 from parley.store.reader.snapshot import NUMBER, TEXT, TEXT_OR_NULL, WHOLE, WHOLE_OR_NULL, Snapshot
-from parley.store.sql.rows import setup_from
+from parley.store.rows import setup_from
 
 USAGE = (TEXT, TEXT, TEXT_OR_NULL, WHOLE, WHOLE, WHOLE, *(WHOLE_OR_NULL,) * 6)
 DEVICE_TIME = (TEXT, WHOLE_OR_NULL, WHOLE, NUMBER, WHOLE_OR_NULL, WHOLE_OR_NULL)

@@ -29,7 +29,7 @@ from parley.tables import shorten
 
 if TYPE_CHECKING:
     from parley.store import VerdictVotes
-    from parley.store.sql.journal import GroupJournal
+    from parley.store.journal import GroupJournal
     from parley.store.sqlite.votes_file import SqliteVerdictVotes, SqliteVotes
     from parley.store.sqlite.watch import SqliteWatch
 

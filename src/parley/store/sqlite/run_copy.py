@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from parley.errors import StoreError, UsageError
+from parley.store.changes import refuse_faults
+from parley.store.moved_rows import INTERRUPT
 from parley.store.reader import RunReader
 from parley.store.refusals import refuse_imported
-from parley.store.sql.changes import refuse_faults
-from parley.store.sql.moved_rows import INTERRUPT
-from parley.store.sql.verdict_votes import VoteRow, add_vote_rows
 from parley.store.sqlite.new_file import new_file
 from parley.store.sqlite.run_file import (
     REMEDY,
@@ -26,6 +25,7 @@ from parley.store.sqlite.run_writer import for_file, placeholders, seal_run
 from parley.store.sqlite.schema import create_run_tables, create_table, refuse_unreadable
 from parley.store.sqlite.votes_file import SqliteVerdictVotes
 from parley.store.tables import RUN_TABLES, VERDICT_VOTES, list_names
+from parley.store.verdict_votes import VoteRow, add_vote_rows
 from parley.tables import plural, shorten
 
 PAGES = 2500  # of SQLite, copied at a time: about 10 MB

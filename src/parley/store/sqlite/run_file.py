@@ -12,12 +12,12 @@ from urllib.parse import quote
 
 from parley.errors import StoreError
 from parley.store import DigestFault, RunRef
+from parley.store.dialect import Dialect
 from parley.store.reader import RunReader
-from parley.store.sql.dialect import Dialect
 from parley.store.sqlite.schema import SAME_SUMS, find_stranger, refuse_unreadable, sum_as_sql
 
 if TYPE_CHECKING:
-    from parley.store.sql.verdict_votes import VoteRow
+    from parley.store.verdict_votes import VoteRow
 
 # what SQLite says of a damaged file; its message may itself be no text
 UNREADABLE = (sqlite3.Error, UnicodeDecodeError)
@@ -98,7 +98,7 @@ class SqliteReader(RunReader):
     def find_changes(
         self, report: Callable[[int], None] = lambda checked: None
     ) -> Iterator[DigestFault]:
-        from parley.store.sql.changes import find_changes  # late: few commands need it
+        from parley.store.changes import find_changes  # late: few commands need it
 
         self._connection.set_progress_handler(None, 0)  # many small queries
         try:
@@ -111,7 +111,7 @@ class SqliteReader(RunReader):
 
     def carried_votes(self) -> list[VoteRow]:
         """The votes of people that the file contains while the run moves to another store."""
-        from parley.store.sql.verdict_votes import VOTE_ROWS, read_vote_rows
+        from parley.store.verdict_votes import VOTE_ROWS, read_vote_rows
 
         has_votes = self._row("SELECT 1 FROM sqlite_schema WHERE name = 'verdict_votes'")
         return read_vote_rows(self._rows(VOTE_ROWS, self.info.id), self.path) if has_votes else []

@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import Any
 
 from parley.errors import StoreError
+from parley.store.changes import refuse_changed
+from parley.store.dialect import ENDED_MATCHES
+from parley.store.history import REOPEN, SEAL, HistoryRow, is_known, make_entry, make_seal
+from parley.store.journal import GroupJournal, read_open_matches
 from parley.store.owner import STALE, Owner, is_running, process_id
 from parley.store.refusals import ALREADY_ENDED, TAKEN_OVER, refuse_played
-from parley.store.sql.changes import refuse_changed
-from parley.store.sql.dialect import ENDED_MATCHES
-from parley.store.sql.history import REOPEN, SEAL, HistoryRow, is_known, make_entry, make_seal
-from parley.store.sql.journal import GroupJournal, read_open_matches
-from parley.store.sql.rows import CommitGroup, encode_json
+from parley.store.rows import CommitGroup, encode_json
 from parley.store.sqlite.filesystem import is_network
 from parley.store.sqlite.run_file import REMEDY, ref_of
 from parley.store.sqlite.schema import DERIVED, SAME_SUMS, refuse_unreadable

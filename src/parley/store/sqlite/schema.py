@@ -7,7 +7,7 @@ from contextlib import closing
 from functools import cache
 
 from parley.errors import StoreError
-from parley.store.sql.dialect import LARGEST_SUM, ORDER_KEYS
+from parley.store.dialect import LARGEST_SUM, ORDER_KEYS
 from parley.store.tables import RUN_TABLES, TableSpec
 
 SQLITE_VERSION = sqlite3.sqlite_version  # of the library

@@ -11,13 +11,13 @@ from types import TracebackType
 from typing import Any, Self
 
 from parley.errors import StoreError
-from parley.store.sql.pair_votes import PairVotes
-from parley.store.sql.verdict_votes import VerdictVoteTables
-from parley.store.sql.vote_tables import VoteTables
+from parley.store.pair_votes import PairVotes
 from parley.store.sqlite.run_file import REMEDY, connect_to_read
 from parley.store.sqlite.run_writer import set_durability
 from parley.store.sqlite.schema import create_table, find_stranger
 from parley.store.tables import VOTE_TABLES
+from parley.store.verdict_votes import VerdictVoteTables
+from parley.store.vote_tables import VoteTables
 
 APPLICATION = 0x50524C56  # "PRLV" in the file's header
 PATIENCE = 30.0  # seconds to wait while others write

@@ -21,15 +21,15 @@ import orjson
 
 from parley.store import DigestFault, HistoryKind
 from parley.store.config import split_config
-from parley.store.sql.dialect import ENDED_MATCHES
-from parley.store.sql.digests import (
+from parley.store.dialect import ENDED_MATCHES
+from parley.store.digests import (
     RunConnection,
     digest_contents,
     digest_origin,
     digest_row,
     digest_run,
 )
-from parley.store.sql.rows import encode_json
+from parley.store.rows import encode_json
 from parley.store.tables import HISTORY
 
 ENTRIES = f"SELECT {HISTORY.row} FROM history ORDER BY number"

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from parley.store.dialect import ORDER_KEYS, Dialect
 from parley.store.match_search import MatchPlace, MatchSearch
-from parley.store.sql.dialect import ORDER_KEYS, Dialect
 
 FEW = 2_000  # matches that are looked at one by one for one page
 FIRST_STEPS, MORE_STEPS = 500, 2_000  # rows of an index that are walked for one page

@@ -11,8 +11,8 @@ from parley.errors import StoreError
 from parley.memory.feedback import VERDICT_CHOICES, VerdictChoice
 from parley.rules.pool import Seat
 from parley.store import VerdictInvitation, VerdictVotes
-from parley.store.sql.digests import RunConnection
-from parley.store.sql.vote_tables import VoteTables
+from parley.store.digests import RunConnection
+from parley.store.vote_tables import VoteTables
 
 TYPES = (int, str, str, str, str, float)
 # the vote of a person on a seat

@@ -9,8 +9,8 @@ from typing import Any
 
 from parley.errors import StoreError
 from parley.store import ENDED, DigestFault
-from parley.store.sql.dialect import AT_ONCE, LARGEST, SMALLEST
-from parley.store.sql.digests import (
+from parley.store.dialect import AT_ONCE, LARGEST, SMALLEST
+from parley.store.digests import (
     CHAINS,
     RECORD,
     ChainEnds,
@@ -20,7 +20,7 @@ from parley.store.sql.digests import (
     digest_plan,
     with_digests,
 )
-from parley.store.sql.history import find_history_faults
+from parley.store.history import find_history_faults
 from parley.store.tables import MATCHES
 from parley.tables import plural
 

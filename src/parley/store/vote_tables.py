@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from typing import Any, ClassVar, NoReturn
 
 from parley.errors import StoreError
-from parley.store.sql.digests import RunConnection
+from parley.store.digests import RunConnection
 
 
 class VoteTables(ABC):

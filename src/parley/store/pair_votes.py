@@ -16,8 +16,8 @@ from parley.statistics.preferences import (
     Preference,
 )
 from parley.store import Annotator, Invitation, Study
-from parley.store.sql.rows import encode_json
-from parley.store.sql.vote_tables import VoteTables
+from parley.store.rows import encode_json
+from parley.store.vote_tables import VoteTables
 
 PAIR_TYPES = (int, str, str, *((str, int, str, int | float) * 2))
 PAIR = "number, dataset, item, a_run, a_match, a_model, a_score, b_run, b_match, b_model, b_score"

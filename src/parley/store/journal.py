@@ -22,9 +22,9 @@ from parley.plans import MatchSpec
 from parley.rules.pool import Message, Seat
 from parley.store import EndpointRecord, RunRef, StoredPart
 from parley.store.batch_records import Batch, BatchState, StoredRequest
+from parley.store.call_rows import FIELDS, call_from, call_row
 from parley.store.config import Config, split_config
-from parley.store.sql.call_rows import FIELDS, call_from, call_row
-from parley.store.sql.digests import (
+from parley.store.digests import (
     CALL_SPECIAL,
     CHAINS,
     NOT_ENDED,
@@ -36,7 +36,7 @@ from parley.store.sql.digests import (
     digest_row,
     open_chain_ends,
 )
-from parley.store.sql.rows import (
+from parley.store.rows import (
     CommitGroup,
     encode_json,
     match_row,

@@ -13,7 +13,7 @@ from parley.masking.spans import Span
 from parley.match.protocol import Reply, Usage
 from parley.match.record import RecordedCall
 from parley.rules.pool import Content, ContentPart, Seat, text_of
-from parley.store.sql.rows import encode_json
+from parley.store.rows import encode_json
 from parley.store.tables import CALLS, list_names
 
 Converter: TypeAlias = Callable[[Any], Any]

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from parley.store import CopiedMatch, NewRun
-from parley.store.sql.call_rows import call_row
-from parley.store.sql.digests import digest_plan, with_digests
-from parley.store.sql.rows import encode_json, experience_row, match_row
+from parley.store.call_rows import call_row
+from parley.store.digests import digest_plan, with_digests
+from parley.store.rows import encode_json, experience_row, match_row
 
 
 def first_rows(run: NewRun, origin: str) -> Iterator[tuple[str, list[tuple[Any, ...]]]]:

@@ -28,8 +28,8 @@ import orjson
 
 from parley.errors import StoreError
 from parley.store.config import split_config
-from parley.store.sql.dialect import ENDED_MATCHES
-from parley.store.sql.rows import encode_json
+from parley.store.dialect import ENDED_MATCHES
+from parley.store.rows import encode_json
 from parley.store.tables import (
     CALLS,
     DEVICES,
