@@ -34,7 +34,7 @@ from parley.rules.pool import Message, Seat
 from parley.rules.task import Metric
 from parley.store import NewRun, open_store
 from parley.store.config import Config
-from parley.store.journal import GroupJournal
+from parley.store.journal import Journal
 from parley.store.sqlite import run_writer, schema
 from parley.store.sqlite.create import create_file
 from parley.store.sqlite.run_writer import open_run_file
@@ -97,7 +97,7 @@ def spec_of(n: int) -> MatchSpec:
     return MatchSpec(n, str(n // 12), f"item-{n // 12}", 1, n, SEATS)
 
 
-async def record_match(journal: GroupJournal, number: int) -> None:
+async def record_match(journal: Journal, number: int) -> None:
     """Six calls, four scores and the votes of two judges."""
     record, told = journal.lease(spec_of(number)), []
     for round in range(1, 4):

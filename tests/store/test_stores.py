@@ -25,22 +25,17 @@ from parley.store import (
     CopiedMatch,
     DeviceTime,
     EndpointRecord,
-    Journal,
     NewRun,
     RunWatch,
     Store,
     StoredPart,
-    VerdictVoteStore,
-    VoteStore,
     open_store,
 )
 from parley.store.batch_records import Batch, OpenBatch, StoredRequest
 from parley.store.call_rows import call_row
-from parley.store.journal import CROWD, ENOUGH, GroupJournal
+from parley.store.journal import CROWD, ENOUGH
 from parley.store.postgres.database import PostgresStore, PostgresWatch
-from parley.store.postgres.database_votes import PostgresVerdictVotes, PostgresVotes
 from parley.store.sqlite.folder import FolderStore
-from parley.store.sqlite.votes_file import SqliteVerdictVotes, SqliteVotes
 from parley.store.sqlite.watch import SqliteWatch
 from tests.store.test_journal import CONFIG, IDENTITY, SEAT, call, ended, spec
 
@@ -75,9 +70,6 @@ def write(store, *steps, **parts):
     [
         (Store, (FolderStore, PostgresStore)),
         (RunWatch, (SqliteWatch, PostgresWatch)),
-        (Journal, (GroupJournal,)),
-        (VoteStore, (SqliteVotes, PostgresVotes)),
-        (VerdictVoteStore, (SqliteVerdictVotes, PostgresVerdictVotes)),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )

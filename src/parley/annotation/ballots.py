@@ -11,7 +11,8 @@ from typing import Literal
 
 from parley.errors import UsageError, unknown_name
 from parley.statistics.preferences import CHOICES, Preference, votes_needed
-from parley.store import Annotator, Invitation, Study, VoteStore
+from parley.store import Annotator, Invitation, Study
+from parley.store.pair_votes import VoteStore
 
 HOLD_SECONDS = 1800.0  # how long a pair is reserved for the person who looks at it
 VoteOutcome = Literal["recorded", "same", "changed", "not needed"]

@@ -17,7 +17,8 @@ from parley.statistics.preferences import (
     majority_choice,
     votes_needed,
 )
-from parley.store import RunRef, Study, VoteStore, read_run
+from parley.store import RunRef, Study, read_run
+from parley.store.pair_votes import VoteStore
 from parley.store.reader import RunReader
 
 DEFAULT_PAIRS = 100

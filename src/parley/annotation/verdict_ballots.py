@@ -17,8 +17,9 @@ from parley.memory.feedback import VERDICT_CHOICES, PeopleVerdict, VerdictChoice
 from parley.memory.interactions import collect_interactions
 from parley.rules.pool import Example, Seat
 from parley.runs.people_votes import count_verdict
-from parley.store import VerdictInvitation, VerdictVotes, VerdictVoteStore
+from parley.store import VerdictInvitation, VerdictVotes
 from parley.store.reader import RunReader
+from parley.store.verdict_votes import VerdictVoteStore
 
 Place = tuple[int, Seat]  # a match, and a seat of it
 CRITERION = (

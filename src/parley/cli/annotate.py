@@ -37,7 +37,8 @@ from parley.cli.shell_completion import complete_runs
 from parley.cli.view import PORT
 from parley.errors import UsageError
 from parley.statistics.preferences import ConversationPair
-from parley.store import RunRef, Study, VoteStore, open_store, open_votes, read_run
+from parley.store import RunRef, Study, open_store, open_votes, read_run
+from parley.store.pair_votes import VoteStore
 from parley.tables import Table, format_interval, format_number, plural, terminal_width
 
 ORDER = (

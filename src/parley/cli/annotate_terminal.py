@@ -21,7 +21,8 @@ from parley.cli.terminal import wrap_text
 from parley.errors import UsageError
 from parley.results.human_votes import votes_by_name
 from parley.statistics.preferences import Preference
-from parley.store import Annotator, RunRef, Study, VoteStore
+from parley.store import Annotator, RunRef, Study
+from parley.store.pair_votes import VoteStore
 from parley.tables import plural
 
 WIDEST = 110

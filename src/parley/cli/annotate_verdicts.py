@@ -33,13 +33,8 @@ from parley.cli.progress_line import say
 from parley.cli.terminal import wrap_text
 from parley.errors import UsageError
 from parley.memory.feedback import VerdictChoice
-from parley.store import (
-    RunRef,
-    VerdictVoteStore,
-    open_verdict_votes,
-    read_run,
-    read_verdict_votes,
-)
+from parley.store import RunRef, open_verdict_votes, read_run, read_verdict_votes
+from parley.store.verdict_votes import VerdictVoteStore
 from parley.tables import Table, plural, terminal_width
 
 KEYS: dict[str, VerdictChoice] = {"y": "yes", "n": "no", "u": "unsure"}

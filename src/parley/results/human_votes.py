@@ -16,7 +16,8 @@ from parley.statistics.preferences import (
     agreement_with_scores,
     win_rate,
 )
-from parley.store import RunRef, Study, VoteStore, open_votes
+from parley.store import RunRef, Study, open_votes
+from parley.store.pair_votes import VoteStore
 from parley.tables import Table, format_interval, format_number, plural
 
 

@@ -39,8 +39,8 @@ from parley.providers._endpoint_health import Retryable, backoff_seconds
 from parley.providers._transport import LIMITED, Deadline, EndpointAnswer
 from parley.runs.budget import Budget
 from parley.runs.progress import BatchProgress, Progress, StopSignal
-from parley.store import Journal
 from parley.store.batch_records import Batch, OpenBatch, StoredRequest
+from parley.store.journal import Journal
 from parley.tables import plural
 
 SETTLE = 0.2  # seconds without a new request, when all matches wait, after which a batch is sent

@@ -16,7 +16,7 @@ from parley.money import Price, Prices, format_usd
 from parley.rules.pool import View
 from parley.runs.progress import StopSignal
 from parley.runs.request_estimates import RequestEstimator
-from parley.store import Journal
+from parley.store.journal import Journal
 from parley.store.shared_limits import CALLS, SLACK, USD, GrantRequest, Grants, Holding
 from parley.tables import plural, shorten
 

@@ -75,19 +75,10 @@ from parley.runs.scheduler import MatchSlot, Scheduler
 from parley.runs.seats import LimitedParticipant
 from parley.runs.spending import SpendingRecorder
 from parley.runs.transfer import load_transferred
-from parley.store import (
-    WAITING,
-    Journal,
-    NewRun,
-    RunInfo,
-    RunRef,
-    Store,
-    StoredPart,
-    open_store,
-    read_run,
-)
+from parley.store import WAITING, NewRun, RunInfo, RunRef, Store, StoredPart, open_store, read_run
 from parley.store.config import Config
 from parley.store.finished_matches import FinishedOnRecord
+from parley.store.journal import Journal
 from parley.store.reader import RunReader
 from parley.store.shared_limits import Grants
 from parley.store.shared_runs import SpentBefore

@@ -11,7 +11,8 @@ from parley.runs.budget import Budget
 from parley.runs.progress import Progress
 from parley.runs.run_outcome import describe_uncounted
 from parley.runs.seats import LimitedParticipant
-from parley.store import EndpointRecord, Journal, read_run
+from parley.store import EndpointRecord, read_run
+from parley.store.journal import Journal
 from parley.store.reader import RunReader
 
 

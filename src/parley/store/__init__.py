@@ -1,13 +1,11 @@
-"""Protocols for storing and reading runs, and the rows as Python types."""
+"""Where runs are kept: what a store offers, and the rows of a run as Python types."""
 
 from __future__ import annotations
 
 import os
 import re
 import secrets
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -15,18 +13,18 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, Self, Type
 
 from parley.errors import UsageError
 from parley.match.protocol import DeviceSetup
-from parley.match.record import Record, RecordedCall
-from parley.memory.experiences import Experience, Recalled
+from parley.match.record import RecordedCall
+from parley.memory.experiences import Experience
 from parley.plans import Marks, MatchSpec
 from parley.rules.pool import Seat
 from parley.store.config import Config, Identity
 
 if TYPE_CHECKING:
-    from parley.match.match import Outcome
     from parley.memory.feedback import PeopleVerdict, VerdictChoice
-    from parley.statistics.preferences import ConversationPair, Preference
-    from parley.store.batch_records import Batch, BatchState, StoredRequest
+    from parley.store.journal import Journal
+    from parley.store.pair_votes import VoteStore
     from parley.store.reader import RunReader
+    from parley.store.verdict_votes import VerdictVoteStore
 
 FOLDER = "folder:"  # optional prefix of a folder store
 # a text that looks like an address of a database: another scheme, a scheme with a typo, parameters
@@ -344,75 +342,6 @@ class RunWatch(Protocol):
         vanished."""
 
 
-class Journal(Protocol):
-    """Writes a run. A reply is durable before it is used."""
-
-    ref: RunRef
-    notice: str  # a message about the store for the user
-
-    async def reconfigure(self, config: Config) -> None:
-        """Store a configuration with a changed limit."""
-
-    async def set_spending(self, calls: int, usd: float | None) -> None:
-        """Store upper bounds of the calls sent and their cost."""
-
-    async def set_unanswered(self, requests: Mapping[str, Mapping[str, int]]) -> None:
-        """Store how many requests may have been billed without a reply, by alias and role."""
-
-    async def set_endpoint_health(self, health: Mapping[str, EndpointRecord]) -> None:
-        """Store how endpoints answer, by alias."""
-
-    async def set_prices(self, prices: Sequence[Mapping[str, Any]]) -> None:
-        """Store the prices of the run."""
-
-    async def add_matches(self, specs: Iterable[MatchSpec]) -> None:
-        """Add planned matches, some at a time; known ones are not changed."""
-
-    async def add_recalled(self, rows: Sequence[Recalled]) -> None:
-        """Store the experiences that seats will be shown."""
-
-    async def ask_people(self, places: Sequence[tuple[int, Seat]]) -> None:
-        """Store which seats people are asked about, by match; known ones are not changed."""
-
-    async def set_people_verdicts(self, verdicts: Sequence[PeopleVerdict]) -> None:
-        """Store the votes on these seats, all at once; those on record are not changed."""
-
-    async def add_batch(self, batch: Batch, requests: Sequence[StoredRequest]) -> None:
-        """Store a batch before it is sent."""
-
-    async def set_batch(
-        self, number: int, state: BatchState, provider_id: str | None = None
-    ) -> None:
-        """Store how far a batch has come, and the provider's id once it is known."""
-
-    async def end_batch(self, number: int, failed: Sequence[int]) -> None:
-        """Store that all results of a batch were read, and which of its requests got no reply."""
-
-    def lease(self, spec: MatchSpec) -> Record:
-        """Lease a match to play it; returns what is already on record for it."""
-
-    async def restart(self, number: int) -> tuple[Record, Counter[Seat]]:
-        """Restart a leased match: its record is deleted. Returns an empty record, and how many
-        replies of each seat were deleted."""
-
-    async def heartbeat(self) -> None:
-        """Send a heartbeat; raises if another process has taken over."""
-
-    async def finish(self, number: int, outcome: Outcome) -> None:
-        """End a match, once."""
-
-    async def fail(self, number: int, reason: str) -> None:
-        """Leave a match unfinished, with a reason."""
-
-    async def set_state(self, state: str, status: str | None, reason: str) -> None:
-        """Set the state of the run; a run that stops is sealed by a digest of its whole record."""
-
-    async def keep_parts(self, parts: Sequence[StoredPart]) -> None:
-        """Store the results of analyses, replacing earlier ones."""
-
-    async def close(self) -> None: ...
-
-
 StoredItem = tuple[str, bytes]  # an item's id, and the item as JSON
 
 
@@ -482,94 +411,6 @@ class Invitation(NamedTuple):
     ended: bool
 
 
-class VoteStore(Protocol):
-    """The votes of people on pairs of conversations. Many people vote at the same time, and no
-    vote is ever deleted. Use it as a context manager."""
-
-    location: str  # where the votes are, for a user to read
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        wrong: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None: ...
-
-    def transaction(self) -> AbstractContextManager[object]:
-        """Make all changes inside in one transaction. Nobody else can write meanwhile, and the
-        changes are durable afterwards."""
-
-    def find_study(self, runs: Sequence[str]) -> Study | None:
-        """The study of a set of runs, if there is one."""
-
-    def studies(self) -> list[Study]:
-        """All studies, the oldest first."""
-
-    def create_study(self, runs: Sequence[str], seed: int, ties: bool) -> Study:
-        """Create the study of a set of runs; an existing study is not changed."""
-
-    def reset_study(self, study: Study, seed: int, ties: bool) -> Study | None:
-        """Remove all pairs of a study and change its settings. None, and no change, if somebody
-        has voted on a pair or was shown one."""
-
-    def add_pairs(self, study: Study, pairs: Sequence[ConversationPair], after: int) -> None:
-        """Add pairs that were sampled when the study had `after` of them. If somebody else
-        has added pairs meanwhile, those stay and these are dropped."""
-
-    def pairs(self, study: Study) -> dict[int, ConversationPair]:
-        """All pairs of a study by their numbers."""
-
-    def add_annotator(self, study: Study, name: str) -> Annotator:
-        """A person by name, added if new. Names that differ only in case are one person."""
-
-    def annotators(self, study: Study) -> list[Annotator]:
-        """Everybody who was invited or has voted."""
-
-    def set_token(self, who: Annotator, digest: bytes) -> None:
-        """Store the digest of a person's secret, and end an earlier one."""
-
-    def end_token(self, who: Annotator) -> bool:
-        """End the secret of a person. The digest is kept as ended. False if there was none."""
-
-    def find_token(self, digest: bytes) -> Invitation | None:
-        """The invitation with this digest of a secret, also if it has ended. The time that this
-        takes does not depend on the digest."""
-
-    def votes(self, study: Study) -> dict[int, dict[int, Preference]]:
-        """All pairs by number, each with its current votes by annotator id, in the order of first
-        votes."""
-
-    def record_vote(self, study: Study, number: int, who: Annotator, choice: Preference) -> None:
-        """Record a vote. An earlier vote of this person on this pair stays on record as
-        replaced."""
-
-    def votes_of(self, study: Study, who: Annotator) -> dict[int, Preference]:
-        """The current votes of one person by pair, the latest vote last."""
-
-    def skip_pair(self, study: Study, who: Annotator, number: int) -> None:
-        """Put a pair off for a person, and release it."""
-
-    def skipped_pairs(self, study: Study, who: Annotator) -> set[int]:
-        """The pairs that a person has put off."""
-
-    def forget_skipped(self, study: Study, who: Annotator) -> None:
-        """Offer the pairs again that a person has put off."""
-
-    def count_replaced(self, study: Study) -> dict[int, int]:
-        """How many votes each person has changed, by the annotator's id."""
-
-    def held_pairs(self, study: Study) -> dict[int, set[int]]:
-        """The pairs that people are looking at now, each with their ids."""
-
-    def hold_pair(self, study: Study, who: Annotator, number: int, seconds: float) -> None:
-        """Reserve a pair for a person for a while, replacing the one that they held."""
-
-    def release_pair(self, study: Study, who: Annotator, number: int | None = None) -> None:
-        """Release the pair that a person holds, or only if it is this one."""
-
-
 # votes that stand, by match and seat, each by the name of the person
 VerdictVotes: TypeAlias = "dict[tuple[int, Seat], dict[str, VerdictChoice]]"
 
@@ -580,49 +421,6 @@ class VerdictInvitation(NamedTuple):
     run: str
     annotator: str
     ended: bool
-
-
-class VerdictVoteStore(Protocol):
-    """The votes of people on whether conversations are successes. Many people vote at the same
-    time, and no vote is ever deleted. Use it as a context manager."""
-
-    location: str  # where the votes are, for a user to read
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        wrong: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None: ...
-
-    def transaction(self) -> AbstractContextManager[object]:
-        """All changes inside it are made together. Nobody else writes meanwhile, and they are
-        durable when it is over."""
-
-    def votes(self, run: str) -> VerdictVotes:
-        """The votes on a run that stand, by match and seat, each by the name of the person. Names
-        that differ only in case are one person."""
-
-    def record(
-        self, run: str, match: int, seat: Seat, annotator: str, choice: VerdictChoice
-    ) -> None:
-        """Record a vote. An earlier vote of this person on this seat stays on record as
-        replaced."""
-
-    def votes_of(self, run: str, annotator: str) -> dict[tuple[int, Seat], VerdictChoice]:
-        """The current votes of one person by match and seat, the latest vote last."""
-
-    def invite(self, run: str, annotator: str, digest: bytes) -> None:
-        """Store the digest of a person's secret for a run, and end an earlier one."""
-
-    def end_invitation(self, run: str, annotator: str) -> bool:
-        """End the secret of a person for a run. False if there was none."""
-
-    def find_invitation(self, digest: bytes) -> VerdictInvitation | None:
-        """The invitation with this digest of a secret, also if it has ended. The time that this
-        takes does not depend on the digest."""
 
 
 class Store(Protocol):

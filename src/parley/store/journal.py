@@ -113,8 +113,8 @@ def read_open_matches(
     return found
 
 
-class GroupJournal:
-    """A run that is being played. Its rows go to the writer in groups."""
+class Journal:
+    """Writes a run. A reply is durable before it is used."""
 
     def __init__(
         self, ref: RunRef, writer: GroupWriter, found: OpenMatches, notice: str = ""
@@ -134,50 +134,59 @@ class GroupJournal:
     @classmethod
     async def start(
         cls, ref: RunRef, writer: GroupWriter, found: OpenMatches, notice: str = ""
-    ) -> GroupJournal:
+    ) -> Journal:
         """Start to write a run that the writer has taken."""
         journal = cls(ref, writer, found, notice)
         journal._thread.start()
         return journal
 
     async def reconfigure(self, config: Config) -> None:
+        """Store a configuration with a changed limit."""
         settings = split_config(config.encoded().decode()).settings
         self._group.entries.append(("settings", {"settings": settings}))
         await self.commit("UPDATE runs SET config = ? WHERE {run}", (config.encoded().decode(),))
 
     async def set_spending(self, calls: int, usd: float | None) -> None:
+        """Store upper bounds of the calls sent and their cost."""
         await self.commit(
             "UPDATE runs SET spent = ? WHERE {run}", (encode_json({"calls": calls, "usd": usd}),)
         )
 
     async def set_unanswered(self, requests: Mapping[str, Mapping[str, int]]) -> None:
+        """Store how many requests may have been billed without a reply, by alias and role."""
         await self.commit("UPDATE runs SET unanswered = ? WHERE {run}", (encode_json(requests),))
 
     async def set_endpoint_health(self, health: Mapping[str, EndpointRecord]) -> None:
+        """Store how endpoints answer, by alias."""
         facts = {alias: each._asdict() for alias, each in health.items()}
         await self.commit("UPDATE runs SET health = ? WHERE {run}", (encode_json(facts),))
 
     async def set_prices(self, prices: Sequence[Mapping[str, Any]]) -> None:
+        """Store the prices of the run."""
         self._group.entries.append(("prices", {"prices": prices}))
         await self.commit("UPDATE runs SET prices = ? WHERE {run}", (encode_json(prices),))
 
     async def add_matches(self, specs: Iterable[MatchSpec]) -> None:
+        """Add planned matches, some at a time; known ones are not changed."""
         left = iter(specs)
         while rows := list(map(match_row, islice(left, ADDED_AT_ONCE))):
             self._group.inserts["matches"] += rows
             await self.commit(COUNT_PLANNED, ())
 
     async def add_recalled(self, rows: Sequence[Recalled]) -> None:
+        """Store the experiences that seats will be shown."""
         self._group.inserts["recalled"] += map(recalled_row, rows)
         await self.acknowledged()
 
     async def ask_people(self, places: Sequence[tuple[int, Seat]]) -> None:
+        """Store which seats people are asked about, by match; known ones are not changed."""
         self._group.inserts["people_verdicts"] += [
             (match, seat.key, None, None, None) for match, seat in places
         ]
         await self.acknowledged()
 
     async def set_people_verdicts(self, verdicts: Sequence[PeopleVerdict]) -> None:
+        """Store the votes on these seats, all at once; those on record are not changed."""
         self._group.changes += [
             (VERDICT, (each.yes, each.no, each.unsure, each.match, each.seat.key))
             for each in verdicts
@@ -185,6 +194,7 @@ class GroupJournal:
         await self.acknowledged()
 
     async def add_batch(self, batch: Batch, requests: Sequence[StoredRequest]) -> None:
+        """Store a batch before it is sent."""
         self._group.inserts["batches"].append(tuple(batch))
         self._group.inserts["batch_requests"] += [
             (batch.number, each.number, *each.place, each.body, each.usd) for each in requests
@@ -194,6 +204,7 @@ class GroupJournal:
     async def set_batch(
         self, number: int, state: BatchState, provider_id: str | None = None
     ) -> None:
+        """Store how far a batch has come, and the provider's id once it is known."""
         await self.commit(
             "UPDATE batches SET state = ?, provider_id = COALESCE(?, provider_id) "
             "WHERE {run} AND number = ?",
@@ -201,6 +212,7 @@ class GroupJournal:
         )
 
     async def end_batch(self, number: int, failed: Sequence[int]) -> None:
+        """Store that all results of a batch were read, and which of its requests got no reply."""
         self._group.changes += [(FAILED_REQUEST, (number, each)) for each in failed]
         await self.commit(
             "UPDATE batches SET state = 'ended', ended = ? WHERE {run} AND number = ?",
@@ -208,6 +220,7 @@ class GroupJournal:
         )
 
     def lease(self, spec: MatchSpec) -> Record:
+        """Lease a match to play it; returns what is already on record for it."""
         self._group.leases.append(spec.number)
         self.wake()
         return self.open_record(spec)
@@ -226,6 +239,8 @@ class GroupJournal:
         return record
 
     async def restart(self, number: int) -> tuple[Record, Counter[Seat]]:
+        """Restart a leased match: its record is deleted. Returns an empty record, and how many
+        replies of each seat were deleted."""
         played = self._played[number]
         gone = Counter(call.seat for call in played.kept_calls)
         for table in CHAINS:
@@ -237,11 +252,13 @@ class GroupJournal:
         return record, gone
 
     async def heartbeat(self) -> None:
+        """Send a heartbeat; raises if another process has taken over."""
         await self.commit(
             "UPDATE runs SET heartbeat = ?, heartbeats = heartbeats + 1 WHERE {run}", (time.time(),)
         )
 
     async def finish(self, number: int, outcome: Outcome) -> None:
+        """End a match, once."""
         if number not in self._played:
             raise StoreError(
                 f"match {number} is not being played: it has not started yet, or has already ended"
@@ -266,6 +283,7 @@ class GroupJournal:
         await self.acknowledged()
 
     async def fail(self, number: int, reason: str) -> None:
+        """Leave a match unfinished, with a reason."""
         self._played.pop(number, None)
         await self.commit(
             "UPDATE matches SET state = 'failed', reason = ? WHERE {run} AND number = ?",
@@ -273,6 +291,7 @@ class GroupJournal:
         )
 
     async def set_state(self, state: str, status: str | None, reason: str) -> None:
+        """Set the state of the run; a run that stops is sealed by a digest of its whole record."""
         self._group.changes.append(
             ("UPDATE matches SET state = 'stopped' WHERE {run} AND state = 'running'", ())
         )
@@ -283,6 +302,7 @@ class GroupJournal:
         )
 
     async def keep_parts(self, parts: Sequence[StoredPart]) -> None:
+        """Store the results of analyses, replacing earlier ones."""
         self._group.parts = [astuple(part) for part in parts]
         await self.acknowledged()
 
@@ -387,7 +407,7 @@ class MatchRecord:
 
     def __init__(
         self,
-        journal: GroupJournal,
+        journal: Journal,
         number: int,
         first: str,
         kept: dict[tuple[int, str, int], RecordedCall],

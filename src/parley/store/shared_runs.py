@@ -14,8 +14,9 @@ import orjson
 
 from parley.errors import UsageError
 from parley.plans import MatchSpec
-from parley.store import Journal, NewRun, RunRef, Store, StoredPart
+from parley.store import NewRun, RunRef, Store, StoredPart
 from parley.store.config import Config
+from parley.store.journal import Journal
 from parley.store.shared_limits import Grants
 
 T = TypeVar("T")

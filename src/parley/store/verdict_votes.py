@@ -37,10 +37,13 @@ VOTE_ROWS = (
 )
 
 
-class VerdictVoteTables(VoteTables):
-    """The votes on single conversations in a store of votes."""
+class VerdictVoteStore(VoteTables):
+    """The votes of people on whether conversations are successes. Many people vote at the same
+    time, and no vote is ever deleted. Use it as a context manager."""
 
     def votes(self, run: str) -> VerdictVotes:
+        """The votes on a run that stand, by match and seat, each by the name of the person. Names
+        that differ only in case are one person."""
         found: VerdictVotes = {}
         names: dict[str, str] = {}
         for row in self._rows(
@@ -77,6 +80,8 @@ class VerdictVoteTables(VoteTables):
     def record(
         self, run: str, match: int, seat: Seat, annotator: str, choice: VerdictChoice
     ) -> None:
+        """Record a vote. An earlier vote of this person on this seat stays on record as
+        replaced."""
         now, place = time.time(), (run, match, seat.key, annotator.casefold())
         with self.transaction() as to:
             to.execute(f"UPDATE verdict_votes SET replaced = ? {STANDING}", (now, *place))
@@ -87,6 +92,7 @@ class VerdictVoteTables(VoteTables):
             )
 
     def votes_of(self, run: str, annotator: str) -> dict[tuple[int, Seat], VerdictChoice]:
+        """The current votes of one person by match and seat, the latest vote last."""
         rows = self._rows(
             "SELECT match, seat, choice FROM verdict_votes WHERE run = ? AND folded = ? "
             "AND replaced IS NULL ORDER BY id",
@@ -96,6 +102,7 @@ class VerdictVoteTables(VoteTables):
         return {(match, Seat.of(key)): choice for match, key, choice in rows}
 
     def invite(self, run: str, annotator: str, digest: bytes) -> None:
+        """Store the digest of a person's secret for a run, and end an earlier one."""
         with self.transaction() as to:
             self.end_invitation(run, annotator)
             to.execute(
@@ -104,6 +111,7 @@ class VerdictVoteTables(VoteTables):
             )
 
     def end_invitation(self, run: str, annotator: str) -> bool:
+        """End the secret of a person for a run. False if there was none."""
         with self.transaction() as to:
             ended = to.execute(
                 "UPDATE verdict_invitations SET ended = ? WHERE run = ? AND folded = ? "
@@ -113,6 +121,8 @@ class VerdictVoteTables(VoteTables):
         return bool(ended.rowcount > 0)
 
     def find_invitation(self, digest: bytes) -> VerdictInvitation | None:
+        """The invitation with this digest of a secret, also if it has ended. The time that this
+        takes does not depend on the digest."""
         found = None
         # All are compared: the time reveals nothing.
         for each, run, annotator, ended in self._rows(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager
-from typing import Any, ClassVar, NoReturn
+from types import TracebackType
+from typing import Any, ClassVar, NoReturn, Self
 
 from parley.errors import StoreError
 from parley.store.digests import RunConnection
@@ -15,6 +16,17 @@ class VoteTables(ABC):
 
     location: str  # where the votes are, for a user to read
     remedy: ClassVar[str]  # for damaged votes
+
+    def __enter__(self) -> Self:
+        return self
+
+    @abstractmethod
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        wrong: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None: ...
 
     @abstractmethod
     def transaction(self) -> AbstractContextManager[RunConnection]:

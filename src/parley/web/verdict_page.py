@@ -21,8 +21,9 @@ from parley.annotation.verdict_ballots import (
 from parley.errors import UsageError
 from parley.memory.feedback import VERDICT_CHOICES, VerdictChoice
 from parley.rules.pool import Seat
-from parley.store import Store, VerdictInvitation, VerdictVoteStore
+from parley.store import Store, VerdictInvitation
 from parley.store.reader import RunReader
+from parley.store.verdict_votes import VerdictVoteStore
 from parley.web.app import site_of
 from parley.web.voting import (
     Fields,

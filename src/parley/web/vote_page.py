@@ -19,7 +19,8 @@ from parley.annotation.sheets import Sheet, SheetFormat, format_of_runs, make_sh
 from parley.annotation.study import open_runs
 from parley.errors import UsageError
 from parley.statistics.preferences import CHOICES, ConversationPair, Preference
-from parley.store import Annotator, Invitation, Store, Study, VoteStore
+from parley.store import Annotator, Invitation, Store, Study
+from parley.store.pair_votes import VoteStore
 from parley.web.app import site_of
 from parley.web.voting import (
     Fields,

@@ -44,7 +44,7 @@ from parley.store.shared_runs import RunEnd, SealResult, SharedProgress, SpentBe
 
 if TYPE_CHECKING:
     from parley.store import VerdictVotes
-    from parley.store.journal import GroupJournal
+    from parley.store.journal import Journal
     from parley.store.postgres.connections import Connection
     from parley.store.postgres.database_votes import PostgresVerdictVotes, PostgresVotes
     from parley.store.postgres.worker_session import PostgresWorker
@@ -142,14 +142,12 @@ class PostgresStore:
     def watch(self, ref: RunRef) -> PostgresWatch:
         return PostgresWatch(self.address, ref)
 
-    async def create(self, run: NewRun) -> GroupJournal:
+    async def create(self, run: NewRun) -> Journal:
         with self._writing() as connection:
             create_run(connection, self.address.location_of(run.id), run)
         return await open_run(self.address, self._ref(run.id))
 
-    async def open(
-        self, ref: RunRef, notify: Callable[[str], None] = lambda said: None
-    ) -> GroupJournal:
+    async def open(self, ref: RunRef, notify: Callable[[str], None] = lambda said: None) -> Journal:
         return await open_run(self.address, ref)
 
     async def create_shared(self, run: NewRun) -> RunRef:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from psycopg.pq import TransactionStatus
 
 from parley.errors import UsageError
-from parley.store.pair_votes import PairVotes
+from parley.store.pair_votes import VoteStore
 from parley.store.postgres.addresses import StoreAddress
 from parley.store.postgres.connections import (
     REMEDY,
@@ -20,7 +20,7 @@ from parley.store.postgres.connections import (
     with_marks,
 )
 from parley.store.postgres.database_tables import LOCK, create_store_tables, has_store_tables
-from parley.store.verdict_votes import VerdictVoteTables
+from parley.store.verdict_votes import VerdictVoteStore
 from parley.store.vote_tables import VoteTables
 
 if TYPE_CHECKING:
@@ -67,9 +67,6 @@ class VotesDatabase(VoteTables):
             self._connection.close()
             raise
 
-    def __enter__(self) -> Self:
-        return self
-
     def __exit__(
         self,
         kind: type[BaseException] | None,
@@ -93,9 +90,9 @@ class VotesDatabase(VoteTables):
             return self._connection.execute(with_marks(query).encode(), values).fetchall()
 
 
-class PostgresVotes(PairVotes, VotesDatabase):
+class PostgresVotes(VoteStore, VotesDatabase):
     """The votes on pairs in a database."""
 
 
-class PostgresVerdictVotes(VerdictVoteTables, VotesDatabase):
+class PostgresVerdictVotes(VerdictVoteStore, VotesDatabase):
     """The votes on single conversations in a database."""

@@ -24,7 +24,7 @@ from parley.store.dialect import ENDED_MATCHES
 from parley.store.digests import digest_origin
 from parley.store.first_rows import first_rows
 from parley.store.history import REOPEN
-from parley.store.journal import GroupJournal, read_open_matches
+from parley.store.journal import Journal, read_open_matches
 from parley.store.owner import Owner, is_running, process_id
 from parley.store.postgres.addresses import StoreAddress
 from parley.store.postgres.connections import (
@@ -151,7 +151,7 @@ class PostgresWriter:
         self.connection.close()
 
 
-async def open_run(address: StoreAddress, ref: RunRef) -> GroupJournal:
+async def open_run(address: StoreAddress, ref: RunRef) -> Journal:
     """Take a run exclusively, to play it."""
     connection = connect(address)
     try:
@@ -165,7 +165,7 @@ async def open_run(address: StoreAddress, ref: RunRef) -> GroupJournal:
     except BaseException:
         connection.close()
         raise
-    return await GroupJournal.start(ref, writer, found, notice)
+    return await Journal.start(ref, writer, found, notice)
 
 
 def require_durability(connection: Connection, address: StoreAddress) -> str:

@@ -13,7 +13,7 @@ from parley.match.protocol import DeviceUse
 from parley.match.record import Record
 from parley.plans import MatchSpec
 from parley.store import EndpointRecord, RunRef
-from parley.store.journal import GroupJournal, OpenMatches
+from parley.store.journal import Journal, OpenMatches
 from parley.store.postgres.addresses import StoreAddress
 from parley.store.postgres.connections import explain_unwritable
 from parley.store.postgres.database_writer import apply_group
@@ -100,7 +100,7 @@ class WorkerWriter:
         self._steady.close()
 
 
-class WorkerJournal(GroupJournal):
+class WorkerJournal(Journal):
     """The journal of one worker. What is counted for a whole run is counted for each worker here;
     readers add it up."""
 

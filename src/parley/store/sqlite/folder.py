@@ -29,7 +29,7 @@ from parley.tables import shorten
 
 if TYPE_CHECKING:
     from parley.store import VerdictVotes
-    from parley.store.journal import GroupJournal
+    from parley.store.journal import Journal
     from parley.store.sqlite.votes_file import SqliteVerdictVotes, SqliteVotes
     from parley.store.sqlite.watch import SqliteWatch
 
@@ -124,7 +124,7 @@ class FolderStore:
 
         return SqliteWatch(Path(ref.location))
 
-    async def create(self, run: NewRun) -> GroupJournal:
+    async def create(self, run: NewRun) -> Journal:
         from parley.store.sqlite.create import create_file  # late: most commands only read
         from parley.store.sqlite.run_writer import open_run_file
 
@@ -132,9 +132,7 @@ class FolderStore:
         create_file(path, run)
         return await open_run_file(path)
 
-    async def open(
-        self, ref: RunRef, notify: Callable[[str], None] = lambda said: None
-    ) -> GroupJournal:
+    async def open(self, ref: RunRef, notify: Callable[[str], None] = lambda said: None) -> Journal:
         from parley.store.sqlite.run_writer import open_run_file
 
         return await open_run_file(Path(ref.location), notify)

@@ -18,7 +18,7 @@ from parley.errors import StoreError
 from parley.store.changes import refuse_changed
 from parley.store.dialect import ENDED_MATCHES
 from parley.store.history import REOPEN, SEAL, HistoryRow, is_known, make_entry, make_seal
-from parley.store.journal import GroupJournal, read_open_matches
+from parley.store.journal import Journal, read_open_matches
 from parley.store.owner import STALE, Owner, is_running, process_id
 from parley.store.refusals import ALREADY_ENDED, TAKEN_OVER, refuse_played
 from parley.store.rows import CommitGroup, encode_json
@@ -127,9 +127,7 @@ class SqliteWriter:
         return (found.st_dev, found.st_ino) == self._file
 
 
-async def open_run_file(
-    path: Path, notify: Callable[[str], None] = lambda said: None
-) -> GroupJournal:
+async def open_run_file(path: Path, notify: Callable[[str], None] = lambda said: None) -> Journal:
     """Take the run in a file exclusively, to play it. `notify` gets a message for the user if this
     takes long."""
     try:
@@ -144,7 +142,7 @@ async def open_run_file(
             raise
     except (OSError, sqlite3.Error) as wrong:
         raise StoreError(f"{path} cannot be written: {wrong}") from None
-    return await GroupJournal.start(ref_of(path), writer, found, notice)
+    return await Journal.start(ref_of(path), writer, found, notice)
 
 
 def write_group(connection: sqlite3.Connection, group: CommitGroup, token: str) -> None:

@@ -8,15 +8,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from parley.errors import StoreError
-from parley.store.pair_votes import PairVotes
+from parley.store.pair_votes import VoteStore
 from parley.store.sqlite.run_file import REMEDY, connect_to_read
 from parley.store.sqlite.run_writer import set_durability
 from parley.store.sqlite.schema import create_table, find_stranger
 from parley.store.tables import VOTE_TABLES
-from parley.store.verdict_votes import VerdictVoteTables
+from parley.store.verdict_votes import VerdictVoteStore
 from parley.store.vote_tables import VoteTables
 
 APPLICATION = 0x50524C56  # "PRLV" in the file's header
@@ -61,9 +61,6 @@ class VotesFile(VoteTables):
                 f"{path} cannot be {'read' if read_only else 'written'} as a vote file: {wrong}"
             ) from None
 
-    def __enter__(self) -> Self:
-        return self
-
     def __exit__(
         self,
         kind: type[BaseException] | None,
@@ -101,11 +98,11 @@ class VotesFile(VoteTables):
             raise StoreError(f"{self.path} cannot be read: {wrong}") from None
 
 
-class SqliteVotes(PairVotes, VotesFile):
+class SqliteVotes(VoteStore, VotesFile):
     """The votes on pairs in a file of votes."""
 
 
-class SqliteVerdictVotes(VerdictVoteTables, VotesFile):
+class SqliteVerdictVotes(VerdictVoteStore, VotesFile):
     """The votes on single conversations in a file of votes."""
 
 
