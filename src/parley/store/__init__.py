@@ -8,7 +8,6 @@ import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, Self, TypeAlias
 
 from parley.errors import UsageError
@@ -330,12 +329,7 @@ class RunWatch(Protocol):
 
     def __enter__(self) -> Self: ...
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        wrong: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None: ...
+    def __exit__(self, *wrong: object) -> None: ...
 
     def has_changed(self) -> bool:
         """Whether the run has changed since this was last asked; `StoreError` if it has

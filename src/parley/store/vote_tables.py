@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager
-from types import TracebackType
 from typing import Any, ClassVar, NoReturn, Self
 
 from parley.errors import StoreError
@@ -20,13 +19,11 @@ class VoteTables(ABC):
     def __enter__(self) -> Self:
         return self
 
+    def __exit__(self, *wrong: object) -> None:
+        self.close()
+
     @abstractmethod
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        wrong: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None: ...
+    def close(self) -> None: ...
 
     @abstractmethod
     def transaction(self) -> AbstractContextManager[RunConnection]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from parley.errors import StoreError
@@ -69,7 +68,7 @@ class PostgresReader(RunReader):
                 self._queries = RunQueries(self._connection, self._run, escapes)
                 self.info = self._read_info()
         except BaseException:
-            self._close()
+            self.close()
             raise
 
     def _is_played(self, owner: Owner, heartbeat: float) -> bool:
@@ -110,17 +109,9 @@ class PostgresReader(RunReader):
         for row in rows:
             yield tuple(counts.get(name, value) for name, value in zip(names, row, strict=True))
 
-    def _close(self) -> None:
+    def close(self) -> None:
         if self._closes:
             self._connection.close()
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        wrong: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._close()
 
     def _row(self, query: str, *values: Any) -> Any:
         with unreadable_explained(self._address, self.ref.location):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from psycopg.pq import TransactionStatus
@@ -67,12 +66,7 @@ class VotesDatabase(VoteTables):
             self._connection.close()
             raise
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        wrong: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
         self._connection.close()
 
     @contextmanager

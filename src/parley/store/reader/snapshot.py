@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from operator import itemgetter
-from types import NoneType, TracebackType
+from types import NoneType
 from typing import Any, ClassVar, NoReturn, Self
 
 import orjson
@@ -43,13 +43,11 @@ class Snapshot(ABC):
     def __enter__(self) -> Self:
         return self
 
+    def __exit__(self, *wrong: object) -> None:
+        self.close()
+
     @abstractmethod
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        wrong: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None: ...
+    def close(self) -> None: ...
 
     @abstractmethod
     def _rows(self, query: str, *values: Any) -> Iterator[Any]:

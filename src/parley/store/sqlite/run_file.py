@@ -6,7 +6,6 @@ import os
 import sqlite3
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -72,12 +71,7 @@ class SqliteReader(RunReader):
             raise
         self._connection.set_progress_handler(self._is_endless, STEPS_BETWEEN_LOOKS)
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        wrong: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
         self._connection.close()
 
     def _is_endless(self) -> bool:

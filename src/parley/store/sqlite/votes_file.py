@@ -7,7 +7,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from parley.errors import StoreError
@@ -61,12 +60,7 @@ class VotesFile(VoteTables):
                 f"{path} cannot be {'read' if read_only else 'written'} as a vote file: {wrong}"
             ) from None
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        wrong: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
         # The last process to close it turns it into a single file, which can be copied. While
         # others use it, or if it is read-only, this fails.
         with suppress(sqlite3.Error):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sqlite3
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from parley.errors import StoreError
@@ -25,12 +24,7 @@ class SqliteWatch:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        wrong: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *wrong: object) -> None:
         self._close()
 
     def has_changed(self) -> bool:
