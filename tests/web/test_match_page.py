@@ -12,7 +12,7 @@ import parley
 from parley import Amount, Metric, Role, Task
 from parley.match.protocol import Reply
 from parley.report.html import make_cleaner, say_text
-from parley.results.transcript import rebuild_views
+from parley.results.seat_views import rebuild_views
 from parley.rules.pool import as_message
 from parley.rules.referee import Violation
 from parley.store import read_run

@@ -11,13 +11,13 @@ from parley.memory.experiences import Recalled
 from parley.memory.feedback import PeopleVerdict
 from parley.results.match_notes import describe_note
 from parley.results.match_scores import match_score_table
+from parley.results.seat_views import rebuild_views
 from parley.results.transcript import (
     LEFT_OUT,
     MatchTurn,
     Transcript,
     describe_shown,
     read_transcript,
-    rebuild_views,
 )
 from parley.rules.pool import Seat, as_message
 from parley.store import MatchRow, NoteRow, RunReader

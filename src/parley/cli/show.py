@@ -21,7 +21,7 @@ from parley.errors import UsageError, unknown_name
 from parley.results.match_list import MatchFilter, list_matches, match_rows, match_table
 from parley.results.part import general_parts, usable_parts
 from parley.results.result import RunResult, describe_stored
-from parley.results.transcript import find_seat, rebuild_views
+from parley.results.seat_views import find_seat, rebuild_views
 from parley.rules.pool import as_message
 from parley.statistics.intervals import METHODS
 from parley.store import MatchRow, RunReader, RunRef, find_run, read_run

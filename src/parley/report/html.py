@@ -19,7 +19,7 @@ from jinja2.runtime import Context
 from markupsafe import Markup
 
 from parley import __version__
-from parley.providers._secrets import known_secrets, mask_secrets
+from parley.providers._secrets import make_secret_filter
 from parley.report.fenced_code import split_fences
 from parley.report.figures import draw, name_model
 from parley.report.looks import Looks
@@ -27,12 +27,6 @@ from parley.results.types import Figure
 from parley.tables import plural, show_hidden
 
 TEMPLATES = files("parley.report").joinpath("templates")
-
-
-def make_secret_filter() -> Callable[[str], str]:
-    """A function that masks secrets in a text."""
-    known = known_secrets()
-    return lambda text: mask_secrets(text, known)
 
 
 def make_cleaner() -> Callable[[str], str]:

@@ -6,7 +6,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from html import escape
-from typing import Any
 
 from parley.report.figures import Clean, draw, scrollable
 from parley.report.looks import Looks
@@ -20,15 +19,6 @@ def clean_table(table: Table, clean: Clean) -> Table:
     header = [clean(cell) for cell in table.header]
     note, title = clean(table.note), clean(table.title)
     return replace(table, header=header, rows=rows, note=note, title=title)
-
-
-def clean_data(value: Any, clean: Clean) -> Any:
-    """Plain data without any secret in it."""
-    if isinstance(value, str):
-        return clean(value)
-    if isinstance(value, dict):
-        return {clean(name): clean_data(each, clean) for name, each in value.items()}
-    return [clean_data(each, clean) for each in value] if isinstance(value, list) else value
 
 
 # As HTML.

@@ -108,6 +108,15 @@ def list_matches(reader: RunReader, wanted: MatchFilter) -> list[ListedMatch]:
     return sorted(rated, key=lambda each: by_share(each.focus))[: wanted.worst]
 
 
+def list_scored(
+    reader: RunReader, row: MatchRow, metrics: Sequence[Metric]
+) -> tuple[ListedSeat, ...]:
+    """The seats of a match that are scored, the best first."""
+    roles, scores = reader.info.identity["roles"], reader.scores_of(row.number)
+    found = list_scored_seats(row, roles, metrics, scores)
+    return tuple(sorted(found, key=by_share, reverse=True))
+
+
 def list_scored_seats(
     match: MatchRow,
     roles: Mapping[str, str],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import orjson
@@ -23,6 +23,15 @@ def describe_note(note: NoteRow, match: MatchRow, item: Mapping[str, Any]) -> st
     if verdict:
         facts = {name: facts[name] for name in facts if name not in (given, "right")}
     return "; ".join(filter(None, [verdict, format_facts(facts)]))
+
+
+def mask_data(value: Any, mask: Callable[[str], str]) -> Any:
+    """Plain data with all its texts masked."""
+    if isinstance(value, str):
+        return mask(value)
+    if isinstance(value, dict):
+        return {mask(name): mask_data(each, mask) for name, each in value.items()}
+    return [mask_data(each, mask) for each in value] if isinstance(value, list) else value
 
 
 def name_seats(value: Any, seats: Iterable[Seat]) -> Any:

@@ -18,18 +18,17 @@ from parley.errors import UsageError, unknown_name
 from parley.money import match_costs, prices_of
 from parley.report.fenced_code import ends_in_code
 from parley.report.looks import Looks
-from parley.report.sections import NEGATIVE, clean_data
+from parley.report.sections import NEGATIVE
 from parley.results.demonstrations import read_demonstrations
-from parley.results.match_list import ListedSeat
-from parley.results.match_notes import describe_note, name_seats
+from parley.results.match_list import ListedSeat, list_scored
+from parley.results.match_notes import describe_note, mask_data, name_seats
 from parley.results.scores import group_attempts, parse_metric
+from parley.results.seat_views import find_seat, rebuild_views
 from parley.results.transcript import (
     MatchTurn,
     Transcript,
     describe_shown,
-    find_seat,
     read_transcript,
-    rebuild_views,
 )
 from parley.rules.parsing import is_deeper_than
 from parley.rules.pool import Seat, as_message
@@ -39,7 +38,6 @@ from parley.store.match_search import MatchSearch
 from parley.tables import format_duration, format_number, plural, shorten
 from parley.web.app import run_link, run_of, site_of
 from parley.web.known_prices import known_price
-from parley.web.live_run import list_scored
 from parley.web.match_list_page import STATE_CHIPS, describe_cost
 
 SHOWN = 3_000  # characters of a text that are shown at once
@@ -428,7 +426,7 @@ def make_note(note: NoteRow, found: Transcript, clean: Callable[[str], str]) -> 
     """A note of the rule; a verdict on an answer or a program is marked."""
     verdict = note.facts.get("passed", note.facts.get("right"))
     kind = {True: "good", False: "bad"}[verdict] if isinstance(verdict, bool) else ""
-    cleaned = replace(note, facts=clean_data(dict(note.facts), clean))
+    cleaned = replace(note, facts=mask_data(dict(note.facts), clean))
     return NoteCard(describe_note(cleaned, found.match, found.item), kind)
 
 
