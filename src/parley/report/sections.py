@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from html import escape
 
 from parley.report.figures import Clean, draw, scrollable
+from parley.report.html import NEGATIVE
 from parley.report.looks import Looks
 from parley.results.types import Figure, Lines, Scatter
 from parley.tables import Table, mark_code
+
+__all__ = ["NEGATIVE", "clean_table", "draw_each_figure", "draw_legends", "draw_table"]
 
 
 def clean_table(table: Table, clean: Clean) -> Table:
@@ -62,5 +64,3 @@ def draw_table(table: Table, name: str, clean: Clean) -> str:
 
 
 FEW_COLUMNS = 11  # tables with more columns are set smaller, and their cells may take two lines
-# the sign before a number; hyphens inside words and dates stay
-NEGATIVE = re.compile(r"(?<![\w.])-(?=\d)")

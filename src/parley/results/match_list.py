@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from parley.errors import UsageError, unknown_name
+from parley.results.match_notes import MarkKind
 from parley.results.scores import choose_ranking_metric, group_attempts, parse_metric
 from parley.rules.pool import Seat
 from parley.rules.task import Metric, name_unprotected
@@ -15,6 +16,12 @@ from parley.store import MatchRow, RunReader
 from parley.tables import Table, format_number, plural
 
 BROKEN = ("aborted", "failed")
+STATE_KINDS: dict[str, MarkKind] = {
+    "done": "good",
+    "running": "warn",
+    "aborted": "bad",
+    "failed": "bad",
+}
 
 
 @dataclass(frozen=True)
