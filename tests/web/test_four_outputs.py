@@ -19,7 +19,7 @@ from parley.report.matches import draw_matches
 from parley.report.notable import select_matches
 from parley.results.result import RunResult
 from parley.results.scores import parse_metric
-from parley.results.transcript import read_transcript
+from parley.results.transcript import TranscriptReader
 from parley.store import find_run, read_run
 from parley.tables import format_number, make_visible, show_hidden
 from tests.runs.test_people_votes import PEOPLE, vote
@@ -161,7 +161,7 @@ def outputs(visit):
 def check_agreement(ref, found, number):
     """Turns, scores, faults, notes and votes are the same everywhere."""
     with read_run(ref) as reader:
-        transcript = read_transcript(reader, reader.match(number), str)
+        transcript = TranscriptReader(reader, str).read(reader.match(number))
         metrics = map(parse_metric, reader.info.identity["metrics"])
         digits = {each.name: each.digits for each in metrics}
     replies = [turn for turn in transcript.turns if turn.kind == "reply"]

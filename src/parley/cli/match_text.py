@@ -62,7 +62,7 @@ def format_headline(found: MatchHeadline, run: str, width: int | None) -> str:
     facts = [*found.facts, *(mark.text for mark in found.marks)]
     lines = [
         found.title,
-        ", ".join([f"run {run}", *found.place]),
+        ", ".join(filter(None, [f"run {run}", found.item, found.stage])),
         found.lead,
         "; ".join(facts),
         *found.seats,

@@ -22,7 +22,7 @@ from parley.results.match_list import MatchFilter, list_matches, match_rows, mat
 from parley.results.part import general_parts, usable_parts
 from parley.results.result import RunResult, describe_stored
 from parley.results.seat_views import find_seat
-from parley.results.transcript import describe_match, read_seat_turns, read_transcript
+from parley.results.transcript import TranscriptReader, describe_match
 from parley.statistics.intervals import METHODS
 from parley.store import RunRef, find_run, read_run
 from parley.tables import plural, terminal_width
@@ -207,11 +207,12 @@ def print_match(ref: RunRef, number: int, seat: str | None, as_json: bool) -> No
             print_masked(orjson.dumps(facts, option=orjson.OPT_INDENT_2).decode())
             return
         mask, width, id = make_secret_filter(), terminal_width(), reader.info.id
-        found = read_transcript(reader, match, mask, PriceList().find)
+        matches = TranscriptReader(reader, mask, PriceList().find)
+        found = matches.read(match)
         if chosen is None:
             print_masked(format_match(found, id, width))
         else:
-            turns = read_seat_turns(reader, match, chosen, mask)
+            turns = matches.read_seat(match, chosen)
             print_masked(format_seat_view(found, chosen, turns, id, width))
 
 

@@ -12,7 +12,7 @@ from parley.providers._secrets import make_secret_filter
 from parley.results.part import Style
 from parley.results.parts.main_table import order_scores
 from parley.results.result import RunResult
-from parley.results.transcript import Transcript, read_transcript
+from parley.results.transcript import Transcript, TranscriptReader
 from parley.results.types import ScoreRow
 from parley.store import RunReader
 from parley.tables import format_number
@@ -80,12 +80,13 @@ def select_matches(
                 if len(chosen) == limit:
                     break
                 chosen.setdefault(each.number, "" if each.state == "done" else each.state)
-    found, mask, prices = list[NotableMatch](), make_secret_filter(), PriceList()
+    found = list[NotableMatch]()
+    matches = TranscriptReader(reader, make_secret_filter(), PriceList().find)
     for number, reason in chosen.items():
         row = reader.match(number)
         if row is None:
             continue
-        match = NotableMatch(reason, read_transcript(reader, row, mask, prices.find))
+        match = NotableMatch(reason, matches.read(row))
         room -= match.size
         if room < 0:
             break

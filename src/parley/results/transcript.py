@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from parley.memory.feedback import PeopleVerdict
@@ -52,7 +53,8 @@ class MatchHeadline:
     """What a match was, and how it ended."""
 
     title: str  # the match and its scores
-    place: tuple[str, ...]  # its item and its stage, if it has them
+    item: str  # empty if it has none
+    stage: str  # of the plan `evolve`
     lead: str  # the result and the end, in a sentence or two
     state: Mark
     seats: tuple[str, ...]  # with their models
@@ -83,58 +85,68 @@ class Transcript:
         return any(turn.text != turn.unread for turn in self.turns)
 
 
-def read_transcript(
-    reader: RunReader, match: MatchRow, mask: Mask, find_price: FindPrice | None = None
-) -> Transcript:
-    """The record of a match. `mask` hides secrets; `find_price` finds prices that the run did not
-    record."""
-    number, prices = match.number, prices_of(reader, find_price)
-    items = reader.items() if match.item is not None else []
-    item = mask_data(next((each for each in items if str(each["id"]) == match.item), {}), mask)
-    violations, notes = tuple(reader.violations(number)), reader.notes_of(number)
-    turns = list(read_turns(reader, match, violations, prices, mask))
-    rounds = []
-    for at in sorted({*(turn.round for turn in turns), *(note.round for note in notes)}):
-        own = [turn for turn in turns if turn.round == at]
-        # the referee's words after the replies come after the notes of the round
-        rounds.append(
-            MatchRound(
-                at,
-                tuple(turn for turn in own if not (at and turn.kind == "tell")),
-                tuple(describe_note(n, match, item, mask) for n in notes if n.round == at),
-                tuple(turn for turn in own if at and turn.kind == "tell"),
+@dataclass
+class TranscriptReader:
+    """Reads matches of one run. `mask` hides secrets; `find_price` finds prices that the run did
+    not record."""
+
+    reader: RunReader
+    mask: Mask
+    find_price: FindPrice | None = None
+
+    @cached_property
+    def items(self) -> dict[str, dict[str, Any]]:
+        return {str(each["id"]): each for each in self.reader.items()}
+
+    @cached_property
+    def prices(self) -> Prices:
+        return prices_of(self.reader, self.find_price)
+
+    def read(self, match: MatchRow) -> Transcript:
+        """Everything on record for one match."""
+        reader, number = self.reader, match.number
+        item = {} if match.item is None else mask_data(self.items.get(match.item, {}), self.mask)
+        violations, notes = tuple(reader.violations(number)), reader.notes_of(number)
+        turns = list(read_turns(reader, match, violations, self.prices, self.mask))
+        rounds = []
+        for at in sorted({*(turn.round for turn in turns), *(note.round for note in notes)}):
+            own = [turn for turn in turns if turn.round == at]
+            # the referee's words after the replies come after the notes of the round
+            rounds.append(
+                MatchRound(
+                    at,
+                    tuple(turn for turn in own if not (at and turn.kind == "tell")),
+                    tuple(describe_note(n, match, item, self.mask) for n in notes if n.round == at),
+                    tuple(turn for turn in own if at and turn.kind == "tell"),
+                )
             )
+        scores, by_round = read_match_scores(reader, match)
+        return Transcript(
+            match,
+            write_headline(reader, match, violations, self.prices, self.mask),
+            tuple(describe_recalled(reader, match)),
+            tuple(rounds),
+            scores,
+            by_round,
+            tuple(describe_votes(match, reader.people_verdicts(number))),
         )
-    scores, by_round = read_match_scores(reader, match)
-    return Transcript(
-        match,
-        write_headline(reader, match, violations, prices, mask),
-        tuple(describe_recalled(reader, match)),
-        tuple(rounds),
-        scores,
-        by_round,
-        tuple(describe_votes(match, reader.people_verdicts(number))),
-    )
 
-
-def read_seat_turns(
-    reader: RunReader, match: MatchRow, seat: Seat, mask: Mask
-) -> tuple[MatchTurn, ...]:
-    """Everything that one seat read and wrote, in order and unshortened."""
-    found = list[MatchTurn]()
-    for recalled in reader.read_recalled(match.number):
-        if recalled.seat == seat.key:
-            for shown, source, words in read_demonstrations(reader, recalled):
-                text = mask(words)
-                found.append(MatchTurn(0, "tell", describe_shown(shown, source), text, text))
-    views, _ = rebuild_views(reader.messages(match.number), reader.calls(match.number), match.seats)
-    for message in map(as_message, views[seat.key].turns):
-        text = mask(message["content"])
-        if message["role"] == "user":
-            found.append(MatchTurn(0, "ask", "Referee", text, text))
-        else:
-            found.append(MatchTurn(0, "reply", str(seat), text, text, seat, match.seats[seat]))
-    return tuple(found)
+    def read_seat(self, match: MatchRow, seat: Seat) -> tuple[MatchTurn, ...]:
+        """Everything that one seat read and wrote, in order and unshortened."""
+        reader, number, found = self.reader, match.number, list[MatchTurn]()
+        for recalled in reader.read_recalled(number):
+            if recalled.seat == seat.key:
+                for shown, source, words in read_demonstrations(reader, recalled):
+                    text = self.mask(words)
+                    found.append(MatchTurn(0, "tell", describe_shown(shown, source), text, text))
+        views, _ = rebuild_views(reader.messages(number), reader.calls(number), match.seats)
+        for message in map(as_message, views[seat.key].turns):
+            text = self.mask(message["content"])
+            if message["role"] == "user":
+                found.append(MatchTurn(0, "ask", "Referee", text, text))
+            else:
+                found.append(MatchTurn(0, "reply", str(seat), text, text, seat, match.seats[seat]))
+        return tuple(found)
 
 
 # The headline.
@@ -152,7 +164,8 @@ def write_headline(
     scored = list_scored(reader, match, metrics)
     return MatchHeadline(
         name_match(match, scored),
-        tuple(describe_place(reader, match)),
+        "" if match.item is None else f"item {match.item}",
+        describe_stage(reader, match),
         " ".join([*describe_result(scored), describe_end(match, mask)]),
         Mark(match.state, STATE_KINDS.get(match.state, "")),
         tuple(f"{seat}: {alias}" for seat, alias in match.seats.items()),
@@ -171,12 +184,11 @@ def name_match(match: MatchRow, scored: Sequence[ListedSeat]) -> str:
     return f"Match {match.number}: {', '.join(names[:MOST_NAMED])}{more}"
 
 
-def describe_place(reader: RunReader, match: MatchRow) -> Iterator[str]:
-    """The item and the stage of a match, if it has them."""
-    if match.item is not None:
-        yield f"item {match.item}"
-    if reader.info.config.evolve is not None:
-        yield f"stage {match.stage}" + (f" of arm {match.arm}" if match.arm else "")
+def describe_stage(reader: RunReader, match: MatchRow) -> str:
+    """The stage and the arm of a match; empty unless its plan is `evolve`."""
+    if reader.info.config.evolve is None:
+        return ""
+    return f"stage {match.stage}" + (f" of arm {match.arm}" if match.arm else "")
 
 
 def describe_result(scored: Sequence[ListedSeat]) -> Iterator[str]:

@@ -18,7 +18,7 @@ from parley.report.text_room import TextRoom
 from parley.results.match_list import list_scored
 from parley.results.scores import parse_metric
 from parley.results.seat_views import find_seat
-from parley.results.transcript import READ_BEFORE, Transcript, read_seat_turns, read_transcript
+from parley.results.transcript import READ_BEFORE, Transcript, TranscriptReader
 from parley.rules.pool import Seat
 from parley.store import MatchRow, RunReader, RunRef
 from parley.store.match_search import MatchSearch
@@ -41,10 +41,10 @@ def show_match(request: Request) -> Response:
         seat = find_seat(row, given["seat"]) if given.get("seat") else None
         other = find_beside(reader, row, given["beside"]) if given.get("beside") else None
         only = parse_round(given["round"]) if given.get("round") else None
-        mask = make_secret_filter()
+        matches = TranscriptReader(reader, make_secret_filter(), known_price)
 
         def read(match: MatchRow) -> Transcript:
-            return choose_round(read_transcript(reader, match, mask, known_price), only)
+            return choose_round(matches.read(match), only)
 
         facts: dict[str, Any] = {
             "ref": ref,
@@ -54,7 +54,7 @@ def show_match(request: Request) -> Response:
             "only": only,
             "found": read(row),
             "beside": other and read(other),
-            "view": () if seat is None else read_seat_turns(reader, row, seat, mask),
+            "view": () if seat is None else matches.read_seat(row, seat),
             "views": [(each, seat_link(ref, row, each)) for each in row.seats],
             "same": list_same_item(reader, row, ref),
             "previous": reader.match(row.number - 1),
