@@ -12,11 +12,12 @@ import orjson
 from parley.config.prices import PriceList
 from parley.config.task_catalogue import installed_tasks, task_of_run
 from parley.errors import UsageError
+from parley.providers._secrets import make_secret_filter
 from parley.report.figure_files import NamedFigure, list_figures
-from parley.report.html import make_cleaner, make_secret_filter
+from parley.report.html import make_cleaner
 from parley.report.page import make_page, name_run
 from parley.report.page_options import PageOptions
-from parley.report.sections import clean_data, clean_table
+from parley.report.sections import clean_table
 from parley.results.compared_runs import (
     AnyComparison,
     ComparedRuns,
@@ -24,6 +25,7 @@ from parley.results.compared_runs import (
     ComparisonResult,
     comparisons_of_task,
 )
+from parley.results.match_notes import mask_data
 from parley.results.result import RunResult
 from parley.rules.task import Task
 from parley.store import RunRef, read_run
@@ -91,7 +93,7 @@ class Report:
         for found in self.compared:
             data |= found.data
         data["results"] = [result.data for result in self.others]
-        cleaned = clean_data(data, make_secret_filter())
+        cleaned = mask_data(data, make_secret_filter())
         return orjson.dumps(cleaned, option=orjson.OPT_INDENT_2).decode()
 
     def _csv(self) -> str:

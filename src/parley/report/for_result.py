@@ -8,8 +8,9 @@ from pathlib import Path
 
 from parley.audit.for_report import audit_for_report
 from parley.audit.summary import NOT_AUDITED
+from parley.providers._secrets import make_secret_filter
 from parley.report.build import report_on, write_report
-from parley.report.html import make_cleaner, make_secret_filter
+from parley.report.html import make_cleaner
 from parley.report.looks import Looks
 from parley.report.page_options import PageOptions
 from parley.report.run_page import (

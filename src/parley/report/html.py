@@ -19,7 +19,7 @@ from jinja2.runtime import Context
 from markupsafe import Markup
 
 from parley import __version__
-from parley.providers._secrets import known_secrets, mask_secrets
+from parley.providers._secrets import make_secret_filter
 from parley.report.fenced_code import split_fences
 from parley.report.figures import draw, name_model
 from parley.report.looks import Looks
@@ -27,12 +27,8 @@ from parley.results.types import Figure
 from parley.tables import plural, show_hidden
 
 TEMPLATES = files("parley.report").joinpath("templates")
-
-
-def make_secret_filter() -> Callable[[str], str]:
-    """A function that masks secrets in a text."""
-    known = known_secrets()
-    return lambda text: mask_secrets(text, known)
+# the sign before a number; hyphens inside words and dates stay
+NEGATIVE = re.compile(r"(?<![\w.])-(?=\d)")
 
 
 def make_cleaner() -> Callable[[str], str]:
@@ -62,7 +58,9 @@ def environment() -> Environment:
         "said": say,
         "said_text": say_text,
         "model": show_model,
+        "sign": show_sign,
         "draw": draw_figure,
+        "minus": set_minus,
         "plural": plural,
     }
     made.globals |= {"version": __version__}
@@ -113,9 +111,22 @@ def say_text(
 
 
 @pass_context
+def set_minus(context: Context, text: str) -> str:
+    """Words whose negative numbers have a true minus sign. They are clean before, because a secret
+    may have a hyphen before a digit."""
+    return NEGATIVE.sub("−", context["clean"](text)) if "-" in text else text
+
+
+@pass_context
 def show_model(context: Context, alias: str, label: str | None = None) -> Markup:
     """The name of a model after its sign."""
     return Markup(name_model(alias, label or alias, context["clean"], context["looks"]))
+
+
+@pass_context
+def show_sign(context: Context, alias: str) -> Markup:
+    """The sign of a model; a grey ring for an instrument."""
+    return Markup(context["looks"].sign(alias))
 
 
 @pass_context

@@ -91,7 +91,7 @@ def draw_run(
         rest = [part for part in ordered if part not in first]
         parts += [draw_part(result, part, f"s{at}", looks, clean) for part in rest]
         parts.append(draw_people({info.id: info.ref}, f"s{at}-people", clean))
-        parts.append(draw_matches(matches, info.id, f"s{at}-matches", looks, clean))
+        parts.append(draw_matches(matches, info.id, f"s{at}-matches", looks))
     else:
         more = f"Other parts of this run are left out here: parley show {info.id} --part NAME"
         parts += [fairness, f'<p class="note">{escape(clean(more))}</p>']

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from html import escape
-from typing import Any
 
 from parley.report.figures import Clean, draw, scrollable
+from parley.report.html import NEGATIVE
 from parley.report.looks import Looks
 from parley.results.types import Figure, Lines, Scatter
 from parley.tables import Table, mark_code
+
+__all__ = ["NEGATIVE", "clean_table", "draw_each_figure", "draw_legends", "draw_table"]
 
 
 def clean_table(table: Table, clean: Clean) -> Table:
@@ -20,15 +21,6 @@ def clean_table(table: Table, clean: Clean) -> Table:
     header = [clean(cell) for cell in table.header]
     note, title = clean(table.note), clean(table.title)
     return replace(table, header=header, rows=rows, note=note, title=title)
-
-
-def clean_data(value: Any, clean: Clean) -> Any:
-    """Plain data without any secret in it."""
-    if isinstance(value, str):
-        return clean(value)
-    if isinstance(value, dict):
-        return {clean(name): clean_data(each, clean) for name, each in value.items()}
-    return [clean_data(each, clean) for each in value] if isinstance(value, list) else value
 
 
 # As HTML.
@@ -72,5 +64,3 @@ def draw_table(table: Table, name: str, clean: Clean) -> str:
 
 
 FEW_COLUMNS = 11  # tables with more columns are set smaller, and their cells may take two lines
-# the sign before a number; hyphens inside words and dates stay
-NEGATIVE = re.compile(r"(?<![\w.])-(?=\d)")
