@@ -9,7 +9,7 @@ from itertools import islice
 
 from parley.errors import UsageError
 from parley.results.part import Style
-from parley.results.parts.main_table import order_scores
+from parley.results.parts.results import order_scores
 from parley.results.result import RunResult
 from parley.results.scores import parse_metric
 from parley.results.transcript import LEFT_OUT, PASSAGE, read_turns

@@ -30,7 +30,8 @@ from parley.report.people import draw_people
 from parley.report.sections import NEGATIVE, draw_each_figure, draw_legends, draw_table
 from parley.results.compared_runs import ComparisonPart, ComparisonResult
 from parley.results.part import Part, RunPart, SectionName, Style
-from parley.results.parts.main_table import (
+from parley.results.parts.resolved_pairs import describe_resolved
+from parley.results.parts.results import (
     ScoreGroup,
     describe_defaults,
     describe_intervals,
@@ -38,7 +39,6 @@ from parley.results.parts.main_table import (
     order_scores,
     score_table,
 )
-from parley.results.parts.resolved_pairs import describe_resolved
 from parley.results.result import RunResult
 from parley.statistics.estimates import PairedDifference
 from parley.statistics.intervals import ALPHA

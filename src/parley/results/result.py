@@ -27,8 +27,8 @@ from parley.results.part import (
     style_of,
 )
 from parley.results.parts.evolve import describe_gains
-from parley.results.parts.main_table import describe_unprotected, score_table
 from parley.results.parts.resolved_pairs import describe_resolved
+from parley.results.parts.results import describe_unprotected, score_table
 from parley.results.parts.stability import describe_paths
 from parley.results.scores import (
     RunScores,

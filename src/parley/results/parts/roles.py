@@ -1,4 +1,4 @@
-"""Role tables: scores by pairing of models (DynaEval, tables 1 to 6), and position effects."""
+"""Role tables: scores by pairing of models (DynaEval, tables 1 to 6)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from parley.results.part import Part, Rows, Style
 from parley.results.scores import RunScores, seat_name
 from parley.results.types import Figure, HeatMap
 from parley.statistics import role_tables
-from parley.tables import Table, format_interval, format_signed, round_half_up
+from parley.tables import Table, round_half_up
 
 SIDES = ("first", "second")
 
@@ -308,55 +308,6 @@ def role_table_cells(table: RoleTableResult) -> list[dict[str, Any]]:
     return rows
 
 
-@dataclass(frozen=True)
-class PositionEffect:
-    """The effect of a position on the score: the difference from the mean over all positions."""
-
-    role: str
-    metric: str
-    position: int
-    effect: float | None
-    low: float | None
-    high: float | None
-    blocks: int
-
-
-def compute_positions(run: RunScores) -> tuple[PositionEffect, ...]:
-    rows = run.seats_with_positions()
-    return tuple(
-        PositionEffect(
-            each.role,
-            each.metric,
-            each.position,
-            each.mean,
-            each.interval.low,
-            each.interval.high,
-            each.blocks,
-        )
-        for each in role_tables.position_effects(rows, run.bounds, same=run.same)
-    )
-
-
-def position_tables(found: Sequence[PositionEffect], style: Style) -> list[Table]:
-    rows = [
-        [
-            each.role,
-            str(each.position),
-            each.metric,
-            format_signed(each.effect),
-            format_interval(each.low, each.high),
-            str(each.blocks),
-        ]
-        for each in found
-    ]
-    header = ["role", "position", "metric", "effect", "95% interval", "blocks"]
-    note = (
-        "`effect` is the difference from the mean over all positions of the "
-        f"role{style.fixed_blocks_note}"
-    )
-    return [Table(header, rows, left=3, note=note)]
-
-
 PARTS = (
     Part(
         "roles",
@@ -369,14 +320,5 @@ PARTS = (
         absent="not applicable: role tables need matches between two seats",
         section="result",
         key="tables",
-    ),
-    Part(
-        "positions",
-        "Position effects",
-        tuple[PositionEffect, ...],
-        compute_positions,
-        tables=position_tables,
-        absent="not applicable: no role of this task has more than one position",
-        section="fairness",
     ),
 )
