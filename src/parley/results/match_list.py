@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from parley.errors import UsageError, unknown_name
-from parley.results.scores import choose_ranking_metric, group_attempts, parse_metric
+from parley.results.run_facts import group_attempts
+from parley.results.scores import choose_ranking_metric, parse_metric
 from parley.rules.pool import Seat
 from parley.rules.task import Metric, name_unprotected
 from parley.store import MatchRow, RunReader

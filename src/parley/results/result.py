@@ -30,12 +30,10 @@ from parley.results.parts.evolve import describe_gains
 from parley.results.parts.resolved_pairs import describe_resolved
 from parley.results.parts.results import describe_unprotected, score_table
 from parley.results.parts.stability import describe_paths
-from parley.results.scores import (
-    RunScores,
+from parley.results.run_facts import (
     collect_run_facts,
     count_violations,
     describe_earlier_seals,
-    describe_identical,
     describe_left_out,
     describe_open_batches,
     describe_unfinished,
@@ -44,6 +42,7 @@ from parley.results.scores import (
     list_open_batches,
     unfinished_models,
 )
+from parley.results.scores import RunScores, describe_identical
 from parley.results.types import (
     FIGURES,
     Figure,

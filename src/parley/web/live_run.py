@@ -11,12 +11,8 @@ from urllib.parse import urlsplit
 
 from parley.money import format_usd
 from parley.results.match_list import ListedSeat, by_share, list_scored_seats
-from parley.results.scores import (
-    count_workers,
-    describe_workers,
-    group_attempts,
-    parse_metric,
-)
+from parley.results.run_facts import count_workers, describe_workers, group_attempts
+from parley.results.scores import parse_metric
 from parley.rules.task import Metric
 from parley.store import ENDED, NOBODY, EndpointRecord, MatchRow, RecentCall, RunInfo, RunReader
 from parley.store.batch_records import Batch

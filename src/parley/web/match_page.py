@@ -22,7 +22,8 @@ from parley.report.sections import NEGATIVE, clean_data
 from parley.results.demonstrations import read_demonstrations
 from parley.results.match_list import ListedSeat
 from parley.results.match_notes import describe_note, name_seats
-from parley.results.scores import group_attempts, parse_metric
+from parley.results.run_facts import group_attempts
+from parley.results.scores import parse_metric
 from parley.results.transcript import (
     MatchTurn,
     Transcript,
