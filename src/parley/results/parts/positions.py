@@ -25,7 +25,6 @@ class PositionEffect:
 
 
 def compute_positions(run: RunScores) -> tuple[PositionEffect, ...]:
-    rows = run.seats_with_positions()
     return tuple(
         PositionEffect(
             each.role,
@@ -36,7 +35,7 @@ def compute_positions(run: RunScores) -> tuple[PositionEffect, ...]:
             each.interval.high,
             each.blocks,
         )
-        for each in role_tables.position_effects(rows, run.bounds, same=run.same)
+        for each in role_tables.position_effects(run.seated, run.bounds, same=run.same)
     )
 
 

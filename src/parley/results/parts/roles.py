@@ -108,9 +108,14 @@ def compute_role_tables(run: RunScores) -> tuple[RoleTableResult, ...]:
     """A table for every metric, if matches have two seats."""
     if run.two_seats is None:
         return ()
-    tables = {metric: run.role_table(metric) for metric in run.metrics}
-    found = {metric: table for metric, table in tables.items() if table is not None}
     first, second = (seat_name(*seat) for seat in run.two_seats)
+    listed = [*run.config.players, *run.config.excluded]
+    found = {}
+    for metric in run.metrics:
+        met = role_tables.find_meetings(run.seated, run.two_seats, metric)
+        if len(met.rows):
+            bounds = run.bounds[metric]
+            found[metric] = role_tables.make_role_table(met, listed, bounds, run.same)
     return tuple(
         RoleTableResult(
             metric=metric,
@@ -119,13 +124,12 @@ def compute_role_tables(run: RunScores) -> tuple[RoleTableResult, ...]:
             second=second,
             cells=tuple(
                 PairCell(row, column, None if cell is None else make_pair_score(cell))
-                for (row, column), cell in found[metric].cells.items()
+                for (row, column), cell in table.cells.items()
                 if row != column
             ),
-            **make_margins(found[metric].margins),
+            **make_margins(table.margins),
         )
-        for metric in run.metrics
-        if metric in found
+        for metric, table in found.items()
     )
 
 
