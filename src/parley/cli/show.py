@@ -20,7 +20,8 @@ from parley.config.task_catalogue import installed_tasks, task_class, task_of_ru
 from parley.errors import UsageError, unknown_name
 from parley.results.match_list import MatchFilter, list_matches, match_rows, match_table
 from parley.results.part import general_parts, usable_parts
-from parley.results.result import RunResult, describe_stored
+from parley.results.result import RunResult
+from parley.results.stored_parts import describe_stored
 from parley.results.transcript import find_seat, rebuild_views
 from parley.rules.pool import as_message
 from parley.statistics.intervals import METHODS

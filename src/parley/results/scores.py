@@ -15,17 +15,15 @@ from parley.money import FindPrice, cost_rows, prices_of
 from parley.results.main_stage import choose_main_stage
 from parley.results.repeat_check import find_identical_repeats
 from parley.results.score_rows import make_score_rows
-from parley.results.types import IdenticalRepeats, ScoreRow, Share
+from parley.results.types import ScoreRow, Share
 from parley.rules.notes import Note
 from parley.rules.pool import Seat
 from parley.rules.task import Metric
 from parley.statistics import estimates, role_tables
 from parley.statistics.anytime import Anytime, Scale, compute_anytime
-from parley.statistics.identical_repeats import WHAT_HELPS
 from parley.statistics.intervals import ALPHA, compute_interval
 from parley.statistics.score_table import Numbers, ScoredSeat, ScoreTable
 from parley.store import MatchRow, RunReader, Score
-from parley.tables import plural
 
 N = TypeVar("N", bound=Note)
 
@@ -266,22 +264,3 @@ def choose_ranking_metric(
     ]
     alone = [metric for metric in own if list(metric.roles) == [role] and not metric.judged]
     return next(iter([*alone, *own]), None)
-
-
-def describe_identical(found: IdenticalRepeats | None) -> list[str]:
-    """A note on a run whose models always gave the same reply to the same prompt."""
-    if found is None:
-        return []
-    alike = f"a match was played {found.plays} times, with identical prompts and replies"
-    if found.blocks > found.different:
-        alike = (
-            f"{found.blocks} blocks have only {plural(found.different, 'distinct set')} of prompts "
-            f"and replies"
-        )
-    exact = (
-        "; the scores are exact for these prompts, so they have no interval" if found.exact else ""
-    )
-    return [
-        f"the models always gave the same replies: {alike}{exact}. More repeats add "
-        f"nothing; use {WHAT_HELPS}"
-    ]
