@@ -454,9 +454,8 @@ def average_positions(scores: ScoreTable, positions: Sequence[int]) -> PositionM
     """The means of the scores of one role in one metric."""
     aliases: dict[str, int] = {}
     model = [aliases.setdefault(each.alias, len(aliases)) for each in scores.seats]
-    at = [
-        positions.index(each.position) if each.position in positions else 0 for each in scores.seats
-    ]
+    place = {position: at for at, position in enumerate(positions)}
+    at = [place.get(each.position, -1) for each in scores.seats]  # -1: of roles without rows here
     rows = scores.rows[~np.isnan(scores.rows["value"])]
     seat, block = rows["seat"], rows["block"]
     columns = [np.array(each, dtype=np.int64)[seat] for each in (model, at)]
