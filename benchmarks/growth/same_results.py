@@ -4,7 +4,7 @@
     python benchmarks/growth/same_results.py --before /tmp/before/src RUN.parley…
 
 Computes all parts with both versions, each in a process of its own, and compares the JSON. Leaves
-with 1 if a number differs by more than 1e-12 (relative above 1), or anything else differs. Fields
+with 1 if a number differs by more than 1e-9 (relative above 1), or anything else differs. Fields
 that only this version has are listed, and do not count as differences.
 """
 
@@ -19,7 +19,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-MOST = 1e-12
+MOST = 1e-9
 COMMAND = "from parley.cli import main; main()"
 
 

@@ -20,7 +20,9 @@ from parley.errors import ParleyError, ParticipantError, UsageError, unknown_nam
 from parley.money import FindPrice
 from parley.options import OPTIONS, RESUMABLE, from_keywords
 from parley.results.part import check_parts
-from parley.results.result import REMARKS, RunResult, parts_to_store
+from parley.results.parts_to_store import parts_to_store
+from parley.results.remarks import REMARKS
+from parley.results.result import RunResult
 from parley.rules.task import Task
 from parley.runs import player
 from parley.runs.event_loop import run_sync

@@ -21,7 +21,7 @@ from parley.config.experiment import Experiment
 from parley.config.prepare import prepare_resume
 from parley.errors import TaskError
 from parley.options import from_keywords
-from parley.plans import Done, PlanCursor, ScoreTable
+from parley.plans import Done, EndedMatches, PlanCursor
 from parley.plans.arrangements import ARRANGEMENTS
 from parley.plans.choice import choose_plan
 from parley.plans.fixed import make_fixed_plan
@@ -31,7 +31,8 @@ from parley.results.signature import make_signature
 from parley.runs import player
 from parley.runs.progress import Progress, StopSignal
 from parley.statistics.anytime import Scale, compute_anytime
-from parley.statistics.estimates import Observation, block_means, rank_intervals
+from parley.statistics.estimates import block_means, rank_intervals
+from parley.statistics.score_table import Observation, ScoreTable
 from parley.statistics.stopping_rules import WatchedCell, forecast_blocks
 from parley.store import open_store, read_run
 from parley.store.config import Config
@@ -240,11 +241,13 @@ def test_a_race_finds_the_order_and_leaves_out_what_is_decided():
     full = [spec for spec in specs.values() if int(spec.block) <= 10]
     assert not any(spec.unscored for spec in full)
     found = compute_anytime(
-        rows_of(specs, scores), "mark", Scale(1, 10, 0.5), 0.05, 2, repeats_of(specs)
+        ScoreTable.of(rows_of(specs, scores)), "mark", Scale(1, 10, 0.5), 0.05, 2, repeats_of(specs)
     )
     order = {
         rank.alias: (rank.low, rank.high)
-        for rank in rank_intervals(block_means(rows_of(specs, scores)), found.pairs, frozenset())
+        for rank in rank_intervals(
+            block_means(ScoreTable.of(rows_of(specs, scores))), found.pairs, frozenset()
+        )
     }
     assert order == {name: (n, n) for n, name in enumerate(MODELS, 1)}
 
@@ -293,7 +296,7 @@ def play_out_of_order(plan, skill, rng):
     """A plan played by many workers: matches end in any order, and the planner looks at any time.
     What it handed out and how it ended."""
     scores, open_matches, handed_out, waiting = {}, [], [], False
-    cursor = PlanCursor(plan, ScoreTable(scores))
+    cursor = PlanCursor(plan, EndedMatches(scores))
     while True:
         while open_matches and (waiting or rng.random() < 0.9):
             spec = open_matches.pop(rng.randrange(len(open_matches)))
@@ -329,7 +332,7 @@ def test_with_at_once_matches_do_not_depend_on_how_they_end(kind, seed, at_once,
 
 def test_with_at_once_the_next_blocks_are_drawn_while_those_before_are_played():
     plan, scores = race(at_once=30), {}
-    cursor = PlanCursor(plan, ScoreTable(scores))
+    cursor = PlanCursor(plan, EndedMatches(scores))
     first, second = cursor.next_matches(), cursor.next_matches()
     assert cursor.next_matches() is None
     scores |= {spec.number: marks(spec, SKILL) for spec in [*first[1:], *second]}
@@ -449,8 +452,10 @@ def test_missing_scores_are_left_out_and_never_zero():
     assert end.status == "converged"
     rows = rows_of(specs, scores)
     first = rank_intervals(
-        block_means(rows),
-        compute_anytime(rows, "mark", Scale(1, 10, 1), 0.05, 2, repeats_of(specs)).pairs,
+        block_means(ScoreTable.of(rows)),
+        compute_anytime(
+            ScoreTable.of(rows), "mark", Scale(1, 10, 1), 0.05, 2, repeats_of(specs)
+        ).pairs,
         frozenset(),
     )
     assert {(rank.low, rank.high) for rank in first if rank.alias == "m0"} == {(1, 1)}
@@ -805,7 +810,7 @@ def test_matches_of_one_repeat_share_their_draws_and_count_as_one():
         }
     rows = rows_of(specs, scores)
     found = compute_anytime(
-        rows, "mark", Scale(1, 10, 0.5), 0.05, 2, repeats_of(specs), population=11
+        ScoreTable.of(rows), "mark", Scale(1, 10, 0.5), 0.05, 2, repeats_of(specs), population=11
     )
     assert end.status == "items_exhausted"
     for low, high in found.intervals.values():
@@ -820,7 +825,9 @@ def test_blocks_that_contradict_each_other_rank_nobody():
             "b": 0.1 if block < 60 else 0.9,
         }.items():
             rows.append(Observation(str(block), block, alias, "r", "m", value))
-    found = compute_anytime(rows, "m", Scale(0, 1, 0.1), 0.05, 1, dict.fromkeys(range(130), 1))
+    found = compute_anytime(
+        ScoreTable.of(rows), "m", Scale(0, 1, 0.1), 0.05, 1, dict.fromkeys(range(130), 1)
+    )
     assert [pair.p for pair in found.pairs] == [None]
 
 

@@ -18,7 +18,7 @@ from parley.results.parts.efficiency import (
     join_costs,
 )
 from parley.results.parts.judges import Incomplete, JudgedModel, JudgeReport, judge_figures
-from parley.results.parts.pass_at_k import PassRate, pass_figures
+from parley.results.parts.passes import PassRate, pass_figures
 from parley.results.parts.roles import (
     MarginMean,
     PairCell,

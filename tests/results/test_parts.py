@@ -19,7 +19,8 @@ from parley import Lines, Metric, Note, Part, Result, Role, Seat, Table, Task, T
 from parley.audit.audit import audit_run
 from parley.config.task_catalogue import task_class
 from parley.results.part import declared_parts, general_parts, parts_of_task
-from parley.results.result import result_schema
+from parley.results.parts_to_store import make_stored_parts
+from parley.results.result_schema import result_schema
 from parley.results.types import as_json, json_schema
 from parley.rules.notes import Vote
 from parley.testing.by_hand import ByHand
@@ -290,7 +291,7 @@ def test_a_table_computes_only_the_parts_that_it_speaks_of(tmp_path):
 def test_a_run_that_ends_computes_only_the_parts_that_are_stored(tmp_path):
     played = parley.run("public_goods", ["bot/random", "bot/altruist"], repeats=2, store=tmp_path)
     result = Result(played.path, task=played.task)
-    stored = result.to_stored()
+    stored = make_stored_parts(result)
     assert {each.name for each in stored} == {"public_goods.payoffs", "public_goods.payments"}
     assert set(result._computed) == {"payoffs", "payments"}
 

@@ -19,7 +19,8 @@ from parley.rules.bot_view import BotView
 from parley.rules.quotations import derive_match_key
 from parley.store import find_run, open_store, read_run
 from parley.testing import fix_quotation_secret
-from parley.web.app import Safety, make_app, make_site
+from parley.web.app import make_app, make_site
+from parley.web.safety import Safety
 from tests.cli.test_cli import parley as command
 from tests.resealed import reseal
 from tests.runs.shared import create, prepare, serve_together

@@ -17,7 +17,7 @@ import pytest
 
 import parley
 from parley import Metric, Role, Task, UsageError
-from parley.plans import Done, ScoreTable
+from parley.plans import Done, EndedMatches
 from parley.plans.choice import choose_plan
 from parley.plans.race import RaceRule
 from parley.plans.stop_targets import StopTarget
@@ -221,7 +221,7 @@ def played(name, world, stop, seed):
     must not count."""
     plan = choose_plan(name, Pair(), ALIASES, {}, [], 1, seed, stop=stop, max_blocks=5000)
     rng, luck, specs, scores = np.random.default_rng([7, seed]), {}, {}, {}
-    for matches in plan.matches(ScoreTable(scores)):
+    for matches in plan.matches(EndedMatches(scores)):
         if isinstance(matches, Done):
             return list(specs.values()), matches
         for spec in matches:

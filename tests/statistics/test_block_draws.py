@@ -11,15 +11,15 @@ import pytest
 
 from parley.statistics import block_draws
 from parley.statistics.block_draws import (
-    BlockedRows,
     count_alpha,
     count_product_moment,
     count_rank_correlation,
     draw_block_counts,
     make_units,
-    mean_by_group,
+    pair_rows,
 )
 from parley.statistics.correlation import product_moment, rank_correlation
+from parley.statistics.score_table import mean_by_group
 
 
 def alpha_of_units(units: list[tuple[float, ...]], level: str) -> float | None:
@@ -49,9 +49,11 @@ def alpha_of_units(units: list[tuple[float, ...]], level: str) -> float | None:
     return 1 - (n - 1) * within / chance if chance > 0 else None
 
 
-def block_rows(groups: list[list[tuple[float, ...]]]) -> BlockedRows:
-    sizes = np.array([len(group) for group in groups])
-    return BlockedRows(make_units([row for group in groups for row in group]), sizes)
+def block_rows(groups: list[list[tuple[float, ...]]]):
+    """The rows of all groups, and the number of each row's group; rows are not in their order."""
+    rows = [(at, row) for at, group in enumerate(groups) for row in group]
+    Random(3).shuffle(rows)
+    return make_units([row for _, row in rows]), np.array([at for at, _ in rows])
 
 
 def make_pairs(rng: Random, values: int) -> list[list[tuple[float, float]]]:
@@ -98,7 +100,7 @@ def make_ratings(rng: Random, values: int) -> list[list[tuple[float, ...]]]:
 def test_figures_of_counts_equal_those_of_rows(make, plain, counted, values) -> None:
     for seed in range(20):
         groups = make(Random(seed), values)
-        figure, rng = counted(block_rows(groups)), Random(5)
+        figure, rng = counted(*block_rows(groups)), Random(5)
         for counts in draw_block_counts(len(groups), 20, 5):
             drawn = rng.choices(groups, k=len(groups))
             wanted = plain([row for group in drawn for row in group])
@@ -109,7 +111,7 @@ def test_figures_of_counts_equal_those_of_rows(make, plain, counted, values) -> 
 def test_a_sample_that_varies_less_than_all_rows_keeps_its_digits() -> None:
     rng = Random(1)
     groups = [[(rng.random() + 1e6 * (n == 0), rng.random())] for n in range(6)]
-    figure, draws = count_product_moment(block_rows(groups)), Random(2)
+    figure, draws = count_product_moment(*block_rows(groups)), Random(2)
     for counts in draw_block_counts(6, 200, 2):
         wanted = product_moment([row for group in draws.choices(groups, k=6) for row in group])
         assert figure(counts) == (None if wanted is None else pytest.approx(wanted, abs=1e-9))
@@ -118,7 +120,7 @@ def test_a_sample_that_varies_less_than_all_rows_keeps_its_digits() -> None:
 def test_a_sample_of_equal_values_has_no_correlation() -> None:
     """Values that differ by less than their precision are equal, also far away from the mean."""
     groups = [[(1e6 + n * 1e-7, float(n))] for n in range(5)] + [[(0.0, 9.0)]]
-    figure = count_product_moment(block_rows(groups))
+    figure = count_product_moment(*block_rows(groups))
     for counts in ([3, 0, 0, 2, 1, 0], [6, 0, 0, 0, 0, 0], [0, 2, 2, 2, 0, 0]):
         assert figure(np.array(counts)) is None
     assert figure(np.array([1, 1, 1, 1, 1, 1])) == pytest.approx(
@@ -126,14 +128,14 @@ def test_a_sample_of_equal_values_has_no_correlation() -> None:
     )
 
 
-def test_rows_are_ordered_by_the_names_of_their_blocks() -> None:
+def test_blocks_are_numbered_in_the_order_of_their_names() -> None:
     x, y, blocks = [1.0, 2.0, None, 4.0, 5.0], [5.0, None, 3.0, 2.0, 1.0], ["b", "b", "a", "a", "b"]
-    found = BlockedRows.pair(x, y, blocks)
-    assert found.rows.tolist() == [[4, 2], [1, 5], [5, 1]]
-    assert found.sizes.tolist() == [1, 2]
-    numbered = BlockedRows.pair(np.array(x, dtype=float), y, np.array([7, 7, 3, 3, 7]))
-    assert numbered.rows.tolist() == found.rows.tolist()
-    assert found.with_many_rows().rows.tolist() == [[1, 5], [5, 1]]
+    rows, block = pair_rows(x, y, blocks)
+    assert rows.tolist() == [[1, 5], [4, 2], [5, 1]]
+    assert block.tolist() == [1, 0, 1]
+    rows, block = pair_rows(np.array(x, dtype=float), y, np.array([7, 7, 3, 3, 7]))
+    assert rows.tolist() == [[1, 5], [4, 2], [5, 1]]
+    assert block.tolist() == [1, 0, 1]
 
 
 def test_means_are_rounded_as_by_the_standard_library() -> None:

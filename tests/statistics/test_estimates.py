@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parley.statistics.estimates import (
-    Observation,
     PairedDifference,
     adjust_for_pairs,
     block_means,
@@ -17,6 +16,7 @@ from parley.statistics.estimates import (
     tally_cells,
 )
 from parley.statistics.intervals import compute_interval
+from parley.statistics.score_table import Observation, ScoreTable
 from parley.statistics.student_t import t_cdf, t_quantile
 
 # Two-sided 95% and 99% points of Student's t, as printed in the usual tables.
@@ -60,7 +60,7 @@ def test_a_textbook_interval():
         pytest.approx(0.7001, abs=1e-4),
         pytest.approx(2.4599, abs=1e-4),
     )
-    table = block_means([*seen(hours, "a"), *seen([0] * 10, "b")])
+    table = block_means(ScoreTable.of([*seen(hours, "a"), *seen([0] * 10, "b")]))
     (pair,) = compare_models(table, {"m": (-24, 24)})
     assert pair.p == pytest.approx(0.002833, abs=1e-6)
     assert pair.difference == pytest.approx(1.58)
@@ -72,12 +72,12 @@ def test_seats_of_one_model_in_a_match_are_averaged_first():
         Observation("1", 1, "a", "r", "m", 10),
         Observation("1", 2, "a", "r", "m", 9),
     ]
-    assert block_means(rows) == {("m", "r", "a"): {"1": 7}}
+    assert block_means(ScoreTable.of(rows)) == {("m", "r", "a"): {"1": 7}}
 
 
 def test_missing_is_counted_and_never_zero():
     rows = [*seen([1, 2, 3]), Observation("9", 9, "a", "r", "m", None)]
-    (cell,) = compute_cells(tally_cells(rows), {"m": (0, 5)})
+    (cell,) = compute_cells(tally_cells(ScoreTable.of(rows)), {"m": (0, 5)})
     assert (cell.mean, cell.blocks, cell.matches, cell.missing) == (2, 3, 4, 1)
 
 
@@ -93,7 +93,7 @@ def test_intervals_over_blocks_cover_under_clustering():
                 Observation(str(block), 12 * block + k, "a", "r", "m", 5 + luck + rng.gauss(0, 1))
                 for k in range(12)
             ]
-        (cell,) = compute_cells(tally_cells(rows), {"m": (-100, 100)})
+        (cell,) = compute_cells(tally_cells(ScoreTable.of(rows)), {"m": (-100, 100)})
         hits += cell.interval.low <= 5 <= cell.interval.high
     assert 0.935 <= hits / runs <= 0.965
 
@@ -105,19 +105,24 @@ def test_equals_are_rarely_declared_different():
             row for alias in "abcd" for row in seen([rng.gauss(5, 1) for _ in range(10)], alias)
         ]
         wrong += any(
-            pair.p <= 0.05 for pair in compare_models(block_means(rows), {"m": (-100, 100)})
+            pair.p <= 0.05
+            for pair in compare_models(block_means(ScoreTable.of(rows)), {"m": (-100, 100)})
         )
     assert wrong / runs <= 0.07
 
 
 def test_models_that_differ_by_the_same_amount_each_time_are_told_apart():
     luck = [5, 5.5, 4.8, 5.2, 5.9, 4.1, 5, 5.3, 4.7, 5.1]
-    table = block_means([*seen(luck, "a"), *seen([value - 2 for value in luck], "b")])
+    table = block_means(
+        ScoreTable.of([*seen(luck, "a"), *seen([value - 2 for value in luck], "b")])
+    )
     (pair,) = compare_models(table, {"m": (0, 10)})
     assert pair.p == pytest.approx(2 * 0.5**10)
     assert 0 < pair.low < 2 < pair.high
     (same,) = compare_models(
-        block_means([*seen(luck, "a"), *seen([value + 1e-15 for value in luck], "b")]),
+        block_means(
+            ScoreTable.of([*seen(luck, "a"), *seen([value + 1e-15 for value in luck], "b")])
+        ),
         {"m": (0, 10)},
     )
     assert (same.p, same.difference) == (1, pytest.approx(0))
@@ -139,7 +144,7 @@ def test_ranks_span_what_is_not_decided():
         *seen([5, 5.4, 4.8, 5.1, 5], "mid"),
         *seen([5.1, 5, 5.2, 4.9, 5.1], "mid2"),
     ]
-    table = block_means(rows)
+    table = block_means(ScoreTable.of(rows))
     found = {
         rank.alias: (rank.low, rank.high)
         for rank in rank_intervals(table, compare_models(table, {"m": (0, 10)}), frozenset())

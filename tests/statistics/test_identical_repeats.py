@@ -6,7 +6,6 @@ from random import Random
 import pytest
 
 from parley.statistics.estimates import (
-    Observation,
     block_means,
     compare_exactly,
     compare_models,
@@ -25,6 +24,7 @@ from parley.statistics.identical_repeats import (
     group_identical_blocks,
     is_design_repeated,
 )
+from parley.statistics.score_table import Observation, ScoreTable
 
 SEATS = {"players.1": ("players", "a"), "players.2": ("players", "b")}
 
@@ -125,7 +125,7 @@ def seen(alias, values):
 
 
 def test_exact_scores_are_ranked_by_their_value():
-    table = block_means([*seen("a", [1]), *seen("b", [3]), *seen("c", [1 + 1e-13])])
+    table = block_means(ScoreTable.of([*seen("a", [1]), *seen("b", [3]), *seen("c", [1 + 1e-13])]))
     for lower, wanted in ((frozenset(), (2, 1, 2)), (frozenset({"m"}), (1, 3, 1))):
         ranks = {rank.alias: rank.low for rank in rank_exactly(table, lower, {"m": (0, 10)})}
         assert tuple(ranks[alias] for alias in "abc") == wanted
@@ -136,8 +136,8 @@ SAME = {str(block): "0" if block < 28 else "28" for block in range(30)}  # 28 of
 
 def test_means_are_over_all_blocks_and_identical_ones_are_one_observation():
     rows = [*seen("a", [8] * 28 + [2] * 2), *seen("b", [5] * 28 + [4] * 2)]
-    bounds, table = {"m": (-1000, 1000)}, block_means(rows)
-    first, _ = compute_cells(tally_cells(rows), bounds, same=SAME)
+    bounds, table = {"m": (-1000, 1000)}, block_means(ScoreTable.of(rows))
+    first, _ = compute_cells(tally_cells(ScoreTable.of(rows)), bounds, same=SAME)
     assert first.mean == pytest.approx((28 * 8 + 2 * 2) / 30)
     assert (first.blocks, first.matches) == (2, 30)
     # By hand: the values 8 and 2 have sd √18, the weights 28 and 2 an error of √788 / 30 of it.
@@ -149,7 +149,9 @@ def test_means_are_over_all_blocks_and_identical_ones_are_one_observation():
     assert exact.blocks == pair.blocks == 2
     ranks = {rank.alias: rank.low for rank in rank_exactly(table, frozenset(), bounds)}
     assert ranks == {"a": 1, "b": 2}  # by unweighted means 5 and 4.5 as well; see below
-    turned = block_means([*seen("a", [4] * 28 + [9] * 2), *seen("b", [5] * 28 + [0] * 2)])
+    turned = block_means(
+        ScoreTable.of([*seen("a", [4] * 28 + [9] * 2), *seen("b", [5] * 28 + [0] * 2)])
+    )
     ranks = {rank.alias: rank.low for rank in rank_exactly(turned, frozenset(), bounds)}
     assert ranks == {"a": 2, "b": 1}  # 4.33 and 4.67, although 6.5 and 2.5 without weights
 
@@ -160,14 +162,16 @@ def test_repeats_of_identical_blocks_do_not_make_an_interval_narrower(values, me
     def widths(times):
         rows = seen("a", [value for value in values for _ in range(times)])
         same = {row.block: str(int(row.block) // times * times) for row in rows}
-        (cell,) = compute_cells(tally_cells(rows), {"m": (0, 10)}, method, same)
+        (cell,) = compute_cells(tally_cells(ScoreTable.of(rows)), {"m": (0, 10)}, method, same)
         return cell.interval
 
     assert widths(5)[:2] == pytest.approx(widths(1)[:2])
 
 
 def difference_of(ours, theirs, bounds=(0, 10)):
-    (pair,) = compare_models(block_means([*seen("a", ours), *seen("b", theirs)]), {"m": bounds})
+    (pair,) = compare_models(
+        block_means(ScoreTable.of([*seen("a", ours), *seen("b", theirs)])), {"m": bounds}
+    )
     return pair
 
 
@@ -207,7 +211,7 @@ def false_rankings(kind, blocks, models, runs, seed=0):
             for alias in names
             for row in seen(alias, [min(10, max(0, KINDS[kind](rng) + each)) for each in luck])
         ]
-        table = block_means(rows)
+        table = block_means(ScoreTable.of(rows))
         found = rank_intervals(table, compare_models(table, {"m": (0, 10)}), frozenset())
         wrong += any(rank.low > 1 or rank.high < models for rank in found)
     return wrong / runs
@@ -230,7 +234,7 @@ def false_rankings_by_prompts(kind, blocks, models, prompts, runs):
         for alias in "abcdefgh"[:models]:
             score = [KINDS[kind](rng) for _ in range(prompts)]
             rows += seen(alias, [score[prompt] for prompt in drawn])
-        table = block_means(rows)
+        table = block_means(ScoreTable.of(rows))
         pairs = compare_models(table, {"m": (0, 10)}, same=same)
         found = rank_intervals(table, pairs, frozenset())
         wrong += any(rank.low > 1 or rank.high < models for rank in found)

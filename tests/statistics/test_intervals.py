@@ -13,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parley.errors import UsageError
-from parley.statistics.estimates import Observation, block_means, compare_models
+from parley.statistics.estimates import block_means, compare_models
 from parley.statistics.intervals import compute_interval, p_value_of_point
+from parley.statistics.score_table import Observation, ScoreTable
 
 LUCK = 0.3  # intraclass correlation of the matches of a block
 FULL, SHORT = 4000, 500  # runs
@@ -230,7 +231,10 @@ def test_equals_with_single_wins_are_rarely_declared_different(rate):
             for alias in "abcd"
             for n in range(10)
         ]
-        wrong += any(pair.p <= 0.05 for pair in compare_models(block_means(rows), {"won": (0, 1)}))
+        wrong += any(
+            pair.p <= 0.05
+            for pair in compare_models(block_means(ScoreTable.of(rows)), {"won": (0, 1)})
+        )
     assert wrong / runs <= 0.05
 
 

@@ -1,8 +1,6 @@
 """Role tables against every mean that DynaEval prints, and position effects by construction and by
 simulation."""
 
-import tracemalloc
-from collections.abc import Iterator
 from random import Random
 from statistics import fmean
 from typing import NamedTuple
@@ -11,22 +9,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parley.results.score_columns import PairedSeats, ScoreColumns
-from parley.rules.pool import Seat
-from parley.statistics.block_means import BlockNames
 from parley.statistics.estimates import merge_blocks
 from parley.statistics.intervals import UNKNOWN, compute_interval
 from parley.statistics.role_tables import (
     Margin,
     Meeting,
     MeetingCell,
-    SeatScore,
     average_margins,
+    find_meetings,
     find_two_seats,
     make_role_table,
     position_effects,
 )
-from parley.store import Score
+from parley.statistics.score_table import Observation, ScoreTable
 from parley.tables import round_half_up
 
 MODELS = ["GPT-4", "ChatGPT", "Claude 2", "PaLM"]
@@ -37,15 +32,16 @@ def places_of(rows):
     return {(row.role, row.position) for row in rows}
 
 
+def seat_score(block, match, role, position, alias, metric, value):
+    return Observation(block, match, alias, role, metric, value, position)
+
+
 def collect_meetings(rows, seats):
-    blocks = BlockNames()
-    scores = [
-        Score(row.match, row.block, Seat(row.role, row.position), row.alias, row.metric, row.value)
-        for row in sorted(rows, key=lambda row: row.match)
-    ]
-    columns = ScoreColumns.read(scores, blocks)
-    pairs = PairedSeats(columns, seats)
-    return {metric: pairs.meetings(metric) for metric in dict.fromkeys(row.metric for row in rows)}
+    table = ScoreTable.of(sorted(rows, key=lambda row: row.match))
+    return {
+        metric: find_meetings(table, seats, metric)
+        for metric in dict.fromkeys(row.metric for row in rows)
+    }
 
 
 class Printed(NamedTuple):
@@ -216,7 +212,7 @@ def match(
 ):
     cast = zip(roles, positions, (first, second), values, strict=True)
     return [
-        SeatScore(block, number, role, position, alias, metric, value)
+        seat_score(block, number, role, position, alias, metric, value)
         for role, position, alias, value in cast
     ]
 
@@ -265,7 +261,7 @@ def test_roles_stand_in_the_tasks_order_and_a_metric_may_belong_to_one_of_them()
 
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("same", [{}, {str(n): str(n - n % 3) for n in range(9)}])
-def test_tables_of_columns_equal_those_of_meetings(seed, same) -> None:
+def test_tables_equal_what_is_computed_match_by_match(seed, same) -> None:
     """Cells and margins as they are defined, computed match by match."""
     rng, rows = Random(seed), []
     for match in range(1, 80 if seed % 2 else 12):
@@ -273,7 +269,7 @@ def test_tables_of_columns_equal_those_of_meetings(seed, same) -> None:
         block = str(match % 9 if seed < 4 else rng.randrange(9))
         for position, alias in enumerate(pair, 1):
             value = None if rng.random() < 0.1 else rng.random()
-            rows.append(SeatScore(block, match, "player", position, alias, "m", value))
+            rows.append(seat_score(block, match, "player", position, alias, "m", value))
     met = collect_meetings(rows, (("player", 1), ("player", 2)))["m"]
     table = make_role_table(met, ["a"], (0, 1), same)
     assert [(each.match, each.first, each.first_value) for each in met] == [
@@ -334,7 +330,7 @@ def close_to(interval):
 
 
 def test_a_table_needs_two_seats():
-    three = [SeatScore("x", 1, "players", n, alias, "m", 1) for n, alias in enumerate("abc", 1)]
+    three = [seat_score("x", 1, "players", n, alias, "m", 1) for n, alias in enumerate("abc", 1)]
     assert find_two_seats(places_of(three), ["players"]) is None
     assert find_two_seats(places_of(three[:1]), ["players"]) is None
 
@@ -343,7 +339,7 @@ def rotation(abilities, luck, effects):
     """All models at one table; positions rotate from block to block."""
     aliases = list(abilities)
     return [
-        SeatScore(
+        seat_score(
             str(block),
             block,
             "players",
@@ -369,13 +365,13 @@ numbers = st.floats(-10, 10)
 )
 def test_a_balanced_design_gives_the_effects_exactly(abilities, luck, effects):
     rows = rotation(dict(zip("abc", abilities, strict=True)), luck, effects)
-    found = position_effects(rows, {"m": (-30, 30)})
+    found = position_effects(ScoreTable.of(rows), {"m": (-30, 30)})
     assert [(effect.position, effect.blocks) for effect in found] == [(1, 6), (2, 6), (3, 6)]
     assert [effect.mean for effect in found] == pytest.approx(
         [effect - fmean(effects) for effect in effects], abs=1e-9
     )
     renamed = [row._replace(alias={"a": "z", "b": "y", "c": "x"}[row.alias]) for row in rows]
-    again = position_effects(renamed, {"m": (-30, 30)})
+    again = position_effects(ScoreTable.of(renamed), {"m": (-30, 30)})
     assert [effect.mean for effect in again] == pytest.approx(
         [effect.mean for effect in found], abs=1e-9
     )
@@ -386,7 +382,7 @@ def test_early_and_late_in_both_orders():
         *match(1, "x", "a", "b", (1, 0)), *match(2, "x", "b", "a", (1, 0)),
         *match(3, "y", "a", "b", (1, 0)), *match(4, "y", "b", "a", (0, 1)),
     ]  # fmt: skip
-    early, late = position_effects(rows, {"win": (0, 1)})
+    early, late = position_effects(ScoreTable.of(rows), {"win": (0, 1)})
     assert (early.metric, early.role, early.mean, early.blocks) == ("win", "players", 0.25, 2)
     assert late.mean == -0.25
     assert early.interval.low < 0 < early.interval.high
@@ -400,7 +396,7 @@ def test_the_interval_is_students_over_blocks():
     rows = [
         row for n in range(1, 6) for row in match(n, str(n), "a", "a", (5 + n / 10, 5 - n / 10))
     ]
-    early, _ = position_effects(rows, {"win": (0, 10)})
+    early, _ = position_effects(ScoreTable.of(rows), {"win": (0, 10)})
     assert (early.mean, early.blocks, early.interval.kind) == (pytest.approx(0.3), 5, "block t")
     assert (early.interval.low, early.interval.high) == pytest.approx(
         (0.3 - 0.19632, 0.3 + 0.19632), abs=1e-5
@@ -414,13 +410,14 @@ def test_who_has_not_sat_everywhere_is_left_out_and_one_position_has_no_effect()
         *match(3, "x", "strong", "a", (9, 0), "win"),
     ]
     early, _ = position_effects(
-        [row for row in rows if row.match < 3 or row.alias == "strong"], {"win": (0, 9)}
+        ScoreTable.of([row for row in rows if row.match < 3 or row.alias == "strong"]),
+        {"win": (0, 9)},
     )
     assert (early.mean, early.blocks, early.interval.low) == (0.5, 1, None)
-    once, _ = position_effects(match(1, "x", "a", "b", (1, 0)), {"win": (0, 1)})
+    once, _ = position_effects(ScoreTable.of(match(1, "x", "a", "b", (1, 0))), {"win": (0, 1)})
     assert (once.mean, once.blocks) == (None, 0)
     apart = match(1, "x", "a", "b", (1, 0), roles=("writer", "editor"), positions=(0, 0))
-    assert position_effects(apart, {"win": (0, 1)}) == []
+    assert position_effects(ScoreTable.of(apart), {"win": (0, 1)}) == []
 
 
 def covered(runs, blocks, rng, models=4):
@@ -434,7 +431,7 @@ def covered(runs, blocks, rng, models=4):
             effects,
         )
         noisy = [row._replace(value=row.value + rng.gauss(0, 1)) for row in rows]
-        found = position_effects(noisy, {"m": (-100, 100)})
+        found = position_effects(ScoreTable.of(noisy), {"m": (-100, 100)})
         hits += sum(
             effect.interval.low <= true <= effect.interval.high
             for effect, true in zip(found, effects, strict=True)
@@ -456,22 +453,3 @@ def test_position_intervals_cover_with_few_blocks(models, blocks):
 def test_position_intervals_cover_over_many_runs():
     assert 0.935 <= covered(3000, 12, Random(2)) <= 0.96
     assert 0.94 <= covered(1500, 40, Random(3)) <= 0.96
-
-
-def test_position_effects_keep_no_rows() -> None:
-    """Scores are added up by block, so that more matches of the same blocks take no memory."""
-
-    def seats(matches: int) -> Iterator[SeatScore]:
-        for n in range(matches):
-            for position, alias in ((1, "a"), (2, "b")) if n % 2 else ((1, "b"), (2, "a")):
-                yield SeatScore(str(n % 8), n, "player", position, alias, "m", float(n % 7))
-
-    def peak(matches: int) -> int:
-        tracemalloc.start()
-        assert len(position_effects(seats(matches), {"m": (0, 6)})) == 2
-        found = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
-        return found
-
-    peak(80)
-    assert peak(4000) < peak(400) + 20_000

@@ -16,7 +16,7 @@ from parley.match.match import Outcome
 from parley.match.protocol import Reply, Usage
 from parley.match.record import RecordedCall
 from parley.plans import MatchSpec
-from parley.results.scores import group_attempts
+from parley.results.run_facts import group_attempts
 from parley.rules.notes import WrittenNote
 from parley.rules.pool import Seat
 from parley.rules.referee import Violation

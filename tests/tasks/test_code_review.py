@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from parley import Code, Problem, Seat, UsageError, run
 from parley.audit.audit import audit_run
 from parley.errors import SandboxError
-from parley.results.parts.pass_at_k import estimate_pass_at_k
+from parley.results.parts.passes import estimate_pass_at_k
 from parley.runs.player import track_waiting
 from parley.runs.progress import Progress
 from parley.sandbox.executor import Sandbox

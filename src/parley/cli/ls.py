@@ -13,7 +13,7 @@ from parley.cli.shared_options import as_json, in_store
 from parley.config.prices import PriceList
 from parley.errors import StoreError
 from parley.money import cost_rows, prices_of, total_cost
-from parley.results.scores import collect_run_facts, describe_workers
+from parley.results.run_facts import collect_run_facts, describe_workers
 from parley.results.types import RunWorkers
 from parley.results.types import as_json as plain
 from parley.store import NOBODY, UnreadableRun, open_store

@@ -19,7 +19,8 @@ from parley.cli.progress_line import say
 from parley.config.prices import PriceList
 from parley.errors import ParleyError, StoreError
 from parley.providers._secrets import redact
-from parley.results.result import RunResult, parts_to_store
+from parley.results.parts_to_store import parts_to_store
+from parley.results.result import RunResult
 from parley.runs.event_loop import run_sync
 from parley.runs.progress import Progress, StopSignal
 from parley.runs.progress_display import show_progress

@@ -11,7 +11,7 @@ from parley.cli.run_line import describe_run
 from parley.cli.shared_options import in_store
 from parley.cli.shell_completion import complete_runs
 from parley.errors import StoreError, UsageError
-from parley.results.scores import list_open_batches, name_batch
+from parley.results.run_facts import list_open_batches, name_batch
 from parley.store import RunRef, open_store, read_run
 from parley.tables import plural
 

@@ -22,7 +22,7 @@ from parley.cli.shell_completion import complete_runs
 from parley.config.trust import Allowed
 from parley.errors import NotShared, ParleyError, StoreAway, StoreError, UsageError
 from parley.providers._secrets import redact
-from parley.results.result import parts_to_store
+from parley.results.parts_to_store import parts_to_store
 from parley.runs.event_loop import run_sync
 from parley.runs.progress import Progress, StopSignal
 from parley.runs.progress_display import show_progress

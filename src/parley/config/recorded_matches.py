@@ -13,7 +13,7 @@ from parley.masking.mask import NameFinder
 from parley.match.match import collect_task_words
 from parley.match.protocol import Call, Reply
 from parley.match.record import MemoryRecord, RecordedCall
-from parley.plans import Done, Plan, ScoreTable
+from parley.plans import Done, EndedMatches, Plan
 from parley.plans.fixed import FixedPlan
 from parley.rules.pool import View, text_of
 from parley.store import CopiedMatch, RunRef, read_run
@@ -67,7 +67,7 @@ def copied_matches(ref: RunRef, prepared: Prepared) -> Iterator[CopiedMatch]:
     of the new judges' families are looked for now: the judges must not read them, either."""
     config = prepared.config
     assert config.rejudged is not None
-    specs = next(prepared.plan.matches(ScoreTable({})))
+    specs = next(prepared.plan.matches(EndedMatches({})))
     assert not isinstance(specs, Done)
     roster = roster_of(config)
     with read_run(ref) as reader:

@@ -108,7 +108,7 @@ class PlanCursor:
 
 
 @dataclass(frozen=True)
-class ScoreTable:
+class EndedMatches:
     """The matches that have ended, in memory."""
 
     scores: Mapping[int, Marks]

@@ -9,7 +9,8 @@ from typing import Protocol
 
 from parley.plans import Done, FinishedMatches, Marks, MatchSpec
 from parley.plans.blocks import BlockMaker
-from parley.statistics.estimates import Observation, match_means
+from parley.statistics.estimates import match_means
+from parley.statistics.score_table import Observation, ScoreTable
 from parley.tables import plural
 
 # the fewest matches that are played at a time, if there are as many: they keep the endpoints busy
@@ -193,5 +194,5 @@ def scores_by_model(
     ]
     return {
         (role, alias): by_block[specs[0].block]
-        for (_, role, alias), by_block in match_means(rows).items()
+        for (_, role, alias), by_block in match_means(ScoreTable.of(rows)).items()
     }

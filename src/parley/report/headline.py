@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from parley.results.part import Style
-from parley.results.parts.main_table import order_scores
+from parley.results.parts.results import order_scores
 from parley.results.result import RunResult
 from parley.results.types import ScoreRow
 from parley.statistics.estimates import PairedDifference, Rank

@@ -10,7 +10,7 @@ from parley.config.prices import PriceList
 from parley.errors import UsageError
 from parley.providers._secrets import make_secret_filter
 from parley.results.part import Style
-from parley.results.parts.main_table import order_scores
+from parley.results.parts.results import order_scores
 from parley.results.result import RunResult
 from parley.results.transcript import Transcript, TranscriptReader
 from parley.results.types import ScoreRow

@@ -22,15 +22,17 @@ from parley.report.figures import (
     scrollable,
 )
 from parley.report.headline import join_words, write_headline
+from parley.report.html import NEGATIVE
 from parley.report.looks import Looks
 from parley.report.matches import draw_matches
 from parley.report.notable import MatchSelection, select_matches
 from parley.report.page_options import PageOptions
 from parley.report.people import draw_people
-from parley.report.sections import NEGATIVE, draw_each_figure, draw_legends, draw_table
+from parley.report.sections import draw_each_figure, draw_legends, draw_table
 from parley.results.compared_runs import ComparisonPart, ComparisonResult
 from parley.results.part import Part, RunPart, SectionName, Style
-from parley.results.parts.main_table import (
+from parley.results.parts.resolved_pairs import describe_resolved
+from parley.results.parts.results import (
     ScoreGroup,
     describe_defaults,
     describe_intervals,
@@ -38,7 +40,6 @@ from parley.results.parts.main_table import (
     order_scores,
     score_table,
 )
-from parley.results.parts.resolved_pairs import describe_resolved
 from parley.results.result import RunResult
 from parley.statistics.estimates import PairedDifference
 from parley.statistics.intervals import ALPHA

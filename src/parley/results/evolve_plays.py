@@ -207,7 +207,8 @@ def fill_in_scores(run: RunScores, owners: Mapping[PlayOwner, OwnerPlays]) -> No
     """Add the scores of all plays."""
     scores: dict[tuple[int, Seat], dict[str, float | None]] = {}
     for score in run.every_score:
-        scores.setdefault((score.match, score.seat), {})[score.metric] = score.value
+        seat = Seat(score.role, score.position)
+        scores.setdefault((score.match, seat), {})[score.metric] = score.value
     nothing: dict[str, float | None] = {}
     for own in owners.values():
         for stage, places in own.places.items():

@@ -17,7 +17,7 @@ from parley.results.parts.evolve import (
     StageCost,
     StreamRow,
 )
-from parley.results.scores import NAMED
+from parley.results.run_facts import NAMED
 from parley.results.types import Figure, Intervals, Lines, Point, Series
 from parley.statistics.paired_gain import Gain, ItemShare
 from parley.tables import Table, format_interval, format_number, format_signed, plural

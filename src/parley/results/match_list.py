@@ -9,7 +9,8 @@ from typing import Any
 
 from parley.errors import UsageError, unknown_name
 from parley.results.match_notes import MarkKind
-from parley.results.scores import choose_ranking_metric, group_attempts, parse_metric
+from parley.results.run_facts import group_attempts
+from parley.results.scores import choose_ranking_metric, parse_metric
 from parley.rules.pool import Seat
 from parley.rules.task import Metric, name_unprotected
 from parley.store import MatchRow
@@ -212,3 +213,23 @@ def match_rows(found: list[ListedMatch]) -> Table:
                 place = [str(row.number), row.item or "", row.state, seat.key, alias]
                 rows.append([*place, metric, shown, str(row.stage), row.arm])
     return Table(header, rows)
+
+
+def list_whole_matches(reader: RunReader) -> list[dict[str, Any]]:
+    """Every match with its seats, scores, violations, notes, verdicts and transcript, as plain
+    data."""
+    scores = reader.scores_by_match()
+    people: dict[int, list[dict[str, Any]]] = {}
+    for said in reader.people_verdicts():
+        people.setdefault(said.match, []).append(said.to_dict())
+    return [
+        {
+            **match.to_dict(),
+            "scores": {seat.key: by for seat, by in scores.get(match.number, {}).items()},
+            "violations": [each.to_dict() for each in reader.violations(match.number)],
+            "notes": [note.to_dict() for note in reader.notes_of(match.number)],
+            "people_verdicts": people.get(match.number, []),
+            "transcript": reader.messages(match.number),
+        }
+        for match in reader.matches()
+    ]

@@ -23,7 +23,8 @@ from parley.results.match_list import BROKEN, STATE_KINDS, ListedSeat, list_scor
 from parley.results.match_notes import Mark, describe_note, mask_data
 from parley.results.match_scores import MatchScores, read_match_scores
 from parley.results.match_turns import LEFT_OUT, Mask, MatchTurn, read_turns
-from parley.results.scores import group_attempts, parse_metric
+from parley.results.run_facts import group_attempts
+from parley.results.scores import parse_metric
 from parley.results.seat_views import rebuild_views
 from parley.results.types import Lines
 from parley.rules.pool import Seat, as_message

@@ -23,7 +23,7 @@ from parley.match.seating import seat_counts
 from parley.memory.feedback import FEEDBACK_ROLES
 from parley.money import is_free
 from parley.participants._registry import LIMITS, ModelLimits, read_limit
-from parley.plans import Done, MatchSpec, ScoreTable
+from parley.plans import Done, EndedMatches, MatchSpec
 from parley.plans.evolve import EvolvePlan
 from parley.rules.pool import Seat
 from parley.rules.quotations import derive_match_key
@@ -394,7 +394,7 @@ def expect_matches(prepared: Prepared, assumed: ReplyAssumption) -> tuple[Sequen
     order = {alias: at for at, alias in enumerate(prepared.config.contestants)}
     metrics = prepared.task.metrics(seat_counts(plan.first_match.seats, prepared.task))
     specs, scores = [], dict[int, dict[Seat, dict[str, float | None]]]()
-    for matches in plan.matches(ScoreTable(scores)):
+    for matches in plan.matches(EndedMatches(scores)):
         if isinstance(matches, Done):
             break
         if prepared.config.stop is None:

@@ -11,14 +11,23 @@ from functools import partial
 from itertools import chain
 from random import Random
 from statistics import NormalDist, fmean
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import Literal, TypeVar
+
+import numpy as np
 
 from parley.errors import UsageError, unknown_name
+from parley.statistics.block_draws import (
+    Array,
+    Blocks,
+    CountedFigure,
+    Counts,
+    count_alpha,
+    draw_block_counts,
+    make_units,
+    number_blocks,
+)
 from parley.statistics.intervals import ALPHA, UNKNOWN, Interval, compute_interval
 from parley.statistics.student_t import t_quantile
-
-if TYPE_CHECKING:
-    from parley.statistics.block_draws import Array, BlockedRows, Blocks, CountedFigure
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -131,18 +140,17 @@ def estimate_over_blocks(
 
 
 def estimate_from_counts(
-    given: BlockedRows, make_figure: Callable[[BlockedRows], CountedFigure], dropped: int
+    rows: Array,
+    block: Counts,
+    make_figure: Callable[[Array, Counts], CountedFigure],
+    dropped: int,
 ) -> BlockEstimate:
     """The same for a figure that is computed from how often each block is drawn: faster, and for
     runs of any size."""
-    import numpy as np
-
-    from parley.statistics.block_draws import draw_block_counts  # late: few starts need it
-
-    n, blocks = len(given.rows), len(given.sizes)
-    if not blocks:
+    if not len(rows):
         return BlockEstimate(None, UNKNOWN, 0, 0, dropped)
-    figure = make_figure(given)
+    n, blocks = len(rows), int(block.max()) + 1
+    figure = make_figure(rows, block)
     value = figure(np.ones(blocks, dtype=np.int64))
     draws = map(figure, draw_block_counts(blocks, DRAWS, 0))
     return BlockEstimate(value, percentile_interval(value, draws, blocks), n, blocks, dropped)
@@ -226,20 +234,12 @@ def krippendorff_alpha(
     One rater who always gives the same rating does not matter, because alpha estimates chance from
     the ratings of all raters.
     """
-    import numpy as np
-
-    from parley.statistics.block_draws import (  # late: few starts need it
-        BlockedRows,
-        count_alpha,
-        make_units,
-        number_blocks,
-    )
-
     if level not in LEVELS:
         raise unknown_name("level", level, LEVELS)
     rows = make_units(units)
     rated = np.count_nonzero(~np.isnan(rows), axis=1) > 1
     number = number_blocks([""] * len(rows) if blocks is None else blocks)
-    given = BlockedRows.make(rows[rated], number[rated])
-    dropped = len(rows) - len(given.rows)
-    return estimate_from_counts(given, partial(count_alpha, level=level), dropped)
+    figure = partial(count_alpha, level=level)
+    return estimate_from_counts(
+        rows[rated], number_blocks(number[rated]), figure, int(np.count_nonzero(~rated))
+    )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from statistics import fmean
 from typing import NamedTuple
@@ -12,7 +12,8 @@ import numpy as np
 
 from parley.statistics.confidence_sequences import Numbers, Sequences
 from parley.statistics.duels import Duels
-from parley.statistics.estimates import Key, Observation, PairedDifference, match_means
+from parley.statistics.estimates import Key, PairedDifference, match_means
+from parley.statistics.score_table import ScoreTable
 from parley.statistics.stopping_rules import StabilityRule, WatchedCell
 
 GRID = 400  # of differences, which are many
@@ -48,7 +49,7 @@ class Anytime:
 
 
 def compute_anytime(
-    observations: Iterable[Observation],
+    scores: ScoreTable,
     metric: str,
     scale: Scale,
     alpha: float,
@@ -59,16 +60,19 @@ def compute_anytime(
     """Intervals and their widths over time, jointly at level α; and comparisons, jointly at level
     α.
 
-    Observations are read twice. They must be in the order of their matches, so that blocks are in
-    the order in which they were played. `roles` is the number of scored roles over all metrics; α
+    Scores must be in the order of their matches, so that blocks are in the order in which they were
+    played. `roles` is the number of scored roles over all metrics; α
     is shared among them. `repeats` gives the repeat of every match: matches of one repeat share
     what the task draws at random, and count as one.
     """
     matches: dict[str, set[int]] = {}
-    for row in observations:
-        matches.setdefault(row.block, set()).add(row.match)
-    drawn = (row._replace(match=repeats[row.match]) for row in observations if row.metric == metric)
-    table = {(role, alias): by for (_, role, alias), by in match_means(drawn).items()}
+    for match, block in scores.rows[["match", "block"]].tolist():
+        matches.setdefault(scores.blocks[block], set()).add(match)
+    drawn = scores.select(scores.have_seats(lambda seat: seat.metric == metric))
+    rows = drawn.rows.copy()
+    rows["match"] = [repeats[match] for match in rows["match"].tolist()]
+    means = match_means(replace(drawn, rows=rows))
+    table = {(role, alias): by for (_, role, alias), by in means.items()}
     values = [{cell: by[block] for cell, by in table.items() if block in by} for block in matches]
     found = Anytime()
     known = sorted(table)

@@ -1,103 +1,52 @@
-"""Rows of numbers by block, and figures of bootstrap samples of blocks. A sample is a count: how
-often each block is drawn. Figures that are computed from the counts need no copy of the rows, so
-runs of many matches have intervals too."""
+"""Figures of bootstrap samples of blocks, from rows of numbers and the number of each row's block.
+A sample is a count: how often each block is drawn. Figures that are computed from the counts need
+no copy of the rows, so runs of many matches have intervals too."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import zip_longest
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+import numpy as np
+from numpy.typing import NDArray
 
-    Counts = NDArray[np.int64]
-    Array = NDArray[np.float64]
-    Column = Sequence[float | None] | Array  # None and NaN: missing
-    Blocks = Sequence[str] | Counts  # names, or numbers in the order of the names
-
+Counts = NDArray[np.int64]
+Array = NDArray[np.float64]
+Column = Sequence[float | None] | Array  # None and NaN: missing
+Blocks = Sequence[str] | Counts  # names, or numbers in the order of the names
 ENOUGH_SPREAD = 1e-3  # of the squares of a sample: with less, sums by block lose digits
 SMALLEST_REACH = 1e-12  # of the largest value: values that differ less are equal
 LARGEST_TABLE = 1_000_000  # numbers
 LARGEST_RANKS = 2_000_000  # ranks of all rows among the rows of each kind of block
 LARGEST_SAMPLES = 20_000_000  # counts that are kept, of a byte each
-CountedFigure = Callable[["Counts"], float | None]  # None: unknown for this sample
+CountedFigure = Callable[[Counts], float | None]  # None: unknown for this sample
 # from how often each kind of block is drawn: the sum of products of ranks on both sides, and the
 # product of their sums of squares; None if a side is constant
-RankProducts = Callable[["Array"], tuple[float, float] | None]
-
-
-@dataclass(frozen=True)
-class BlockedRows:
-    """Rows in the order of the names of their blocks, and how many each block has."""
-
-    rows: Array
-    sizes: Counts
-
-    @classmethod
-    def make(cls, rows: Array, blocks: Blocks) -> BlockedRows:
-        import numpy as np
-
-        number = number_blocks(blocks)
-        sizes = np.bincount(number)
-        return cls(rows[np.argsort(number, kind="stable")], sizes[sizes > 0])
-
-    @classmethod
-    def pair(cls, x: Column, y: Column, blocks: Blocks) -> BlockedRows:
-        """The rows in which neither column is missing."""
-        import numpy as np
-
-        pairs = np.stack([np.asarray(x, dtype=float), np.asarray(y, dtype=float)], axis=1)
-        known = ~np.isnan(pairs).any(axis=1)
-        return cls.make(pairs[known], number_blocks(blocks)[known])
-
-    @property
-    def starts(self) -> Counts:
-        """The first row of each block."""
-        import numpy as np
-
-        found: Counts = np.cumsum(self.sizes) - self.sizes
-        return found
-
-    def with_many_rows(self) -> BlockedRows:
-        """The blocks that have at least two rows."""
-        import numpy as np
-
-        many = self.sizes > 1
-        return BlockedRows(self.rows[np.repeat(many, self.sizes)], self.sizes[many])
+RankProducts = Callable[[Array], tuple[float, float] | None]
 
 
 def number_blocks(blocks: Blocks) -> Counts:
-    """The number of each row's block, in the order of the names."""
-    import numpy as np
-
+    """The number of each row's block, from 0, in the order of the names."""
     if isinstance(blocks, np.ndarray):
-        return blocks
+        found: Counts = np.unique(blocks, return_inverse=True)[1].reshape(-1)
+        return found
     number = {name: at for at, name in enumerate(sorted(set(blocks)))}
     return np.array([number[name] for name in blocks], dtype=np.int64)
 
 
-def mean_by_group(values: Array, sizes: Counts) -> Array:
-    """The means of consecutive rows, rounded as `fmean` rounds them: sums are more precise than
-    their values."""
-    import numpy as np
-
-    if not len(sizes):
-        return values[:0]
-    sums = np.add.reduceat(values.astype(np.longdouble), np.cumsum(sizes) - sizes).astype(float)
-    found: Array = (sums.T / sizes).T
-    return found
+def pair_rows(x: Column, y: Column, blocks: Blocks) -> tuple[Array, Counts]:
+    """The rows in which neither column is missing, and the numbers of their blocks."""
+    pairs = np.stack([np.asarray(x, dtype=float), np.asarray(y, dtype=float)], axis=1)
+    known = ~np.isnan(pairs).any(axis=1)
+    return pairs[known], number_blocks(number_blocks(blocks)[known])
 
 
 def draw_block_counts(blocks: int, draws: int, seed: int) -> Iterator[Counts]:
     """How often each block is drawn, sample by sample: as many draws as there are blocks. The
     samples are those of `Random(seed).choices(range(blocks), k=blocks)`."""
-    import numpy as np
-
     if blocks * draws > LARGEST_SAMPLES:
         yield from make_block_counts(blocks, draws, seed)
     else:
@@ -108,15 +57,11 @@ def draw_block_counts(blocks: int, draws: int, seed: int) -> Iterator[Counts]:
 @lru_cache(maxsize=2)
 def keep_block_counts(blocks: int, draws: int, seed: int) -> Sequence[NDArray[Any]]:
     """The same samples in little memory: the figures of a run use them many times."""
-    import numpy as np
-
     made = make_block_counts(blocks, draws, seed)
     return [counts.astype(np.uint8) if counts.max() < 256 else counts for counts in made]
 
 
 def make_block_counts(blocks: int, draws: int, seed: int) -> Iterator[Counts]:
-    import numpy as np
-
     _, state, _ = Random(seed).getstate()
     source = np.random.RandomState()
     source.set_state(("MT19937", np.array(state[:-1], dtype=np.uint32), state[-1], 0, 0.0))
@@ -125,16 +70,13 @@ def make_block_counts(blocks: int, draws: int, seed: int) -> Iterator[Counts]:
         yield np.bincount(drawn, minlength=blocks)
 
 
-def count_product_moment(given: BlockedRows) -> CountedFigure:
+def count_product_moment(rows: Array, block: Counts) -> CountedFigure:
     """Pearson's r of pairs, as `product_moment` computes it, from sums by block. Where these would
     lose digits, because a sample varies much less than all rows do, it is computed from rows."""
-    import numpy as np
-
-    rows, sizes, starts = given.rows, given.sizes, given.starts
     reach, largest = np.ptp(rows, axis=0), abs(rows).max(axis=0)
     x, y = ((rows - rows.mean(axis=0)) / np.where(reach > 0, reach, 1.0)).T
     columns = np.stack([np.ones(len(rows)), x, y, x * x, y * y, x * y])
-    sums = np.add.reduceat(columns, starts, axis=1)
+    sums = np.array([np.bincount(block, column) for column in columns])
     # of the squares of a row: with more, a sample is not constant, as its reach is at least twice
     # its standard deviation
     varied = (SMALLEST_REACH * largest / np.where(reach > 0, reach, 1.0)) ** 2
@@ -149,7 +91,7 @@ def count_product_moment(given: BlockedRows) -> CountedFigure:
         )
         if enough and spread[0] > n * varied[0] and spread[1] > n * varied[1]:
             return limit_correlation((product - left * right / n) / (spread[0] * spread[1]) ** 0.5)
-        weights = np.repeat(counts, sizes).astype(float)
+        weights = counts[block].astype(float)
         drawn = rows[weights > 0]
         low, high = drawn.min(axis=0), drawn.max(axis=0)
         if not (high - low > SMALLEST_REACH * np.maximum(abs(low), abs(high))).all():
@@ -166,13 +108,9 @@ def correlate_rows(weights: Array, rows: Array, reach: Array) -> float:
     return limit_correlation(float(weights @ (x * y)) / spread**0.5)
 
 
-def count_rank_correlation(given: BlockedRows) -> CountedFigure:
+def count_rank_correlation(rows: Array, block: Counts) -> CountedFigure:
     """The rank correlation of pairs, as `rank_correlation` computes it. Rows are sorted once: the
     ranks in a sample follow from the counts. Blocks with the same rows are counted together."""
-    import numpy as np
-
-    rows = given.rows
-    block = np.repeat(np.arange(len(given.sizes)), given.sizes)
     left = np.unique(rows[:, 0], return_inverse=True)[1]
     rights, right = np.unique(rows[:, 1], return_inverse=True)
     pairs, pair = np.unique(left.reshape(-1) * len(rights) + right.reshape(-1), return_inverse=True)
@@ -199,8 +137,6 @@ def multiply_ranks(
 ) -> RankProducts:
     """The sums of products of ranks in a sample, from its rows. `sides` are the places of the
     values of each pair among all values; pairs are sorted by the left side."""
-    import numpy as np
-
     left, right = sides
     last = np.flatnonzero(np.diff(left, append=-1))  # of equal values, on the left
     width = int(right.max()) + 1
@@ -230,8 +166,6 @@ def multiply_ranks_by_kind(
 ) -> RankProducts:
     """The same for few kinds of blocks: a rank is a sum over kinds, so that sums of products are
     computed once for all kinds of a row and of the ranks on both sides."""
-    import numpy as np
-
     ranks, ends = [], []
     for side in sides:
         by_kind = np.empty((kinds, len(side)))
@@ -264,8 +198,6 @@ def multiply_ranks_by_kind(
 def merge_equal_blocks(block: Counts, value: Counts) -> tuple[int, Counts, Counts]:
     """Blocks with the same values, equally often, are of one kind. Returns the number of kinds, the
     kind of each block, and which kind has which value how often."""
-    import numpy as np
-
     width = int(value.max()) + 1
     cells, often = np.unique(block * width + value, return_counts=True)
     of, values = np.divmod(cells, width)
@@ -287,12 +219,10 @@ def limit_correlation(r: float) -> float:
     return (1.0 if r > 0 else -1.0) if abs(r) > 1 - 1e-12 else r
 
 
-def count_alpha(given: BlockedRows, level: str) -> CountedFigure:
+def count_alpha(rows: Array, block: Counts, level: str) -> CountedFigure:
     """Krippendorff's alpha of units, whose missing ratings are NaN. Units with the same ratings are
     counted together."""
-    import numpy as np
-
-    ordered, sizes = np.sort(given.rows, axis=1), given.sizes  # missing ratings are last
+    ordered, blocks = np.sort(rows, axis=1), int(block.max()) + 1  # missing ratings are last
     distinct, unit = number_distinct_rows(np.where(np.isnan(ordered), np.inf, ordered))
     number = {tuple(row[np.isfinite(row)].tolist()): n for n, row in enumerate(distinct)}
     values = sorted({value for row in number for value in row})
@@ -311,13 +241,13 @@ def count_alpha(given: BlockedRows, level: str) -> CountedFigure:
     clashing, first, second, share = columns_of(clashes, 4)
     scale = np.array(values, dtype=float)
     table = None  # how often each block has each distinct unit, if that is small
-    if len(sizes) * len(number) <= LARGEST_TABLE:
-        table = np.zeros((len(sizes), len(number)))
-        np.add.at(table, (np.repeat(np.arange(len(sizes)), sizes), unit), 1)
+    if blocks * len(number) <= LARGEST_TABLE:
+        table = np.zeros((blocks, len(number)))
+        np.add.at(table, (block, unit), 1)
 
     def figure(counts: Counts) -> float | None:
         times = (
-            np.bincount(unit, np.repeat(counts, sizes), len(number))
+            np.bincount(unit, counts[block], len(number))
             if table is None
             else np.einsum("i,ij->j", counts.astype(float), table)
         )
@@ -339,8 +269,6 @@ def count_alpha(given: BlockedRows, level: str) -> CountedFigure:
 
 def make_units(units: Sequence[Sequence[float | None]] | Array) -> Array:
     """Units as rows of equal length; missing ratings are NaN."""
-    import numpy as np
-
     if isinstance(units, np.ndarray):
         return units
     raters = list(zip_longest(*units))
@@ -349,8 +277,6 @@ def make_units(units: Sequence[Sequence[float | None]] | Array) -> Array:
 
 def number_distinct_rows(table: Array) -> tuple[Array, Counts]:
     """The distinct rows of a table, and which of them each row is."""
-    import numpy as np
-
     order = np.lexsort(table.T)
     ordered = table[order]
     is_new = np.append(True, (ordered[1:] != ordered[:-1]).any(axis=1))
@@ -361,7 +287,5 @@ def number_distinct_rows(table: Array) -> tuple[Array, Counts]:
 
 def columns_of(rows: Sequence[tuple[float, ...]], width: int) -> list[NDArray[Any]]:
     """Rows as columns: places as whole numbers, a last column of weights as it is."""
-    import numpy as np
-
     table = np.array(rows, dtype=float).reshape(-1, width)
     return [column.astype(np.int64) if at < 3 else column for at, column in enumerate(table.T)]

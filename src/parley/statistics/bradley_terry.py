@@ -8,19 +8,17 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from parley.errors import UsageError
 from parley.statistics.intervals import ALPHA
 from parley.statistics.role_tables import Meeting
 from parley.statistics.student_t import t_quantile
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Array = NDArray[np.float64]
-
+Array = NDArray[np.float64]
 PRIOR = 1.0  # virtual draws
 POINTS = 400 / math.log(10)  # of Elo's scale for one logit
 MIDDLE = 1500
@@ -185,8 +183,6 @@ def estimate_abilities(
 ) -> tuple[list[float], list[float], list[float]]:
     """Abilities and, last, the first-mover advantage; their standard errors clustered by block;
     and the standard errors of the likelihood."""
-    import numpy as np
-
     index = {alias: n for n, alias in enumerate(aliases)}
     number: dict[str, int] = {}
     block = np.array([number.setdefault(game.block, len(number)) for game in played])
@@ -212,7 +208,6 @@ def estimate_abilities(
 def maximise_likelihood(count: Array, won: Array) -> tuple[Array, Array]:
     """The maximum likelihood estimates by Newton's method, where the abilities of a group sum to
     zero, and their covariance."""
-    import numpy as np
 
     def loss(values: Array) -> float:
         ahead = first_seat_advantages(values)
@@ -249,7 +244,5 @@ def first_seat_advantages(values: Array) -> Array:
 
 def win_probability(ahead: Array) -> Array:
     """The probability of winning for a seat with this lead in logits."""
-    import numpy as np
-
     likely: Array = np.exp(-np.logaddexp(0, -ahead))
     return likely

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from parley.errors import UsageError, unknown_name
+from parley.statistics import robust_line as trimming
 from parley.statistics.correlation import Correlation, pearson
 from parley.statistics.intervals import ALPHA
 from parley.statistics.line_fit import (
@@ -390,8 +391,6 @@ def compare_with_reference(found: Fit, spots: dict[str, MeasuredPoint], alpha: f
 def compare_without_reference(found: Fit, spots: dict[str, MeasuredPoint], alpha: float) -> Fit:
     """p-values by simulating honest models. Outliers are removed, and the line is fitted to the
     other models."""
-    from parley.statistics import robust_line as trimming
-
     models, x, y = (
         list(spots),
         [spot.x for spot in spots.values()],

@@ -10,14 +10,23 @@ from dataclasses import dataclass, replace
 from itertools import permutations
 from operator import mul
 from statistics import NormalDist, fmean
-from typing import TYPE_CHECKING
+
+import numpy as np
 
 from parley.statistics.agreement import BlockEstimate, estimate_from_counts, pair_columns
+from parley.statistics.block_draws import (
+    Array,
+    Blocks,
+    Column,
+    Counts,
+    count_product_moment,
+    count_rank_correlation,
+    number_blocks,
+    pair_rows,
+)
 from parley.statistics.intervals import ALPHA, UNKNOWN, Interval
+from parley.statistics.score_table import mean_by_group
 from parley.statistics.student_t import t_cdf
-
-if TYPE_CHECKING:
-    from parley.statistics.block_draws import BlockedRows, Blocks, Column
 
 FEW = 8  # points, whose orders can all be counted
 
@@ -85,13 +94,8 @@ def permutation_p_value(points: Sequence[tuple[float, float]]) -> float:
 def blocked_correlation(x: Column, y: Column, blocks: Blocks) -> BlockEstimate:
     """Pearson's correlation of rows, with an interval over blocks, because the rows of a block
     are not independent. Missing values are None, or NaN in an array."""
-    from parley.statistics.block_draws import (  # late: few starts need it
-        BlockedRows,
-        count_product_moment,
-    )
-
-    given = BlockedRows.pair(x, y, blocks)
-    return estimate_from_counts(given, count_product_moment, len(x) - len(given.rows))
+    rows, block = pair_rows(x, y, blocks)
+    return estimate_from_counts(rows, block, count_product_moment, len(x) - len(rows))
 
 
 def centred_correlation(x: Column, y: Column, blocks: Blocks) -> BlockEstimate:
@@ -101,27 +105,22 @@ def centred_correlation(x: Column, y: Column, blocks: Blocks) -> BlockEstimate:
     A row that is alone in its block carries no information and is left out. Unknown if no row is
     left or if a side is constant in every block.
     """
-    from parley.statistics.block_draws import (  # late: few starts need it
-        BlockedRows,
-        count_rank_correlation,
-    )
-
-    given = subtract_block_means(BlockedRows.pair(x, y, blocks).with_many_rows())
-    return estimate_from_counts(given, count_rank_correlation, len(x) - len(given.rows))
+    rows, block = pair_rows(x, y, blocks)
+    several = np.bincount(block)[block] > 1
+    rows, block = rows[several], number_blocks(block[several])
+    centred = subtract_block_means(rows, block)
+    return estimate_from_counts(centred, block, count_rank_correlation, len(x) - len(rows))
 
 
-def subtract_block_means(given: BlockedRows) -> BlockedRows:
+def subtract_block_means(rows: Array, block: Counts) -> Array:
     """Values minus their block's mean, rounded to steps of 2⁻⁴⁰ of the largest value of a column,
     so that rounding errors do not break ties."""
-    import numpy as np
-
-    from parley.statistics.block_draws import mean_by_group
-
-    if not len(given.rows):
-        return given
-    sizes = np.frexp(abs(given.rows).max(axis=0))[1]
-    means = np.repeat(mean_by_group(given.rows, given.sizes), given.sizes, axis=0)
-    return replace(given, rows=np.rint(np.ldexp(given.rows - means, 40 - sizes)))
+    if not len(rows):
+        return rows
+    largest = np.frexp(abs(rows).max(axis=0))[1]
+    means = mean_by_group(rows[np.argsort(block, kind="stable")], np.bincount(block))
+    found: Array = np.rint(np.ldexp(rows - means[block], 40 - largest))
+    return found
 
 
 def product_moment(points: Sequence[tuple[float, float]]) -> float | None:

@@ -3,16 +3,15 @@
 
 from __future__ import annotations
 
-from array import array
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import combinations, pairwise
 from operator import sub
 from statistics import fmean
 from typing import NamedTuple
 
-from parley.statistics.block_means import share_blocks
+import numpy as np
+
 from parley.statistics.intervals import (
     ALPHA,
     Interval,
@@ -23,19 +22,16 @@ from parley.statistics.intervals import (
     standard_deviation,
 )
 from parley.statistics.multiple_comparisons import holm
+from parley.statistics.score_table import (
+    NO_VALUE,
+    Numbers,
+    ScoreTable,
+    Values,
+    find_starts,
+    mean_by_group,
+)
 
 BOTH_TESTS = 11  # blocks from which on the sign test stands beside Student's t
-
-
-class Observation(NamedTuple):
-    """The score of one seat; the block is the unit of independence."""
-
-    block: str
-    match: int
-    alias: str
-    role: str
-    metric: str
-    value: float | None
 
 
 @dataclass(frozen=True)
@@ -86,28 +82,78 @@ Same = Mapping[str, str]  # by block, the first one that is identical; empty: al
 ALL_DIFFER: Same = {}
 
 
-def match_means(observations: Iterable[Observation]) -> dict[Key, dict[str, list[float]]]:
-    """For each block, the score of every match; if a model holds several seats of a match, their
-    scores are averaged."""
-    matches: dict[Key, dict[str, dict[int, list[float]]]] = {}
-    for block, match, alias, role, metric, value in observations:
-        if value is not None:
-            cell = matches.setdefault((metric, role, alias), {})
-            cell.setdefault(block, {}).setdefault(match, []).append(value)
-    return {
-        key: {
-            block: [fmean(values) for values in by_match.values()]
-            for block, by_match in blocks.items()
-        }
-        for key, blocks in matches.items()
-    }
+class MatchMeans(NamedTuple):
+    """The mean score of each cell in each match, by cell and block; NaN if it has no value."""
+
+    keys: list[Key]
+    cell: Numbers  # the place in `keys`
+    block: Numbers
+    value: Values
+    missing: Numbers  # by cell: scores without a value
 
 
-def block_means(observations: Iterable[Observation]) -> dict[Key, dict[str, float]]:
+class CellTally(NamedTuple):
+    """What one cell is computed from."""
+
+    means: dict[str, float]  # by block
+    matches: int  # also those without a score
+    missing: int  # scores without a value
+
+
+def average_matches(scores: ScoreTable) -> MatchMeans:
+    """If a model holds several seats of a match, the mean of their scores counts."""
+    keys: dict[Key, int] = {}
+    cells = [
+        keys.setdefault((metric, role, alias), len(keys))
+        for alias, role, metric, *_ in scores.seats
+    ]
+    rows = scores.rows
+    cell = np.array(cells, dtype=np.int64)[rows["seat"]]
+    order = np.lexsort((rows["match"], rows["block"], cell))
+    rows, cell = rows[order], cell[order]
+    value = rows["value"]
+    known = ~np.isnan(value)
+    starts = find_starts(cell, rows["block"], rows["match"])
+    # numbers of known values, of which none is where a mean is missing
+    counts = np.add.reduceat(known.astype(np.int64), starts) if len(starts) else starts
+    means = np.full(len(starts), NO_VALUE)
+    means[counts > 0] = mean_by_group(value[known], counts[counts > 0])
+    missing = np.bincount(cell[~known], minlength=len(keys))
+    return MatchMeans(list(keys), cell[starts], rows["block"][starts], means, missing)
+
+
+def match_means(scores: ScoreTable) -> dict[Key, dict[str, list[float]]]:
+    """For each block, the score of every match that has one."""
+    keys, *columns, _ = average_matches(scores)
+    found: dict[Key, dict[str, list[float]]] = {}
+    for cell, block, value in zip(*(column.tolist() for column in columns), strict=True):
+        if value == value:
+            by_block = found.setdefault(keys[cell], {})
+            by_block.setdefault(scores.blocks[block], []).append(value)
+    return found
+
+
+def block_means(scores: ScoreTable) -> dict[Key, dict[str, float]]:
     """The mean of each block; intervals are computed over these means."""
+    return {key: tally.means for key, tally in tally_cells(scores).items() if tally.means}
+
+
+def tally_cells(scores: ScoreTable) -> dict[Key, CellTally]:
+    """The block means and counts of every model in every role and metric."""
+    keys, cell, block, value, missing = average_matches(scores)
+    counts = np.bincount(cell, minlength=len(keys)).tolist()
+    known = ~np.isnan(value)
+    cell, block, value = cell[known], block[known], value[known]
+    starts = find_starts(cell, block)
+    means = mean_by_group(value, np.diff(starts, append=len(value))).tolist()
+    names = [scores.blocks[at] for at in block[starts].tolist()]
+    ends = cell[starts].searchsorted(np.arange(len(keys) + 1)).tolist()
     return {
-        key: {block: fmean(values) for block, values in blocks.items()}
-        for key, blocks in match_means(observations).items()
+        key: CellTally(dict(zip(names[start:end], means[start:end], strict=True)), matches, gone)
+        for key, (start, end), matches, gone in zip(
+            keys, pairwise(ends), counts, missing.tolist(), strict=True
+        )
+        if matches
     }
 
 
@@ -115,35 +161,19 @@ def merge_blocks(means: Mapping[str, float], same: Same) -> tuple[Sequence[float
     """The means of distinct blocks, and the number of identical blocks behind each; no weights
     if all blocks differ."""
     if not same:
-        return array("d", means.values()), []
+        return list(means.values()), []
     groups: dict[str, list[float]] = {}
     for block, mean in means.items():
         groups.setdefault(same[block], []).append(mean)
     return list(map(fmean, groups.values())), list(map(len, groups.values()))
 
 
-class CellTally(NamedTuple):
-    """What one cell is computed from."""
-
-    means: Mapping[str, float]  # by block
-    matches: int  # also those without a score
-    missing: int  # scores without a value
-
-
-def tally_cells(observations: Iterable[Observation]) -> dict[Key, CellTally]:
-    """The block means and counts of every model in every role and metric."""
-    rows = list(observations)
-    table = block_means(rows)
-    matches: dict[Key, set[int]] = {}
-    missing: Counter[Key] = Counter()
-    for row in rows:
-        key = row.metric, row.role, row.alias
-        matches.setdefault(key, set()).add(row.match)
-        missing[key] += row.value is None
-    return {
-        key: CellTally(table.get(key, {}), len(played), missing[key])
-        for key, played in matches.items()
-    }
+def share_blocks(
+    ours: Mapping[str, float], theirs: Mapping[str, float]
+) -> tuple[dict[str, float], dict[str, float]]:
+    """The means of both sides on the blocks that both have, in the order of ours."""
+    shared = [block for block in ours if block in theirs]
+    return {block: ours[block] for block in shared}, {block: theirs[block] for block in shared}
 
 
 def compute_cells(
@@ -209,7 +239,7 @@ def compare_two_models(
     if not ours:
         return None
     (mine, weights), (others, _) = merge_blocks(ours, same), merge_blocks(theirs, same)
-    gaps = array("d", map(sub, mine, others))
+    gaps = list(map(sub, mine, others))
     width = bounds[1] - bounds[0]
     both_ways = (-width, width)
     found, p = (

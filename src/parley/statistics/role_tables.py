@@ -4,14 +4,14 @@
 from __future__ import annotations
 
 import math
-from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from statistics import fmean
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from parley.statistics.block_means import BlockMeans, BlockNames, BlockSums
+import numpy as np
+
 from parley.statistics.estimates import ALL_DIFFER, Same, merge_blocks
 from parley.statistics.intervals import (
     ALPHA,
@@ -21,31 +21,30 @@ from parley.statistics.intervals import (
     compute_interval,
     is_constant,
 )
+from parley.statistics.score_table import (
+    AT_A_TIME,
+    NO_VALUE,
+    Mask,
+    Numbers,
+    ScoreTable,
+    TableRows,
+    Values,
+    find_starts,
+)
 from parley.statistics.student_t import t_quantile
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Numbers = NDArray[np.int64]
-    Values = NDArray[np.float64]
-
-AT_A_TIME = 10_000  # meetings that are made at a time
 Place = tuple[str, int]  # role and position
 Pair = tuple[str, str]  # who sat first, who second
-
-
-class SeatScore(NamedTuple):
-    """The score of one seat and its position. A seat without a score is a row without a value,
-    so that its partner is known."""
-
-    block: str
-    match: int
-    role: str
-    position: int
-    alias: str
-    metric: str
-    value: float | None
+MEETING = np.dtype(
+    [
+        ("match", np.int64),
+        ("block", np.int32),
+        ("first", np.int32),
+        ("second", np.int32),
+        ("first_value", float),
+        ("second_value", float),
+    ]
+)
 
 
 class Meeting(NamedTuple):
@@ -61,39 +60,23 @@ class Meeting(NamedTuple):
 
 
 @dataclass(frozen=True)
-class MeetingColumns:
-    """All matches of two in one metric. A run may have a million, so they are columns. A seat
-    without a score is NaN."""
+class Meetings:
+    """All matches of two in one metric. `rows` is a table of the columns in `MEETING`; a seat
+    without a score is NaN. Iterating makes a `Meeting` of each row."""
 
     metric: str
     blocks: Sequence[str]
     aliases: Sequence[str]
-    match: Numbers
-    block: Numbers  # the place in `blocks`
-    first: Numbers  # the place in `aliases`
-    second: Numbers
-    first_value: Values
-    second_value: Values
+    rows: TableRows
 
     def __iter__(self) -> Iterator[Meeting]:
-        names, aliases = self.blocks, self.aliases
-        for start in range(0, len(self.match), AT_A_TIME):
-            part = slice(start, start + AT_A_TIME)
-            columns = (self.match, self.block, self.first, self.second)
-            values = (self.first_value, self.second_value)
-            for match, block, one, other, first, second in zip(
-                *(column[part].tolist() for column in columns),
-                *(replace_nan(column[part].tolist()) for column in values),
-                strict=True,
-            ):
-                yield Meeting(
-                    names[block], match, self.metric, aliases[one], aliases[other], first, second
-                )
-
-
-def replace_nan(values: Iterable[float]) -> Iterator[float | None]:
-    """The same values, with None for NaN."""
-    return (None if value != value else value for value in values)
+        for start in range(0, len(self.rows), AT_A_TIME):
+            for match, block, first, second, *values in self.rows[
+                start : start + AT_A_TIME
+            ].tolist():
+                one, other = (None if value != value else value for value in values)
+                pair = (self.aliases[first], self.aliases[second])
+                yield Meeting(self.blocks[block], match, self.metric, *pair, one, other)
 
 
 class MeetingCell(NamedTuple):
@@ -202,8 +185,55 @@ def find_two_seats(places: Iterable[Place], roles: Sequence[str]) -> tuple[Place
     return first, second
 
 
+class SeatedModels(NamedTuple):
+    """Who sat in two places."""
+
+    match: Numbers
+    block: Numbers
+    who: Numbers  # for both places, by match: the place in `aliases`; -1: nobody has scores
+    aliases: list[str]
+    row: Numbers  # of each score: the place of its match
+    side: Numbers  # of each score: which of the two places
+
+    @property
+    def complete(self) -> Mask:
+        """Whether both places have scores, by match."""
+        found: Mask = self.who.min(axis=0, initial=0) >= 0
+        return found
+
+
+def seat_models(scores: ScoreTable, places: tuple[Place, Place]) -> SeatedModels:
+    """The matches in which places have scores. All scores must be of these places."""
+    rows, aliases = scores.rows, dict[str, int]()
+    alias = [aliases.setdefault(each.alias, len(aliases)) for each in scores.seats]
+    sides = [places.index((each.role, each.position)) for each in scores.seats]
+    starts = find_starts(rows["match"])
+    row = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(rows)))
+    side = np.array(sides, dtype=np.int64)[rows["seat"]]
+    who = np.full((2, len(starts)), -1)
+    who[side, row] = np.array(alias, dtype=np.int64)[rows["seat"]]
+    return SeatedModels(rows["match"][starts], rows["block"][starts], who, list(aliases), row, side)
+
+
+def find_meetings(scores: ScoreTable, places: tuple[Place, Place], metric: str) -> Meetings:
+    """The matches in which both places have scores, at least one of them in this metric."""
+    seated = seat_models(scores, places)
+    chosen = np.flatnonzero(scores.have_seats(lambda each: each.metric == metric))
+    row = seated.row[chosen]
+    values = np.full(seated.who.shape, NO_VALUE)
+    values[seated.side[chosen], row] = scores.rows["value"][chosen]
+    kept = np.zeros(len(seated.match), dtype=bool)
+    kept[row] = True
+    kept &= seated.complete
+    met = np.zeros(np.count_nonzero(kept), MEETING)
+    columns = (seated.match, seated.block, *seated.who, *values)
+    for name, column in zip(MEETING.names or (), columns, strict=True):
+        met[name] = column[kept]
+    return Meetings(metric, scores.blocks, seated.aliases, met)
+
+
 def make_role_table(
-    met: MeetingColumns,
+    met: Meetings,
     aliases: Sequence[str],
     bounds: tuple[float, float],
     same: Same = ALL_DIFFER,
@@ -224,31 +254,33 @@ def make_role_table(
 class PlayedPairs:
     """The meetings in one metric by pair of models, with the mean of each block on both sides."""
 
-    def __init__(self, met: MeetingColumns, same: Same) -> None:
-        import numpy as np
-
+    def __init__(self, met: Meetings, same: Same) -> None:
+        rows = met.rows
         self._same, self._names = same, met.blocks
-        codes, pair = np.unique(met.first * len(met.aliases) + met.second, return_inverse=True)
+        codes, pair = np.unique(
+            rows["first"] * len(met.aliases) + rows["second"], return_inverse=True
+        )
         ends = (divmod(code, len(met.aliases)) for code in codes.tolist())
         # the number of each pair
         self.pairs: dict[Pair, int] = {
             (met.aliases[one], met.aliases[other]): n for n, (one, other) in enumerate(ends)
         }
-        values = (met.first_value, met.second_value)
+        values = (rows["first_value"], rows["second_value"])
         missing = tuple(map(np.isnan, values))
         scored = ~(missing[0] & missing[1])
         count = partial(np.bincount, minlength=len(codes))
         self._matches = count(pair[scored]).tolist()
         self._unscored = [count(pair[scored & each]).tolist() for each in missing]
-        block, width = met.block, max(1, len(met.blocks))
+        block, width = rows["block"].astype(np.int64), max(1, len(met.blocks))
+        merged = block
         if same:
-            merged = BlockNames()
-            first = [merged.number(same.get(name, name)) for name in met.blocks]
-            block = np.array(first, dtype=np.int64)[block]
-        places = np.unique(pair[scored] * width + block[scored])
+            number: dict[str, int] = {}
+            first = [number.setdefault(same.get(name, name), len(number)) for name in met.blocks]
+            merged = np.array(first, dtype=np.int64)[block]
+        places = np.unique(pair[scored] * width + merged[scored])
         self._blocks = count(places // width).tolist()
         self._means = [
-            average_by_block(pair[~gone], met.block[~gone], value[~gone], width)
+            average_by_block(pair[~gone], block[~gone], value[~gone], width)
             for gone, value in zip(missing, values, strict=True)
         ]
 
@@ -276,8 +308,6 @@ class PlayedPairs:
         """Margins with their intervals over blocks."""
 
         def known(place: int, margin: Margin, alias: str = "") -> Margin:
-            import numpy as np
-
             means = self._means[place]
             wanted = [alias in ("", pair[place]) for pair in self.pairs]
             chosen = np.array(wanted, dtype=bool)[means.pair]
@@ -316,8 +346,6 @@ class PairMeans(NamedTuple):
 
 def average_by_block(pair: Numbers, block: Numbers, value: Values, width: int) -> PairMeans:
     """The mean of each block of each pair; `width` is more than any number of a block."""
-    import numpy as np
-
     places, row = np.unique(pair * width + block, return_inverse=True)
     found = np.bincount(row, value, len(places)) / np.bincount(row, minlength=len(places))
     return PairMeans(*np.divmod(places, width), found)
@@ -352,124 +380,90 @@ def average_margins(cells: Mapping[Pair, MeetingCell | None], aliases: Iterable[
 
 
 def position_effects(
-    rows: Iterable[SeatScore],
+    scores: ScoreTable,
     bounds: Mapping[str, tuple[float, float]],
     alpha: float = ALPHA,
     same: Same = ALL_DIFFER,
 ) -> list[Effect]:
     """The effect of every position (early, late) in every role that has several, with a block t
     interval."""
-    groups: dict[tuple[str, str], PositionSums] = {}
-    for row in rows:
-        groups.setdefault((row.metric, row.role), PositionSums()).add(row)
     found = []
-    for (metric, role), seats in sorted(groups.items()):
-        positions = sorted(seats.positions)
+    used = scores.used_seats()
+    for metric, role in sorted({(each.metric, each.role) for each in used}):
+        seats = [each for each in used if (each.metric, each.role) == (metric, role)]
+        positions = sorted({each.position for each in seats})
+        if len(positions) < 2:
+            continue
         low, high = bounds[metric]
         most = 2 * (high - low) * (1 - 1 / len(positions))  # no contrast can be larger
-        paid = seats.degrees_of_freedom_spent()
-        for position, by_block in seats.contrasts().items():
-            mean = fmean(by_block.values()) if by_block else None
-            values, weights = merge_blocks(by_block, same)
-            found.append(
-                Effect(
-                    metric,
-                    role,
-                    position,
-                    mean,
-                    contrast_interval(values, weights, paid, most, alpha),
-                    len(values),
-                )
-            )
+        means = average_positions(scores.with_seats(set(seats).__contains__), positions)
+        paid = means.degrees_of_freedom_spent()
+        blocks, contrasts = means.contrasts()
+        names = [scores.blocks[at] for at in blocks.tolist()]
+        for position, contrast in zip(positions, contrasts.tolist(), strict=True):
+            values, weights = merge_blocks(dict(zip(names, contrast, strict=True)), same)
+            interval = contrast_interval(values, weights, paid, most, alpha)
+            mean = fmean(contrast) if contrast else None
+            found.append(Effect(metric, role, position, mean, interval, len(values)))
     return found
 
 
-class PositionSums:
-    """The scores of one role in one metric, added up by model, position and block."""
+class PositionMeans(NamedTuple):
+    """The mean of each model in each position and block."""
 
-    def __init__(self) -> None:
-        self.positions: set[int] = set()
-        self._blocks = BlockNames()
-        self._cells: dict[str, dict[int, BlockSums]] = {}
-
-    def add(self, row: SeatScore) -> None:
-        self.positions.add(row.position)
-        if row.value is None:
-            return
-        cells = self._cells.setdefault(row.alias, {})
-        if row.position not in cells:
-            cells[row.position] = BlockSums(self._blocks)
-        cells[row.position].add(self._blocks.number(row.block), row.value)
-
-    def _means(self) -> dict[str, dict[int, BlockMeans]]:
-        """By model and position, the mean of each block."""
-        return {
-            alias: {place: cells[place].means() for place in sorted(cells)}
-            for alias, cells in self._cells.items()
-        }
+    positions: int
+    blocks: int
+    model: Numbers
+    position: Numbers
+    block: Numbers
+    mean: Values
 
     def degrees_of_freedom_spent(self) -> float:
         """The degrees of freedom used by the models' mean scores; 0 if every model has every
         position in every block."""
-        places = len(self.positions)
-        for cells in self._means().values():
-            first, *others = [means.block for means in cells.values()]
-            if len(cells) < places or any(other != first for other in others):
-                return (len(self._cells) - 1) / max(1, places - 1)
-        return 0.0
+        _, held = np.unique(self.model * self.blocks + self.block, return_counts=True)
+        if (held == self.positions).all():
+            return 0.0
+        return (len(np.unique(self.model)) - 1) / max(1, self.positions - 1)
 
-    def contrasts(self) -> dict[int, BlockMeans]:
-        """For each position and block: the score there relative to the models' mean scores, minus
-        the same over all positions.
+    def contrasts(self) -> tuple[Numbers, Values]:
+        """Blocks, and for each position and block: the score there relative to the models' mean
+        scores, minus the same over all positions.
 
         A model's mean score weighs its positions equally, and the effect of the block cancels, so a
         balanced design gives the effects exactly. A model that has not had every position cannot
         be compared and is left out.
         """
-        positions = sorted(self.positions)
-        if len(positions) < 2:
-            return {}
-        means = {
-            alias: cells for alias, cells in self._means().items() if len(cells) == len(positions)
-        }
-        usual = [fmean(fmean(each.value) for each in cells.values()) for cells in means.values()]
-        columns = [
-            [fill_blocks(cells[place], len(self._blocks.names)) for cells in means.values()]
-            for place in positions
-        ]
-        known = array("i")
-        found = [array("d") for _ in positions]
-        for block in range(len(self._blocks.names)):
-            above = [
-                [
-                    mean - level
-                    for mean, level in zip(map(next, by_alias), usual, strict=True)
-                    if mean is not None
-                ]
-                for by_alias in columns
-            ]
-            if all(above):
-                averages = list(map(fmean, above))
-                centre = fmean(averages)
-                known.append(block)
-                for column, average in zip(found, averages, strict=True):
-                    column.append(average - centre)
-        return {
-            place: BlockMeans(self._blocks, known, column)
-            for place, column in zip(positions, found, strict=True)
-        }
+        place = self.model * self.positions + self.position
+        size = (int(self.model.max(initial=-1)) + 1) * self.positions
+        held = np.bincount(place, minlength=size).reshape(-1, self.positions)
+        sums = np.bincount(place, self.mean, size).reshape(-1, self.positions)
+        whole = held.min(axis=1) > 0
+        usual = (sums / np.maximum(held, 1)).mean(axis=1)
+        kept = whole[self.model]
+        place = self.position[kept] * self.blocks + self.block[kept]
+        above, shape = (self.mean - usual[self.model])[kept], (self.positions, self.blocks)
+        counts = np.bincount(place, minlength=self.positions * self.blocks).reshape(shape)
+        sums = np.bincount(place, above, self.positions * self.blocks).reshape(shape)
+        known = np.flatnonzero(counts.min(axis=0))
+        averages = sums[:, known] / counts[:, known]
+        return known, averages - averages.mean(axis=0)
 
 
-def fill_blocks(means: BlockMeans, blocks: int) -> Iterator[float | None]:
-    """The mean of each block; None if it has none."""
-    rest = iter(zip(means.block, means.value, strict=True))
-    number, value = next(rest, (blocks, 0.0))
-    for block in range(blocks):
-        if block < number:
-            yield None
-        else:
-            yield value
-            number, value = next(rest, (blocks, 0.0))
+def average_positions(scores: ScoreTable, positions: Sequence[int]) -> PositionMeans:
+    """The means of the scores of one role in one metric."""
+    aliases: dict[str, int] = {}
+    model = [aliases.setdefault(each.alias, len(aliases)) for each in scores.seats]
+    place = {position: at for at, position in enumerate(positions)}
+    at = [place.get(each.position, -1) for each in scores.seats]  # -1: of roles without rows here
+    rows = scores.rows[~np.isnan(scores.rows["value"])]
+    seat, block = rows["seat"], rows["block"]
+    columns = [np.array(each, dtype=np.int64)[seat] for each in (model, at)]
+    sizes = (max(len(aliases), 1), len(positions), max(len(scores.blocks), 1))
+    cells, row = np.unique(np.ravel_multi_index((*columns, block), sizes), return_inverse=True)
+    found = np.bincount(row, rows["value"], len(cells)) / np.bincount(row, minlength=len(cells))
+    models, places, blocks = np.unravel_index(cells, sizes)
+    return PositionMeans(sizes[1], sizes[2], models, places, blocks, found)
 
 
 def contrast_interval(

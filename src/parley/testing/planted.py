@@ -25,13 +25,14 @@ from parley.rules.task import Metric, Task
 from parley.runs.event_loop import run_sync
 from parley.statistics import estimates
 from parley.statistics.intervals import ALPHA
+from parley.statistics.score_table import Observation, ScoreTable
 from parley.statistics.student_t import incomplete_beta
 from parley.tables import Table, format_number, plural
 from parley.testing.by_hand import QUOTATION_SECRET
 
 FLUKE = 0.001  # an outcome that is rarer than this under a sound statistic is an error
 Named = str | Mapping[str, Any]
-Rows = list[estimates.Observation]
+Rows = list[Observation]
 Execute = Callable[[Mapping[str, Any]], Awaitable[Any]]
 
 
@@ -219,7 +220,8 @@ class Findings:
 
     def pairs(self, rows: Rows) -> list[estimates.PairedDifference]:
         return estimates.compare_models(
-            estimates.block_means(rows), {self.metric.name: (self.metric.low, self.metric.high)}
+            estimates.block_means(ScoreTable.of(rows)),
+            {self.metric.name: (self.metric.low, self.metric.high)},
         )
 
     def share(self, count: int) -> str:
@@ -266,7 +268,7 @@ async def play_models(
         for seat, scores in outcome.scores.items():
             if metric in scores:
                 rows.append(
-                    estimates.Observation(
+                    Observation(
                         spec.block, spec.number, spec.seats[seat], seat.role, metric, scores[metric]
                     )
                 )

@@ -11,12 +11,8 @@ from urllib.parse import urlsplit
 
 from parley.money import format_usd
 from parley.results.match_list import ListedSeat, list_scored
-from parley.results.scores import (
-    count_workers,
-    describe_workers,
-    group_attempts,
-    parse_metric,
-)
+from parley.results.run_facts import count_workers, describe_workers, group_attempts
+from parley.results.scores import parse_metric
 from parley.store import ENDED, NOBODY, EndpointRecord, MatchRow, RecentCall, RunInfo
 from parley.store.batch_records import Batch
 from parley.store.reader import RunReader

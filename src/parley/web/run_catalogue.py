@@ -11,7 +11,7 @@ from parley.config.prices import PriceList
 from parley.errors import StoreError
 from parley.money import Total, cost_rows, prices_of, total_cost
 from parley.results.part import style_of
-from parley.results.parts.main_table import ShownScore, list_scores
+from parley.results.parts.results import ShownScore, list_scores
 from parley.results.scores import RunScores
 from parley.store import ENDED, RunInfo, RunRef, Store
 from parley.tables import shorten

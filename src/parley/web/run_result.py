@@ -21,7 +21,8 @@ from parley.report.run_page import (
     draw_run,
 )
 from parley.results.parts.stability import MetricPath, StabilityResult
-from parley.results.result import REMARKS, RunResult
+from parley.results.remarks import REMARKS
+from parley.results.result import RunResult
 from parley.rules.task import Task
 from parley.store import ENDED, RunInfo, RunRef, read_run
 from parley.tables import format_number, plural

@@ -17,7 +17,7 @@ from parley.money import format_usd
 from parley.report.figures import Clean, pad_range
 from parley.report.looks import Looks
 from parley.report.run_page import title_run
-from parley.results.parts.main_table import ShownScore
+from parley.results.parts.results import ShownScore
 from parley.web.app import Site, site_of
 from parley.web.run_catalogue import STATES, ListedRun, RunSummary
 from parley.web.run_drawer import CHIPS

@@ -3,22 +3,21 @@
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from statistics import fmean
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from parley.results.part import Part, Rows, Style
-from parley.results.score_columns import NO_VALUE
 from parley.results.scores import RunScores
 from parley.results.types import Dot, Figure, Scatter, as_json
 from parley.rules.notes import Votes
 from parley.rules.pool import Seat
 from parley.statistics import estimates
 from parley.statistics.agreement import BlockEstimate, krippendorff_alpha
-from parley.statistics.block_means import BlockMeans, BlockNames
 from parley.statistics.correlation import (
     Correlation,
     blocked_correlation,
@@ -27,15 +26,17 @@ from parley.statistics.correlation import (
 )
 from parley.statistics.intervals import compute_interval
 from parley.statistics.judge_bias import Judgement, self_preference
+from parley.statistics.score_table import (
+    NO_VALUE,
+    Mask,
+    Numbers,
+    ScoreTable,
+    TableRows,
+    Values,
+    mean_by_group,
+)
 from parley.store import MatchRow, RunInfo
 from parley.tables import Table, format_interval, format_number, format_signed, plural
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Numbers = NDArray[np.int64]
-    Values = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -149,75 +150,70 @@ def compute_judges(run: RunScores) -> JudgeReport | None:
     )
 
 
-@dataclass(frozen=True)
-class VoteColumns:
-    """Votes by match and note. A run may have millions, so they are kept as columns."""
+VOTE = np.dtype(
+    [
+        ("match", np.int64),
+        ("note", np.int64),
+        ("block", np.int32),  # its number
+        ("judge", np.int32),  # the place in `judges`
+        ("seat", np.int32),  # the place in `seats`
+        ("score", float),  # NaN: the judgement could not be read
+        ("mark", float),  # as the judge gave it, before it was converted to a score
+    ]
+)
 
+
+@dataclass(frozen=True)
+class VoteTable:
+    """Votes by match and note; `rows` has the columns of `VOTE`."""
+
+    rows: TableRows
     judges: list[tuple[str, str]]  # the seat, and who sat there
     seats: list[tuple[str, str, str]]  # the judged seat, its role and alias
-    match: Numbers
-    note: Numbers
-    block: Numbers
-    judge: Numbers  # the place in `judges`
-    seat: Numbers  # the place in `seats`
-    score: Values  # NaN: the judgement could not be read
-    mark: Values  # as the judge gave it, before it was converted to a score
 
-    def select(self, kept: NDArray[np.bool_]) -> VoteColumns:
+    def select(self, kept: Mask) -> VoteTable:
         """The votes for which `kept` is true."""
-        if kept.all():
-            return self
-        names = ("match", "note", "block", "judge", "seat", "score", "mark")
-        return replace(self, **{name: getattr(self, name)[kept] for name in names})
+        return self if kept.all() else replace(self, rows=self.rows[kept])
 
     @cached_property
     def roles(self) -> list[str]:
         """The judged roles, in the order of their first votes."""
-        import numpy as np
-
-        used, first = np.unique(self.seat, return_index=True)
+        used, first = np.unique(self.rows["seat"], return_index=True)
         return list(dict.fromkeys(self.seats[at][1] for at in used[np.argsort(first)]))
 
     @cached_property
     def judges_asked(self) -> list[tuple[str, str]]:
         """The seats of judges and who sat there, in order."""
-        return sorted(self.judges[at] for at in set(self.judge.tolist()))
+        return sorted(self.judges[at] for at in np.unique(self.rows["judge"]).tolist())
 
-    def on_role(self, role: str) -> NDArray[np.bool_]:
+    def on_role(self, role: str) -> Mask:
         """Which votes are on a role."""
-        import numpy as np
-
-        chosen = np.array([each == role for _, each, _ in self.seats], dtype=bool)
-        return chosen[self.seat]
+        chosen: Mask = np.array([each == role for _, each, _ in self.seats], dtype=bool)
+        found: Mask = chosen[self.rows["seat"]]
+        return found
 
     def judgements(self, run: RunScores) -> Iterator[Judgement]:
         """Who gave what to whom."""
-        names = run.blocks.names
-        for block, judge, seat, score in zip(
-            self.block, self.judge, self.seat, self.score.tolist(), strict=True
-        ):
+        for block, judge, seat, score in self.rows[["block", "judge", "seat", "score"]].tolist():
             given = None if score != score else score
-            where = run.first_identical(names[block])
+            where = run.first_identical(run.blocks[block])
             yield Judgement(where, self.judges[judge][1], self.seats[seat][2], given)
 
 
 class SeatNumbers(NamedTuple):
-    """The places of a seating's judges and scored seats in the lists of `VoteColumns`."""
+    """The places of a seating's judges and scored seats in the lists of a `VoteTable`."""
 
     judges: Mapping[Seat, int]
     scored: Mapping[Seat, int]
 
 
-def collect_votes(run: RunScores) -> VoteColumns:
+def collect_votes(run: RunScores) -> VoteTable:
     """Every requested vote on a scored seat, in matches that count."""
-    import numpy as np
-
     judges: dict[tuple[str, str], int] = {}
     seats: dict[tuple[str, str, str], int] = {}
     seatings: dict[Any, SeatNumbers] = {}
     rated: dict[int, set[str]] = {}
-    match_of, note_of, block_of = array("q"), array("q"), array("i")
-    judge_of, seat_of, scores, marks = array("i"), array("i"), array("d"), array("d")
+    blocks = {name: number for number, name in enumerate(run.blocks)}
 
     def number_seats(match: MatchRow) -> SeatNumbers:
         return SeatNumbers(
@@ -231,47 +227,33 @@ def collect_votes(run: RunScores) -> VoteColumns:
             },
         )
 
-    for number, (match, note) in enumerate(run.notes(Votes)):
-        seating = tuple(match.seats.items()), match.unscored
-        if seating not in seatings:
-            seatings[seating] = number_seats(match)
-        places, block = seatings[seating], run.blocks.number(match.block)
-        for judge, given in note.votes.items():
-            place = places.judges[judge]
-            rated.setdefault(place, set()).update(seat.role for seat in given or ())
-            for seat, at in places.scored.items():
-                vote = given.get(seat) if given else None
-                score = vote.score if vote else None
-                mark = score if vote is None or vote.mark is None else vote.mark
-                match_of.append(match.number)
-                note_of.append(number)
-                block_of.append(block)
-                judge_of.append(place)
-                seat_of.append(at)
-                scores.append(NO_VALUE if score is None else score)
-                marks.append(NO_VALUE if mark is None else mark)
-    votes = VoteColumns(
-        list(judges),
-        list(seats),
-        match=np.asarray(match_of),
-        note=np.asarray(note_of),
-        block=np.asarray(block_of),
-        judge=np.asarray(judge_of),
-        seat=np.asarray(seat_of),
-        score=np.asarray(scores),
-        mark=np.asarray(marks),
-    )
+    def list_votes() -> Iterator[tuple[Any, ...]]:
+        for number, (match, note) in enumerate(run.notes(Votes)):
+            seating = tuple(match.seats.items()), match.unscored
+            if seating not in seatings:
+                seatings[seating] = number_seats(match)
+            places, block = seatings[seating], blocks[match.block]
+            for judge, given in note.votes.items():
+                place = places.judges[judge]
+                rated.setdefault(place, set()).update(seat.role for seat in given or ())
+                for seat, at in places.scored.items():
+                    vote = given.get(seat) if given else None
+                    score = vote.score if vote else None
+                    mark = score if vote is None or vote.mark is None else vote.mark
+                    values = (NO_VALUE if each is None else each for each in (score, mark))
+                    yield match.number, number, block, place, at, *values
+
+    rows = np.fromiter(list_votes(), VOTE)
+    votes = VoteTable(rows, list(judges), list(seats))
     return leave_out_unrated(votes, find_rated_roles(run, rated))
 
 
-def leave_out_unrated(votes: VoteColumns, rated: Mapping[int, set[str]]) -> VoteColumns:
+def leave_out_unrated(votes: VoteTable, rated: Mapping[int, set[str]]) -> VoteTable:
     """Leave out votes on roles that a judge does not rate."""
-    import numpy as np
-
     kept = np.zeros((len(votes.judges), len(votes.seats)), dtype=bool)
     for judge, roles in rated.items():
         kept[judge] = [role in roles for _, role, _ in votes.seats]
-    return votes.select(kept[votes.judge, votes.seat])
+    return votes.select(kept[votes.rows["judge"], votes.rows["seat"]])
 
 
 def find_rated_roles(run: RunScores, found: Mapping[int, set[str]]) -> dict[int, set[str]]:
@@ -282,30 +264,24 @@ def find_rated_roles(run: RunScores, found: Mapping[int, set[str]]) -> dict[int,
     return {judge: roles or every for judge, roles in found.items()}
 
 
-def count_incomplete(votes: VoteColumns) -> Incomplete:
+def count_incomplete(votes: VoteTable) -> Incomplete:
     """The matches with votes, and how many of them lack one."""
-    import numpy as np
-
-    missing = np.unique(votes.match[np.isnan(votes.score)])
-    return Incomplete(len(missing), len(np.unique(votes.match)))
+    missing = np.unique(votes.rows["match"][np.isnan(votes.rows["score"])])
+    return Incomplete(len(missing), len(np.unique(votes.rows["match"])))
 
 
-def panel_rows(
-    run: RunScores, votes: VoteColumns, bounds: tuple[float, float]
-) -> Iterator[PanelRow]:
+def panel_rows(run: RunScores, votes: VoteTable, bounds: tuple[float, float]) -> Iterator[PanelRow]:
     """Each judge's mean on each role with its interval over blocks, and the number of votes."""
-    import numpy as np
-
     names = [name for _, name in votes.judges_asked]
-    known = ~np.isnan(votes.score)
+    known = ~np.isnan(votes.rows["score"])
     for judge, name in votes.judges_asked:
-        asked_judge = votes.judge == votes.judges.index((judge, name))
+        asked_judge = votes.rows["judge"] == votes.judges.index((judge, name))
         for role in votes.roles:
             asked = asked_judge & votes.on_role(role)
             if not asked.any():
                 continue
             read = asked & known
-            means = mean_by_block(run.blocks, votes.block[read], votes.score[read])
+            means = mean_by_block(run.blocks, votes.select(read))
             values, weights = estimates.merge_blocks(means, run.same)
             low, high, _ = compute_interval(values, bounds, weights=weights)
             yield PanelRow(
@@ -320,30 +296,30 @@ def panel_rows(
             )
 
 
-def mean_by_block(blocks: BlockNames, block: Numbers, score: Values) -> BlockMeans:
+def mean_by_block(blocks: Sequence[str], votes: VoteTable) -> dict[str, float]:
     """The mean score of each block."""
-    import numpy as np
-
-    counts, sums = np.bincount(block), np.bincount(block, score)
+    counts = np.bincount(votes.rows["block"])
+    sums = np.bincount(votes.rows["block"], votes.rows["score"])
     used = np.flatnonzero(counts)
-    return BlockMeans(blocks, array("i", used), array("d", sums[used] / counts[used]))
+    means = (sums[used] / counts[used]).tolist()
+    return dict(zip((blocks[at] for at in used.tolist()), means, strict=True))
 
 
-def agreement_rows(run: RunScores, votes: VoteColumns) -> Iterator[AgreementRow]:
+def agreement_rows(run: RunScores, votes: VoteTable) -> Iterator[AgreementRow]:
     """Krippendorff's alpha by judged role, over what at least two judges have marked."""
-    import numpy as np
-
     seats = sorted({judge for judge, _ in votes.judges_asked})
     twice = len({name for _, name in votes.judges_asked}) < len(seats)
     column = np.array([seats.index(judge) if judge in seats else -1 for judge, _ in votes.judges])
     for role in votes.roles:
         here = votes.select(votes.on_role(role))
         _, first, unit = np.unique(
-            here.note * len(votes.seats) + here.seat, return_index=True, return_inverse=True
+            here.rows["note"] * len(votes.seats) + here.rows["seat"],
+            return_index=True,
+            return_inverse=True,
         )
         ratings = np.full((len(first), len(seats)), np.nan)
-        ratings[unit, column[here.judge]] = here.mark
-        blocks = run.block_order[here.block[first]]
+        ratings[unit, column[here.rows["judge"]]] = here.rows["mark"]
+        blocks = run.block_order[here.rows["block"][first]]
         alpha = krippendorff_alpha(ratings, "ordinal", blocks)
         yield AgreementRow(role, len(seats), twice, **estimate_fields(alpha))
 
@@ -352,7 +328,7 @@ def validity_rows(run: RunScores, role: str, judged: str) -> Iterator[ValidityRo
     """Correlation of the judges' score with the measured metric of a role: over matches, within
     items, and over models."""
     measured = run.ranking_metric(role, measured=True)
-    pairs = None if measured is None else run.pair_metrics(role, judged, measured)
+    pairs = None if measured is None else pair_metrics(run.observations, role, judged, measured)
     if measured is None or pairs is None:
         return
     blocks = run.block_order[pairs.block]
@@ -363,6 +339,43 @@ def validity_rows(run: RunScores, role: str, judged: str) -> Iterator[ValidityRo
     if len(pairs.means) > 2:  # with two, a rank correlation is always 1 or -1
         ranked = spearman([a for a, _ in pairs.means], [b for _, b in pairs.means])
         yield ValidityRow(role, measured, "models", **estimate_fields(ranked))
+
+
+class PairedScores(NamedTuple):
+    """The scores of models in two metrics, one for each match and model; NaN if one is missing."""
+
+    block: Numbers
+    first: Values
+    second: Values
+    means: list[tuple[float, float]]  # of all models that have scores in both metrics
+
+
+def pair_metrics(scores: ScoreTable, role: str, first: str, second: str) -> PairedScores | None:
+    """The scores of a role in two metrics; None if no model has both in a match. If a model has
+    several seats in a match, the last one counts."""
+    scores = scores.with_seats(lambda each: each.role == role and each.metric in (first, second))
+    if not len(scores):
+        return None
+    aliases: dict[str, int] = {}
+    alias = [aliases.setdefault(each.alias, len(aliases)) for each in scores.seats]
+    rows, seat = scores.rows, scores.rows["seat"]
+    who = np.array(alias)[seat]
+    side = np.array([each.metric != first for each in scores.seats], dtype=np.int64)[seat]
+    row = np.cumsum(np.diff(rows["match"], prepend=-1) != 0)
+    _, start, pair = np.unique(row * len(aliases) + who, return_index=True, return_inverse=True)
+    values, has_score = np.full((2, len(start)), NO_VALUE), np.zeros((2, len(start)), bool)
+    values[side, pair] = rows["value"]
+    has_score[side, pair] = True
+    if not has_score.all(axis=0).any():
+        return None
+    known = ~np.isnan(rows["value"])
+    cell = side[known] * len(aliases) + who[known]
+    sums = np.bincount(cell, rows["value"][known], 2 * len(aliases)).reshape(2, -1)
+    counts = np.bincount(cell, minlength=2 * len(aliases)).reshape(2, -1)
+    both = counts.all(axis=0)
+    means = (sums[:, both] / counts[:, both]).T.tolist()
+    one, other = values
+    return PairedScores(rows["block"][start], one, other, [(a, b) for a, b in means])
 
 
 def judged_models(run: RunScores, judged: str) -> Iterator[JudgedModel]:
@@ -414,19 +427,16 @@ def judge_figures(found: JudgeReport, style: Style) -> list[Figure]:
     return figures
 
 
-def length_bias(run: RunScores, votes: VoteColumns) -> Iterator[BiasRow]:
+def length_bias(run: RunScores, votes: VoteTable) -> Iterator[BiasRow]:
     """Whether longer replies on the same item are rated higher. This is a bias only if longer
     replies are not better."""
-    import numpy as np
-
-    from parley.statistics.block_draws import mean_by_group
-
-    read = votes.select(~np.isnan(votes.score))
-    matches, match = np.unique(read.match, return_inverse=True)
-    judged, size = match * len(votes.seats) + read.seat, len(votes.seats)
+    read = votes.select(~np.isnan(votes.rows["score"]))
+    matches, match = np.unique(read.rows["match"], return_inverse=True)
+    judged, size = match * len(votes.seats) + read.rows["seat"], len(votes.seats)
     order = np.argsort(judged, kind="stable")
+    ordered = read.rows[order]
     keys, first, sizes = np.unique(judged[order], return_index=True, return_counts=True)
-    score, block = mean_by_group(read.score[order], sizes), read.block[order][first]
+    score, block = mean_by_group(ordered["score"], sizes), ordered["block"][first]
     match, seat = np.divmod(keys, max(size, 1))
     length = find_lengths(run, votes, matches)[match, seat]
     for role in votes.roles:
@@ -436,10 +446,8 @@ def length_bias(run: RunScores, votes: VoteColumns) -> Iterator[BiasRow]:
         yield BiasRow("length", None, role, **estimate_fields(found))
 
 
-def find_lengths(run: RunScores, votes: VoteColumns, matches: Numbers) -> Values:
+def find_lengths(run: RunScores, votes: VoteTable, matches: Numbers) -> Values:
     """How long the replies of each judged seat are, by match; NaN if there are none."""
-    import numpy as np
-
     keys = list(dict.fromkeys(key for key, _, _ in votes.seats))
     place = {key: at for at, key in enumerate(keys)}
     found = np.full((len(matches), len(keys)), np.nan)
@@ -456,7 +464,7 @@ def find_lengths(run: RunScores, votes: VoteColumns, matches: Numbers) -> Values
 
 
 def self_preference_rows(
-    run: RunScores, votes: VoteColumns, bounds: tuple[float, float]
+    run: RunScores, votes: VoteTable, bounds: tuple[float, float]
 ) -> Iterator[BiasRow]:
     """How much more a judge gives its own model than other judges do, minus the same difference
     for other models."""
@@ -472,7 +480,7 @@ def self_preference_rows(
         yield BiasRow("itself", judge, None, **estimate_fields(found))
 
 
-def judges_that_play(run: RunScores, votes: VoteColumns) -> list[str]:
+def judges_that_play(run: RunScores, votes: VoteTable) -> list[str]:
     """The judges whose models are also contestants."""
     models = run.config.models
     played = {models[alias]["model"] for alias in run.config.contestants}

@@ -12,8 +12,9 @@ from parley.results.scores import RunScores
 from parley.results.types import as_json
 from parley.statistics.agreement import krippendorff_alpha
 from parley.statistics.correlation import blocked_correlation
-from parley.statistics.estimates import Observation, block_means
+from parley.statistics.estimates import block_means
 from parley.statistics.intervals import compute_interval
+from parley.statistics.score_table import Observation, ScoreTable
 from parley.store import RunInfo, Score
 from parley.tables import Table, format_interval, format_number, format_signed
 
@@ -104,7 +105,9 @@ def has_changed(metric: str, then: Given, now: Given) -> bool:
 def score_changes(run: RunScores, metric: str, before: Sequence[Score]) -> Iterator[ScoreChange]:
     """Every model's means, and the difference on the blocks that have both."""
     then = block_means(
-        [Observation(s.block, s.match, s.alias, s.seat.role, s.metric, s.value) for s in before]
+        ScoreTable.of(
+            Observation(s.block, s.match, s.alias, s.seat.role, s.metric, s.value) for s in before
+        )
     )
     now, (lowest, highest) = run.block_means, run.bounds[metric]
     for role in run.roles:

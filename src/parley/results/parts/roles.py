@@ -1,4 +1,4 @@
-"""Role tables: scores by pairing of models (DynaEval, tables 1 to 6), and position effects."""
+"""Role tables: scores by pairing of models (DynaEval, tables 1 to 6)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from parley.results.part import Part, Rows, Style
 from parley.results.scores import RunScores, seat_name
 from parley.results.types import Figure, HeatMap
 from parley.statistics import role_tables
-from parley.tables import Table, format_interval, format_signed, round_half_up
+from parley.tables import Table, round_half_up
 
 SIDES = ("first", "second")
 
@@ -108,9 +108,14 @@ def compute_role_tables(run: RunScores) -> tuple[RoleTableResult, ...]:
     """A table for every metric, if matches have two seats."""
     if run.two_seats is None:
         return ()
-    tables = {metric: run.role_table(metric) for metric in run.metrics}
-    found = {metric: table for metric, table in tables.items() if table is not None}
     first, second = (seat_name(*seat) for seat in run.two_seats)
+    listed = [*run.config.players, *run.config.excluded]
+    found = {}
+    for metric in run.metrics:
+        met = role_tables.find_meetings(run.seated, run.two_seats, metric)
+        if len(met.rows):
+            bounds = run.bounds[metric]
+            found[metric] = role_tables.make_role_table(met, listed, bounds, run.same)
     return tuple(
         RoleTableResult(
             metric=metric,
@@ -119,13 +124,12 @@ def compute_role_tables(run: RunScores) -> tuple[RoleTableResult, ...]:
             second=second,
             cells=tuple(
                 PairCell(row, column, None if cell is None else make_pair_score(cell))
-                for (row, column), cell in found[metric].cells.items()
+                for (row, column), cell in table.cells.items()
                 if row != column
             ),
-            **make_margins(found[metric].margins),
+            **make_margins(table.margins),
         )
-        for metric in run.metrics
-        if metric in found
+        for metric, table in found.items()
     )
 
 
@@ -308,55 +312,6 @@ def role_table_cells(table: RoleTableResult) -> list[dict[str, Any]]:
     return rows
 
 
-@dataclass(frozen=True)
-class PositionEffect:
-    """The effect of a position on the score: the difference from the mean over all positions."""
-
-    role: str
-    metric: str
-    position: int
-    effect: float | None
-    low: float | None
-    high: float | None
-    blocks: int
-
-
-def compute_positions(run: RunScores) -> tuple[PositionEffect, ...]:
-    rows = run.seats_with_positions()
-    return tuple(
-        PositionEffect(
-            each.role,
-            each.metric,
-            each.position,
-            each.mean,
-            each.interval.low,
-            each.interval.high,
-            each.blocks,
-        )
-        for each in role_tables.position_effects(rows, run.bounds, same=run.same)
-    )
-
-
-def position_tables(found: Sequence[PositionEffect], style: Style) -> list[Table]:
-    rows = [
-        [
-            each.role,
-            str(each.position),
-            each.metric,
-            format_signed(each.effect),
-            format_interval(each.low, each.high),
-            str(each.blocks),
-        ]
-        for each in found
-    ]
-    header = ["role", "position", "metric", "effect", "95% interval", "blocks"]
-    note = (
-        "`effect` is the difference from the mean over all positions of the "
-        f"role{style.fixed_blocks_note}"
-    )
-    return [Table(header, rows, left=3, note=note)]
-
-
 PARTS = (
     Part(
         "roles",
@@ -369,14 +324,5 @@ PARTS = (
         absent="not applicable: role tables need matches between two seats",
         section="result",
         key="tables",
-    ),
-    Part(
-        "positions",
-        "Position effects",
-        tuple[PositionEffect, ...],
-        compute_positions,
-        tables=position_tables,
-        absent="not applicable: no role of this task has more than one position",
-        section="fairness",
     ),
 )

@@ -1,4 +1,4 @@
-"""Scores after each round (DynaEval, figure 4)."""
+"""Scores after each round (DynaEval, figure 4 a)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from parley.results.part import Part, Style
-from parley.results.parts.roles import compute_role_tables
 from parley.results.scores import RunScores
 from parley.results.types import Figure, Lines, Series
 from parley.store import RunInfo
@@ -27,21 +26,6 @@ class RoundScore:
     matches: int
     missing: int
     round: int
-
-
-@dataclass(frozen=True)
-class PartnerScore:
-    """The score of the first role with one partner after one round."""
-
-    first_role: str
-    first: str
-    second_role: str
-    second: str
-    metric: str
-    round: int
-    mean: float | None
-    matches: int
-    blocks: int
 
 
 def round_metrics(run: RunScores) -> dict[str, int]:
@@ -71,29 +55,6 @@ def compute_rounds(run: RunScores) -> tuple[RoundScore, ...]:
     return tuple(sorted(rows, key=lambda row: (row.role, row.alias, row.round)))
 
 
-def compute_partners(run: RunScores) -> tuple[PartnerScore, ...]:
-    """Every ordered pair, round by round: how a writer fares with each editor (figure 4 b)."""
-    rounds = round_metrics(run)
-    rows = [
-        PartnerScore(
-            table.first,
-            each.first,
-            table.second,
-            each.second,
-            table.metric,
-            rounds[table.metric],
-            each.cell.first,
-            each.cell.matches,
-            each.cell.blocks,
-        )
-        for table in (compute_role_tables(run) if rounds else ())
-        if table.metric in rounds
-        for each in table.cells
-        if each.cell is not None
-    ]
-    return tuple(sorted(rows, key=lambda row: (row.first, row.second, row.round)))
-
-
 def round_tables(found: Sequence[RoundScore], style: Style) -> list[Table]:
     """By model and role, one column per round."""
     numbers = sorted({row.round for row in found})
@@ -107,18 +68,6 @@ def round_tables(found: Sequence[RoundScore], style: Style) -> list[Table]:
     )
     header = ["model", "role", *(f"round {each}" for each in numbers)]
     return [Table(header, pivot(cells, numbers), left=2, note=note)]
-
-
-def partner_tables(found: Sequence[PartnerScore], style: Style) -> list[Table]:
-    """By pairing, one column per round."""
-    numbers = sorted({row.round for row in found})
-    cells = (
-        ((row.first, row.second), row.round, f"{format_number(row.mean)} ({row.matches})")
-        for row in found
-    )
-    roles = [found[0].first_role, found[0].second_role]
-    header = [*roles, *(f"round {each}" for each in numbers)]
-    return [Table(header, pivot(cells, numbers), left=2, note="means (matches)")]
 
 
 def round_figures(found: Sequence[RoundScore], style: Style) -> Sequence[Figure]:
@@ -172,15 +121,5 @@ PARTS = (
         figures=round_figures,
         applies=has_rounds,
         absent="not applicable: this task has no metric that is scored after each round",
-    ),
-    Part(
-        "partners",
-        "Scores by round and partner",
-        tuple[PartnerScore, ...],
-        compute_partners,
-        tables=partner_tables,
-        applies=has_rounds,
-        absent="not applicable: this task has no metric that is scored after each round of a match "
-        "between two seats",
     ),
 )

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from parley.results.part import Part, Style
 from parley.results.scores import RunScores
 from parley.results.types import Figure, HeatMap
+from parley.statistics import estimates
 from parley.tables import Table, format_interval, format_number, pivot, plural
 
 
@@ -52,12 +53,18 @@ def compute_topics(run: RunScores) -> tuple[TopicScore, ...]:
             cell.missing,
         )
         for topic in sorted(by_topic)
-        for cell in run.compute_cells(by_topic[topic])
+        for cell in compute_cells(run, by_topic[topic])
     ]
     order = list(run.metrics)
     return tuple(
         sorted(found, key=lambda row: (order.index(row.metric), row.role, row.topic, row.alias))
     )
+
+
+def compute_cells(run: RunScores, blocks: Iterable[str]) -> list[estimates.Cell]:
+    """The result of every model in every role and metric, on some of the blocks."""
+    tallies = estimates.tally_cells(run.observations.in_blocks(blocks))
+    return estimates.compute_cells(tallies, run.bounds, run.method)
 
 
 def topic_tables(found: Sequence[TopicScore], style: Style) -> list[Table]:

@@ -8,7 +8,9 @@ from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, stdev
-from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
 
 from parley.results.part import Part, Style
 from parley.results.parts.roles import (
@@ -31,16 +33,13 @@ from parley.statistics.role_tables import (
     MeetingCell,
     Pair,
     average_margins,
+    seat_models,
 )
 from parley.statistics.student_t import t_quantile
 from parley.store import RunInfo
 from parley.tables import Table, format_number
 from parley.tasks._common.overlap import MEASURES, corpus_score, corpus_signature
 from parley.tasks._common.writer_editor import OverlapCounts
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 DRAWS = 200
 
@@ -58,14 +57,10 @@ class CountedTexts:
 
     def table(self) -> NDArray[np.int32]:
         """One row per text."""
-        import numpy as np
-
         return np.asarray(self._counts).reshape(len(self.blocks), -1)
 
     def table_by_block(self) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
         """The blocks in the order of their names, and the sums of their texts."""
-        import numpy as np
-
         blocks = np.asarray(self.blocks)
         order = np.argsort(blocks, kind="stable")
         found, starts = np.unique(blocks[order], return_index=True)
@@ -84,8 +79,11 @@ def compute_corpus(run: RunScores) -> tuple[CorpusTable, ...]:
     # by measure, pair and role: the counts of every match
     counts: dict[str, dict[Pair, dict[str, CountedTexts]]] = {}
     blocks: dict[Pair, array[int]] = {}
-    order = {name: at for at, name in enumerate(sorted(run.blocks.names))}
-    met, seats = run.matches_of_two(), [Seat(*place) for place in run.two_seats or ()]
+    order = {name: at for at, name in enumerate(sorted(run.blocks))}
+    if run.two_seats is None:
+        return ()
+    seated, seats = seat_models(run.seated, run.two_seats), [Seat(*each) for each in run.two_seats]
+    met = set(seated.match[seated.complete].tolist())
     for match, note in run.notes(OverlapCounts):
         if match.number not in met:
             continue
@@ -98,8 +96,6 @@ def compute_corpus(run: RunScores) -> tuple[CorpusTable, ...]:
             for name, numbers in found.items():
                 by_role = counts.setdefault(name, {}).setdefault((first, second), {})
                 by_role.setdefault(seat.role, CountedTexts()).add(block, numbers)
-    if run.two_seats is None:
-        return ()
     places = (seat_name(*run.two_seats[0]), seat_name(*run.two_seats[1]))
     basis, listed = run.identity.get("basis", {}), [*run.config.players, *run.config.excluded]
     tables = []
@@ -202,8 +198,6 @@ NO_DRAWS = CorpusDraws(b"", 0, [])
 
 def draw_corpus_scores(name: str, given: CountedTexts) -> CorpusDraws:
     """A corpus score in bootstrap samples of whole blocks, always the same samples."""
-    import numpy as np
-
     if not given.blocks:
         return NO_DRAWS
     blocks, rows = given.table_by_block()

@@ -11,7 +11,7 @@ from typing import Any
 from parley.errors import StoreError, UsageError, unknown_name
 from parley.results.compared_runs import ComparedRuns
 from parley.results.human_votes import HumanVotes, read_human_votes
-from parley.results.scores import group_attempts
+from parley.results.run_facts import group_attempts
 from parley.results.types import as_json
 from parley.statistics.contamination import (
     Contamination,

@@ -3,17 +3,17 @@ paid in each round."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import count
 from statistics import fmean, median, quantiles
 
 from parley.results.part import Part, Rows, Style
 from parley.results.scores import RunScores
 from parley.results.types import Box, Boxes, Figure, Lines, Series
-from parley.statistics import estimates
-from parley.statistics.block_means import BlockSums
+from parley.statistics.estimates import merge_blocks, tally_cells
 from parley.statistics.intervals import compute_interval
+from parley.statistics.score_table import Observation, ScoreTable
 from parley.tables import Table, format_estimate, format_number, pivot, plural
 
 MOST_DOTS = 200  # payoffs of a model that are listed and drawn one by one
@@ -57,8 +57,15 @@ class PaymentRow:
 
 def compute_payoffs(run: RunScores) -> tuple[PayoffSpread, ...]:
     """By model, in the order of the configuration."""
-    spreads = (spread_of(alias, run.values_of(alias)) for alias in run.config.contestants)
+    spreads = (spread_of(alias, list_payoffs(run, alias)) for alias in run.config.contestants)
     return tuple(spread for spread in spreads if spread is not None)
+
+
+def list_payoffs(run: RunScores, alias: str) -> list[float]:
+    """The payoffs of a model by match; NaN if one is missing."""
+    own = run.observations.with_seats(lambda seat: seat.alias == alias)
+    payoffs: list[float] = own.rows["value"].tolist()
+    return payoffs
 
 
 def spread_of(alias: str, payoffs: Sequence[float]) -> PayoffSpread | None:
@@ -89,46 +96,39 @@ def compute_payments(run: RunScores) -> tuple[PaymentRow, ...]:
         for each in run.reader.violations()
         if each.outcome == "default"
     }
-    paid: dict[tuple[str, int], Payments] = defaultdict(lambda: Payments(BlockSums(run.blocks)))
-    matches = iter(run.matches)  # by number, as notes are
-    match = next(matches, None)
-    for note in run.reader.notes():
-        while match is not None and match.number < note.match:
-            match = next(matches, None)
-        invested = note.facts.get("invested")
-        if match is None or match.number != note.match or invested is None:
-            continue
-        block = run.blocks.number(match.block)
-        for seat, alias in run.contestants_of(match):
-            known = not unread or (note.match, note.round, seat.key) not in unread
-            paid[alias, note.round].add(block, invested[seat.key] if known else None)
+    found = list_payments(run, unread)
     order, most = list(run.config.contestants), float(run.config.params["endowment"])
-    rows = sorted(paid, key=lambda key: (order.index(key[0]), key[1]))
-    return tuple(paid[key].summarise(*key, most, run) for key in rows)
-
-
-@dataclass
-class Payments:
-    """What a model paid in one round, added up by block."""
-
-    sums: BlockSums
-    matches: int = 0
-    missing: int = 0
-
-    def add(self, block: int, amount: float | None) -> None:
-        self.matches += 1
-        if amount is None:
-            self.missing += 1
-        else:
-            self.sums.add(block, amount)
-
-    def summarise(self, alias: str, number: int, most: float, run: RunScores) -> PaymentRow:
-        """The mean over blocks, with its interval."""
-        means = self.sums.means()
-        values, weights = estimates.merge_blocks(means, run.same)
+    tallies = sorted(
+        ((alias, int(number), tally) for (number, _, alias), tally in tally_cells(found).items()),
+        key=lambda each: (order.index(each[0]), each[1]),
+    )
+    rows = []
+    for alias, number, (means, paid, missing) in tallies:
+        values, weights = merge_blocks(means, run.same)
         low, high, _ = compute_interval(values, (0.0, most), method=run.method, weights=weights)
         mean = fmean(means.values()) if means else None
-        return PaymentRow(alias, number, mean, low, high, len(values), self.matches, self.missing)
+        rows.append(PaymentRow(alias, number, mean, low, high, len(values), paid, missing))
+    return tuple(rows)
+
+
+def list_payments(run: RunScores, unread: set[tuple[int, int, str]]) -> ScoreTable:
+    """What was paid in each round, without a value if it could not be read. Every payment counts on
+    its own, also where a model has several seats."""
+
+    number = count()
+
+    def list_each() -> Iterator[Observation]:
+        for note in run.reader.notes():
+            match, invested = run.match_by_number.get(note.match), note.facts.get("invested")
+            if match is None or invested is None:
+                continue
+            for seat, alias in run.contestants_of(match):
+                known = (note.match, note.round, seat.key) not in unread
+                amount = invested[seat.key] if known else None
+                metric = str(note.round)
+                yield Observation(match.block, next(number), alias, seat.role, metric, amount)
+
+    return ScoreTable.of(list_each())
 
 
 def payoff_tables(found: Sequence[PayoffSpread], style: Style) -> list[Table]:

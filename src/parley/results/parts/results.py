@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from itertools import chain
 
 from parley.results.part import Part, Rows, Style
-from parley.results.scores import NAMED, RunScores
+from parley.results.run_facts import NAMED
+from parley.results.scores import RunScores
 from parley.results.types import Figure, Intervals, Point, ScoreRow, as_json
 from parley.rules.task import name_unprotected
 from parley.statistics.estimates import Rank

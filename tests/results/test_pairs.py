@@ -3,7 +3,7 @@
 import pytest
 
 from parley.results.part import Style
-from parley.results.parts.differences import difference_tables
+from parley.results.parts.pairs import difference_tables
 from parley.statistics.estimates import PairedDifference
 
 

@@ -11,8 +11,7 @@ from statistics import fmean
 from parley.results.part import Part, Style
 from parley.results.scores import RunScores
 from parley.results.types import Figure, Lines, Series
-from parley.statistics import estimates
-from parley.statistics.estimates import Observation
+from parley.statistics.intervals import compute_interval
 from parley.store import MatchRow, RunInfo
 from parley.tables import Table, format_estimate, format_number, pivot, plural
 
@@ -54,7 +53,6 @@ def compute_pass_rates(run: RunScores) -> tuple[PassRate, ...]:
     found: list[PassRate] = []
     if not run.reader.items():
         return ()  # matches without items are not samples of the same problem
-    matches = {match.number: match for match in run.matches}
     for name, metric in run.metrics.items():
         if metric.success is None:
             continue
@@ -68,21 +66,15 @@ def compute_pass_rates(run: RunScores) -> tuple[PassRate, ...]:
                     if metric.better == "higher"
                     else row.value <= metric.success
                 )
-                partners = partners_of(run, matches[row.match], row.alias)
+                partners = partners_of(run, run.match_by_number[row.match], row.alias)
                 samples[row.role, row.alias][row.block][partners].append(good)
         for (role, alias), items in sorted(samples.items()):
             least = min(len(drawn) for groups in items.values() for drawn in groups.values())
             for k in [k for k in KS if k <= least]:
-                values = [
-                    Observation(item, 0, alias, role, name, mean_over_partners(k, groups.values()))
-                    for item, groups in items.items()
-                ]
-                tallies = estimates.tally_cells(values)
-                (cell,) = estimates.compute_cells(tallies, {name: (0.0, 1.0)}, run.method)
-                low, high, _ = cell.interval
-                found.append(
-                    PassRate(role, alias, name, k, cell.mean, low, high, len(items), least)
-                )
+                values = [mean_over_partners(k, groups.values()) for groups in items.values()]
+                low, high, _ = compute_interval(values, (0.0, 1.0), method=run.method)
+                mean = fmean(values)
+                found.append(PassRate(role, alias, name, k, mean, low, high, len(items), least))
     return tuple(found)
 
 

@@ -10,7 +10,7 @@ import pytest
 import parley
 from parley.errors import UsageError
 from parley.results.part import Style
-from parley.results.parts.main_table import ranking_metrics, score_table
+from parley.results.parts.results import ranking_metrics, score_table
 from parley.results.types import ScoreRow
 from parley.statistics.estimates import Rank
 from parley.tables import text_width
