@@ -196,8 +196,6 @@ def test_texts_become_what_a_parameter_declares(text, kind, value):
         (True, int),
         ("maybe", bool),
         ("c", Literal["a"]),
-        (["a"], str),
-        (None, str),
         (5, tuple[int, ...]),
         ("1.01", Annotated[float, (0, 1)]),
         (-1, Annotated[int, (0, 1)]),

@@ -115,11 +115,8 @@ def parse_scalar(value: Any, kind: Any, where: str) -> Any:
         word = str(value).lower()
         if word in ("true", "yes", "on", "1", "false", "no", "off", "0"):
             return word in ("true", "yes", "on", "1")
-    elif kind is Any:
-        return value
-    elif kind is str:
-        if value is not None and not isinstance(value, list | tuple | Mapping):
-            return str(value)
+    elif kind is str or kind is Any:
+        return value if kind is Any else str(value)
     elif not isinstance(value, bool):
         try:
             number = kind(value)
