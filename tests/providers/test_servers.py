@@ -8,11 +8,15 @@ import socket
 import subprocess
 import sys
 import time
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
 import parley
+from parley.activity import watch_activity
 from parley.audit.audit import audit_run
 from parley.errors import UsageError
 from parley.match.protocol import Request
@@ -93,7 +97,7 @@ def is_listening(port):
         return not tried.connect_ex(("127.0.0.1", port))
 
 
-def wait_until(what, seconds=20.0):
+def wait_until(what, seconds=60.0):
     until = time.monotonic() + seconds
     while not (found := what()):
         assert time.monotonic() < until
@@ -141,7 +145,7 @@ def test_two_aliases_share_a_server_that_ends_with_the_run(notes, machine, monke
     assert notes.all("keys") == [["VLLM_API_KEY"] if family == "vllm" else []]
     assert notes.all("offline") == ["1"]
     [log] = Path("runs").glob("*.log")
-    assert log.name.startswith(result.ref.id)
+    assert log.name == f"{result.ref.id}.{family}-tiny.log"
     assert "api_key=[key]" in log.read_text()
     assert "--api-key" not in started
     assert any(f"Parley started {family} in " in text and str(log) in text for text in told)
@@ -242,6 +246,158 @@ def test_a_server_that_dies_while_it_is_used_stops_the_run_which_can_be_resumed(
     assert audit_run(result.ref).breaches == []
 
 
+def test_what_a_server_prints_is_shown_and_logged_without_its_key(notes):
+    lines = []
+    with watch_activity(lines.append):
+        told = []
+        result = play(notes, "chatty,slow", told=told)
+    assert result.state == "done"
+    assert any(
+        "vllm/./tiny is loading (" in line and "loading: 50% [/red]" in line for line in lines
+    )
+    assert lines[-1] == ""
+    [log] = Path("runs").glob("*.log")
+    printed = log.read_bytes()
+    assert b"key in two pieces: [key]\n" in printed
+    assert len(printed) > 5_000_000
+    said, _ = stopped(notes, "chatty,dies-loading", repeats=1)
+    assert "\x1b" not in said
+    assert "\x00" not in said
+    assert len(said) < 2000
+    assert "the weights do not fit into memory" in said
+
+
+def test_an_error_shows_no_lines_of_an_earlier_session(notes):
+    _, run = stopped(notes, "dies-loading")
+    again = parley.resume(run, model_options={"a": {"server_args": words(notes, "silent")}})
+    with read_run(again.ref) as reader:
+        said = reader.info.reason
+    assert "with exit code 4" in said
+    assert "memory" not in said
+    assert Path(run).with_suffix("").name in said
+
+
+def test_servers_of_one_checkpoint_with_other_words_have_logs_of_their_own(notes):
+    models = {"a": options(notes), "b": options(notes, "other")}
+    parley.run("public_goods", models, rounds=1, repeats=1, store="runs")
+    assert len(notes.all("words")) == 2
+    first, second = sorted(Path("runs").glob("*.log"))
+    assert (first.read_text(), second.read_text()) == (
+        2 * ("settings: name=./tiny api_key=[key]\n",)
+    )
+    assert not notes.still_running()
+
+
+def test_a_second_server_on_a_gpu_says_that_they_share_it_even_if_it_dies(notes, monkeypatch):
+    monkeypatch.setattr(servers, "list_gpus", lambda: ["Big GPU"])
+    told = []
+    result = parley.run(
+        "public_goods",
+        {"a": options(notes), "b": options(notes, "dies-loading")},
+        progress=lambda event: told.append(event.text),
+        store="runs",
+    )
+    assert result.state == "stopped"
+    assert any("--gpu-memory-utilization" in text for text in told)
+    assert len(notes.all("words")) == 2  # no server is started again
+
+
+def test_a_server_killed_by_a_signal_says_which(notes):
+    assert "by signal 9" in stopped(notes, "killed")[0]
+
+
+def test_a_port_that_another_server_has_taken_is_left_to_it(notes, monkeypatch):
+    with stand_in(notes, "other", "another-key-1234") as base:
+        ports = [int(base.rpartition(":")[2].removesuffix("/v1")), servers.find_free_port()]
+        monkeypatch.setattr(servers, "find_free_port", lambda: ports.pop(0))
+        assert play(notes, "slow").state == "done"
+        assert not ports
+
+
+@pytest.mark.parametrize("said", [b"SSH-2.0-x\r\n\r\n", b"HTTP/1.1 200 OK\r\n\r\n" + b"[" * 10**5])
+def test_another_program_at_the_usual_address_is_left_alone(notes, monkeypatch, said):
+    def answer(listening):
+        with suppress(OSError):
+            while True:
+                with listening.accept()[0] as asked:
+                    asked.recv(4096)
+                    asked.sendall(said)
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        Thread(target=answer, args=(listening,), daemon=True).start()
+        home = f"http://localhost:{listening.getsockname()[1]}/v1"
+        monkeypatch.setattr(providers.provider_class("vllm"), "home", home)
+        assert play(notes, repeats=1).state == "done"
+        listening.shutdown(socket.SHUT_RDWR)
+    assert len(notes.all("words")) == 1
+
+
+def test_the_key_of_the_user_follows_no_redirect(machine):
+    asked = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):
+            asked.append(self.path)
+            self.send_response(302)
+            self.send_header("Location", "/elsewhere")
+            self.end_headers()
+
+        def log_message(self, *_):
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        assert servers.list_models(f"http://127.0.0.1:{server.server_port}/v1", "a-key") == []
+        server.shutdown()
+    assert asked == ["/v1/models"]
+
+
+def test_time_of_a_download_is_no_time_of_the_server(notes, machine, monkeypatch):
+    def download(name, revision):
+        time.sleep(3)
+        return machine / "tiny"
+
+    monkeypatch.setattr(servers, "find_checkpoint", lambda *_: None)
+    monkeypatch.setattr(servers, "download_checkpoint", download)
+    [row] = play(notes, repeats=1, download=True).part("devices")
+    assert row.seconds < 3
+
+
+def test_only_a_run_that_calls_the_model_starts_a_server(notes, machine):
+    asked = [
+        "run",
+        "public_goods",
+        "-m",
+        "a=vllm/./tiny",
+        "-m",
+        "bot/free-rider",
+        "--store",
+        "runs",
+    ]
+    command(*asked, "-M", f"a.server_args={words(notes)}", "--dry-run", cwd=machine)
+    assert not notes.all("words")
+    result = play(notes)
+    for line in (
+        ["audit", result.path],
+        ["show", result.path],
+        ["report", result.path, "-o", "x.html"],
+    ):
+        command(*line, cwd=machine)
+    assert len(notes.all("words")) == 1
+
+
+def test_a_run_that_may_not_call_any_more_ends_its_server(notes):
+    limited = parley.run(
+        "public_goods",
+        models={"a": options(notes), "b": "bot/free-rider"},
+        repeats=500,
+        max_calls=20,
+        store="runs",
+    )
+    assert limited.state == "stopped"
+    assert not notes.still_running()
+
+
 def test_another_port_is_tried_if_one_is_taken(notes):
     play(notes, "port-taken")
     first, second = notes.all("words")
@@ -264,15 +420,17 @@ def test_no_process_is_left_after_an_interruption_or_a_kill(notes, machine, mome
         f"servers.PATIENCE = 1.0; sys.argv = ['parley', *{run_words(model)!r}]\n"
         "cli.main()\n"
     )
-    run = subprocess.Popen(
-        [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-    )
-    wait_until(lambda: notes.all("pids" if moment == "loading" else "asked"))
-    run.send_signal(number)
-    if number == signal.SIGINT:
-        time.sleep(0.5)
-        run.send_signal(number)  # the first one lets calls finish
-    run.communicate(timeout=30)
+    line = [sys.executable, "-c", program]
+    with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as run:
+        try:
+            wait_until(lambda: notes.all("pids" if moment == "loading" else "asked"))
+            run.send_signal(number)
+            if number == signal.SIGINT:
+                time.sleep(0.5)
+                run.send_signal(number)  # the first one lets calls finish
+            run.communicate(timeout=60)
+        finally:
+            run.kill()
     wait_until(lambda: not notes.still_running())
 
 
@@ -324,6 +482,7 @@ def test_without_the_program_or_the_model_one_sentence_says_what_to_do(notes, ma
         ("--trust-remote-code", {}, "must not begin with a hyphen"),
         ("x", {"server_args": "--port 1"}, "which Parley chooses"),
         ("x", {"server_args": "--host=0.0.0.0"}, "which Parley chooses"),
+        ("x", {"server_args": "--api_key x"}, "which Parley chooses"),
         ("x", {"server_args": "'"}, "cannot be split"),
         ("x", {"server_args": "-v", "base_url": "http://localhost:1/v1"}, "has an address"),
         ("x", {"download": True, "base_url": "http://localhost:1/v1"}, "has an address"),
@@ -334,11 +493,26 @@ def test_options_that_cannot_work_are_refused_at_once(name, given, said):
         providers.make_provider("vllm", name, given)
 
 
+@pytest.mark.parametrize("words", ["--a", "[--a]", "['--a', 5]", '["\'\\" --a"]'])
+def test_words_of_a_server_in_a_file_are_refused_in_every_form(machine, words):
+    (machine / "experiment.yaml").write_text(EXPERIMENT.replace("--trust-remote-code", words))
+    said = command("run", "experiment.yaml", cwd=machine, code=2).err
+    assert "experiment.yaml" in said
+    assert "with your permissions" in said
+
+
+def test_words_of_a_file_are_quoted_where_the_error_says_what_to_type(machine):
+    words = "'x\"; rm -r y'"
+    (machine / "experiment.yaml").write_text(EXPERIMENT.replace("--trust-remote-code", words))
+    said = command("run", "experiment.yaml", cwd=machine, code=2).err
+    assert """-M 'ALIAS.server_args=x"; rm -r y'""" in said
+
+
 def test_words_of_a_server_come_from_the_user_alone(notes, machine, monkeypatch):
     (machine / "experiment.yaml").write_text(EXPERIMENT)
     said = command("run", "experiment.yaml", cwd=machine, code=2).err
     assert "experiment.yaml" in said
-    assert "-M ALIAS.server_args=" in said
+    assert "-M ALIAS.server_args=--trust-remote-code" in said
     (machine / "models.yaml").write_text(
         f"a: {{model: vllm/./tiny, server_args: '{words(notes)}'}}\n"
     )
@@ -357,7 +531,7 @@ def test_words_of_a_server_come_from_the_user_alone(notes, machine, monkeypatch)
     stop = ["--max-calls", "1"]
     command(*asked, "--name", "again", *stop, cwd=machine, code=None)
     said = command("resume", "again", "--store", "runs", "--max-calls", "100", cwd=machine, code=2)
-    assert "-M ALIAS.server_args=" in said.err
+    assert "-M 'ALIAS.server_args=--notes" in said.err
     typed = ["-M", f"a.server_args={words(notes)}", "--max-calls", "100"]
     command("resume", "again", "--store", "runs", *typed, cwd=machine)
 
