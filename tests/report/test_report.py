@@ -19,6 +19,7 @@ from parley import Question, UsageError, run, run_async
 from parley.report import page
 from parley.report.build import build_report
 from parley.report.figures import choose_ticks, draw
+from parley.report.html import read_style
 from parley.report.page_options import PageOptions
 from parley.results.compared_runs import ComparedRuns, ComparisonOptions
 from parley.results.part import Style
@@ -453,10 +454,15 @@ def test_a_page_escapes_what_is_hostile_and_asks_nobody(hostile, tmp_path):
 def test_a_page_that_grows_too_large_leaves_out_parts_of_single_runs(hostile, monkeypatch):
     whole = build_report([hostile.ref]).render("html")
     bare = build_report([hostile.ref]).render("html", page=PageOptions(matches=0))
-    monkeypatch.setattr(page, "LARGEST", len(bare.encode()))
+    monkeypatch.setattr(page, "LARGEST", len(bare.encode()) - 3_000)
+    monkeypatch.setattr(page, "FRAME", len(read_style()) + 2_000)
     small = build_report([hostile.ref]).render("html")
-    assert len(small) < len(whole)
-    assert f"parley show {hostile.data['run']['id']} --part" in " ".join(checked(small).words)
+    assert len(small.encode()) <= page.LARGEST < len(whole.encode())
+    words = " ".join(checked(small).words)
+    assert f"parley show {hostile.data['run']['id']} --part" in words
+    assert "There is no room for" in words
+    assert "<h2>Fairness</h2>" in small
+    assert "This page is larger than" not in words
 
 
 def test_no_secret_stands_in_a_report(hostile, monkeypatch):

@@ -8,9 +8,8 @@ from parley import Question, run
 from parley.plans.stop_targets import StopTarget
 from parley.report.build import build_report
 from parley.report.figures import draw_scale, scrollable
-from parley.report.html import read_style
-from parley.report.run_page import count_things, name_task, repeat_command
-from parley.report.sections import draw_table
+from parley.report.html import read_style, render
+from parley.report.run_page import ShownPart, name_task, repeat_command
 from parley.results.scores import RunScores
 from parley.store.config import Config
 from parley.tables import Table
@@ -50,11 +49,6 @@ def test_one_model_is_counted_as_one_and_beats_nobody(single):
     assert "Who beats whom" not in single
 
 
-def test_counts_agree_with_their_nouns():
-    assert count_things(1, "match", "matches") == "<strong>1</strong> match"
-    assert count_things(1200, "match", "matches") == "<strong>1,200</strong> matches"
-
-
 @pytest.mark.parametrize(
     ("task", "heading"),
     [
@@ -68,20 +62,24 @@ def test_headings_spell_tasks_as_people_do(task, heading):
     assert name_task(task) == heading
 
 
+def draw_table(table, title):
+    part = ShownPart("a", "task", "s0-a", title, "", (), (), (table,), (), "")
+    return render("part.html", part=part)
+
+
 def test_tables_have_a_caption_and_scoped_headings_but_no_empty_ones():
-    drawn = draw_table(Table(["", "calls"], [["a", "-1"]]), "Cost <b>", str)
+    drawn = draw_table(Table(["", "calls"], [["a", "-1"]]), "Cost <b>")
     assert '<caption class="vh">Cost &lt;b&gt;</caption>' in drawn
     assert '<th scope="col">calls</th>' in drawn
     assert "<th></th>" not in drawn
     assert "<td>−1</td>" in drawn
-    titled = draw_table(Table(["model"], [["a"]], title="By role"), "Cost", str)
+    titled = draw_table(Table(["model"], [["a"]], title="By role"), "Cost")
     assert re.findall("<caption.*?</caption>", titled) == ["<caption>By role</caption>"]
 
 
 def test_cells_of_a_table_with_many_columns_may_take_two_lines():
     few, many = (
-        draw_table(Table(["x"] * columns, [["1.0 to 2.0"] * columns]), "T", str)
-        for columns in (6, 16)
+        draw_table(Table(["x"] * columns, [["1.0 to 2.0"] * columns]), "T") for columns in (6, 16)
     )
     assert 'class="table left1 many"' in many
     assert "many" not in few

@@ -24,9 +24,11 @@ from parley.report.fenced_code import split_fences
 from parley.report.figures import draw, name_model
 from parley.report.looks import Looks
 from parley.results.types import Figure
-from parley.tables import plural, show_hidden
+from parley.tables import mark_code, plural, show_hidden
 
 TEMPLATES = files("parley.report").joinpath("templates")
+# the sign before a number; hyphens inside words and dates stay
+NEGATIVE = re.compile(r"(?<![\w.])-(?=\d)")
 
 
 def make_secret_filter() -> Callable[[str], str]:
@@ -62,7 +64,10 @@ def environment() -> Environment:
         "said": say,
         "said_text": say_text,
         "model": show_model,
+        "sign": show_sign,
         "draw": draw_figure,
+        "code": set_code,
+        "minus": set_minus,
         "plural": plural,
     }
     made.globals |= {"version": __version__}
@@ -78,7 +83,9 @@ def read_style() -> str:
 @pass_context
 def finalize(context: Context, value: object) -> object:
     """What a template writes, clean; the environment escapes it."""
-    return context["clean"](value) if type(value) is str else value
+    if type(value) is int or hasattr(value, "__html__"):  # `Markup` is clean
+        return value
+    return context["clean"](str(value))
 
 
 # Filters. Templates that import macros do so "with context", because filters need it.
@@ -113,12 +120,35 @@ def say_text(
 
 
 @pass_context
+def set_code(context: Context, text: str) -> Markup:
+    """Words in which those between backticks are set as code."""
+    return Markup(mark_code(escape(context["clean"](text))))
+
+
+@pass_context
+def set_minus(context: Context, text: str) -> str:
+    """Words whose negative numbers have a true minus sign. They are clean before, because a secret
+    may have a hyphen before a digit."""
+    return NEGATIVE.sub("−", context["clean"](text)) if "-" in text else text
+
+
+@pass_context
 def show_model(context: Context, alias: str, label: str | None = None) -> Markup:
     """The name of a model after its sign."""
     return Markup(name_model(alias, label or alias, context["clean"], context["looks"]))
 
 
 @pass_context
-def draw_figure(context: Context, figure: Figure) -> Markup:
-    """A figure in the colours of the models on the page."""
-    return Markup(draw(figure, context["clean"], context["looks"]))
+def show_sign(context: Context, alias: str) -> Markup:
+    """The sign of a model."""
+    return Markup(context["looks"].sign(alias))
+
+
+@pass_context
+def draw_figure(context: Context, figure: Figure) -> Markup | str:
+    """A figure in the colours of the models on the page; a sentence if its numbers cannot be
+    drawn."""
+    try:
+        return Markup(draw(figure, context["clean"], context["looks"]))
+    except (TypeError, ValueError, ArithmeticError, StopIteration, IndexError) as wrong:
+        return f"This figure cannot be drawn ({wrong})."

@@ -129,6 +129,10 @@ class Part(Generic[S, D]):
     applies: Callable[[RunInfo], bool] = applies_always  # from configuration and identity alone
     absent: str = "not applicable: this run has no data for this part of the result"
     section: SectionName = "task"
+    # on a page: how many tables are not folded where there is no figure, and whether the part is
+    # left out there without a figure, because other parts say the same
+    open_tables: int | None = 1  # None: all
+    needs_figure: bool = False
     key: str = ""  # in the JSON of a result, if it differs from the name
     spread: bool = False  # its fields are keys of the result themselves
 

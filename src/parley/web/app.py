@@ -51,7 +51,7 @@ class Site:
         return RunCatalogue(self.store)
 
     @cached_property
-    def results(self) -> Background[str]:
+    def results(self) -> Background[Markup]:
         """The results of runs as HTML, by location."""
         return Background(MOST_RESULTS)
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from urllib.parse import urlencode
 
-from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -36,7 +36,9 @@ class RunLine:
     chip: tuple[str, str]
     summary: RunSummary | None  # None: being computed
     fault: str  # why there is no summary
-    drawn: Markup
+    scores: tuple[ShownScore, ...]  # the best ones, which are drawn
+    across: tuple[float, float]  # the range that they share
+    looks: Looks
     cost: str
     day: str
     models: tuple[str, ...]  # in the order of the intervals, others after them
@@ -58,6 +60,7 @@ def show_runs(request: Request) -> Response:
     return site.page(
         "runs.html",
         lines=lines,
+        draw_small_row=draw_small_row,
         unreadable=site.catalogue.unreadable(),
         count=len(site.store.refs()),
         location=site.store.name,
@@ -79,6 +82,7 @@ def make_lines(site: Site, runs: tuple[ListedRun, ...]) -> list[RunLine]:
         rest = max(0.0, ends - time.monotonic())
         found = site.catalogue.summaries.wait(run.ref.location, stamp, rest)
         summary = found.value if found else None
+        scores = tuple((summary.scores or ())[:MOST_DRAWN]) if summary else ()
         cost = "" if summary is None else str(summary.cost)
         if summary is not None and run.budget_usd is not None:
             cost += f" of {format_usd(run.budget_usd)}"
@@ -89,7 +93,9 @@ def make_lines(site: Site, runs: tuple[ListedRun, ...]) -> list[RunLine]:
                 CHIPS.get(run.state, ("", run.state)),
                 summary,
                 found.fault if found else "",
-                draw_small(run, summary, site.clean),
+                scores,
+                find_range(scores),
+                Looks.of(run.contestants),
                 cost,
                 time.strftime("%Y-%m-%d", time.gmtime(run.created)),
                 order_models(run, summary),
@@ -104,16 +110,12 @@ def order_models(run: ListedRun, summary: RunSummary | None) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*ranked, *run.contestants]))
 
 
-def draw_small(run: ListedRun, summary: RunSummary | None, clean: Clean) -> Markup:
-    """The best models with their intervals, and the same in words for those who do not see them."""
-    scores = (summary.scores or ())[:MOST_DRAWN] if summary else ()
-    if not scores:
-        return Markup("")
-    looks, rows = Looks.of(run.contestants), [score.row for score in scores]
-    across = pad_range(
+def find_range(scores: Sequence[ShownScore]) -> tuple[float, float]:
+    """A range that holds all intervals."""
+    rows = [score.row for score in scores]
+    return pad_range(
         [end for row in rows for end in (row.low, row.mean, row.high) if end is not None]
     )
-    return Markup("".join(draw_small_row(score, across, looks, clean) for score in scores))
 
 
 def draw_small_row(
