@@ -56,6 +56,7 @@ def test_one_model_is_counted_as_one_and_beats_nobody(single):
         ("kieval", "KIEval"),
         ("os_tasks", "OS tasks"),
         ("public_goods", "Public goods"),
+        ("not_installed", "Not installed"),
     ],
 )
 def test_headings_spell_tasks_as_people_do(task, heading):
@@ -109,10 +110,19 @@ def test_the_command_to_repeat_a_run_has_its_opponent_and_its_stopping_rule():
         config(plan="versus", adversary="x", stop=StopTarget(2.5, target="new_items"), seed=3)
     )
     assert said == (
-        "parley run public_goods -m a=bot/random --until-stable --plan versus "
-        "--adversary x=bot/free-rider --half-width 2.5 --alpha 0.05 --target new_items --seed 3"
+        "parley run public_goods -m a=bot/random --plan versus --adversary x=bot/free-rider "
+        "--until-stable --half-width 2.5 --target new_items --seed 3"
     )
     assert "--until-stable" not in repeat_command(config(plan="race", stop=StopTarget(2.5, top=1)))
+
+
+def test_the_command_to_repeat_a_run_has_every_option_that_decides_what_is_played():
+    said = repeat_command(config(plan="cycles", repeats=3, seats=4, standardise="always"))
+    assert "--seats 4" in said
+    assert "--repeats 3" in said
+    assert "--standardise always" in said
+    limited = repeat_command(config(max_calls=9, concurrency=2, budget_usd=1.0, name="mine"))
+    assert limited == repeat_command(config())
 
 
 def test_a_run_with_replaced_prompts_has_no_command_that_would_play_something_else():

@@ -6,7 +6,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from html import escape
 from typing import Any, NamedTuple, get_args
 
@@ -15,6 +15,7 @@ from markupsafe import Markup
 from parley.audit.summary import AuditSummary
 from parley.config.task_catalogue import installed_task, summarise_task
 from parley.money import Total, total_cost
+from parley.options import OPTIONS, STORED, RunOptions
 from parley.report.fairness import describe_fairness, summarise_fairness
 from parley.report.figures import (
     Clean,
@@ -50,7 +51,6 @@ from parley.store import RunInfo, read_run
 from parley.store.config import Config
 from parley.tables import Table, format_signed, mark_code, plural
 
-SPELLINGS = {"kieval": "KIEval", "os": "OS", "qa": "QA"}  # names that are not plain words
 MOST_COMPARED = 12  # models in the table of who beats whom
 
 
@@ -150,10 +150,15 @@ def describe_task(task: str) -> str:
     return summarise_task(kind) if kind else ""
 
 
+@cache
 def name_task(task: str) -> str:
-    """The name of a task or a role at the start of a heading."""
+    """The name of a task or a role at the start of a heading: a task's class says how it is spelled
+    (`OSTasks`: OS tasks)."""
     first, *others = task.split("_")
-    return " ".join([SPELLINGS.get(first, first.capitalize()), *others])
+    kind = installed_task(task)
+    spelled = kind.__name__ if kind else ""
+    is_same = spelled.lower() == task.replace("_", "")
+    return " ".join([spelled[: len(first)] if is_same else first.capitalize(), *others])
 
 
 def title_run(task: str, name: str | None) -> str:
@@ -514,11 +519,10 @@ def repeat_command(config: Config) -> str:
         return ""
     words = ["parley", "run", config.task]
     for alias in config.contestants:
-        options = config.models[alias]
-        words += ["-m", f"{alias}={options['model']}"]
+        words += ["-m", name_played(alias, config)]
     for role, aliases in config.instruments.items():
-        for alias in [aliases] if isinstance(aliases, str) else aliases:
-            words += ["--role", f"{role}={alias}={config.models[alias]['model']}"]
+        for alias in aliases:
+            words += ["--role", f"{role}={name_played(alias, config)}"]
     for alias, options in config.models.items():
         for key, value in options.items():
             if key != "model":
@@ -532,23 +536,27 @@ def repeat_command(config: Config) -> str:
         words += ["--column", f"{name}={listed}"]
     for alias in config.excluded:
         words += ["--exclude", alias]
-    stop = config.stop
-    if stop and config.plan != "race":
-        words.append("--until-stable")
-    adversary = config.adversary
-    for flag, value in (
-        ("--plan", config.plan),
-        ("--adversary", adversary and f"{adversary}={config.models[adversary]['model']}"),
-        ("--half-width", stop and stop.half_width),
-        ("--alpha", stop and stop.alpha),
-        ("--target", stop and stop.target),
-        ("--top", stop and stop.top),
-        ("--max-blocks", stop and config.max_blocks),
-        ("--repeats", None if stop else config.repeats),
-        ("--items", config.items),
-        ("--seats", config.seats),
-        ("--seed", config.seed),
-    ):
-        if value is not None:
-            words += [flag, str(value)]
+    given = list_given_options(config)
+    for name, option in OPTIONS.items():
+        value = given.get(name)
+        if value not in (None, getattr(RunOptions, name), *option.facts.reserved):
+            words += [option.flag] if value is True else [option.flag, str(value)]
     return shlex.join(words)
+
+
+def list_given_options(config: Config) -> dict[str, Any]:
+    """The options that decide what is played; limits and the name of a run do not."""
+    given = {name: getattr(config, name) for name in STORED if not OPTIONS[name].facts.resume}
+    given["name"] = None
+    if config.adversary:
+        given["adversary"] = name_played(config.adversary, config)
+    if config.stop:
+        given |= vars(config.stop)
+        given |= {"repeats": None, "max_blocks": config.max_blocks}
+        given["until_stable"] = config.plan != "race"
+    return given
+
+
+def name_played(alias: str, config: Config) -> str:
+    """A model as commands take it."""
+    return f"{alias}={config.models[alias]['model']}"
