@@ -145,10 +145,10 @@ def show_sign(context: Context, alias: str) -> Markup:
 
 
 @pass_context
-def draw_figure(context: Context, figure: Figure) -> Markup | str:
-    """A figure in the colours of the models on the page; a sentence if its numbers cannot be
-    drawn."""
+def draw_figure(context: Context, figure: Figure, looks: Looks | None = None) -> Markup | str:
+    """A figure in these colours, by default in those of the models on the page; a sentence if its
+    numbers cannot be drawn."""
     try:
-        return Markup(draw(figure, context["clean"], context["looks"]))
+        return Markup(draw(figure, context["clean"], looks or context["looks"]))
     except (TypeError, ValueError, ArithmeticError, StopIteration, IndexError) as wrong:
         return f"This figure cannot be drawn ({wrong})."
