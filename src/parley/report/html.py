@@ -72,7 +72,8 @@ def environment() -> Environment:
 @cache
 def read_style() -> str:
     """The style sheet of all pages."""
-    return TEMPLATES.joinpath("style.css").read_text(encoding="utf-8")
+    parts = (TEMPLATES.joinpath(name) for name in ("style.css", "figure.css"))
+    return "".join(part.read_text(encoding="utf-8") for part in parts)
 
 
 @pass_context
