@@ -567,14 +567,16 @@ class Field(NamedTuple):
     lines: Sequence[str]
     words: str = "value"
 
-    def in_two_lines(self) -> Field:
-        """The same with the mark above its number."""
-        return self._replace(lines=self.lines[0].split(" "))
+    def shorten(self) -> Field:
+        """The same on two lines; from two lines, only the first one."""
+        two = len(self.lines) > 1
+        return self._replace(lines=self.lines[:1] if two else self.lines[0].split(" "))
 
 
 def draw_heat_map(canvas: Canvas, figure: HeatMap) -> None:
-    """A field for each value, with its number and its interval: colour is not the only sign. A
-    map whose numbers need more room than there is becomes wider."""
+    """A field for each value, with its number and its interval: colour is not the only sign.
+    Where they do not fit, intervals are left to tooltips, and on a phone the numbers beside marks.
+    A map that needs more room than there is becomes wider."""
     if figure.caption:
         canvas.write_lines(figure.caption)
         canvas.down(4)
@@ -588,8 +590,10 @@ def draw_heat_map(canvas: Canvas, figure: HeatMap) -> None:
         for at_row in range(len(figure.rows))
     ]
     width = (canvas.nominal - names) / columns
-    if figure.marks and width < measure_fields(canvas, fields):
-        fields = [[field.in_two_lines() for field in row] for row in fields]
+    whole = fields
+    for _ in range(2 if figure.marks and canvas.is_narrow else 1):
+        if width < measure_fields(canvas, fields):
+            fields = [[field.shorten() for field in row] for row in fields]
     width = max(width, measure_fields(canvas, fields))
     if canvas.is_narrow and columns <= 2:
         width = min(width, 120.0)
@@ -599,17 +603,21 @@ def draw_heat_map(canvas: Canvas, figure: HeatMap) -> None:
     write_columns(canvas, figure.columns, names, width)
     lines = max((len(f.lines) for row in fields for f in row), default=1)
     tall = max(ROW, LINE * lines + 12)
-    for row, own in zip(figure.rows, fields, strict=True):
+    for row, own, all_words in zip(figure.rows, fields, whole, strict=True):
         top = canvas.down(tall)
         canvas.add_name(0, top + tall / 2 + LETTER / 3, row, room=names - GAP)
         for place, field in enumerate(own):
             left = names + width * place
+            if field.lines != all_words[place].lines:
+                canvas.add(f"<g>{canvas.tell(', '.join(all_words[place].lines))}")
             canvas.add_rect(field.kind, left + 1, top + 1, width - 2, tall - 2)
             first = top + tall / 2 + LETTER / 3 - LINE * (len(field.lines) - 1) / 2
             for at_line, line in enumerate(field.lines):
                 canvas.add_text(
                     left + width / 2, first + LINE * at_line, line, field.words, "middle"
                 )
+            if field.lines != all_words[place].lines:
+                canvas.add("</g>")
     if figure.marks:
         used = {mark for row in figure.marks for mark in row}
         canvas.down(4)
@@ -628,7 +636,7 @@ def make_field(figure: HeatMap, row: int, column: int) -> Field:
     """A field: the number, and a mark above or its interval below it."""
     value = figure.values[row][column]
     mark = figure.marks[row][column] if figure.marks else ""
-    if value is None:
+    if value is None or (figure.marks and not mark):
         return Field("field empty", ("·" if figure.marks else "–",), "")
     if mark:
         sign, kind = MARKED[mark]
