@@ -7,10 +7,9 @@ import pytest
 from parley import Question, run
 from parley.plans.stop_targets import StopTarget
 from parley.report.build import build_report
-from parley.report.figures import draw_scale, scrollable
 from parley.report.html import read_style
 from parley.report.run_page import count_things, name_task, repeat_command
-from parley.report.sections import draw_table
+from parley.report.sections import draw_table, scrollable
 from parley.results.scores import RunScores
 from parley.store.config import Config
 from parley.tables import Table
@@ -92,13 +91,6 @@ def test_what_scrolls_keeps_its_hidden_words_inside_and_is_no_landmark():
     # hidden words are placed absolutely: without a positioned parent they widen the page
     assert re.search(r"\.scroll\{[^}]*position:relative", read_style())
     assert 'role="group" aria-label="a &amp; b"' in scrollable("", "a & b")
-
-
-def test_a_phone_shows_the_first_and_the_last_number_of_a_scale():
-    labels = re.findall(r"<text( class=\"between\")?", draw_scale((0.0, 100.0)))
-    assert labels[0] == labels[-1] == ""
-    assert all(labels[1:-1])
-    assert re.search(r"max-width:640px\)\{[^}]*\.between\{display:none", read_style())
 
 
 def config(**more):

@@ -15,9 +15,9 @@ from parley.report.svg import (
     NARROW,
     NEAR,
     WIDE,
+    Axis,
     Canvas,
     Plane,
-    Scale,
     at,
     bound_range,
     choose_ticks,
@@ -481,7 +481,7 @@ near = st.tuples(st.floats(0, 100), st.floats(0, 100))
 )
 def test_no_name_covers_a_point(points, letters, width):
     dots = [Dot("m" * letters, x, y) for x, y in points]
-    plane = Plane(Scale((0, 100), 30, width - 14), Scale((0, 100), 220, 6))
+    plane = Plane(Axis((0, 100), 30, width - 14), Axis((0, 100), 220, 6))
     taken = []
     for dot in dots:
         label = place_name(dot, measure_text(dot.label), dots, taken, plane)

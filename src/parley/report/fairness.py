@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from html import escape
 
 from parley.audit.summary import AuditSummary, FairnessCheck
-from parley.report.figures import Clean
 from parley.report.sections import draw_table
+from parley.report.svg import Clean
 from parley.results.result import RunResult
 from parley.store import RunReader, ViolationRow
 from parley.tables import Table, plural, shorten

@@ -9,7 +9,7 @@ from pathlib import Path
 from parley.audit.for_report import audit_for_report
 from parley.audit.summary import NOT_AUDITED
 from parley.report.build import report_on, write_report
-from parley.report.html import make_cleaner, make_secret_filter
+from parley.report.html import make_cleaner, make_secret_filter, read_style
 from parley.report.looks import Looks
 from parley.report.page_options import PageOptions
 from parley.report.run_page import (
@@ -17,10 +17,9 @@ from parley.report.run_page import (
     draw_facts,
     draw_heading,
     draw_lead,
+    draw_main_figures,
     draw_pair_cost,
-    list_score_charts,
 )
-from parley.report.style_rules import own_style, scope_style
 from parley.results.result import RunResult
 from parley.store import read_run
 
@@ -50,7 +49,7 @@ def draw_notebook(result: RunResult) -> str:
         draw_lead(result, clean),
         LINK.sub(r"<span\1>\2</span>", facts),  # the sections that they lead to are not here
         draw_cautions(result, clean),
-        *(chart.body for chart in list_score_charts(result, looks, clean)),
+        draw_main_figures(result, "results", looks, clean),
         draw_pair_cost(result, clean),
     ]
     return f'<div class="{CONTAINER}"><style>{notebook_style()}</style>{"".join(parts)}</div>'
@@ -63,6 +62,9 @@ def write_text(result: RunResult) -> str:
 
 @cache
 def notebook_style() -> str:
-    """The style sheet of reports for one container."""
-    own = f".{CONTAINER}{{padding:1rem 1.2rem;border-radius:10px;max-width:68rem}}"
-    return scope_style(own_style(), f".{CONTAINER}") + own
+    """The style sheet of reports, nested in one container: CSS itself applies it nowhere else."""
+    own = (
+        "background:var(--paper);color:var(--ink);font:16px/1.55 var(--sans);"
+        "overflow-wrap:break-word;padding:1rem 1.2rem;border-radius:10px;max-width:68rem"
+    )
+    return f".{CONTAINER}{{{own};{read_style().replace(':root', '&')}}}"

@@ -7,7 +7,6 @@ from dataclasses import replace
 from html import escape
 
 from parley import __version__
-from parley.report.figures import Clean
 from parley.report.html import make_cleaner, read_style
 from parley.report.looks import choose_looks
 from parley.report.notable import ROOM
@@ -23,6 +22,7 @@ from parley.report.run_page import (
     name_task,
     title_run,
 )
+from parley.report.svg import Clean
 from parley.results.compared_runs import ComparisonResult
 from parley.results.result import RunResult
 from parley.tables import plural

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from html import escape
 
 from parley.errors import StoreError
-from parley.report.figures import Clean
 from parley.report.sections import draw_table
+from parley.report.svg import Clean
 from parley.results.human_votes import read_human_votes
 from parley.store import RunRef
 

@@ -8,9 +8,9 @@ from dataclasses import replace
 from html import escape
 from typing import Any
 
-from parley.report.figures import Clean, draw, scrollable
 from parley.report.looks import Looks
-from parley.results.types import Figure, Lines, Scatter
+from parley.report.svg import Clean, draw
+from parley.results.types import Figure
 from parley.tables import Table, mark_code
 
 
@@ -51,10 +51,16 @@ def draw_each_figure(figures: Sequence[Figure], clean: Clean, looks: Looks | Non
 
 def draw_legends(figures: Sequence[Figure], clean: Clean) -> str:
     """What to know to read these figures, each sentence once."""
-    said = dict.fromkeys(
-        figure.legend for figure in figures if isinstance(figure, Scatter | Lines) and figure.legend
-    )
+    said = dict.fromkeys(legend for figure in figures if (legend := getattr(figure, "legend", "")))
     return "".join(f'<p class="note">{mark_code(escape(clean(each)))}</p>' for each in said)
+
+
+def scrollable(body: str, name: str) -> str:
+    """What may be wider than the page: it scrolls by itself, and the keyboard reaches it.
+
+    A group, not a region: landmarks need unique names, and tables of one part share theirs.
+    """
+    return f'<div class="scroll" tabindex="0" role="group" aria-label="{escape(name)}">{body}</div>'
 
 
 def draw_table(table: Table, name: str, clean: Clean) -> str:

@@ -199,7 +199,7 @@ class Canvas:
 
 
 @dataclass(frozen=True)
-class Scale:
+class Axis:
     """Where values lie on an axis, in units."""
 
     values: Range
@@ -250,7 +250,7 @@ class Row(NamedTuple):
     label: str
     model: str
     cells: Sequence[str]  # a cell may have several lines
-    draw_marks: Callable[[Scale, float], None]
+    draw_marks: Callable[[Axis, float], None]
     tall: float = ROW
     rank: str = ""
     detail: str = ""  # below the label
@@ -296,7 +296,7 @@ def draw_rows(
         draw_stacked_rows(canvas, rows, values, shown, has_scale)
         return
     names = min(names, max(room, 80.0))
-    scale = Scale(values, ranks + names + 2 * GAP, canvas.nominal - beside)
+    scale = Axis(values, ranks + names + 2 * GAP, canvas.nominal - beside)
     ends = list[float]()
     right = float(canvas.nominal)
     for width in reversed(widths):
@@ -343,7 +343,7 @@ def draw_stacked_rows(
 ) -> None:
     """Rows of a narrow drawing: label and first number, then details and second number, then the
     marks."""
-    scale = Scale(values, 8, canvas.nominal - 8)
+    scale = Axis(values, 8, canvas.nominal - 8)
     if title := ", ".join(filter(None, headings[:2])):
         baseline = canvas.down(LINE) + LETTER
         canvas.add_text(canvas.nominal, baseline, title, anchor="end", room=canvas.nominal)
@@ -382,7 +382,7 @@ def sign_width(canvas: Canvas, row: Row) -> float:
     return SIGN if (row.model or row.label) in canvas.looks.places else 0
 
 
-def write_scale(canvas: Canvas, scale: Scale, baseline: float) -> None:
+def write_scale(canvas: Canvas, scale: Axis, baseline: float) -> None:
     """The numbers of an axis, above the rows that share it; none covers another."""
     taken = -math.inf
     for tick in scale.ticks(48):
@@ -395,7 +395,7 @@ def write_scale(canvas: Canvas, scale: Scale, baseline: float) -> None:
         canvas.add_text(x, baseline, words, anchor="middle")
 
 
-def rule_scale(canvas: Canvas, scale: Scale, top: float, tall: float) -> None:
+def rule_scale(canvas: Canvas, scale: Axis, top: float, tall: float) -> None:
     """The grid lines behind a row."""
     for tick in scale.ticks(48):
         x = scale.place(tick)
@@ -412,7 +412,7 @@ def draw_intervals(canvas: Canvas, figure: Intervals) -> None:
     groups = list(dict.fromkeys(point.group for point in figure.points))
     several = len(groups) > 1
 
-    def draw_marks(points: Sequence[Point], scale: Scale, middle: float) -> None:
+    def draw_marks(points: Sequence[Point], scale: Axis, middle: float) -> None:
         top = middle - 8 * (len(groups) - 1)
         for point in points:
             who, place = point.model or point.label, groups.index(point.group)
@@ -454,7 +454,7 @@ def draw_intervals(canvas: Canvas, figure: Intervals) -> None:
 
 
 def draw_interval(
-    canvas: Canvas, point: Point, scale: Scale, middle: float, colour: str, shape: str
+    canvas: Canvas, point: Point, scale: Axis, middle: float, colour: str, shape: str
 ) -> None:
     """A line from the low to the high end, and a sign at the value; nothing where it is missing."""
     if point.low is not None and point.high is not None:
@@ -487,7 +487,7 @@ def draw_boxes(canvas: Canvas, figure: Boxes) -> None:
     draw_rows(canvas, rows, values, [unit, "n"])
 
 
-def draw_box(canvas: Canvas, box: Box, scale: Scale, middle: float) -> None:
+def draw_box(canvas: Canvas, box: Box, scale: Axis, middle: float) -> None:
     """A box with its whiskers, which reach to the lowest and the highest value."""
     colour = canvas.looks.colour(box.model or box.label)
     low, first, median, third, high = map(
@@ -533,7 +533,7 @@ def draw_bar(
     bar: Bar,
     names: Sequence[str],
     has_track: bool,
-    scale: Scale,
+    scale: Axis,
     middle: float,
 ) -> None:
     """One bar; a track shows the whole scale behind it."""
@@ -702,8 +702,8 @@ def write_columns(canvas: Canvas, columns: Sequence[str], start: float, width: f
 class Plane:
     """The axes of a figure."""
 
-    x: Scale
-    y: Scale
+    x: Axis
+    y: Axis
 
     def place(self, x: float, y: float) -> tuple[float, float]:
         return self.x.place(x), self.y.place(y)
@@ -720,10 +720,10 @@ def draw_plane(
     only across."""
     left, top, width, tall = box
     low = tall - LINE - 4
-    y = Scale(up, top + low, top + 6)
+    y = Axis(up, top + low, top + 6)
     heights = y.ticks(34)
     gutter = max(measure_text(minus(f"{tick:g}")) for tick in heights) if heights else 0.0
-    x = Scale(across, left + gutter + 8, left + width - 14)
+    x = Axis(across, left + gutter + 8, left + width - 14)
     for tick in heights:
         height = y.place(tick)
         canvas.add_line("grid", x.start, height, x.end, height)

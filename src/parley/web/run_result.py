@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from parley.audit.for_report import audit_for_report
 from parley.config.prices import PriceList
 from parley.config.task_catalogue import task_of_run
-from parley.report.figures import Clean, minus, name_model
 from parley.report.looks import Looks
 from parley.report.page_options import PageOptions
 from parley.report.run_page import (
@@ -20,11 +19,13 @@ from parley.report.run_page import (
     draw_result,
     draw_run,
 )
-from parley.results.parts.stability import MetricPath, StabilityResult
+from parley.report.sections import draw_each_figure
+from parley.report.svg import Clean
+from parley.results.parts.stability import StabilityResult, progress_figures
 from parley.results.result import REMARKS, RunResult
 from parley.rules.task import Task
 from parley.store import ENDED, RunInfo, RunRef, read_run
-from parley.tables import format_number, plural
+from parley.tables import plural
 
 if TYPE_CHECKING:
     from parley.web.app import Site
@@ -92,8 +93,8 @@ def read_result(ref: RunRef, reasoned: bool = True) -> tuple[RunResult, type[Tas
 
 def draw_half_widths(found: StabilityResult | None, looks: Looks, clean: Clean) -> str:
     """How far the intervals of a sequential run are from the precision that ends it."""
-    paths = [path for path in found.paths if path.points] if found else []
-    if found is None or not paths:
+    figures = progress_figures(found) if found else []
+    if found is None or not figures:
         return ""
     words = "Intervals are valid at every look, so watching does not distort them. "
     words += (
@@ -101,45 +102,7 @@ def draw_half_widths(found: StabilityResult | None, looks: Looks, clean: Clean) 
         if found.plan == "race"
         else "The run goes on until every half-width is at most its target."
     )
-    tables = "".join(draw_path(path, found.plan == "race", looks, clean) for path in paths)
     return (
         f'<section class="card"><h2>Precision so far</h2><p class="why">{escape(words)}</p>'
-        f"{tables}</section>"
-    )
-
-
-def draw_path(path: MetricPath, is_race: bool, looks: Looks, clean: Clean) -> str:
-    """The half-widths of one metric after the last block."""
-    last, target = path.points[-1], path.half_width
-    several = len({each.role for each in last.half_widths}) > 1
-    rows = []
-    for each in last.half_widths:
-        width = each.half_width
-        label = f"{each.alias}, {each.role}" if several else each.alias
-        share = 1.0 if not width else min(1.0, target / width)
-        bar = (
-            ""
-            if width is None
-            else (
-                '<svg width="100%" height="14" aria-hidden="true">'
-                '<rect class="track" width="100%" height="8" y="3" rx="4"/>'
-                f'<rect class="dot" width="{100 * share:.1f}%" height="8" y="3" rx="4"/></svg>'
-            )
-        )
-        state = "reached" if width is not None and width <= target else "not yet"
-        number = "–" if width is None else f"±{minus(format_number(width, 3))}"
-        rows.append(
-            f'<tr><th scope="row">{name_model(each.alias, label, clean, looks)}</th>'
-            f'<td class="plot {looks.colour(each.alias)}">{bar}</td><td>{number}</td>'
-            f'<td class="l">{state}</td></tr>'
-        )
-    aim = "smallest difference to resolve" if is_race else "target"
-    caption = f"Half-width of {path.metric} after {plural(last.blocks, 'block')}; {aim}: {target:g}"
-    head = (
-        '<tr><td></td><th scope="col" class="plot"><span class="vh">on its way</span></th>'
-        '<th scope="col">half-width</th><th scope="col" class="l">target</th></tr>'
-    )
-    return (
-        f'<table class="chart"><caption>{escape(clean(caption))}</caption><thead>{head}</thead>'
-        f"<tbody>{''.join(rows)}</tbody></table>"
+        f"{draw_each_figure(figures, clean, looks)}</section>"
     )

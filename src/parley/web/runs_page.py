@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from html import escape
 from urllib.parse import urlencode
 
 from markupsafe import Markup
@@ -14,10 +13,10 @@ from starlette.routing import Route
 
 from parley.errors import UsageError
 from parley.money import format_usd
-from parley.report.figures import Clean, pad_range
 from parley.report.looks import Looks
 from parley.report.run_page import title_run
-from parley.results.parts.main_table import ShownScore
+from parley.report.svg import Clean, draw
+from parley.results.parts.main_table import draw_points
 from parley.web.app import Site, site_of
 from parley.web.run_catalogue import STATES, ListedRun, RunSummary
 from parley.web.run_drawer import CHIPS
@@ -105,41 +104,12 @@ def order_models(run: ListedRun, summary: RunSummary | None) -> tuple[str, ...]:
 
 
 def draw_small(run: ListedRun, summary: RunSummary | None, clean: Clean) -> Markup:
-    """The best models with their intervals, and the same in words for those who do not see them."""
+    """The best models with their intervals."""
     scores = (summary.scores or ())[:MOST_DRAWN] if summary else ()
     if not scores:
         return Markup("")
-    looks, rows = Looks.of(run.contestants), [score.row for score in scores]
-    across = pad_range(
-        [end for row in rows for end in (row.low, row.mean, row.high) if end is not None]
-    )
-    return Markup("".join(draw_small_row(score, across, looks, clean) for score in scores))
-
-
-def draw_small_row(
-    score: ShownScore, across: tuple[float, float], looks: Looks, clean: Clean
-) -> str:
-    """One model: an interval with its mean. The list has no room for the notes that explain marks,
-    so it has no marks."""
-    row = score.row
-
-    def x(at: float) -> str:
-        return f"{100 * (at - across[0]) / (across[1] - across[0]):.2f}%"
-
-    parts = ['<line class="grid" x1="0" x2="100%" y1="8" y2="8"/>']
-    words = f"{row.alias} {score.mean}"
-    if row.low is not None and row.high is not None:
-        parts.append(f'<line class="iv" x1="{x(row.low)}" x2="{x(row.high)}" y1="8" y2="8"/>')
-        words += f" ({score.interval})"
-    if row.mean is not None:
-        parts.append(
-            f'<svg x="{x(row.mean)}" y="8" overflow="visible">'
-            f'<g class="dot">{looks.shape(row.alias)}</g></svg>'
-        )
-    return (
-        f'<svg class="{looks.colour(row.alias)}" width="100%" height="16" overflow="visible" '
-        f'role="img" aria-label="{escape(clean(words))}">{"".join(parts)}</svg>'
-    )
+    figure = draw_points(scores, "The best models")
+    return Markup(draw(figure, clean, Looks.of(run.contestants)))
 
 
 ROUTES = [Route("/", show_runs)]
