@@ -407,6 +407,7 @@ def draw_intervals(canvas: Canvas, figure: Intervals) -> None:
     several groups, the shape says the group and the colour says the model."""
     if figure.caption:
         canvas.write_lines(figure.caption)
+        canvas.down(4)
     looks = canvas.looks
     values = pad_range(list_known(end for p in figure.points for end in (p.low, p.value, p.high)))
     groups = list(dict.fromkeys(point.group for point in figure.points))
@@ -729,7 +730,7 @@ def draw_plane(
         canvas.add_line("grid", x.start, height, x.end, height)
         canvas.add_text(x.start - 6, height + LETTER / 3, minus(f"{tick:g}"), anchor="end")
     taken = -math.inf
-    for tick in x.ticks(36, whole):
+    for tick in x.ticks(26, whole):
         place, words = x.place(tick), minus(f"{tick:g}")
         canvas.add_line("grid", place, y.end, place, y.start)
         half = measure_text(words) / 2
