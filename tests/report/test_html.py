@@ -18,7 +18,7 @@ from parley.report.page import Finding
 from parley.report.people import PeopleSaid
 from parley.report.run_page import Chip, KeyFacts, MainResult, RunHeading, Setup, ShownPart
 from parley.results.result import RunResult
-from parley.web.run_result import PathRow, PrecisionSoFar, ShownPath, draw_so_far
+from parley.web.run_result import draw_so_far
 
 KEY = "kq7Zt2Lw9-4Bn8Rm3Hs6Dy1"
 PIECES = (
@@ -27,21 +27,31 @@ PIECES = (
 )  # fmt: skip
 
 
+DRAWN = {"svg", "g", "text", "tspan", "title", "desc", "line", "rect", "circle", "path", "polygon"}
+DRAWN |= {"polyline", "clippath"}
+
+
 class Parsed(HTMLParser):
-    """The tags with the names of their attributes, and all words."""
+    """The tags with the names of their attributes, and all words. What a drawing consists of
+    depends on the width of its words, so only the kinds of its tags are kept."""
 
     def __init__(self, text):
         super().__init__()
-        self.tags, self.words = [], []
+        self.tags, self.words, self.kinds, self.depth = [], [], set(), 0
         self.feed(text)
         self.close()
 
     def handle_starttag(self, tag, attrs):
-        self.tags.append((tag, *(name for name, _ in attrs)))
         self.words += [value or "" for _, value in attrs]
+        self.depth += tag == "svg"
+        self.kinds |= {tag} if self.depth else set()
+        if not self.depth:
+            self.tags.append((tag, *(name for name, _ in attrs)))
 
     def handle_endtag(self, tag):
-        self.tags.append(f"/{tag}")
+        if not self.depth:
+            self.tags.append(f"/{tag}")
+        self.depth -= tag == "svg"
 
     def handle_data(self, data):
         self.words.append(data)
@@ -57,7 +67,7 @@ def pages_of(text):
     part = ShownPart(
         text, "task", text, text, text, [bars], [text], [table], [Table(["a"], [[text]])], text
     )
-    main = MainResult(text, [text], lambda *given: [], [text], table, lambda *given: [], [table])
+    main = MainResult(text, [text], [bars], [text], table, [bars], [table])
     facts = KeyFacts(
         [Chip("good", text, text), Chip("bad", text)], 1, 2, 3, Total(3, 1, 1), text, True
     )
@@ -68,7 +78,6 @@ def pages_of(text):
     )
     setup = Setup(text, text, text, text, text, text, lines, {text: text})
     people = PeopleSaid(text, text, text, table)
-    path = ShownPath(text, 3, 0.5, [PathRow("a", text, text, 0.5, True)])
     article = {
         "anchor": text, "level": 2, "heading": heading, "main": main, "facts": facts,
         "parts": [part],
@@ -78,7 +87,7 @@ def pages_of(text):
     yield render("fairness.html", fairness=fairness)
     yield render("people.html", people=people)
     yield render("setup.html", setup=setup)
-    yield render("run_so_far.html", main=main, precision=PrecisionSoFar(True, [path]))
+    yield render("run_so_far.html", main=main, precision=[bars], is_race=True)
     yield render("live_lead.html", said=text)
     yield render("notebook.html", container="c", style="p{}", **article | {"anchor": ""})
     yield render(
@@ -98,6 +107,7 @@ def test_no_words_change_what_a_page_consists_of(text):
     for found, plain in zip(pages_of(text), pages_of("word"), strict=True):
         page = Parsed(found)
         assert page.tags == Parsed(plain).tags
+        assert page.kinds <= DRAWN
         words = "".join(page.words)
         assert KEY not in words
         assert not {"\u202e", "\u200b", "\x07"} & set(words)
@@ -187,6 +197,7 @@ def test_hostile_words_and_keys_stay_text_on_the_page_of_a_run(ref, task, monkey
     for text in (*shown, parley.Result(ref)._repr_html_()):
         page = Parsed(text)
         assert "script" not in {tag[0] for tag in page.tags}
+        assert page.kinds <= DRAWN
         assert text.count("</style>") <= 1
         assert KEY not in "".join(page.words)
         assert "\u202e" not in text

@@ -12,8 +12,8 @@ import orjson
 from parley.config.prices import PriceList
 from parley.config.task_catalogue import installed_tasks, task_of_run
 from parley.errors import UsageError
-from parley.report.figure_files import NamedFigure, list_figures
-from parley.report.html import make_cleaner, make_secret_filter
+from parley.report.html import make_secret_filter
+from parley.report.named_figures import NamedFigure, list_figures
 from parley.report.page import make_page, name_run
 from parley.report.page_options import PageOptions
 from parley.report.sections import clean_data, clean_table
@@ -83,7 +83,7 @@ class Report:
 
     def list_figures(self) -> list[NamedFigure]:
         """The figures of the page, by the names that `--figure` takes."""
-        return list_figures(self.compared, self.runs, make_cleaner())
+        return list_figures(self.compared, self.runs)
 
     def _json(self) -> str:
         """The whole report; runs without a comparison as `parley show --json` prints them."""

@@ -8,11 +8,10 @@ from pathlib import Path
 from parley.audit.for_report import audit_for_report
 from parley.audit.summary import NOT_AUDITED
 from parley.report.build import report_on, write_report
-from parley.report.html import make_secret_filter, render
+from parley.report.html import make_secret_filter, read_style, render
 from parley.report.looks import Looks
 from parley.report.page_options import PageOptions
 from parley.report.run_page import describe_heading, describe_main, list_facts
-from parley.report.style_rules import own_style, scope_style
 from parley.results.result import RunResult
 from parley.store import read_run
 
@@ -54,6 +53,9 @@ def write_text(result: RunResult) -> str:
 
 @cache
 def notebook_style() -> str:
-    """The style sheet of reports for one container."""
-    own = f".{CONTAINER}{{padding:1rem 1.2rem;border-radius:10px;max-width:68rem}}"
-    return scope_style(own_style(), f".{CONTAINER}") + own
+    """The style sheet of reports, nested in one container: CSS itself applies it nowhere else."""
+    own = (
+        "background:var(--paper);color:var(--ink);font:16px/1.55 var(--sans);"
+        "overflow-wrap:break-word;padding:1rem 1.2rem;border-radius:10px;max-width:68rem"
+    )
+    return f".{CONTAINER}{{{own};{read_style().replace(':root', '&')}}}"

@@ -21,8 +21,8 @@ from markupsafe import Markup
 from parley import __version__
 from parley.providers._secrets import known_secrets, mask_secrets
 from parley.report.fenced_code import split_fences
-from parley.report.figures import draw, name_model
-from parley.report.looks import Looks
+from parley.report.looks import Looks, name_model
+from parley.report.svg import draw
 from parley.results.types import Figure
 from parley.tables import mark_code, plural, show_hidden
 
@@ -77,7 +77,19 @@ def environment() -> Environment:
 @cache
 def read_style() -> str:
     """The style sheet of all pages."""
-    return TEMPLATES.joinpath("style.css").read_text(encoding="utf-8")
+    parts = (TEMPLATES.joinpath(name) for name in ("style.css", "figure.css"))
+    return "".join(part.read_text(encoding="utf-8") for part in parts)
+
+
+@cache
+def read_file_style() -> str:
+    """The style of a figure in a file: the rules of drawings, with the light colours in place of
+    variables, which programs for SVG do not know."""
+    colours = dict[str, str]()
+    for name, value in re.findall(r"--([\w-]+):([^;}]+)", read_style()):
+        colours.setdefault(name, value)  # the light ones come first
+    rules = read_style().rpartition("/* What the drawings")[2].partition("*/")[2]
+    return re.sub(r"var\(--([\w-]+)\)", lambda found: colours[found[1]], rules)
 
 
 @pass_context

@@ -5,10 +5,10 @@ from __future__ import annotations
 from html import escape
 
 from parley.report.fenced_code import split_fences
-from parley.report.figures import Clean, name_model
-from parley.report.looks import Looks
+from parley.report.looks import Looks, name_model
 from parley.report.notable import MatchSelection, NotableMatch, Spoken, describe_cut
 from parley.report.sections import NEGATIVE, draw_table
+from parley.report.svg import Clean
 from parley.tables import plural
 
 

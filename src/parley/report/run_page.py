@@ -4,10 +4,9 @@ it was played. Templates lay out what these functions find."""
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, partial
-from html import escape
 from typing import Any, NamedTuple, get_args
 
 from markupsafe import Markup
@@ -17,14 +16,6 @@ from parley.config.task_catalogue import installed_task, summarise_task
 from parley.money import Total, total_cost
 from parley.options import OPTIONS, STORED, RunOptions
 from parley.report.fairness import describe_fairness, summarise_fairness
-from parley.report.figures import (
-    Clean,
-    draw_interval_row,
-    draw_scale,
-    minus,
-    name_model,
-    pad_range,
-)
 from parley.report.headline import join_words, write_headline
 from parley.report.html import render
 from parley.report.looks import Looks
@@ -33,25 +24,16 @@ from parley.report.notable import select_matches
 from parley.report.page_options import PageOptions
 from parley.report.people import describe_people
 from parley.results.compared_runs import ComparisonResult
-from parley.results.part import Part, RunPart, SectionName, Style
+from parley.results.part import Part, RunPart, SectionName
 from parley.results.parts.main_table import (
-    ScoreGroup,
-    describe_defaults,
-    describe_intervals,
-    list_scores,
-    order_scores,
     score_table,
 )
 from parley.results.parts.resolved_pairs import describe_resolved
 from parley.results.result import RunResult
-from parley.results.types import Figure, Lines, Scatter
-from parley.statistics.estimates import PairedDifference
-from parley.statistics.intervals import ALPHA
+from parley.results.types import Figure
 from parley.store import RunInfo, read_run
 from parley.store.config import Config
-from parley.tables import Table, format_signed, mark_code, plural
-
-MOST_COMPARED = 12  # models in the table of who beats whom
+from parley.tables import Table, plural
 
 
 class RunRoom:
@@ -152,8 +134,7 @@ def describe_task(task: str) -> str:
 
 @cache
 def name_task(task: str) -> str:
-    """The name of a task or a role at the start of a heading: a task's class says how it is spelled
-    (`OSTasks`: OS tasks)."""
+    """The name of a task in a heading, spelled as in its class (`OSTasks`: OS tasks)."""
     first, *others = task.split("_")
     kind = installed_task(task)
     spelled = kind.__name__ if kind else ""
@@ -220,10 +201,10 @@ class MainResult:
 
     lead: str
     cautions: Sequence[str]  # what to know before any number
-    score_charts: Callable[[Looks, Clean], list[ResultChart]]
+    figures: Sequence[Figure]
     pair_costs: Sequence[str]
     all_metrics: Table | None
-    pair_charts: Callable[[Looks, Clean], list[ResultChart]]
+    pair_figures: Sequence[Figure]
     pairs: Sequence[Table]
 
 
@@ -234,10 +215,10 @@ def describe_main(result: RunResult) -> MainResult:
     return MainResult(
         write_lead(result),
         result.cautions(),
-        partial(list_score_charts, result),
+        result.figures("results"),
         [as_sentence(each) for each in describe_resolved(result.part("resolved_pairs"))],
         score_table(rows, result.style, metrics) if rows else None,
-        partial(list_pair_charts, result),
+        result.figures("pairs"),
         result.tables("pairs"),
     )
 
@@ -247,139 +228,9 @@ def write_lead(result: RunResult) -> str:
     return " ".join(write_headline(result))
 
 
-class ResultChart(NamedTuple):
-    """A chart of the main result for one role and metric, and what it shows in words."""
-
-    role: str
-    metric: str
-    body: str
-    words: str
-
-
-def list_score_charts(result: RunResult, looks: Looks, clean: Clean) -> list[ResultChart]:
-    """The best mean first, for each role and the metric it is ranked by."""
-    groups = list_scores(result.part("results") or (), result.style)
-    leading = result.style.leading
-    own = [group for group in groups if leading.get(group.role, group.metric) == group.metric]
-    return [draw_scores(group, result.style, looks, clean) for group in own]
-
-
 def as_sentence(text: str) -> str:
     """A line of notes as a sentence of its own."""
     return f"{text[:1].upper()}{text[1:].removesuffix('.')}."
-
-
-def draw_scores(group: ScoreGroup, style: Style, looks: Looks, clean: Clean) -> ResultChart:
-    """One role and metric."""
-    role, metric, unit = group.role, group.metric, group.rows[0].unit
-    across = pad_range(
-        [end for row in group.rows for end in (row.low, row.mean, row.high) if end is not None]
-    )
-    body = []
-    for score in group.scores:
-        row = score.row
-        drawn = draw_interval_row(row.low, row.mean, row.high, across, looks.shape(row.alias))
-        name = name_model(row.alias, row.alias, clean, looks)
-        model = f'<span class="sub"><bdi>{escape(clean(row.model_requested))}</bdi></span>'
-        body.append(
-            f'<tr><td class="l">{escape(score.rank_text)}</td><th scope="row">{name}{model}</th>'
-            f'<td class="plot {looks.colour(row.alias)}">{drawn}</td>'
-            f"<td><strong>{minus(score.mean)}{score.mean_mark}</strong></td>"
-            f'<td class="hide nw">{minus(score.interval)}{score.interval_mark}</td>'
-            f'<td class="hide">{row.matches:,}</td></tr>'
-        )
-    better = "lower" if metric in style.lower_is_better else "higher"
-    measure = f"{metric} ({unit})" if unit else metric
-    sure = "exact for these prompts" if style.exact else f"{style.level} confidence interval"
-    words = f"{name_task(role)}: mean {measure} per match, {better} is better; {sure}."
-    if any(score.rank and score.rank.low < score.rank.high for score in group.scores):
-        words += " A range of ranks means that the data cannot tell these models apart."
-    head = (
-        '<tr><th scope="col" class="l">rank</th><th scope="col" class="l">model</th>'
-        f'<th scope="col" class="plot">{draw_scale(across)}<span class="vh">drawn</span></th>'
-        '<th scope="col">mean</th>'
-        f'<th scope="col" class="hide">{escape(style.level)} interval</th>'
-        '<th scope="col" class="hide">matches</th></tr>'
-    )
-    table = (
-        f'<table class="chart"><caption>{escape(clean(words))}</caption><thead>{head}</thead>'
-        f"<tbody>{''.join(body)}</tbody></table>"
-    )
-    notes = [("note hide", note) for note in describe_intervals(group.scores)]  # as their column
-    notes += [("note", note) for note in describe_defaults(group.scores)]
-    explained = "".join(
-        f'<p class="{kind}">{mark_code(escape(clean(as_sentence(note))))}</p>'
-        for kind, note in notes
-    )
-    return ResultChart(role, metric, table + explained, words)
-
-
-def list_pair_charts(result: RunResult, looks: Looks, clean: Clean) -> list[ResultChart]:
-    """Row minus column for every two models, for each role and the metric it is ranked by."""
-    style = result.style
-    pairs: dict[tuple[str, str], list[PairedDifference]] = {}
-    for pair in result.part("pairs") or ():
-        if style.leading.get(pair.role, pair.metric) == pair.metric:
-            pairs.setdefault((pair.role, pair.metric), []).append(pair)
-    charts = []
-    for (role, metric), own in pairs.items():
-        rows = [
-            row
-            for row in result.part("results")
-            if (row.role, row.metric) == (role, metric) and row.mean is not None
-        ]
-        if 1 < len(rows) <= MOST_COMPARED:
-            names = [row.alias for row in order_scores(rows, style)]
-            charts.append(draw_matrix(role, metric, names, own, result, looks, clean))
-    return charts
-
-
-def draw_matrix(
-    role: str,
-    metric: str,
-    names: Sequence[str],
-    pairs: Sequence[PairedDifference],
-    result: RunResult,
-    looks: Looks,
-    clean: Clean,
-) -> ResultChart:
-    """Row minus column, for every two models."""
-    style, digits = result.style, result.style.digits_of(metric)
-    by = {(pair.a, pair.b): pair for pair in pairs}
-    sign = -1 if metric in style.lower_is_better else 1
-    head = "".join(f'<th scope="col"><bdi>{escape(clean(name))}</bdi></th>' for name in names)
-    body = []
-    for row in names:
-        cells = []
-        for column in names:
-            pair, turned = by.get((row, column)), by.get((column, row))
-            found = pair or turned
-            if row == column or found is None:
-                cells.append('<td class="cell">·</td>')
-                continue
-            step = found.difference if pair else -found.difference
-            sure = step != 0 if style.exact else found.p is not None and found.p <= ALPHA
-            kind, mark, word = (
-                ("even", "≈", "no significant difference")
-                if not sure
-                else ("up", "▲", "better")
-                if step * sign > 0
-                else ("down", "▼", "worse")
-            )
-            number = minus(format_signed(step, digits))
-            cells.append(
-                f'<td class="cell {kind}"><span aria-hidden="true">{mark}</span> {number}'
-                f'<span class="vh"> {word}</span></td>'
-            )
-        name = name_model(row, row, clean, looks)
-        body.append(f'<tr><th scope="row">{name}</th>{"".join(cells)}</tr>')
-    title = f"{name_task(role)}, {metric}: row minus column"
-    words = f"{title}. ▲ significantly better, ▼ significantly worse, ≈ no significant difference."
-    table = (
-        f'<table class="wide"><caption class="vh">{escape(clean(title))}</caption>'
-        f"<thead><tr><td></td>{head}</tr></thead><tbody>{''.join(body)}</tbody></table>"
-    )
-    return ResultChart(role, metric, table, words)
 
 
 # Parts.
@@ -439,9 +290,7 @@ def show_part(
     opened = 0 if figures else len(tables) if part.open_tables is None else part.open_tables
     folded = tables[opened:]
     summary = plural(len(folded), "more table") if opened else "As a table"
-    legends = dict.fromkeys(
-        each.legend for each in figures if isinstance(each, Scatter | Lines) and each.legend
-    )
+    legends = dict.fromkeys(legend for each in figures if (legend := getattr(each, "legend", "")))
     return ShownPart(
         part.name,
         part.section,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from parley.report.figures import Clean
 from parley.report.html import NEGATIVE, environment
 from parley.report.looks import Looks
+from parley.report.svg import Clean
 from parley.tables import Table
 
 __all__ = ["NEGATIVE", "clean_data", "clean_table", "draw_table"]

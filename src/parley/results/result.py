@@ -182,7 +182,7 @@ class RunResult:
         with self.open_scores() as run:
             if "head" not in self.__dict__:
                 self.__dict__["head"] = self._head(run.reader, run)
-                self.__dict__["style"] = style_of(run, run.ranks)
+                self.__dict__["style"] = style_of(run, run.ranks, run.results)
             for part in wanted:
                 self._computed[part.name] = self._compute(part, run)
 
@@ -290,7 +290,7 @@ class RunResult:
     def style(self) -> Style:
         """How tables and figures of this result are drawn."""
         with self.open_scores() as run:
-            return style_of(run, run.ranks)
+            return style_of(run, run.ranks, run.results)
 
     def table(self, metrics: str | Sequence[str] = ()) -> Table:
         """The models, the best mean first: interval, n and notes. By default each role has the
@@ -506,16 +506,6 @@ class RunResult:
 
     def __repr__(self) -> str:
         return f"{self.head.run.id} ({self.state})\n{self.render(width=terminal_width())}"
-
-    def vega_lite(self) -> dict[str, Any]:
-        """The main result as a Vega-Lite specification (v5) with its data: for each model mean,
-        low, high, n and signature. Change it, then draw it, for example with
-        `altair.Chart.from_dict`."""
-        from parley.results.vega_lite import make_vega_lite
-
-        self.compute(REMARKS)
-        title = f"{self.head.run.task}: {self.head.run.id}"
-        return make_vega_lite(self.part("results") or (), self.style, title)
 
     def to_stored(self) -> list[StoredPart]:
         """The results of the task's own parts, to be stored in the run's file."""

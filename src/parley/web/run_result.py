@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
@@ -16,11 +15,11 @@ from parley.report.html import render
 from parley.report.looks import Looks
 from parley.report.page_options import PageOptions
 from parley.report.run_page import describe_main, draw_run
-from parley.results.parts.stability import MetricPath, StabilityResult
+from parley.results.parts.stability import progress_figures
 from parley.results.result import REMARKS, RunResult
 from parley.rules.task import Task
 from parley.store import ENDED, RunInfo, RunRef, read_run
-from parley.tables import format_number, plural
+from parley.tables import plural
 
 if TYPE_CHECKING:
     from parley.web.app import Site
@@ -71,8 +70,14 @@ def draw_so_far(ref: RunRef) -> Markup:
     result.compute([*REMARKS, "pairs"])
     with read_run(ref) as reader:
         looks = Looks.of(reader.info.config.contestants)
-    precision = describe_precision(result.part("stability"))
-    return render("run_so_far.html", looks, main=describe_main(result), precision=precision)
+    stability = result.part("stability")
+    return render(
+        "run_so_far.html",
+        looks,
+        main=describe_main(result),
+        precision=progress_figures(stability) if stability else [],
+        is_race=result.style.race,
+    )
 
 
 def read_result(ref: RunRef, reasoned: bool = True) -> tuple[RunResult, type[Task] | None]:
@@ -80,58 +85,3 @@ def read_result(ref: RunRef, reasoned: bool = True) -> tuple[RunResult, type[Tas
     with read_run(ref) as reader:
         task = task_of_run(reader.info)
     return RunResult(ref, reasoned=reasoned, look_up=PriceList().find, task=task), task
-
-
-class PathRow(NamedTuple):
-    """A half-width, and the share of the way to its target."""
-
-    alias: str
-    label: str
-    half_width: str
-    share: float | None
-    is_reached: bool
-
-
-class ShownPath(NamedTuple):
-    """The half-widths of one metric after the last block."""
-
-    metric: str
-    blocks: int
-    target: float
-    rows: Sequence[PathRow]
-
-
-class PrecisionSoFar(NamedTuple):
-    """How far the intervals of a sequential run are from the precision that ends it."""
-
-    is_race: bool
-    paths: Sequence[ShownPath]
-
-
-def describe_precision(found: StabilityResult | None) -> PrecisionSoFar | None:
-    """The half-widths of a sequential run; None for other runs."""
-    paths = [path for path in found.paths if path.points] if found else []
-    return (
-        PrecisionSoFar(found.plan == "race", list(map(show_path, paths)))
-        if found and paths
-        else None
-    )
-
-
-def show_path(path: MetricPath) -> ShownPath:
-    """The half-widths of one metric after the last block."""
-    last, target = path.points[-1], path.half_width
-    several = len({each.role for each in last.half_widths}) > 1
-    rows = []
-    for each in last.half_widths:
-        width = each.half_width
-        rows.append(
-            PathRow(
-                each.alias,
-                f"{each.alias}, {each.role}" if several else each.alias,
-                "–" if width is None else f"±{format_number(width, 3)}",
-                None if width is None else min(1.0, target / width) if width else 1.0,
-                width is not None and width <= target,
-            )
-        )
-    return ShownPath(path.metric, last.blocks, target, rows)
