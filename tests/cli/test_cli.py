@@ -419,7 +419,9 @@ def test_the_demo_needs_nothing_and_says_what_it_wrote(tmp_path):
     assert '<p class="lead"><bdi>free-rider is first with' in text
     assert "✓ audited: no breach" in text
     assert '<a href="#s0-matches"><strong>10</strong> matches</a>' in text
-    assert re.search(r"<summary><bdi>Match \d+, [^<]*below its mean", text)
+    assert re.search(
+        r"<summary><bdi>Match \d+: [^<]*</bdi><span class=\"sub\"><bdi>[^<]*below its mean", text
+    )
     (path,) = (tmp_path / "runs").glob("*.parley")
     assert f"written to runs/{path.name}" in done.err
     assert "95% interval" in done.out

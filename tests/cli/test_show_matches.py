@@ -107,7 +107,7 @@ def test_a_match_that_was_broken_off_is_listed_with_its_reason(tmp_path):
     out = command("show", "last", "--aborted", cwd=tmp_path).out
     assert out.count("aborted") == out.count("gave no readable reply in round 1") == 4
     one = command("show", "last", 1, cwd=tmp_path).out
-    assert "aborted after 1 round (Player" in one
+    assert "The match was aborted after 1 round: Player" in one
 
 
 @pytest.mark.parametrize(
@@ -132,20 +132,20 @@ def test_a_match_reads_in_the_order_of_time_with_its_rules_once(games):
     assert out.count("You play a game with 3 players") == 1
     assert out.count("Answer with one JSON object") == 3  # in round 1, and asked again twice
     marks = [
-        "before the first round",
+        "Before the first round",
         "Round 1 of 5",
         "note: invested",
         "Round 2 of 5",
-        "── scores",
+        "── Scores",
     ]
     assert [out.index(mark) for mark in marks] == sorted(out.index(mark) for mark in marks)
-    second = out[out.index("── round 2") : out.index("── round 3")]
-    assert second.index("(odd):") < second.index("! unreadable") < second.index("again:")
+    second = out[out.index("── Round 2") : out.index("── Round 3")]
+    assert second.index("(odd):") < second.index("! unreadable") < second.index("asks again:")
     assert "text that these seats had read before" in out
 
 
 def test_scores_of_a_match_are_a_table_with_the_digits_of_its_metric(games):
-    lines = command("show", "last", 1, cwd=games).out.split("── scores")[1].splitlines()
+    lines = command("show", "last", 1, cwd=games).out.split("── Scores")[1].splitlines()
     assert lines[1].split() == ["seat", "model", "payoff", "(coins)"]
     values = [float(line.split()[-1]) for line in lines[3:6]]
     assert values == sorted(values, reverse=True)

@@ -92,7 +92,7 @@ def pages_of(text):
     yield render("notebook.html", container="c", style="p{}", **article | {"anchor": ""})
     yield render(
         "run_article.html", anchor=text, run=text, main="", before=[], fairness="", after=[],
-        left_out=[text], people="", matches=lambda *given: "", setup="",
+        left_out=[text], people="", matches="", setup="",
     )  # fmt: skip
     yield render(
         "page.html", style="p{}", title=text, is_alone=False, words=[text], people=people,

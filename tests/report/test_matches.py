@@ -9,7 +9,6 @@ from parley import Question, UsageError, run
 from parley.cli.report import command
 from parley.report.build import Report
 from parley.report.html import read_style
-from parley.report.matches import draw_text
 from parley.report.notable import parse_match_limit, select_matches
 from parley.results.compared_runs import (
     ComparedRuns,
@@ -48,7 +47,9 @@ def page_of(found, folder, **more):
 def test_the_leaders_worst_match_is_worth_reading(found, tmp_path):
     page = page_of(found, tmp_path)
     said = re.sub("<[^>]*>", "", page)
-    assert re.search(r"Match \d+, (farthest from|worst match).*: good: accuracy 0\.00", said)
+    assert re.search(
+        r"Match \d+: good 0\.00.*(farthest from|worst match).*: good: accuracy 0\.00", said
+    )
     assert "Which sum is right for number 4?" in page  # what the referee asked
     assert f"{len(shown(page))} of 12 matches are shown here." in said
     assert f"parley show {found.ref.id} --matches lists all matches" in said
@@ -85,9 +86,9 @@ def test_a_large_page_leaves_out_matches_before_other_parts(found, tmp_path, mon
     whole = page_of(found, tmp_path, matches=12)
     bare = page_of(found, tmp_path, matches=0)
     monkeypatch.setattr("parley.report.page.FRAME", len(read_style()) + 2_000)
-    monkeypatch.setattr("parley.report.page.LARGEST", len(bare.encode()) + 2_000)
+    monkeypatch.setattr("parley.report.page.LARGEST", len(bare.encode()) + 5_000)
     page = page_of(found, tmp_path, matches=12)
-    assert len(page.encode()) < len(bare.encode()) + 2_000 < len(whole.encode())
+    assert len(page.encode()) < len(bare.encode()) + 5_000 < len(whole.encode())
     assert 0 < len(shown(page)) < len(shown(whole))
     assert re.search(r"There is no room for \d+ more match", page)
     assert "<h2>Cost</h2>" in page
@@ -106,16 +107,11 @@ def test_the_command_bounds_matches(found, tmp_path):
     assert len(shown(page.read_text(encoding="utf-8"))) == 2
 
 
-def test_what_was_wrong_with_a_reply_stands_under_it(tmp_path):
+def test_what_was_wrong_with_a_reply_stands_above_it(tmp_path):
     models = {"silent": lambda view: "I cannot say."}
     found = run("qa", shots=0, models=models, items=ITEMS[:1], store=tmp_path)
     page = page_of(found, tmp_path)
-    assert re.search(r'I cannot say\.</bdi><p class="note">[^<]*asked again', page)
-
-
-def test_fenced_code_is_shown_as_code():
-    drawn = draw_text("Try this:\n```py\nif x<1: pass\n```\nDone.")
-    assert drawn == ("<bdi>Try this:</bdi><pre><bdi>if x&lt;1: pass</bdi></pre><bdi>Done.</bdi>")
+    assert re.search(r'asked again</bdi></span></header>\s*<div class="tx"><bdi>I cannot say', page)
 
 
 def test_a_page_that_is_too_large_says_so(found, tmp_path, monkeypatch):

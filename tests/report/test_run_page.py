@@ -39,7 +39,7 @@ def test_what_a_model_says_stays_text(single):
     assert "\u202e" not in single
     assert "&lt;U+202E&gt;abc" in single
     assert len(single) < 100_000  # long replies are cut, and the page says so
-    assert "characters left out]" in single
+    assert "more characters: this page has no room for them." in single
 
 
 def test_one_model_is_counted_as_one_and_beats_nobody(single):

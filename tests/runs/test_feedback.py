@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 import parley
 from parley.audit.audit import audit_run
-from parley.cli.match_text import format_match, format_seat_view
 from parley.errors import UsageError
 from parley.results.judged_matches import list_judged_matches
+from parley.results.transcript import TranscriptReader
 from parley.rules.bot_view import QUOTED
 from parley.statistics.identical_repeats import MARK
 from parley.store import read_run
@@ -372,8 +372,11 @@ def test_lessons_of_won_and_lost_matches_stand_before_the_question(tmp_path):
     assert (row.matches, row.written, row.cut) == (16, 16, 16)
     with read_run(result.ref) as reader:
         match = reader.match(9)
-        assert "7 lessons" in format_match(reader, match)
-        assert "that was a success" in format_seat_view(reader, match, parley.Seat("student"))
+        (recalled,) = TranscriptReader(reader, str).read(match).recalled
+        turns = TranscriptReader(reader, str).read_seat(match, parley.Seat("student"))
+        assert recalled.text == "Student (m): 7 lessons"
+        assert len(recalled.sources) == 7
+        assert any("that was a success" in turn.text for turn in turns)
 
 
 KILLED = """

@@ -23,11 +23,11 @@ from parley.annotation.verdict_ballots import (
     summarise_verdicts,
 )
 from parley.audit.audit import audit_run
-from parley.cli.match_text import format_match
 from parley.errors import StoreError, UsageError
 from parley.match.protocol import Reply
 from parley.memory.feedback import VERDICT_CHOICES
 from parley.results.judged_matches import list_judged_matches
+from parley.results.transcript import TranscriptReader
 from parley.rules.pool import Seat
 from parley.runs.people_votes import count_verdict, describe_missing_votes
 from parley.store import find_run, open_verdict_votes, read_run, read_verdict_votes
@@ -313,7 +313,8 @@ def test_an_annotator_sees_the_conversation_and_neither_names_nor_scores(tmp_pat
     with read_run(result.ref) as reader:
         places = list_open_places(reader)
         shown = read_conversation(reader, places[0])
-        assert format_match(reader, reader.match(1)).count("people have not voted yet") == 1
+        (said,) = TranscriptReader(reader, str).read(reader.match(1)).votes
+    assert said == "Student (GPT-4): people have not voted yet"
     (turn,) = shown.turns
     assert "thing 0" in turn.question
     assert "GPT-4" not in turn.answer

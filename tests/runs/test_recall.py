@@ -11,8 +11,8 @@ import pytest
 
 import parley
 from parley.audit.audit import audit_run
-from parley.cli.match_text import format_match, format_seat_view
 from parley.errors import UsageError
+from parley.results.transcript import TranscriptReader
 from parley.rules.items import Question
 from parley.store import find_run, read_run
 from tests.cli.test_cli import parley as command
@@ -313,13 +313,14 @@ def test_a_match_shows_what_it_recalls_and_where_that_comes_from(tmp_path):
     with read_run(result.ref) as reader:
         match = reader.match(row.match)
         (seat,) = match.seats
-        text, own = format_match(reader, match), format_seat_view(reader, match, seat)
+        found = TranscriptReader(reader, str).read(match)
+        own = TranscriptReader(reader, str).read_seat(match, seat)
         said = reader.calls(first.match)[0].reply.content
     source = f"taken from match {first.match}, item {matches[first.match].item} (distance"
-    assert source in text
-    assert source in own
-    assert f"→ {said}" in own
-    assert "stage 1 of arm evolve" in text
+    assert found.recalled[0].sources[0].startswith(source)
+    assert own[0].speaker.startswith(source)
+    assert f"→ {said}" in own[0].text
+    assert "stage 1 of arm evolve" in found.headline.stage
 
 
 def test_what_does_not_fit_goes_farthest_first_and_is_counted(tmp_path):

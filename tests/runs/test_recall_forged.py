@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from parley.audit.audit import audit_run
-from parley.cli.match_text import format_seat_view
 from parley.errors import StoreError
+from parley.results.transcript import TranscriptReader
 from parley.rules.pool import Seat
 from parley.store import find_run, read_run
 from tests.resealed import reseal
@@ -111,7 +111,7 @@ def test_an_experience_that_was_never_transferred_is_damage(played, tmp_path):
     facts = '{"shown": [[-9, "student", 0.1]], "k": 2, "dropped": 0, "shuffle": ""}'
     ref = forge(played, tmp_path, f"UPDATE recalled SET shown = '{facts}' WHERE match = 5")
     with read_run(ref) as reader, pytest.raises(StoreError, match="was shown experience 9"):
-        format_seat_view(reader, reader.match(5), Seat("student"))
+        TranscriptReader(reader, str).read_seat(reader.match(5), Seat("student"))
 
 
 def test_audit_finds_the_same_item_where_it_is_masked(tmp_path):

@@ -4,7 +4,6 @@ import re
 from dataclasses import dataclass
 from functools import partial
 from html import unescape
-from types import SimpleNamespace
 
 import pytest
 
@@ -12,11 +11,12 @@ import parley
 from parley import Amount, Metric, Role, Task
 from parley.match.protocol import Reply
 from parley.report.html import make_cleaner, say_text
-from parley.results.transcript import rebuild_views
+from parley.report.text_room import TextRoom
+from parley.results.match_turns import describe_fault
+from parley.results.seat_views import rebuild_views
 from parley.rules.pool import as_message
 from parley.rules.referee import Violation
 from parley.store import read_run
-from parley.web.match_page import PageRoom, list_fields, mark_reply
 
 HOSTILE = (
     '</style></bdi></article><script>alert(1)</script><svg onload="alert(2)"><img src=x '
@@ -102,9 +102,8 @@ def test_tries_that_were_asked_again_are_shown_with_the_reason(run, ask):
 
 
 def test_long_texts_are_folded_and_bounded(run, ask, monkeypatch):
-    # a record keeps the first 200,000 characters of a reply, two of which are shown as signs of 8
-    # characters; 3,000 are shown at once
-    assert "<summary>197,014 more characters" in ask(run, 1).text
+    # a record keeps the first 200,000 characters of a reply; 3,000 are shown at once
+    assert "<summary>197,000 more characters" in ask(run, 1).text
     monkeypatch.setattr("parley.web.match_page.ROOM", 1_000)
     answer = ask(run, 1)
     assert len(answer.text) < 60_000
@@ -200,7 +199,7 @@ def test_fenced_code_is_shown_as_a_block():
 
 
 def test_code_that_is_folded_begins_as_code():
-    room = PageRoom(10_000, str)
+    room = TextRoom(10_000)
     assert room.bound("```\n" + "a\n" * 2_000).cuts_code
     assert not room.bound("a\n" * 2_000).cuts_code
 
@@ -254,21 +253,10 @@ def test_a_secret_at_a_cut_is_hidden_whole(visit, tmp_path, monkeypatch):
         assert not [piece for piece in pieces if piece in text]
 
 
-def test_details_and_fields_are_cleaned_before_they_are_cut():
-    def clean(text):
-        return text.replace(KEY, "[hidden]")
-
-    turn = SimpleNamespace(
-        attempt=0,
-        text="x",
-        call=None,
-        violations=[
-            Violation(1, None, 0, "format", "d" * 290 + KEY, "asked again"),
-            Violation(1, None, 0, "name", "d" * 70 + KEY, "masked"),
-        ],
-    )
-    shown = [mark.text for mark in mark_reply(turn, clean)]
-    reply = '{"why": "' + "f" * 1990 + KEY + '"}'
-    shown += [value for _, value in list_fields(reply, SimpleNamespace(seats={}), clean)]
-    assert len(shown) == 3
-    assert not [text for text in shown if KEY[:6] in text]
+def test_details_are_masked_before_they_are_cut():
+    faults = [
+        Violation(1, None, 0, "format", "d" * 290 + KEY, "asked again"),
+        Violation(1, None, 0, "identity", "d" * 290 + KEY, "masked"),
+    ]
+    shown = [describe_fault(each, lambda text: text.replace(KEY, "[key]")).text for each in faults]
+    assert all("[key]" in text for text in shown)

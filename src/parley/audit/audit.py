@@ -59,7 +59,7 @@ from parley.plans import MatchSpec
 from parley.results.part import parts_of_task, qualified_name
 from parley.results.result import is_part_of_task
 from parley.results.scores import describe_left_out, format_time, list_earlier_seals
-from parley.results.transcript import rebuild_views
+from parley.results.seat_views import rebuild_views
 from parley.results.types import LeftOut, as_json
 from parley.rules.pool import text_of
 from parley.rules.task import Task

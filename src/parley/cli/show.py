@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
-from typing import Any
 
 import click
 import orjson
@@ -18,13 +17,14 @@ from parley.cli.shell_completion import complete_runs
 from parley.config.prices import PriceList
 from parley.config.task_catalogue import installed_tasks, task_class, task_of_run
 from parley.errors import UsageError, unknown_name
+from parley.providers._secrets import make_secret_filter
 from parley.results.match_list import MatchFilter, list_matches, match_rows, match_table
 from parley.results.part import general_parts, usable_parts
 from parley.results.result import RunResult, describe_stored
-from parley.results.transcript import find_seat, rebuild_views
-from parley.rules.pool import as_message
+from parley.results.seat_views import find_seat
+from parley.results.transcript import TranscriptReader, describe_match
 from parley.statistics.intervals import METHODS
-from parley.store import MatchRow, RunReader, RunRef, find_run, read_run
+from parley.store import RunRef, find_run, read_run
 from parley.tables import plural, terminal_width
 
 
@@ -200,16 +200,20 @@ def print_match(ref: RunRef, number: int, seat: str | None, as_json: bool) -> No
                 f"{reader.info.planned}"
             )
         chosen = find_seat(match, seat) if seat is not None else None
-        width = terminal_width()
         if as_json:
             facts = describe_match(reader, match)
             if chosen is not None:
                 facts["views"] = {chosen.key: facts["views"][chosen.key]}
             print_masked(orjson.dumps(facts, option=orjson.OPT_INDENT_2).decode())
-        elif chosen is not None:
-            print_masked(format_seat_view(reader, match, chosen, width))
+            return
+        mask, width, id = make_secret_filter(), terminal_width(), reader.info.id
+        matches = TranscriptReader(reader, mask, PriceList().find)
+        found = matches.read(match)
+        if chosen is None:
+            print_masked(format_match(found, id, width))
         else:
-            print_masked(format_match(reader, match, width))
+            turns = matches.read_seat(match, chosen)
+            print_masked(format_seat_view(found, chosen, turns, id, width))
 
 
 def print_matches(ref: RunRef, run: str, wanted: MatchFilter, form: str, as_json: bool) -> None:
@@ -232,52 +236,3 @@ def print_matches(ref: RunRef, run: str, wanted: MatchFilter, form: str, as_json
     table = match_table(found, info.identity["task"], len(roles) > 1)
     print_masked(table.render(form, terminal_width()))
     say(f"read one of them with: {command_name()} show {shlex.quote(run)} {found[0].row.number}")
-
-
-def describe_match(reader: RunReader, match: MatchRow) -> dict[str, Any]:
-    """A match as JSON data: seats, replies by round, views, scores, violations and notes."""
-    number = match.number
-    calls, messages = reader.calls(number), reader.messages(number)
-    views, _ = rebuild_views(messages, calls, match.seats)
-    scores = reader.scores_of(number)
-    rounds: dict[int, list[dict[str, Any]]] = {}
-    for call in calls:
-        said = {
-            "seat": call.seat.key,
-            "attempt": call.attempt,
-            "reply": call.reply.content,
-            "reasoning": call.reply.reasoning,
-            "finish": call.reply.finish,
-            "model_served": call.reply.model_served,
-            "response_id": call.reply.response_id,
-            "request_id": call.reply.request_id,
-            "system_fingerprint": call.reply.system_fingerprint,
-        }
-        rounds.setdefault(call.round, []).append(said)
-    return {
-        "number": number,
-        "state": match.state,
-        "reason": match.reason,
-        "item": match.item,
-        "stage": match.stage,
-        "arm": match.arm,
-        "recalled": [
-            {
-                "seat": row.seat,
-                "version": row.version,
-                "k": row.k,
-                "dropped": row.dropped,
-                "shown": [each._asdict() for each in row.shown],
-            }
-            for row in reader.read_recalled(number)
-        ],
-        "people_verdicts": [each.to_dict() for each in reader.people_verdicts(number)],
-        "seats": {seat.key: alias for seat, alias in match.seats.items()},
-        "rounds": [
-            {"round": round, "replies": replies} for round, replies in sorted(rounds.items())
-        ],
-        "views": {seat: [as_message(turn) for turn in view.turns] for seat, view in views.items()},
-        "scores": {seat.key: by for seat, by in scores.items()},
-        "violations": [each.to_dict() for each in reader.violations(number)],
-        "notes": [note.to_dict() for note in reader.notes_of(number)],
-    }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
@@ -82,6 +82,12 @@ def known_secrets() -> list[str]:
 def redact(text: str) -> str:
     """Mask all secrets in a text."""
     return mask_secrets(text, known_secrets())
+
+
+def make_secret_filter() -> Callable[[str], str]:
+    """A function that masks all secrets in a text; for many texts."""
+    known = known_secrets()
+    return lambda text: mask_secrets(text, known)
 
 
 def mask_secrets(text: str, secrets: Sequence[str], most: int | None = None) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +12,10 @@ import orjson
 from parley.config.prices import PriceList
 from parley.config.task_catalogue import installed_tasks, task_of_run
 from parley.errors import UsageError
-from parley.report.html import make_secret_filter
+from parley.providers._secrets import make_secret_filter
 from parley.report.named_figures import NamedFigure, list_figures
 from parley.report.page import make_page, name_run
 from parley.report.page_options import PageOptions
-from parley.report.sections import clean_data, clean_table
 from parley.results.compared_runs import (
     AnyComparison,
     ComparedRuns,
@@ -24,9 +23,11 @@ from parley.results.compared_runs import (
     ComparisonResult,
     comparisons_of_task,
 )
+from parley.results.match_notes import mask_data
 from parley.results.result import RunResult
 from parley.rules.task import Task
 from parley.store import RunRef, read_run
+from parley.tables import Table
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,7 @@ class Report:
         for found in self.compared:
             data |= found.data
         data["results"] = [result.data for result in self.others]
-        cleaned = clean_data(data, make_secret_filter())
+        cleaned = mask_data(data, make_secret_filter())
         return orjson.dumps(cleaned, option=orjson.OPT_INDENT_2).decode()
 
     def _csv(self) -> str:
@@ -105,6 +106,14 @@ class Report:
         if self.compared:
             return clean_table(self.compared[0].rows_table(), clean).render("csv")
         return clean(self.others[0].render("csv"))
+
+
+def clean_table(table: Table, clean: Callable[[str], str]) -> Table:
+    """A table without any secret in it."""
+    rows = [[clean(cell) for cell in row] for row in table.rows]
+    header = [clean(cell) for cell in table.header]
+    note, title = clean(table.note), clean(table.title)
+    return replace(table, header=header, rows=rows, note=note, title=title)
 
 
 def format_heading(title: str, form: str, level: int = 1) -> str:

@@ -7,8 +7,9 @@ from pathlib import Path
 
 from parley.audit.for_report import audit_for_report
 from parley.audit.summary import NOT_AUDITED
+from parley.providers._secrets import make_secret_filter
 from parley.report.build import report_on, write_report
-from parley.report.html import make_secret_filter, read_style, render
+from parley.report.html import read_style, render
 from parley.report.looks import Looks
 from parley.report.page_options import PageOptions
 from parley.report.run_page import describe_heading, describe_main, list_facts

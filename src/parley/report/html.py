@@ -19,7 +19,7 @@ from jinja2.runtime import Context
 from markupsafe import Markup
 
 from parley import __version__
-from parley.providers._secrets import known_secrets, mask_secrets
+from parley.providers._secrets import make_secret_filter
 from parley.report.fenced_code import split_fences
 from parley.report.looks import Looks, name_model
 from parley.report.svg import draw
@@ -29,12 +29,6 @@ from parley.tables import mark_code, plural, show_hidden
 TEMPLATES = files("parley.report").joinpath("templates")
 # the sign before a number; hyphens inside words and dates stay
 NEGATIVE = re.compile(r"(?<![\w.])-(?=\d)")
-
-
-def make_secret_filter() -> Callable[[str], str]:
-    """A function that masks secrets in a text."""
-    known = known_secrets()
-    return lambda text: mask_secrets(text, known)
 
 
 def make_cleaner() -> Callable[[str], str]:
@@ -152,7 +146,7 @@ def show_model(context: Context, alias: str, label: str | None = None) -> Markup
 
 @pass_context
 def show_sign(context: Context, alias: str) -> Markup:
-    """The sign of a model."""
+    """The sign of a model; a grey ring for an instrument."""
     return Markup(context["looks"].sign(alias))
 
 

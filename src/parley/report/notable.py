@@ -3,53 +3,43 @@ abort."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from html import escape
 from itertools import islice
 
+from parley.config.prices import PriceList
 from parley.errors import UsageError
+from parley.providers._secrets import make_secret_filter
 from parley.results.part import Style
 from parley.results.parts.main_table import order_scores
 from parley.results.result import RunResult
-from parley.results.scores import parse_metric
-from parley.results.transcript import LEFT_OUT, PASSAGE, read_turns
+from parley.results.transcript import Transcript, TranscriptReader
 from parley.results.types import ScoreRow
-from parley.rules.pool import Seat
-from parley.store import MatchRow, RunReader, ViolationRow
-from parley.tables import Table, format_number, plural
+from parley.store import RunReader
+from parley.tables import format_number
 
 MOST_ABORTED = 20  # aborted matches whose transcripts are shown
-LONGEST = 4_000  # characters of a message
-ROOM = 800_000  # characters of all transcripts on a page
-AROUND = 300  # characters of HTML around a message
-
-
-@dataclass(frozen=True)
-class Spoken:
-    """One message in a match. `seat` and `alias` are empty if the referee sent it."""
-
-    round: int
-    seat: str
-    alias: str
-    text: str
-    cut: int = 0  # characters that are left out
-    to: str = ""  # the seats that the referee sent it to
-    faults: tuple[str, ...] = ()  # what was wrong with a reply
+LONGEST = 4_000  # characters of a message, or of the reasoning before it
+ROOM = 800_000  # bytes of all transcripts on a page
+AROUND = 400  # bytes of HTML around a text
 
 
 @dataclass(frozen=True)
 class NotableMatch:
-    """A match, why it is worth reading, what was said in it, and its scores."""
+    """A match, and why it is worth reading."""
 
-    row: MatchRow
     reason: str
-    scores: str
-    messages: tuple[Spoken, ...]
-    table: Table
+    transcript: Transcript
 
     @property
     def size(self) -> int:
-        return sum(len(each.text) + AROUND for each in self.messages)
+        """About how many bytes it takes on a page."""
+        rounds, turns = self.transcript.rounds, list(self.transcript.turns)
+        texts = [note.text for each in rounds for note in each.notes]
+        texts += [turn.unread[:LONGEST] for turn in turns]
+        texts += [turn.reasoning[:LONGEST] for turn in turns if turn.reasoning]
+        texts += [value for turn in turns for _, value in turn.fields]
+        return sum(AROUND + len(escape(text).encode()) for text in texts)
 
 
 @dataclass(frozen=True)
@@ -92,22 +82,17 @@ def select_matches(
                     break
                 chosen.setdefault(each.number, "" if each.state == "done" else each.state)
     found = list[NotableMatch]()
+    matches = TranscriptReader(reader, make_secret_filter(), PriceList().find)
     for number, reason in chosen.items():
         row = reader.match(number)
         if row is None:
             continue
-        match = NotableMatch(
-            row,
-            reason,
-            list_leading_scores(reader, row, result.style),
-            tuple(list_messages(reader, row)),
-            tabulate_scores(reader, row),
-        )
+        match = NotableMatch(reason, matches.read(row))
         room -= match.size
         if room < 0:
             break
         found.append(match)
-    left = aborted - sum(match.row.state in ("aborted", "failed") for match in found)
+    left = aborted - sum(match.transcript.match.state in ("aborted", "failed") for match in found)
     return MatchSelection(tuple(found), every, left, len(chosen) - len(found))
 
 
@@ -165,17 +150,6 @@ def find_leaders(rows: list[ScoreRow], style: Style) -> dict[str, str]:
     return found
 
 
-def list_leading_scores(reader: RunReader, match: MatchRow, style: Style) -> str:
-    """The scores of a match by the metric that each role is ranked by."""
-    found = []
-    for seat, by in reader.scores_of(match.number).items():
-        metric = style.leading.get(seat.role)
-        if metric in by and seat not in match.unscored:
-            number = format_number(by[metric], style.digits_of(metric))
-            found.append(f"{name_measured(match.seats[seat], seat.role, style)}: {metric} {number}")
-    return ", ".join(found)
-
-
 def describe_departure(row: ScoreRow, value: float, style: Style) -> str:
     """How far one score lies from its model's mean."""
     digits = style.digits_of(row.metric)
@@ -189,61 +163,3 @@ def describe_departure(row: ScoreRow, value: float, style: Style) -> str:
 def name_measured(alias: str, role: str, style: Style) -> str:
     """A model, with its role if the run ranks several roles."""
     return f"{alias} as {role.replace('_', ' ')}" if len(style.leading) > 1 else alias
-
-
-def list_messages(reader: RunReader, match: MatchRow) -> Iterator[Spoken]:
-    """What the referee and the seats said, in the order of time. Paragraphs of the referee that
-    were shown before are left out."""
-    seen: set[str] = set()
-    for turn in read_turns(reader, match, reader.violations(match.number)):
-        text, faults = turn.text, tuple(map(describe_fault, turn.violations))
-        if turn.seat is None:
-            text = leave_out_repeated(text, seen)
-            if text.strip() == LEFT_OUT:
-                continue
-        cut = max(0, len(text) - LONGEST)
-        if turn.seat is None:
-            to = describe_audience(turn.audience, match)
-            yield Spoken(turn.round, "", "", text[:LONGEST], cut, to)
-        else:
-            seat, alias = str(turn.seat), match.seats.get(turn.seat, "")
-            yield Spoken(turn.round, seat, alias, text[:LONGEST], cut, faults=faults)
-
-
-def describe_fault(fault: ViolationRow) -> str:
-    return f"{fault.kind}: {fault.detail} ({fault.outcome})"
-
-
-def describe_audience(audience: Sequence[Seat], match: MatchRow) -> str:
-    """The seats that the referee spoke to."""
-    everybody = len(audience) == len(match.seats) > 1
-    return "all seats" if everybody else ", ".join(map(str, audience))
-
-
-def leave_out_repeated(text: str, seen: set[str]) -> str:
-    """A text without long paragraphs that were seen before; it adds its own to them."""
-    kept = list[str]()
-    for paragraph in text.split("\n\n"):
-        if len(paragraph) < PASSAGE or paragraph not in seen:
-            kept.append(paragraph)
-        elif kept[-1:] != [LEFT_OUT]:
-            kept.append(LEFT_OUT)
-        seen.add(paragraph)
-    return "\n\n".join(kept)
-
-
-def tabulate_scores(reader: RunReader, match: MatchRow) -> Table:
-    """The scores of a match, one row per seat."""
-    found = reader.scores_of(match.number)
-    metrics = [parse_metric(each) for each in reader.info.identity["metrics"]]
-    given = [each for each in metrics if any(each.name in by for by in found.values())]
-    header = ["seat", "model", *(f"{m.name} ({m.unit})" if m.unit else m.name for m in given)]
-    rows = []
-    for seat, by in found.items():
-        values = [format_number(by.get(each.name), each.digits) for each in given]
-        rows.append([str(seat), match.seats[seat], *values])
-    return Table(header, rows, left=2)
-
-
-def describe_cut(spoken: Spoken) -> str:
-    return f" […{plural(spoken.cut, 'character')} left out]" if spoken.cut else ""

@@ -19,10 +19,10 @@ from parley.report.fairness import describe_fairness, summarise_fairness
 from parley.report.headline import join_words, write_headline
 from parley.report.html import render
 from parley.report.looks import Looks
-from parley.report.matches import draw_matches
-from parley.report.notable import select_matches
+from parley.report.notable import LONGEST, select_matches
 from parley.report.page_options import PageOptions
 from parley.report.people import describe_people
+from parley.report.text_room import TextRoom
 from parley.results.compared_runs import ComparisonResult
 from parley.results.part import Part, RunPart, SectionName
 from parley.results.parts.main_table import (
@@ -30,6 +30,7 @@ from parley.results.parts.main_table import (
 )
 from parley.results.parts.resolved_pairs import describe_resolved
 from parley.results.result import RunResult
+from parley.results.transcript import READ_BEFORE
 from parley.results.types import Figure
 from parley.store import RunInfo, read_run
 from parley.store.config import Config
@@ -93,7 +94,14 @@ def draw_run(
                 (before if part.section in ("result", "task") else after).append(drawn)
         left = min(room.left, options.transcripts)
         selection = select_matches(result, reader, options.matches, left)
-    matches = partial(draw_matches, selection, info.id, f"{anchor}-matches")
+    matches = draw(
+        "notable_matches.html",
+        selection=selection,
+        run=info.id,
+        anchor=f"{anchor}-matches",
+        room=TextRoom(0, LONGEST),  # what is too long is left out, not folded
+        read_before=READ_BEFORE,
+    )
     return draw(
         "run_article.html",
         anchor=anchor,

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from parley.errors import UsageError, unknown_name
+from parley.results.match_notes import MarkKind
 from parley.results.scores import choose_ranking_metric, group_attempts, parse_metric
 from parley.rules.pool import Seat
 from parley.rules.task import Metric, name_unprotected
@@ -15,6 +16,12 @@ from parley.store import MatchRow, RunReader
 from parley.tables import Table, format_number, plural
 
 BROKEN = ("aborted", "failed")
+STATE_KINDS: dict[str, MarkKind] = {
+    "done": "good",
+    "running": "warn",
+    "aborted": "bad",
+    "failed": "bad",
+}
 
 
 @dataclass(frozen=True)
@@ -106,6 +113,15 @@ def list_matches(reader: RunReader, wanted: MatchFilter) -> list[ListedMatch]:
         return found
     rated = [each for each in found if each.focus is not None and each.focus.share is not None]
     return sorted(rated, key=lambda each: by_share(each.focus))[: wanted.worst]
+
+
+def list_scored(
+    reader: RunReader, row: MatchRow, metrics: Sequence[Metric]
+) -> tuple[ListedSeat, ...]:
+    """The seats of a match that are scored, the best first."""
+    roles, scores = reader.info.identity["roles"], reader.scores_of(row.number)
+    found = list_scored_seats(row, roles, metrics, scores)
+    return tuple(sorted(found, key=by_share, reverse=True))
 
 
 def list_scored_seats(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
 
 import orjson
 
@@ -15,14 +16,44 @@ from parley.tables import round_half_up, shorten
 LONG, MANY = 200, 6  # characters of a note's value, and numbers of a list
 
 
-def describe_note(note: NoteRow, match: MatchRow, item: Mapping[str, Any]) -> str:
-    """A note of the rule in one line, with verdicts and votes in words and seats by name."""
-    facts = name_seats(dict(note.facts), match.seats)
+MarkKind: TypeAlias = Literal["", "good", "warn", "bad"]
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A few words on a match, a reply or a note, and whether they are good news."""
+
+    text: str
+    kind: MarkKind = ""
+
+
+def describe_note(
+    note: NoteRow, match: MatchRow, item: Mapping[str, Any], mask: Callable[[str], str]
+) -> Mark:
+    """A note of the rule with verdicts and votes in words and seats by name."""
+    facts = mask_data(dict(note.facts), mask)
+    passed = facts.get("passed", facts.get("right"))
+    verdict: MarkKind = "good" if passed is True else "bad" if passed is False else ""
+    return Mark(write_note(facts, match, item), verdict)
+
+
+def write_note(facts: Mapping[str, Any], match: MatchRow, item: Mapping[str, Any]) -> str:
+    """The facts of a note in one line."""
+    facts = name_seats(facts, match.seats)
     given = next((name for name in ("answer", "first") if name in facts), "")
     verdict = describe_answer(facts, given, item) if given else ""
     if verdict:
         facts = {name: facts[name] for name in facts if name not in (given, "right")}
     return "; ".join(filter(None, [verdict, format_facts(facts)]))
+
+
+def mask_data(value: Any, mask: Callable[[str], str]) -> Any:
+    """Plain data with all its texts masked."""
+    if isinstance(value, str):
+        return mask(value)
+    if isinstance(value, dict):
+        return {mask(name): mask_data(each, mask) for name, each in value.items()}
+    return [mask_data(each, mask) for each in value] if isinstance(value, list) else value
 
 
 def name_seats(value: Any, seats: Iterable[Seat]) -> Any:

@@ -1,19 +1,115 @@
-"""The scores of one match as a table."""
+"""The scores of one match: by seat, as a table, and by round as a figure."""
 
 from __future__ import annotations
 
-from parley.results.transcript import Transcript
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from parley.results.scores import parse_metric
+from parley.results.types import Lines, Series
+from parley.rules.pool import Seat
+from parley.rules.task import Metric
+from parley.store import MatchRow, RunReader
 from parley.tables import Table, format_number
 
+UNSCORED = "fills a seat; unscored"
+WIDEST_RANGE = 1e9  # of a metric whose bounds say something
 
-def match_score_table(found: Transcript) -> Table | None:
-    """The scores of a match, the best of each role first; None without scores."""
-    if not found.metrics:
+
+@dataclass(frozen=True)
+class SeatScores:
+    """The scores of a seat."""
+
+    seat: str
+    alias: str
+    remark: str  # empty, or that its scores do not count
+    values: Mapping[str, str]  # by metric, as far as the seat has them
+
+
+@dataclass(frozen=True)
+class MatchScores:
+    """The scores of a match, the best seat of each role first."""
+
+    metrics: tuple[str, ...] = ()  # with their units
+    seats: tuple[SeatScores, ...] = ()
+
+    def table(self) -> Table:
+        """One row for each seat."""
+        rows = [
+            [
+                each.seat,
+                f"{each.alias} ({each.remark})" if each.remark else each.alias,
+                *(each.values.get(name, format_number(None)) for name in self.metrics),
+            ]
+            for each in self.seats
+        ]
+        return Table(["seat", "model", *self.metrics], rows, left=2)
+
+
+def read_match_scores(reader: RunReader, match: MatchRow) -> tuple[MatchScores, Lines | None]:
+    """The scores of a match, and the figure of those that follow a quantity from round to round."""
+    scores = reader.scores_of(match.number)
+    metrics = [parse_metric(each) for each in reader.info.identity["metrics"]]
+    given = [each for each in metrics if any(each.name in by for by in scores.values())]
+    if not given:
+        return MatchScores(), None
+    order = sorted(scores, key=lambda seat: rank_in_match(match, given, seat, scores[seat]))
+    ordered = {seat: scores[seat] for seat in order}
+    names = {each: f"{each.name} ({each.unit})" if each.unit else each.name for each in given}
+    seats = tuple(
+        SeatScores(
+            str(seat),
+            match.seats[seat],
+            UNSCORED if seat in match.unscored else "",
+            {
+                name: format_number(by[each.name], each.digits)
+                for each, name in names.items()
+                if each.name in by
+            },
+        )
+        for seat, by in ordered.items()
+    )
+    return MatchScores(tuple(names.values()), seats), follow_rounds(match, given, ordered)
+
+
+def rank_in_match(
+    match: MatchRow, metrics: Sequence[Metric], seat: Seat, scores: Mapping[str, float | None]
+) -> tuple[int, float]:
+    """Sort key of a seat: roles in order, in each role the best first."""
+    roles = list(dict.fromkeys(each.role for each in match.seats))
+    for metric in metrics:
+        value = scores.get(metric.name)
+        if value is not None:
+            return roles.index(seat.role), value if metric.better == "lower" else -value
+    return roles.index(seat.role), 0.0
+
+
+def follow_rounds(
+    match: MatchRow,
+    metrics: Sequence[Metric],
+    scores: Mapping[Seat, Mapping[str, float | None]],
+) -> Lines | None:
+    """Scores after each round, if the task has such metrics; None if no seat has two of them."""
+    followed = sorted((each for each in metrics if each.round), key=lambda each: each.round or 0)
+    series, told = list[Series](), list[str]()
+    for seat, by in scores.items():
+        points = [(each, value) for each in followed if (value := by.get(each.name)) is not None]
+        if len(points) > 1:
+            rounds = tuple(float(each.round or 0) for each, _ in points)
+            values = tuple(value for _, value in points)
+            series.append(Series(str(seat), rounds, values, model=match.seats[seat]))
+            numbers = ", ".join(
+                f"round {each.round}: {format_number(value, each.digits)}" for each, value in points
+            )
+            told.append(f"{seat}: {numbers}")
+    if not series:
         return None
-    units = [f"{each.name} ({each.unit})" if each.unit else each.name for each in found.metrics]
-    rows = []
-    for seat, scores in found.scores.items():
-        mark = " (fills a seat; unscored)" if seat in found.match.unscored else ""
-        values = [format_number(scores.get(each.name), each.digits) for each in found.metrics]
-        rows.append([str(seat), f"{found.match.seats[seat]}{mark}", *values])
-    return Table(["seat", "model", *units], rows, left=2)
+    last = followed[-1]
+    return Lines(
+        "Scores by round",
+        f"{'; '.join(told)}.",
+        "round",
+        f"{last.name} ({last.unit})" if last.unit else last.name,
+        tuple(series),
+        y_bounds=(last.low, last.high) if 0 < last.high - last.low < WIDEST_RANGE else (),
+    )

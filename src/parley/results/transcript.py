@@ -1,37 +1,37 @@
-"""A match read back from its record: what was said in which round, and what each seat saw."""
+"""One match, ready to show: the terminal, pages, reports and JSON only lay it out.
+
+Secrets are masked as a match is read, before anything is shortened or quoted: half of a secret
+would not be recognised.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
-from parley.errors import unknown_name
-from parley.match.record import RecordedCall
-from parley.memory.experiences import Recalled, ShownExperience
 from parley.memory.feedback import PeopleVerdict
-from parley.results.scores import parse_metric
-from parley.rules.pool import Pool, Seat, SeatHistory
-from parley.rules.task import Metric
-from parley.store import MatchRow, NoteRow, RunReader, ViolationRow
+from parley.money import FindPrice, Prices, match_costs, prices_of
+from parley.results.demonstrations import (
+    RecalledInWords,
+    describe_recalled,
+    describe_shown,
+    read_demonstrations,
+)
+from parley.results.match_list import BROKEN, STATE_KINDS, ListedSeat, list_scored
+from parley.results.match_notes import Mark, describe_note, mask_data
+from parley.results.match_scores import MatchScores, read_match_scores
+from parley.results.match_turns import LEFT_OUT, Mask, MatchTurn, read_turns
+from parley.results.scores import group_attempts, parse_metric
+from parley.results.seat_views import rebuild_views
+from parley.results.types import Lines
+from parley.rules.pool import Seat, as_message
+from parley.store import MatchRow, RunReader, ViolationRow
+from parley.tables import format_duration, plural
 
-LEFT_OUT = "[…]"
-PASSAGE = 80  # characters; a repeated paragraph of at least this length is left out
-
-
-@dataclass(frozen=True)
-class MatchTurn:
-    """One message of a match: a reply of a seat, or a text of the referee."""
-
-    round: int
-    kind: str  # tell, ask, again or reply
-    seat: Seat | None  # None: the referee
-    audience: tuple[Seat, ...]
-    text: str
-    unread: str  # the text without long paragraphs that its whole audience has read before
-    attempt: int
-    violations: tuple[ViolationRow, ...] = ()  # of this reply
-    call: RecordedCall | None = None  # of this reply
+MOST_NAMED, MOST_TOLD = 3, 4  # seats in the title, and in the lead
+READ_BEFORE = f"{LEFT_OUT} marks text that these seats had read before."
 
 
 @dataclass(frozen=True)
@@ -40,177 +40,270 @@ class MatchRound:
 
     number: int  # 0: before the first round
     turns: tuple[MatchTurn, ...]
-    notes: tuple[NoteRow, ...]
+    notes: tuple[Mark, ...]
     told: tuple[MatchTurn, ...]
+
+    @property
+    def title(self) -> str:
+        return f"Round {self.number}" if self.number else "Before the first round"
+
+
+@dataclass(frozen=True)
+class MatchHeadline:
+    """What a match was, and how it ended."""
+
+    title: str  # the match and its scores
+    item: str  # empty if it has none
+    stage: str  # of the plan `evolve`
+    lead: str  # the result and the end, in a sentence or two
+    state: Mark
+    seats: tuple[str, ...]  # with their models
+    marks: tuple[Mark, ...]  # what happened to replies, counted
+    facts: tuple[str, ...]  # calls, cost and time
 
 
 @dataclass(frozen=True)
 class Transcript:
-    """Everything on record for one match, in the order of time."""
+    """One match in the order of time, in words."""
 
     match: MatchRow
-    item: Mapping[str, Any]  # its fields; empty if the match has none
+    headline: MatchHeadline
+    recalled: tuple[RecalledInWords, ...]
     rounds: tuple[MatchRound, ...]
-    violations: tuple[ViolationRow, ...]
-    metrics: tuple[Metric, ...]  # those that a seat has
-    scores: Mapping[Seat, Mapping[str, float | None]]  # the best seat of each role first
-    recalled: tuple[Recalled, ...]
-    people: tuple[PeopleVerdict, ...]
+    scores: MatchScores
+    by_round: Lines | None
+    votes: tuple[str, ...]  # of people
+
+    @property
+    def turns(self) -> Iterator[MatchTurn]:
+        for each in self.rounds:
+            yield from (*each.turns, *each.told)
 
     @property
     def leaves_out(self) -> bool:
         """Whether a text is shorter in `unread`."""
-        return any(
-            turn.text != turn.unread
-            for round in self.rounds
-            for turn in (*round.turns, *round.told)
-        )
-
-
-def read_transcript(reader: RunReader, match: MatchRow) -> Transcript:
-    """The record of a match."""
-    number = match.number
-    items = reader.items() if match.item is not None else []
-    item = next((each for each in items if str(each["id"]) == match.item), {})
-    violations, notes = tuple(reader.violations(number)), reader.notes_of(number)
-    turns = list(read_turns(reader, match, violations))
-    rounds = []
-    for at in sorted({*(turn.round for turn in turns), *(note.round for note in notes)}):
-        own = [turn for turn in turns if turn.round == at]
-        # the referee's words after the replies come after the notes of the round
-        rounds.append(
-            MatchRound(
-                at,
-                tuple(turn for turn in own if not (at and turn.kind == "tell")),
-                tuple(note for note in notes if note.round == at),
-                tuple(turn for turn in own if at and turn.kind == "tell"),
-            )
-        )
-    scores = reader.scores_of(number)
-    metrics = [parse_metric(each) for each in reader.info.identity["metrics"]]
-    given = tuple(each for each in metrics if any(each.name in by for by in scores.values()))
-    order = sorted(scores, key=lambda seat: rank_in_match(match, given, seat, scores[seat]))
-    return Transcript(
-        match,
-        item,
-        tuple(rounds),
-        violations,
-        given,
-        {seat: scores[seat] for seat in order},
-        tuple(reader.read_recalled(number)),
-        tuple(reader.people_verdicts(number)),
-    )
-
-
-def read_turns(
-    reader: RunReader, match: MatchRow, violations: Iterable[ViolationRow]
-) -> Iterable[MatchTurn]:
-    """The messages of a match in order."""
-    faults: dict[tuple[int, Seat, int], list[ViolationRow]] = {}
-    for each in violations:
-        faults.setdefault((each.round, each.seat, each.attempt), []).append(each)
-    calls = {(call.round, call.seat, call.attempt): call for call in reader.calls(match.number)}
-    paragraphs = ReadParagraphs()
-    for message in reader.messages(match.number):
-        round, attempt = message["round"], message["attempt"]
-        audience = tuple(Seat.of(key) for key in message["audience"])
-        text = message["content"] or ""
-        if message["kind"] == "reply":
-            seat = Seat.of(message["sender"])
-            place = round, seat, attempt
-            own = tuple(faults.get(place, ()))
-            yield MatchTurn(
-                round, "reply", seat, audience, text, text, attempt, own, calls.get(place)
-            )
-        else:
-            unread = paragraphs.leave_out(text, audience)
-            yield MatchTurn(round, message["kind"], None, audience, text, unread, attempt)
-
-
-def rank_in_match(
-    match: MatchRow, metrics: Sequence[Metric], seat: Seat, scores: Mapping[str, float | None]
-) -> tuple[int, float]:
-    """Sort key of a seat: roles in order, in each role the best first."""
-    roles = list(dict.fromkeys(each.role for each in match.seats))
-    for metric in metrics:
-        value = scores.get(metric.name)
-        if value is not None:
-            return roles.index(seat.role), value if metric.better == "lower" else -value
-    return roles.index(seat.role), 0.0
+        return any(turn.text != turn.unread for turn in self.turns)
 
 
 @dataclass
-class ReadParagraphs:
-    """Remembers which paragraphs each seat has read."""
+class TranscriptReader:
+    """Reads matches of one run. `mask` hides secrets; `find_price` finds prices that the run did
+    not record."""
 
-    _read: set[tuple[Seat, str]] = field(default_factory=set)
+    reader: RunReader
+    mask: Mask
+    find_price: FindPrice | None = None
 
-    def leave_out(self, text: str, audience: Iterable[Seat]) -> str:
-        """A text without the long paragraphs that its whole audience has read before. A message
-        with nothing new stays complete, because the repetition itself may matter."""
-        seats, paragraphs = tuple(audience), text.split("\n\n")
-        keys = {each: {(seat, each) for seat in seats} for each in paragraphs}
-        known = {each for each in paragraphs if len(each) >= PASSAGE and keys[each] <= self._read}
-        self._read = self._read.union(*keys.values())
-        if known.issuperset(paragraphs):
-            return text
-        kept: list[str] = []
-        for paragraph in paragraphs:
-            if paragraph not in known:
-                kept.append(paragraph)
-            elif kept[-1:] != [LEFT_OUT]:
-                kept.append(LEFT_OUT)
-        return "\n\n".join(kept).replace(f"\n\n{LEFT_OUT}", f" {LEFT_OUT}")
+    @cached_property
+    def items(self) -> dict[str, dict[str, Any]]:
+        return {str(each["id"]): each for each in self.reader.items()}
 
+    @cached_property
+    def prices(self) -> Prices:
+        return prices_of(self.reader, self.find_price)
 
-def describe_shown(shown: ShownExperience, source: MatchRow | None) -> str:
-    """The source of an experience that a seat was shown."""
-    if source is None:
-        return f"taken from another run (distance {shown.distance:.3g} from this item)"
-    item = f", item {source.item}" if source.item is not None else ""
-    return f"taken from match {shown.match}{item} (distance {shown.distance:.3g} from this item)"
-
-
-def find_seat(match: MatchRow, text: str) -> Seat:
-    """Find a seat by its name (`Player 1`), its key (`players.1`), or an alias with one seat."""
-    wanted = text.casefold()
-    for seat in match.seats:
-        if wanted in (seat.key.casefold(), str(seat).casefold()):
-            return seat
-    held = [seat for seat, alias in match.seats.items() if alias == text]
-    if len(held) == 1:
-        return held[0]
-    names = [str(seat) for seat in match.seats]
-    raise unknown_name("seat", text, [*names, *dict.fromkeys(match.seats.values())])
-
-
-def rebuild_views(
-    messages: Sequence[Mapping[str, Any]], calls: Sequence[RecordedCall], seats: Iterable[Seat]
-) -> tuple[dict[str, SeatHistory], list[str]]:
-    """Every seat's view, rebuilt message by message, and where it differs from the digests that
-    the calls recorded."""
-    kept = {(call.round, call.seat.key, call.attempt): call for call in calls}
-    words = {key: call.reply.content for key, call in kept.items()}
-    pool = Pool(seats)
-    faults: list[str] = []
-
-    def shown(seat: str, round: int, attempt: int) -> None:
-        call = kept.get((round, seat, attempt))
-        if call is not None and call.view_digest != pool.conversations[Seat.of(seat)].digest:
-            faults.append(
-                f"round {round}, {seat}: the recorded prompt differs from the prompt that was sent"
+    def read(self, match: MatchRow) -> Transcript:
+        """Everything on record for one match."""
+        reader, number = self.reader, match.number
+        item = {} if match.item is None else mask_data(self.items.get(match.item, {}), self.mask)
+        violations, notes = tuple(reader.violations(number)), reader.notes_of(number)
+        turns = list(read_turns(reader, match, violations, self.prices, self.mask))
+        rounds = []
+        for at in sorted({*(turn.round for turn in turns), *(note.round for note in notes)}):
+            own = [turn for turn in turns if turn.round == at]
+            # the referee's words after the replies come after the notes of the round
+            rounds.append(
+                MatchRound(
+                    at,
+                    tuple(turn for turn in own if not (at and turn.kind == "tell")),
+                    tuple(describe_note(n, match, item, self.mask) for n in notes if n.round == at),
+                    tuple(turn for turn in own if at and turn.kind == "tell"),
+                )
             )
+        scores, by_round = read_match_scores(reader, match)
+        return Transcript(
+            match,
+            write_headline(reader, match, violations, self.prices, self.mask),
+            tuple(describe_recalled(reader, match)),
+            tuple(rounds),
+            scores,
+            by_round,
+            tuple(describe_votes(match, reader.people_verdicts(number))),
+        )
 
-    for message in messages:
-        if message["kind"] == "reply":
-            said = words.get((message["round"], message["sender"], message["attempt"]), "")
-            pool.conversations[Seat.of(message["sender"])].answer(said)
-            continue
-        for seat in message["audience"]:
-            conversation = pool.conversations[Seat.of(seat)]
-            if message["kind"] == "tell":
-                conversation.waiting.append(message["content"])
+    def read_seat(self, match: MatchRow, seat: Seat) -> tuple[MatchTurn, ...]:
+        """Everything that one seat read and wrote, in order and unshortened."""
+        reader, number, found = self.reader, match.number, list[MatchTurn]()
+        for recalled in reader.read_recalled(number):
+            if recalled.seat == seat.key:
+                for shown, source, words in read_demonstrations(reader, recalled):
+                    text = self.mask(words)
+                    found.append(MatchTurn(0, "tell", describe_shown(shown, source), text, text))
+        views, _ = rebuild_views(reader.messages(number), reader.calls(number), match.seats)
+        for message in map(as_message, views[seat.key].turns):
+            text = self.mask(message["content"])
+            if message["role"] == "user":
+                found.append(MatchTurn(0, "ask", "Referee", text, text))
             else:
-                conversation.put(message["content"])
-                shown(seat, message["round"], message["attempt"])
-    return {seat.key: conversation for seat, conversation in pool.conversations.items()}, faults
+                found.append(MatchTurn(0, "reply", str(seat), text, text, seat, match.seats[seat]))
+        return tuple(found)
+
+
+# The headline.
+
+
+def write_headline(
+    reader: RunReader,
+    match: MatchRow,
+    violations: Iterable[ViolationRow],
+    prices: Prices,
+    mask: Mask,
+) -> MatchHeadline:
+    """What a match was, and how it ended."""
+    metrics = [parse_metric(each) for each in reader.info.identity["metrics"]]
+    scored = list_scored(reader, match, metrics)
+    return MatchHeadline(
+        name_match(match, scored),
+        "" if match.item is None else f"item {match.item}",
+        describe_stage(reader, match),
+        " ".join([*describe_result(scored), describe_end(match, mask)]),
+        Mark(match.state, STATE_KINDS.get(match.state, "")),
+        tuple(f"{seat}: {alias}" for seat, alias in match.seats.items()),
+        tuple(count_faults(violations)),
+        tuple(list_facts(reader, match, prices)),
+    )
+
+
+def name_match(match: MatchRow, scored: Sequence[ListedSeat]) -> str:
+    """The number of a match and who played it, with their scores if they have one metric."""
+    one_metric = len({each.metric.name for each in scored if each.metric}) == 1
+    names = [f"{each.alias} {each.score_text}" if one_metric else each.alias for each in scored]
+    if not names:
+        return f"Match {match.number}"
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return f"Match {match.number}: {', '.join(names[:MOST_NAMED])}{more}"
+
+
+def describe_stage(reader: RunReader, match: MatchRow) -> str:
+    """The stage and the arm of a match; empty unless its plan is `evolve`."""
+    if reader.info.config.evolve is None:
+        return ""
+    return f"stage {match.stage}" + (f" of arm {match.arm}" if match.arm else "")
+
+
+def describe_result(scored: Sequence[ListedSeat]) -> Iterator[str]:
+    """The best and the worst score, or the scores by metric."""
+    known = [(each, each.metric) for each in scored if each.score is not None and each.metric]
+    if len({metric.name for _, metric in known}) != 1 or len(known) == 1:
+        for each, metric in known[:MOST_TOLD]:
+            yield f"{each.alias} ({each.seat}): {metric.name} {each.score_text}."
+        return
+    (best, metric), (worst, _) = known[0], known[-1]
+    if best.score == worst.score:
+        yield f"All have the same {metric.name}: {best.score_text}."
+        return
+    yield (
+        f"{best.alias} ({best.seat}) has the best {metric.name}, {best.score_text}, and "
+        f"{worst.alias} ({worst.seat}) the worst, {worst.score_text}."
+    )
+
+
+def describe_end(match: MatchRow, mask: Mask) -> str:
+    """How a match ended."""
+    after = "" if match.rounds is None else f" after {plural(match.rounds, 'round')}"
+    if match.state in BROKEN:
+        what = "aborted" if match.state == "aborted" else "not finished"
+        why = f": {mask(match.reason)}" if match.reason else ""
+        return f"The match was {what}{after}{why}."
+    if match.state != "done":
+        return f"The match is {match.state}."
+    return f"The match ended{after}."
+
+
+def count_faults(violations: Iterable[ViolationRow]) -> Iterator[Mark]:
+    """What happened to replies, counted."""
+    found, outcomes = list(violations), dict[str, int]()
+    for tries in group_attempts(found):
+        name = "masked" if tries[-1].outcome == "masked" else tries[-1].kind
+        outcomes[name] = outcomes.get(name, 0) + 1
+    again = sum(each.outcome == "asked again" for each in found)
+    if again:
+        yield Mark(f"{plural(again, 'reply', 'replies')} asked for again", "warn")
+    for name, count in outcomes.items():
+        if name == "masked":
+            yield Mark(f"{plural(count, 'name')} masked")
+        else:
+            yield Mark(f"{plural(count, 'violation')}: {name}", "warn")
+
+
+def list_facts(reader: RunReader, match: MatchRow, prices: Prices) -> Iterator[str]:
+    """Calls with their cost, and the time."""
+    cost = match_costs(reader, [match.number], prices)[match.number]
+    calls = plural(cost.calls, "call")
+    yield calls if cost.usd == 0 else f"{calls}, {cost} USD"
+    if match.began is not None and match.ended is not None:
+        yield format_duration(match.ended - match.began)
+
+
+def describe_votes(match: MatchRow, verdicts: Iterable[PeopleVerdict]) -> Iterator[str]:
+    """What people said of a match."""
+    words = {True: "a success", False: "a failure", None: "undecided"}
+    for said in verdicts:
+        name = f"{said.seat} ({match.seats[said.seat]})"
+        if said.is_open:
+            yield f"{name}: people have not voted yet"
+        else:
+            counts = f"{said.yes} yes, {said.no} no, {said.unsure} cannot tell"
+            yield f"{name}: {words[said.success]} ({counts})"
+
+
+# As JSON.
+
+
+def describe_match(reader: RunReader, match: MatchRow) -> dict[str, Any]:
+    """A match as JSON data: seats, replies by round, views, scores, violations and notes."""
+    number = match.number
+    calls, messages = reader.calls(number), reader.messages(number)
+    views, _ = rebuild_views(messages, calls, match.seats)
+    scores = reader.scores_of(number)
+    rounds: dict[int, list[dict[str, Any]]] = {}
+    for call in calls:
+        said = {
+            "seat": call.seat.key,
+            "attempt": call.attempt,
+            "reply": call.reply.content,
+            "reasoning": call.reply.reasoning,
+            "finish": call.reply.finish,
+            "model_served": call.reply.model_served,
+            "response_id": call.reply.response_id,
+            "request_id": call.reply.request_id,
+            "system_fingerprint": call.reply.system_fingerprint,
+        }
+        rounds.setdefault(call.round, []).append(said)
+    return {
+        "number": number,
+        "state": match.state,
+        "reason": match.reason,
+        "item": match.item,
+        "stage": match.stage,
+        "arm": match.arm,
+        "recalled": [
+            {
+                "seat": row.seat,
+                "version": row.version,
+                "k": row.k,
+                "dropped": row.dropped,
+                "shown": [each._asdict() for each in row.shown],
+            }
+            for row in reader.read_recalled(number)
+        ],
+        "people_verdicts": [each.to_dict() for each in reader.people_verdicts(number)],
+        "seats": {seat.key: alias for seat, alias in match.seats.items()},
+        "rounds": [
+            {"round": round, "replies": replies} for round, replies in sorted(rounds.items())
+        ],
+        "views": {seat: [as_message(turn) for turn in view.turns] for seat, view in views.items()},
+        "scores": {seat.key: by for seat, by in scores.items()},
+        "violations": [each.to_dict() for each in reader.violations(number)],
+        "notes": [note.to_dict() for note in reader.notes_of(number)],
+    }

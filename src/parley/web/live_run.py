@@ -10,14 +10,13 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from parley.money import format_usd
-from parley.results.match_list import ListedSeat, by_share, list_scored_seats
+from parley.results.match_list import ListedSeat, list_scored
 from parley.results.scores import (
     count_workers,
     describe_workers,
     group_attempts,
     parse_metric,
 )
-from parley.rules.task import Metric
 from parley.store import ENDED, NOBODY, EndpointRecord, MatchRow, RecentCall, RunInfo, RunReader
 from parley.store.batch_records import Batch
 from parley.tables import format_duration, plural
@@ -241,12 +240,3 @@ def read_latest(reader: RunReader, calls: Sequence[RecentCall]) -> tuple[LatestM
             faults = len(group_attempts(reader.violations(number)))
             found.append(LatestMatch(row, round, seats, faults))
     return tuple(found)
-
-
-def list_scored(
-    reader: RunReader, row: MatchRow, metrics: Sequence[Metric]
-) -> tuple[ListedSeat, ...]:
-    """The seats of a match that are scored, the best first."""
-    roles, scores = reader.info.identity["roles"], reader.scores_of(row.number)
-    found = list_scored_seats(row, roles, metrics, scores)
-    return tuple(sorted(found, key=by_share, reverse=True))

@@ -15,7 +15,7 @@ from starlette.routing import Route
 from parley.errors import UsageError, unknown_name
 from parley.money import Total, match_costs, prices_of
 from parley.report.looks import Looks
-from parley.results.match_list import BROKEN, ListedSeat, list_scored_seats
+from parley.results.match_list import BROKEN, STATE_KINDS, ListedSeat, list_scored_seats
 from parley.results.scores import choose_ranking_metric, parse_metric
 from parley.rules.task import Metric
 from parley.store import MatchRow, RunInfo, RunReader, RunRef
@@ -30,7 +30,6 @@ ORDER_WORDS: Mapping[MatchOrder, tuple[str, str]] = {  # ascending, descending
     "seconds": ("shortest first", "longest first"),
     "tokens": ("fewest tokens first", "most tokens first"),
 }
-STATE_CHIPS = {"done": "good", "running": "warn", "aborted": "bad", "failed": "bad"}
 
 
 @dataclass(frozen=True)
@@ -258,7 +257,7 @@ def make_match_lines(
                 describe_cost(costs[row.number]),
                 each.tokens,
                 format_duration((row.ended or 0) - (row.began or 0)) if over else "",
-                STATE_CHIPS.get(row.state, ""),
+                STATE_KINDS.get(row.state, ""),
                 items.get(row.item or "", ""),
             )
         )
