@@ -21,7 +21,7 @@ from markupsafe import Markup
 from parley import __version__
 from parley.providers._secrets import make_secret_filter
 from parley.report.fenced_code import split_fences
-from parley.report.looks import Looks, name_model
+from parley.report.looks import Looks
 from parley.report.svg import draw
 from parley.results.types import Figure
 from parley.tables import mark_code, plural, show_hidden
@@ -140,8 +140,11 @@ def set_minus(context: Context, text: str) -> str:
 
 @pass_context
 def show_model(context: Context, alias: str, label: str | None = None) -> Markup:
-    """The name of a model after its sign."""
-    return Markup(name_model(alias, label or alias, context["clean"], context["looks"]))
+    """A label, after the sign of the contestant that it names."""
+    name = say(context, label or alias)
+    if alias not in context["looks"].places:
+        return name
+    return Markup(f'<span class="who">{context["looks"].sign(alias)}{name}</span>')
 
 
 @pass_context

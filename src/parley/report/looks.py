@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from html import escape
 
 from parley.results.result import RunResult
 from parley.store import read_run
@@ -51,12 +50,6 @@ class Looks:
             f'<svg class="{self.colour(label)}" viewBox="-7 -7 14 14" aria-hidden="true">'
             f'<g class="dot">{self.shape(label)}</g></svg>'
         )
-
-
-def name_model(alias: str, label: str, clean: Callable[[str], str], looks: Looks) -> str:
-    """A label, with the sign of the model that it names."""
-    text = f"<bdi>{escape(clean(label))}</bdi>"
-    return f'<span class="who">{looks.sign(alias)}{text}</span>' if alias in looks.places else text
 
 
 def choose_looks(results: Iterable[RunResult]) -> Looks:

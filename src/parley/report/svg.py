@@ -63,8 +63,8 @@ def draw(figure: Figure, clean: Clean = str, looks: Looks | None = None) -> str:
     wide = make_canvas(figure, WIDE, clean, looks)
     narrow = make_canvas(figure, NARROW, clean, looks)
     scrolls = wide.width > WIDE or narrow.width > NARROW
-    title = escape(clean(figure.title))
-    group = f' tabindex="0" role="group" aria-label="{title}"' if scrolls else ""
+    title = clean(figure.title)
+    group = f' tabindex="0" role="group" aria-label="{escape(title)}"' if scrolls else ""
     kind = "drawings scrolls" if scrolls else "drawings"
     drawn = (wide.to_svg(figure, "at-wide"), narrow.to_svg(figure, "at-narrow"))
     return f'<div class="{kind}"{group}>{"".join(drawn)}</div>'
