@@ -92,17 +92,13 @@ class Result(RunResult):
     def _repr_mimebundle_(
         self, include: Iterable[str] | None = None, exclude: Iterable[str] | None = None
     ) -> dict[str, Any]:
-        """What a notebook shows: the first part of the report, the table as text, and a Vega-Lite
-        specification."""
+        """What a notebook shows: the first part of the report, and the table as text."""
         from parley.report.for_result import write_text
-        from parley.results.vega_lite import MIME_TYPE
 
         makers: dict[str, Callable[[], Any]] = {
             "text/plain": lambda: write_text(self),
             "text/html": self._repr_html_,
         }
-        if self.part("results"):
-            makers[MIME_TYPE] = self.vega_lite
         left_out = set(exclude or ())
         wanted = set(include) if include else set(makers)
         return {name: make() for name, make in makers.items() if name in wanted - left_out}

@@ -18,6 +18,24 @@ AXE = Path(sys.prefix) / "axe/package/axe.min.js"
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
 
 
+SMALLEST = 11  # pixels on the screen
+# the texts whose letters are smaller, in drawings as they are scaled on the page
+SMALL_LETTERS = """least => {
+    const found = [];
+    const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+    while (walker.nextNode()) {
+        const text = walker.currentNode, own = text.parentElement;
+        if (!text.data.trim() || !own.getClientRects().length) continue;
+        if (['TITLE', 'DESC', 'STYLE', 'SCRIPT'].includes(own.tagName.toUpperCase())) continue;
+        const at = own instanceof SVGElement ? own.getScreenCTM() : null;
+        const scale = at ? Math.hypot(at.a, at.b) : 1;
+        const size = parseFloat(getComputedStyle(own).fontSize) * scale;
+        if (size < least) found.push([text.data.slice(0, 40), size]);
+    }
+    return found.slice(0, 9);
+}"""
+
+
 @pytest.fixture(scope="module")
 def browser():
     """One Chromium for all tests of a file. While it is open, an event loop runs in this thread,
@@ -50,13 +68,15 @@ class Visit:
             self.outside.append(request.url)
 
     def check(self):
-        """No console error, no request to elsewhere, no sideways scroll, nothing that axe
-        finds."""
+        """No console error, no request to elsewhere, no sideways scroll, no tiny letters, nothing
+        that axe finds."""
         self.page.evaluate("() => document.querySelectorAll('details').forEach(d => d.open = true)")
         wide = self.page.evaluate(
             "() => [document.documentElement.scrollWidth, document.documentElement.clientWidth]"
         )
         assert wide[0] <= wide[1], f"the page scrolls sideways: {wide}"
+        small = self.page.evaluate(SMALL_LETTERS, SMALLEST)
+        assert not small, f"letters below {SMALLEST} pixels: {small}"
         # not as a script of the page, whose policy forbids it
         self.page.evaluate(AXE.read_text(encoding="utf-8") + ";undefined")
         found = self.page.evaluate("async () => (await axe.run()).violations")

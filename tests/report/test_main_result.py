@@ -25,9 +25,9 @@ def copied(tmp_path):
 
 
 def charts(html):
-    """The models of each chart of the main result, from top to bottom."""
-    found = re.findall(r'<table class="chart">.*?</table>', html, re.DOTALL)
-    return [re.findall(r'<th scope="row">.*?<bdi>(.*?)</bdi>', chart) for chart in found]
+    """The models of each wide drawing, from top to bottom."""
+    found = re.findall(r'<svg class="drawing at-wide".*?</svg>', html, re.DOTALL)
+    return [re.findall(r'class="label">(.*?)</text>', chart) for chart in found]
 
 
 def test_a_page_has_the_intervals_that_its_result_has(copied, tmp_path):
@@ -65,8 +65,8 @@ def test_models_are_in_one_order_everywhere_the_best_mean_first(copied, tmp_path
     page = result.report(tmp_path / "page.html", audit=False).read_text(encoding="utf-8")
     for html in (page, result._repr_html_()):
         assert charts(html).count(expected) == 1
-    (figure,) = result.figures("results")
-    assert [point.label for point in figure.points if point.group == "poet"] == expected
+    (figure,) = [each for each in result.figures("results") if each.role == "poet"]
+    assert [point.label for point in figure.points] == expected
     assert [row["alias"] for row in result.data["results"]] == [
         row.alias for row in result.part("results")
     ]
@@ -76,10 +76,10 @@ def test_a_bounded_interval_is_marked_and_explained_on_a_page(copied, tmp_path):
     result = Result(copied("qa"))
     page = result.report(tmp_path / "page.html", audit=False).read_text(encoding="utf-8")
     for html in (page, result._repr_html_()):
-        assert "0.351 to 0.881*</td>" in html
+        assert html.count("0.351 to 0.881*</text>") == 2  # in the wide and the narrow drawing
         assert html.count(BOUNDED) >= 1
     plain = Result(copied("race"))._repr_html_()  # its intervals are anytime-valid
-    assert "*</td>" not in plain
+    assert "*</text>" not in plain
     assert BOUNDED not in plain
 
 

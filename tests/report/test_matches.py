@@ -8,6 +8,7 @@ from click.testing import CliRunner
 from parley import Question, UsageError, run
 from parley.cli.report import command
 from parley.report.build import Report
+from parley.report.html import read_style
 from parley.report.notable import parse_match_limit, select_matches
 from parley.results.compared_runs import (
     ComparedRuns,
@@ -83,10 +84,13 @@ def test_matches_that_do_not_fit_are_counted(found):
 
 def test_a_large_page_leaves_out_matches_before_other_parts(found, tmp_path, monkeypatch):
     whole = page_of(found, tmp_path, matches=12)
-    monkeypatch.setattr("parley.report.page.LARGEST", len(whole.encode()) - 1)
+    bare = page_of(found, tmp_path, matches=0)
+    monkeypatch.setattr("parley.report.page.FRAME", len(read_style()) + 2_000)
+    monkeypatch.setattr("parley.report.page.LARGEST", len(bare.encode()) + 5_000)
     page = page_of(found, tmp_path, matches=12)
-    assert shown(page) == []
-    assert "There is no room for 12 more matches: the page would be too large." in page
+    assert len(page.encode()) < len(bare.encode()) + 5_000 < len(whole.encode())
+    assert 0 < len(shown(page)) < len(shown(whole))
+    assert re.search(r"There is no room for \d+ more match", page)
     assert "<h2>Cost</h2>" in page
 
 

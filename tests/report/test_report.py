@@ -18,8 +18,9 @@ from hypothesis import strategies as st
 from parley import Question, UsageError, run, run_async
 from parley.report import page
 from parley.report.build import build_report
-from parley.report.figures import choose_ticks, draw
+from parley.report.html import read_style
 from parley.report.page_options import PageOptions
+from parley.report.svg import choose_ticks, draw
 from parley.results.compared_runs import ComparedRuns, ComparisonOptions
 from parley.results.part import Style
 from parley.statistics.contamination import ModelPoint, assess_contamination, correlation_rows
@@ -453,10 +454,15 @@ def test_a_page_escapes_what_is_hostile_and_asks_nobody(hostile, tmp_path):
 def test_a_page_that_grows_too_large_leaves_out_parts_of_single_runs(hostile, monkeypatch):
     whole = build_report([hostile.ref]).render("html")
     bare = build_report([hostile.ref]).render("html", page=PageOptions(matches=0))
-    monkeypatch.setattr(page, "LARGEST", len(bare.encode()))
+    monkeypatch.setattr(page, "LARGEST", len(bare.encode()) - 3_000)
+    monkeypatch.setattr(page, "FRAME", len(read_style()) + 2_000)
     small = build_report([hostile.ref]).render("html")
-    assert len(small) < len(whole)
-    assert f"parley show {hostile.data['run']['id']} --part" in " ".join(checked(small).words)
+    assert len(small.encode()) <= page.LARGEST < len(whole.encode())
+    words = " ".join(checked(small).words)
+    assert f"parley show {hostile.data['run']['id']} --part" in words
+    assert "There is no room for" in words
+    assert "<h2>Fairness</h2>" in small
+    assert "This page is larger than" not in words
 
 
 def test_no_secret_stands_in_a_report(hostile, monkeypatch):
@@ -511,7 +517,7 @@ def test_a_figure_names_who_lies_apart():
         points(cheaters=True), [name for name in MODELS if name != "Yi 6B"]
     ).fits
     drawn = draw(fit_figure(next(fit for fit in fits if fit.dataset == "ARC-C")))
-    assert drawn.count('class="ring suspected"') == 2
+    assert drawn.count('class="ring suspected"') == 4  # wide and narrow
     assert ">PT-Cheater, suspected</text>" in drawn
     assert "Yi 6B: accuracy 79.0, KIEval 76.8, worth a look" in drawn
     assert stop_bars([("a", 5, {"none": 5})]) is None
@@ -674,12 +680,13 @@ def test_the_page_of_one_run_begins_with_what_was_found_and_repeats_nothing(flee
     assert page.index("<h2>Result</h2>") < page.index("<h2>Models and datasets</h2>")
     # both suspects have their words and their two intervals, and no scale goes beyond 100
     scatter = page.partition("samples: KIEval score against accuracy")[2].partition("</figure>")[0]
-    assert scatter.count(", suspected</text>") == 2
-    assert scatter.count('class="thin"') == 4
+    assert scatter.count(", suspected</text>") == 4  # wide and narrow
+    assert scatter.count('class="thin ') == 8
     assert not {">110<", ">120<", ">−20<"} & set(re.findall(r">[−\d]+<", scatter))
     # a model has the same sign here and in the result
-    sign = re.search(r'<svg class="c(\d)"[^>]*><g class="dot">(.{0,60}?)</g></svg><bdi>c7<', page)
-    assert page.count(sign[0]) > 3
+    signs = re.findall(r'<g class="dot (\w+)" [^>]*>(.{0,60}?)</g><text [^>]*>c7<', page)
+    assert len(signs) > 3
+    assert len(set(signs)) == 1
 
 
 def test_two_models_have_no_correlation():

@@ -7,10 +7,8 @@ import pytest
 from parley import Question, run
 from parley.plans.stop_targets import StopTarget
 from parley.report.build import build_report
-from parley.report.figures import draw_scale, scrollable
-from parley.report.html import read_style
-from parley.report.run_page import count_things, name_task, repeat_command
-from parley.report.sections import draw_table
+from parley.report.html import read_style, render
+from parley.report.run_page import ShownPart, name_task, repeat_command
 from parley.results.scores import RunScores
 from parley.store.config import Config
 from parley.tables import Table
@@ -50,11 +48,6 @@ def test_one_model_is_counted_as_one_and_beats_nobody(single):
     assert "Who beats whom" not in single
 
 
-def test_counts_agree_with_their_nouns():
-    assert count_things(1, "match", "matches") == "<strong>1</strong> match"
-    assert count_things(1200, "match", "matches") == "<strong>1,200</strong> matches"
-
-
 @pytest.mark.parametrize(
     ("task", "heading"),
     [
@@ -62,26 +55,31 @@ def test_counts_agree_with_their_nouns():
         ("kieval", "KIEval"),
         ("os_tasks", "OS tasks"),
         ("public_goods", "Public goods"),
+        ("not_installed", "Not installed"),
     ],
 )
 def test_headings_spell_tasks_as_people_do(task, heading):
     assert name_task(task) == heading
 
 
+def draw_table(table, title):
+    part = ShownPart("a", "task", "s0-a", title, "", (), (), (table,), (), "")
+    return render("part.html", part=part)
+
+
 def test_tables_have_a_caption_and_scoped_headings_but_no_empty_ones():
-    drawn = draw_table(Table(["", "calls"], [["a", "-1"]]), "Cost <b>", str)
+    drawn = draw_table(Table(["", "calls"], [["a", "-1"]]), "Cost <b>")
     assert '<caption class="vh">Cost &lt;b&gt;</caption>' in drawn
     assert '<th scope="col">calls</th>' in drawn
     assert "<th></th>" not in drawn
     assert "<td>−1</td>" in drawn
-    titled = draw_table(Table(["model"], [["a"]], title="By role"), "Cost", str)
+    titled = draw_table(Table(["model"], [["a"]], title="By role"), "Cost")
     assert re.findall("<caption.*?</caption>", titled) == ["<caption>By role</caption>"]
 
 
 def test_cells_of_a_table_with_many_columns_may_take_two_lines():
     few, many = (
-        draw_table(Table(["x"] * columns, [["1.0 to 2.0"] * columns]), "T", str)
-        for columns in (6, 16)
+        draw_table(Table(["x"] * columns, [["1.0 to 2.0"] * columns]), "T") for columns in (6, 16)
     )
     assert 'class="table left1 many"' in many
     assert "many" not in few
@@ -91,14 +89,7 @@ def test_cells_of_a_table_with_many_columns_may_take_two_lines():
 def test_what_scrolls_keeps_its_hidden_words_inside_and_is_no_landmark():
     # hidden words are placed absolutely: without a positioned parent they widen the page
     assert re.search(r"\.scroll\{[^}]*position:relative", read_style())
-    assert 'role="group" aria-label="a &amp; b"' in scrollable("", "a & b")
-
-
-def test_a_phone_shows_the_first_and_the_last_number_of_a_scale():
-    labels = re.findall(r"<text( class=\"between\")?", draw_scale((0.0, 100.0)))
-    assert labels[0] == labels[-1] == ""
-    assert all(labels[1:-1])
-    assert re.search(r"max-width:640px\)\{[^}]*\.between\{display:none", read_style())
+    assert 'role="group" aria-label="a &amp; b"' in draw_table(Table(["x"], [["1"]]), "a & b")
 
 
 def config(**more):
@@ -111,10 +102,19 @@ def test_the_command_to_repeat_a_run_has_its_opponent_and_its_stopping_rule():
         config(plan="versus", adversary="x", stop=StopTarget(2.5, target="new_items"), seed=3)
     )
     assert said == (
-        "parley run public_goods -m a=bot/random --until-stable --plan versus "
-        "--adversary x=bot/free-rider --half-width 2.5 --alpha 0.05 --target new_items --seed 3"
+        "parley run public_goods -m a=bot/random --plan versus --adversary x=bot/free-rider "
+        "--until-stable --half-width 2.5 --target new_items --seed 3"
     )
     assert "--until-stable" not in repeat_command(config(plan="race", stop=StopTarget(2.5, top=1)))
+
+
+def test_the_command_to_repeat_a_run_has_every_option_that_decides_what_is_played():
+    said = repeat_command(config(plan="cycles", repeats=3, seats=4, standardise="always"))
+    assert "--seats 4" in said
+    assert "--repeats 3" in said
+    assert "--standardise always" in said
+    limited = repeat_command(config(max_calls=9, concurrency=2, budget_usd=1.0, name="mine"))
+    assert limited == repeat_command(config())
 
 
 def test_a_run_with_replaced_prompts_has_no_command_that_would_play_something_else():

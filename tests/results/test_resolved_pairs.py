@@ -55,7 +55,7 @@ def test_the_cost_of_all_calls_is_divided_by_the_resolved_pairs(tmp_path):
     assert line in result.render(part="resolved_pairs", width=200)
     assert result.data["resolved_pairs"]["usd_per_pair"] == found.usd_per_pair
     said = f"R{line[1:]}."
-    page = draw_run(result, 0, str, True, 1, PageOptions())
+    page = draw_run(result, PageOptions())
     card = page[page.index("<h2>Result</h2>") :]
     assert said in card[: card.index("</section>")]
     assert said in result._repr_html_()

@@ -81,5 +81,5 @@ def record_of(ref):
         "calls": calls,
         "notes": notes,
         "ended": ended,
-        "signature": Result(ref).signature_lines(),
+        "signature": [row.signature for row in Result(ref).part("results")],
     }

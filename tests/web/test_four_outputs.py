@@ -14,9 +14,8 @@ import parley
 from parley import Amount, Fields, Metric, Role, Task
 from parley.cli import command
 from parley.match.protocol import Reply
-from parley.report.looks import Looks
-from parley.report.matches import draw_matches
-from parley.report.notable import select_matches
+from parley.report.page_options import PageOptions
+from parley.report.run_page import draw_run
 from parley.results.result import RunResult
 from parley.results.scores import parse_metric
 from parley.results.transcript import TranscriptReader
@@ -147,11 +146,12 @@ def outputs(visit):
         assert page.status_code == 200, page.text[:500]
         result = RunResult(ref)
         with read_run(ref) as reader:
-            selection = select_matches(result, reader, reader.info.planned)
-            looks = Looks.of(reader.info.config.contestants)
-        report = draw_matches(selection, ref.id, "m", looks)
+            options = PageOptions(matches=reader.info.planned)
+        report = draw_run(result, options, "m")
         (own,) = re.findall(
-            rf'<details id="m-{number}">.*?(?=<details id="m-|</section>)', report, re.S
+            rf'<details id="m-matches-{number}">.*?(?=<details id="m-matches-|</section>)',
+            report,
+            re.S,
         )
         return Outputs(terminal, page.text, own, json.loads(data))
 

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from types import SimpleNamespace
 
 import pytest
+from markupsafe import Markup
 
 import parley
 from parley.store import open_store
@@ -52,10 +53,10 @@ def test_a_result_is_computed_once_for_each_state_and_the_page_does_not_wait(
 ):
     go_on, computed = threading.Event(), []
 
-    def slow(ref, clean):
+    def slow(ref):
         computed.append(ref.id)
         go_on.wait(30)
-        return "<p>the result</p>"
+        return Markup("<p>the result</p>")
 
     monkeypatch.setattr("parley.web.run_result.draw_ended", slow)
     monkeypatch.setattr("parley.web.live_run_page.PATIENCE", 0.01)
@@ -77,7 +78,7 @@ def test_a_result_is_computed_once_for_each_state_and_the_page_does_not_wait(
 def test_an_error_in_a_computation_is_said_without_its_traceback(
     visit, folder, monkeypatch, capsys
 ):
-    def broken(ref, clean):
+    def broken(ref):
         raise RuntimeError("secret detail")
 
     monkeypatch.setattr("parley.web.run_result.draw_ended", broken)
@@ -128,7 +129,7 @@ def test_a_running_run_shows_progress_endpoints_and_latest_matches(visit, folder
 def test_a_run_that_is_played_is_not_to_be_resumed(folder, pretend_to_run):
     pretend_to_run(folder)
     ref = open_store(folder).find("last")
-    text = draw_so_far(ref, str)
+    text = draw_so_far(ref)
     assert "running: 2 of 3 matches; the run is being played" in text
     assert "resume" not in text
     # a result outside of the pages cannot know, so it names the command

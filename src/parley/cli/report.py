@@ -14,7 +14,8 @@ from parley.cli.shell_completion import complete_runs
 from parley.config.task_catalogue import task_class
 from parley.errors import UsageError
 from parley.report.build import Report, build_report, write_report
-from parley.report.figure_files import FIGURE_ENDINGS, choose_figure, write_figure
+from parley.report.html import make_cleaner
+from parley.report.named_figures import FIGURE_ENDINGS, choose_figure, write_figure
 from parley.report.page_options import PageOptions
 from parley.results.compared_runs import ComparisonOptions
 from parley.store import RunRef, open_store
@@ -140,7 +141,8 @@ def command(
         if output is None:
             click.echo(chosen.to_svg(), nl=False)
             return
-        say(f"written to {write_figure(chosen, output)}: {chosen.words or chosen.title}")
+        words = make_cleaner()(chosen.figure.alt or chosen.figure.title)
+        say(f"written to {write_figure(chosen, output)}: {words}")
         return
     form = "json" if as_json else form or choose_form(output)
     audits = audit_runs(report, audit) if form == "html" else {}

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +13,9 @@ from parley.config.prices import PriceList
 from parley.config.task_catalogue import installed_tasks, task_of_run
 from parley.errors import UsageError
 from parley.providers._secrets import make_secret_filter
-from parley.report.figure_files import NamedFigure, list_figures
-from parley.report.html import make_cleaner
+from parley.report.named_figures import NamedFigure, list_figures
 from parley.report.page import make_page, name_run
 from parley.report.page_options import PageOptions
-from parley.report.sections import clean_table
 from parley.results.compared_runs import (
     AnyComparison,
     ComparedRuns,
@@ -29,6 +27,7 @@ from parley.results.match_notes import mask_data
 from parley.results.result import RunResult
 from parley.rules.task import Task
 from parley.store import RunRef, read_run
+from parley.tables import Table
 
 
 @dataclass(frozen=True)
@@ -85,7 +84,7 @@ class Report:
 
     def list_figures(self) -> list[NamedFigure]:
         """The figures of the page, by the names that `--figure` takes."""
-        return list_figures(self.compared, self.runs, make_cleaner())
+        return list_figures(self.compared, self.runs)
 
     def _json(self) -> str:
         """The whole report; runs without a comparison as `parley show --json` prints them."""
@@ -107,6 +106,14 @@ class Report:
         if self.compared:
             return clean_table(self.compared[0].rows_table(), clean).render("csv")
         return clean(self.others[0].render("csv"))
+
+
+def clean_table(table: Table, clean: Callable[[str], str]) -> Table:
+    """A table without any secret in it."""
+    rows = [[clean(cell) for cell in row] for row in table.rows]
+    header = [clean(cell) for cell in table.header]
+    note, title = clean(table.note), clean(table.title)
+    return replace(table, header=header, rows=rows, note=note, title=title)
 
 
 def format_heading(title: str, form: str, level: int = 1) -> str:

@@ -5,11 +5,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from html import escape
+from dataclasses import dataclass
 
 from parley.audit.summary import AuditSummary, FairnessCheck
-from parley.report.figures import Clean
-from parley.report.sections import draw_table
 from parley.results.result import RunResult
 from parley.store import ViolationRow
 from parley.store.reader import RunReader
@@ -50,57 +48,74 @@ def summarise_fairness(audit: AuditSummary) -> tuple[str, str]:
     return "good", "✓ audited: no breach"
 
 
-def draw_fairness(
-    result: RunResult, reader: RunReader, audit: AuditSummary, anchor: str, clean: Clean
-) -> str:
-    """The section on fairness: the audit, then violations, then what was masked."""
+@dataclass(frozen=True)
+class Fairness:
+    """The section on fairness."""
+
+    anchor: str
+    audit: str  # what the audit found, or why there is none
+    checks: Table | None
+    unchecked: Sequence[str]
+    breaches: Sequence[str]
+    more_breaches: Sequence[str]
+    breach_count: int
+    limits: Sequence[str]  # of the audit
+    violations: Table | None
+    violation_examples: Sequence[str]
+    masking: str
+    masked: Table | None
+    masked_examples: Sequence[str]
+
+
+def describe_fairness(
+    result: RunResult, reader: RunReader, audit: AuditSummary, anchor: str
+) -> Fairness:
+    """What the audit found, then violations, then what was masked."""
     run, violations = result.head.run.id, result.head.violations
-    faults = [each for each in violations if each.kind != IDENTITY]
-    revealed = [each for each in violations if each.kind == IDENTITY]
+    faults = [
+        [each.alias, each.kind, str(each.count), str(each.attempts)]
+        for each in violations
+        if each.kind != IDENTITY
+    ]
+    revealed = [[each.alias, str(each.attempts)] for each in violations if each.kind == IDENTITY]
     wanted = {(each.alias, each.kind): min(each.attempts, EXAMPLES) for each in violations}
     examples = find_examples(reader.violations(), wanted)
-    parts = [draw_audit(audit, run, clean), "<h3>Violations</h3>"]
-    if faults:
-        rows = [[each.alias, each.kind, str(each.count), str(each.attempts)] for each in faults]
-        words = "A violation is a reply that breaks the required format or a rule."
-        table = Table(["model", "kind", "violations", "attempts"], rows, left=2)
-        parts += [paragraph(words, clean), draw_table(table, "Violations", clean)]
-        parts.append(draw_examples([each for each in examples if each.kind != IDENTITY], clean))
-    else:
-        parts.append(paragraph("No reply broke the required format or a rule.", clean))
-    parts.append("<h3>Masked names</h3>")
-    parts.append(paragraph(describe_masking(audit, bool(revealed)), clean))
-    if revealed:
-        rows = [[each.alias, str(each.attempts)] for each in revealed]
-        parts.append(draw_table(Table(["model", "masked"], rows), "Masked names", clean))
-        parts.append(draw_examples([each for each in examples if each.kind == IDENTITY], clean))
-    body = "".join(parts)
-    return f'<section class="card" id="{escape(anchor)}"><h2>Fairness</h2>{body}</section>'
+    checks = [list_cells(check) for check in audit.checks]
+    header = ["model", "kind", "violations", "attempts"]
+    return Fairness(
+        anchor,
+        describe_audit(audit, run),
+        None if audit.skipped else Table(["check", "covered", "found"], checks, left=3),
+        describe_unchecked(audit.checks),
+        audit.breaches[:MOST_BREACHES],
+        list_more_breaches(audit, run),
+        len(audit.breaches),
+        audit.cautions,
+        Table(header, faults, left=2) if faults else None,
+        [describe_example(each) for each in examples if each.kind != IDENTITY],
+        describe_masking(audit, bool(revealed)),
+        Table(["model", "masked"], revealed) if revealed else None,
+        [describe_example(each) for each in examples if each.kind == IDENTITY],
+    )
 
 
-def draw_audit(audit: AuditSummary, run: str, clean: Clean) -> str:
+def describe_audit(audit: AuditSummary, run: str) -> str:
     """What the audit checked and found."""
     if audit.skipped:
-        again = f"Audit the run with: parley audit {run}"
-        return paragraph(f"Not audited: {audit.skipped}. {again}", clean)
+        return f"Not audited: {audit.skipped}. Audit the run with: parley audit {run}"
     made = [check for check in audit.checks if not check.unchecked]
     found = plural(len(audit.breaches), "breach", "breaches") if audit.breaches else "no breach"
-    words = f"The audit read the stored record and called no model. It found {found}"
-    words += f" in {plural(len(made), 'check')}."
-    rows = [list_cells(check) for check in audit.checks]
-    parts = [
-        paragraph(words, clean),
-        draw_table(Table(["check", "covered", "found"], rows, left=3), "Checks", clean),
-        draw_list(describe_unchecked(audit.checks), clean),
-        draw_list(audit.breaches[:MOST_BREACHES], clean),
-    ]
-    folded = audit.breaches[MOST_BREACHES : MOST_BREACHES + MOST_FOLDED]
-    if folded:
-        left = len(audit.breaches) - MOST_BREACHES - len(folded)
-        more = [f"{left:,} more: parley audit {run} lists all of them"] if left else []
-        title = plural(len(audit.breaches) - MOST_BREACHES, "more breach", "more breaches")
-        parts.append(fold_list(title, [*folded, *more], clean))
-    return "".join(parts) + fold_list("Limits of this audit", audit.cautions, clean)
+    return (
+        f"The audit read the stored record and called no model. It found {found} in "
+        f"{plural(len(made), 'check')}."
+    )
+
+
+def list_more_breaches(audit: AuditSummary, run: str) -> list[str]:
+    """The breaches after the first ones, and how many are left out."""
+    found = list(audit.breaches[MOST_BREACHES : MOST_BREACHES + MOST_FOLDED])
+    left = len(audit.breaches) - MOST_BREACHES - MOST_FOLDED
+    return [*found, f"{left:,} more: parley audit {run} lists all of them"] if left > 0 else found
 
 
 def describe_unchecked(checks: Sequence[FairnessCheck]) -> list[str]:
@@ -159,24 +174,7 @@ def find_examples(
     return found
 
 
-def draw_examples(rows: Sequence[ViolationRow], clean: Clean) -> str:
-    lines = [
-        f"{row.alias}, match {row.match}, round {row.round}, {row.kind}: "
-        f"{shorten(' '.join(row.detail.split()), LONGEST)} ({row.outcome})"
-        for row in rows
-    ]
-    return fold_list("Examples", lines, clean)
-
-
-def fold_list(summary: str, lines: Sequence[str], clean: Clean) -> str:
-    body = draw_list(lines, clean)
-    return f"<details><summary>{escape(summary)}</summary>{body}</details>" if lines else ""
-
-
-def draw_list(lines: Sequence[str], clean: Clean) -> str:
-    items = "".join(f"<li><bdi>{escape(clean(line))}</bdi></li>" for line in lines)
-    return f'<ul class="list">{items}</ul>' if lines else ""
-
-
-def paragraph(words: str, clean: Clean) -> str:
-    return f'<p class="why">{escape(clean(words))}</p>'
+def describe_example(row: ViolationRow) -> str:
+    """A violation in one line."""
+    said = shorten(" ".join(row.detail.split()), LONGEST)
+    return f"{row.alias}, match {row.match}, round {row.round}, {row.kind}: {said} ({row.outcome})"

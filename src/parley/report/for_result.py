@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from functools import cache
 from pathlib import Path
 
@@ -10,23 +9,14 @@ from parley.audit.for_report import audit_for_report
 from parley.audit.summary import NOT_AUDITED
 from parley.providers._secrets import make_secret_filter
 from parley.report.build import report_on, write_report
-from parley.report.html import make_cleaner
+from parley.report.html import read_style, render
 from parley.report.looks import Looks
 from parley.report.page_options import PageOptions
-from parley.report.run_page import (
-    draw_cautions,
-    draw_facts,
-    draw_heading,
-    draw_lead,
-    draw_pair_cost,
-    list_score_charts,
-)
-from parley.report.style_rules import own_style, scope_style
+from parley.report.run_page import describe_heading, describe_main, list_facts
 from parley.results.result import RunResult
 from parley.store import read_run
 
 CONTAINER = "parley-result"
-LINK = re.compile(r'<a( class="[^"]*")? href="#[^"]*">(.*?)</a>')
 
 
 def write_result_page(
@@ -41,20 +31,20 @@ def write_result_page(
 def draw_notebook(result: RunResult) -> str:
     """What was found, how sure it is, cautions, and the main result with its intervals. The style
     applies to nothing else in the notebook."""
-    clean = make_cleaner()
     with read_run(result.ref) as reader:
         info = reader.info
-    looks = Looks.of(info.config.contestants)
-    facts = draw_facts(result, info, NOT_AUDITED, 0, clean, whole=False)
-    parts = [
-        draw_heading(info, clean, level=3),
-        draw_lead(result, clean),
-        LINK.sub(r"<span\1>\2</span>", facts),  # the sections that they lead to are not here
-        draw_cautions(result, clean),
-        *(chart.body for chart in list_score_charts(result, looks, clean)),
-        draw_pair_cost(result, clean),
-    ]
-    return f'<div class="{CONTAINER}"><style>{notebook_style()}</style>{"".join(parts)}</div>'
+    page = render(
+        "notebook.html",
+        Looks.of(info.config.contestants),
+        container=CONTAINER,
+        style=notebook_style(),
+        anchor="",  # the sections that facts lead to are not here
+        level=3,
+        heading=describe_heading(info),
+        main=describe_main(result),
+        facts=list_facts(result, info, NOT_AUDITED),
+    )
+    return str(page)  # what is added to `Markup` is escaped
 
 
 def write_text(result: RunResult) -> str:
@@ -64,6 +54,9 @@ def write_text(result: RunResult) -> str:
 
 @cache
 def notebook_style() -> str:
-    """The style sheet of reports for one container."""
-    own = f".{CONTAINER}{{padding:1rem 1.2rem;border-radius:10px;max-width:68rem}}"
-    return scope_style(own_style(), f".{CONTAINER}") + own
+    """The style sheet of reports, nested in one container: CSS itself applies it nowhere else."""
+    own = (
+        "background:var(--paper);color:var(--ink);font:16px/1.55 var(--sans);"
+        "overflow-wrap:break-word;padding:1rem 1.2rem;border-radius:10px;max-width:68rem"
+    )
+    return f".{CONTAINER}{{{own};{read_style().replace(':root', '&')}}}"

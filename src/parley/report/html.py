@@ -21,10 +21,10 @@ from markupsafe import Markup
 from parley import __version__
 from parley.providers._secrets import make_secret_filter
 from parley.report.fenced_code import split_fences
-from parley.report.figures import draw, name_model
 from parley.report.looks import Looks
+from parley.report.svg import draw
 from parley.results.types import Figure
-from parley.tables import plural, show_hidden
+from parley.tables import mark_code, plural, show_hidden
 
 TEMPLATES = files("parley.report").joinpath("templates")
 # the sign before a number; hyphens inside words and dates stay
@@ -60,6 +60,7 @@ def environment() -> Environment:
         "model": show_model,
         "sign": show_sign,
         "draw": draw_figure,
+        "code": set_code,
         "minus": set_minus,
         "plural": plural,
     }
@@ -70,13 +71,27 @@ def environment() -> Environment:
 @cache
 def read_style() -> str:
     """The style sheet of all pages."""
-    return TEMPLATES.joinpath("style.css").read_text(encoding="utf-8")
+    parts = (TEMPLATES.joinpath(name) for name in ("style.css", "figure.css"))
+    return "".join(part.read_text(encoding="utf-8") for part in parts)
+
+
+@cache
+def read_file_style() -> str:
+    """The style of a figure in a file: the rules of drawings, with the light colours in place of
+    variables, which programs for SVG do not know."""
+    colours = dict[str, str]()
+    for name, value in re.findall(r"--([\w-]+):([^;}]+)", read_style()):
+        colours.setdefault(name, value)  # the light ones come first
+    rules = read_style().rpartition("/* What the drawings")[2].partition("*/")[2]
+    return re.sub(r"var\(--([\w-]+)\)", lambda found: colours[found[1]], rules)
 
 
 @pass_context
 def finalize(context: Context, value: object) -> object:
     """What a template writes, clean; the environment escapes it."""
-    return context["clean"](value) if type(value) is str else value
+    if type(value) is int or hasattr(value, "__html__"):  # `Markup` is clean
+        return value
+    return context["clean"](str(value))
 
 
 # Filters. Templates that import macros do so "with context", because filters need it.
@@ -111,6 +126,12 @@ def say_text(
 
 
 @pass_context
+def set_code(context: Context, text: str) -> Markup:
+    """Words in which those between backticks are set as code."""
+    return Markup(mark_code(escape(context["clean"](text))))
+
+
+@pass_context
 def set_minus(context: Context, text: str) -> str:
     """Words whose negative numbers have a true minus sign. They are clean before, because a secret
     may have a hyphen before a digit."""
@@ -119,8 +140,11 @@ def set_minus(context: Context, text: str) -> str:
 
 @pass_context
 def show_model(context: Context, alias: str, label: str | None = None) -> Markup:
-    """The name of a model after its sign."""
-    return Markup(name_model(alias, label or alias, context["clean"], context["looks"]))
+    """A label, after the sign of the contestant that it names."""
+    name = say(context, label or alias)
+    if alias not in context["looks"].places:
+        return name
+    return Markup(f'<span class="who">{context["looks"].sign(alias)}{name}</span>')
 
 
 @pass_context
@@ -130,6 +154,10 @@ def show_sign(context: Context, alias: str) -> Markup:
 
 
 @pass_context
-def draw_figure(context: Context, figure: Figure) -> Markup:
-    """A figure in the colours of the models on the page."""
-    return Markup(draw(figure, context["clean"], context["looks"]))
+def draw_figure(context: Context, figure: Figure, looks: Looks | None = None) -> Markup | str:
+    """A figure in these colours, by default in those of the models on the page; a sentence if its
+    numbers cannot be drawn."""
+    try:
+        return Markup(draw(figure, context["clean"], looks or context["looks"]))
+    except (TypeError, ValueError, ArithmeticError, StopIteration, IndexError) as wrong:
+        return f"This figure cannot be drawn ({wrong})."

@@ -4,6 +4,7 @@ abort."""
 from __future__ import annotations
 
 from dataclasses import dataclass
+from html import escape
 from itertools import islice
 
 from parley.config.prices import PriceList
@@ -19,8 +20,8 @@ from parley.tables import format_number
 
 MOST_ABORTED = 20  # aborted matches whose transcripts are shown
 LONGEST = 4_000  # characters of a message, or of the reasoning before it
-ROOM = 800_000  # characters of all transcripts on a page
-AROUND = 400  # characters of HTML around a text
+ROOM = 800_000  # bytes of all transcripts on a page
+AROUND = 400  # bytes of HTML around a text
 
 
 @dataclass(frozen=True)
@@ -32,13 +33,13 @@ class NotableMatch:
 
     @property
     def size(self) -> int:
-        """About how many characters it takes on a page."""
+        """About how many bytes it takes on a page."""
         rounds, turns = self.transcript.rounds, list(self.transcript.turns)
         texts = [note.text for each in rounds for note in each.notes]
         texts += [turn.unread[:LONGEST] for turn in turns]
         texts += [turn.reasoning[:LONGEST] for turn in turns if turn.reasoning]
         texts += [value for turn in turns for _, value in turn.fields]
-        return sum(AROUND + len(text) for text in texts)
+        return sum(AROUND + len(escape(text).encode()) for text in texts)
 
 
 @dataclass(frozen=True)

@@ -6,18 +6,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from parley.audit.summary import NOT_AUDITED, AuditSummary
+from parley.report.looks import Looks
 from parley.report.notable import ROOM, parse_match_limit
 from parley.store import RunRef
+
+LARGEST = 1_500_000  # bytes of a page
 
 
 @dataclass(frozen=True)
 class PageOptions:
-    """The audits of runs, and which matches are shown."""
+    """The audits of runs, which matches are shown, and what runs on one page share."""
 
     audits: Mapping[RunRef, AuditSummary] = field(default_factory=dict)
 
     matches: int | None = None  # how many matches of each run; None: those worth reading
-    room: int = ROOM  # characters of the matches of one run
+    room: int = LARGEST  # bytes of one run
+    transcripts: int = ROOM  # bytes of its matches
+    looks: Looks | None = None  # of all models on the page; None: of those of each run
 
     @classmethod
     def choose(cls, audits: Mapping[RunRef, AuditSummary], matches: str | int) -> PageOptions:

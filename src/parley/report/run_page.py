@@ -1,144 +1,151 @@
 """The sections of one run on a page: what was found and how sure it is, then the details, then how
-it was played."""
+it was played. Templates lay out what these functions find."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Sequence
-from html import escape
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache, partial
 from typing import Any, NamedTuple, get_args
+
+from markupsafe import Markup
 
 from parley.audit.summary import AuditSummary
 from parley.config.task_catalogue import installed_task, summarise_task
-from parley.money import total_cost
-from parley.report.fairness import draw_fairness, summarise_fairness
-from parley.report.figures import (
-    Clean,
-    draw_interval_row,
-    draw_scale,
-    minus,
-    name_model,
-    pad_range,
-    scrollable,
-)
+from parley.money import Total, total_cost
+from parley.options import OPTIONS, STORED, RunOptions
+from parley.report.fairness import describe_fairness, summarise_fairness
 from parley.report.headline import join_words, write_headline
-from parley.report.html import NEGATIVE
+from parley.report.html import render
 from parley.report.looks import Looks
-from parley.report.matches import draw_matches
-from parley.report.notable import MatchSelection, select_matches
+from parley.report.notable import LONGEST, select_matches
 from parley.report.page_options import PageOptions
-from parley.report.people import draw_people
-from parley.report.sections import draw_each_figure, draw_legends, draw_table
-from parley.results.compared_runs import ComparisonPart, ComparisonResult
-from parley.results.part import Part, RunPart, SectionName, Style
+from parley.report.people import describe_people
+from parley.report.text_room import TextRoom
+from parley.results.compared_runs import ComparisonResult
+from parley.results.part import Part, RunPart, SectionName
 from parley.results.parts.resolved_pairs import describe_resolved
-from parley.results.parts.results import (
-    ScoreGroup,
-    describe_defaults,
-    describe_intervals,
-    list_scores,
-    order_scores,
-    score_table,
-)
+from parley.results.parts.results import score_table
 from parley.results.result import RunResult
-from parley.statistics.estimates import PairedDifference
-from parley.statistics.intervals import ALPHA
+from parley.results.transcript import READ_BEFORE
+from parley.results.types import Figure
 from parley.store import RunInfo, read_run
 from parley.store.config import Config
-from parley.tables import format_signed, mark_code, plural
+from parley.tables import Table, plural
 
-SPELLINGS = {"kieval": "KIEval", "os": "OS", "qa": "QA"}  # names that are not plain words
-MOST_COMPARED = 12  # models in the table of who beats whom
+
+class RunRoom:
+    """The bytes that a run may still take on its page."""
+
+    def __init__(self, left: int) -> None:
+        self.left = left
+        self.left_out: list[str] = []  # names of what did not fit
+
+    def take(self, text: Markup) -> Markup:
+        """A text that is shown in any case."""
+        self.left -= len(text.encode())
+        return text
+
+    def keep(self, name: str, text: Markup) -> Markup | None:
+        """A text that is shown if it fits."""
+        if len(text.encode()) > self.left:
+            self.left_out.append(name)
+            return None
+        return self.take(text)
 
 
 def draw_run(
     result: RunResult,
-    at: int,
-    clean: Clean,
-    whole: bool,
-    level: int,
     options: PageOptions,
-    heading: bool = True,
-    looks: Looks | None = None,
-    compared: str = "",
-) -> str:
-    """A run: an article with its own heading, unless the page has one. `whole` is false if the page
-    would be too large. `looks` are those of all models on the page, by default of this run's;
-    `compared` has sections that compare accuracy and interviews, which follow the result."""
+    anchor: str = "s0",
+    level: int = 1,
+    compared: ComparisonResult | None = None,
+) -> Markup:
+    """A run as an article. `level` is that of its heading; 0: the page has one. `compared` is what
+    a comparison found in this run alone."""
     result.compute()  # all parts from one reading of the file
     audit = options.audit_of(result.ref)
     with read_run(result.ref) as reader:
         info = reader.info
-        looks = looks or Looks.of(info.config.contestants)
-        matches = MatchSelection()
-        if whole:
-            matches = select_matches(result, reader, options.matches, options.room)
-        fairness = draw_fairness(result, reader, audit, f"s{at}-fairness", clean)
-    parts = [
-        draw_heading(info, clean, level) if heading else "",
-        draw_lead(result, clean),
-        draw_facts(result, info, audit, at, clean, whole),
-        draw_cautions(result, clean),
-        draw_result(result, looks, clean),
-        draw_comparison(result, looks, clean),
-        compared,
-    ]
-    if whole:
-        ordered = ordered_parts(result)
-        first = [part for part in ordered if part.section in ("result", "task")]
-        parts += [draw_part(result, part, f"s{at}", looks, clean) for part in first]
-        parts += [draw_stored(result, name, at, looks, clean) for name in result.stored]
-        parts.append(fairness)
-        rest = [part for part in ordered if part not in first]
-        parts += [draw_part(result, part, f"s{at}", looks, clean) for part in rest]
-        parts.append(draw_people({info.id: info.ref}, f"s{at}-people", clean))
-        parts.append(draw_matches(matches, info.id, f"s{at}-matches", looks))
-    else:
-        more = f"Other parts of this run are left out here: parley show {info.id} --part NAME"
-        parts += [fairness, f'<p class="note">{escape(clean(more))}</p>']
-    parts.append(draw_setup(result, info, clean))
-    return f'<article id="s{at}">{"".join(parts)}</article>'
+        draw = partial(render, looks=options.looks or Looks.of(info.config.contestants))
+        room = RunRoom(options.room)
+        main = room.take(
+            draw(
+                "run_main.html",
+                anchor=anchor,
+                level=level,
+                heading=describe_heading(info),
+                main=describe_main(result),
+                facts=list_facts(result, info, audit),
+                parts=list_comparisons(compared, f"{anchor}-own") if compared else [],
+            )
+        )
+        fair = describe_fairness(result, reader, audit, f"{anchor}-fairness")
+        fairness = room.take(draw("fairness.html", fairness=fair))
+        setup = room.take(draw("setup.html", setup=describe_setup(result, info)))
+        people = describe_people({info.id: info.ref}, f"{anchor}-people")
+        voted = room.take(draw("people.html", people=people)) if people else ""
+        before, after = list[Markup](), list[Markup]()  # of the section on fairness
+        for part in list_parts(result, anchor):
+            if drawn := room.keep(part.name, draw("part.html", part=part)):
+                (before if part.section in ("result", "task") else after).append(drawn)
+        left = min(room.left, options.transcripts)
+        selection = select_matches(result, reader, options.matches, left)
+    matches = draw(
+        "notable_matches.html",
+        selection=selection,
+        run=info.id,
+        anchor=f"{anchor}-matches",
+        room=TextRoom(0, LONGEST),  # what is too long is left out, not folded
+        read_before=READ_BEFORE,
+    )
+    return draw(
+        "run_article.html",
+        anchor=anchor,
+        run=info.id,
+        main=main,
+        before=before,
+        fairness=fairness,
+        after=after,
+        left_out=room.left_out,
+        people=voted,
+        matches=matches,
+        setup=setup,
+    )
 
 
 # The first screen.
 
 
-def draw_heading(info: RunInfo, clean: Clean, level: int) -> str:
-    """The task and the name of a run."""
-    title = title_run(info.config.task, info.config.name)
-    return (
-        f'<header><p class="eyebrow"><bdi>{escape(clean(info.id))}</bdi></p>'
-        f"<h{level}><bdi>{escape(clean(title))}</bdi></h{level}>"
-        f"{draw_task_words(info.config.task, clean)}</header>"
-    )
+class RunHeading(NamedTuple):
+    """The heading of a run."""
+
+    id: str
+    title: str
+    words: str  # what the task is, if it is installed
 
 
-def draw_lead(result: RunResult, clean: Clean) -> str:
-    """What was found, in a sentence or two."""
-    lead = " ".join(write_headline(result))
-    return f'<p class="lead"><bdi>{escape(NEGATIVE.sub("−", clean(lead)))}</bdi></p>'
+def describe_heading(info: RunInfo) -> RunHeading:
+    """The id, the task and the name of a run."""
+    task = info.config.task
+    return RunHeading(info.id, title_run(task, info.config.name), describe_task(task))
 
 
-def draw_facts(
-    result: RunResult, info: RunInfo, audit: AuditSummary, at: int, clean: Clean, whole: bool
-) -> str:
-    """Facts about the run, in one line."""
-    found = list_facts(result, info, audit, at, clean, whole)
-    facts = "".join(f"<li>{fact}</li>" for fact in found)
-    return f'<ul class="facts">{facts}</ul>'
-
-
-def draw_task_words(task: str, clean: Clean) -> str:
-    """What the task is, if it is installed."""
+def describe_task(task: str) -> str:
+    """What a task is, if it is installed."""
     kind = installed_task(task)
-    words = summarise_task(kind) if kind else ""
-    return f'<p class="why">{escape(clean(words))}</p>' if words else ""
+    return summarise_task(kind) if kind else ""
 
 
+@cache
 def name_task(task: str) -> str:
-    """The name of a task or a role at the start of a heading."""
+    """The name of a task in a heading, spelled as in its class (`OSTasks`: OS tasks)."""
     first, *others = task.split("_")
-    return " ".join([SPELLINGS.get(first, first.capitalize()), *others])
+    kind = installed_task(task)
+    spelled = kind.__name__ if kind else ""
+    is_same = spelled.lower() == task.replace("_", "")
+    return " ".join([spelled[: len(first)] if is_same else first.capitalize(), *others])
 
 
 def title_run(task: str, name: str | None) -> str:
@@ -146,88 +153,85 @@ def title_run(task: str, name: str | None) -> str:
     return f"{name_task(task)}: {name}" if name else name_task(task)
 
 
-def list_facts(
-    result: RunResult, info: RunInfo, audit: AuditSummary, at: int, clean: Clean, whole: bool
-) -> Iterable[str]:
+class Chip(NamedTuple):
+    """A short statement, good or bad, and where the page of the run says more."""
+
+    kind: str
+    text: str
+    place: str | None = None  # the end of an anchor; "": the run itself
+
+
+class KeyFacts(NamedTuple):
+    """Facts about a run, in one line."""
+
+    chips: Sequence[Chip]
+    models: int
+    matches: int  # that have ended
+    calls: int
+    cost: Total
+    day: str
+    lists_matches: bool  # the page has a section of matches
+
+
+def list_facts(result: RunResult, info: RunInfo, audit: AuditSummary) -> KeyFacts:
     """Chips and counts."""
-    run = result.head.run
-    yield from list_chips(result, audit, at)
-    yield count_things(len(info.config.contestants), "model")
-    played = count_things(run.matches.done, "match", "matches")
-    yield f'<a href="#s{at}-matches">{played}</a>' if whole else played
-    cost = result.part("cost").cost
-    yield count_things(sum(row.calls for row in cost), "call")
-    total = total_cost(vars(row) for row in cost)
-    yield "cost unknown" if total.at_least is None else f"<strong>{total}</strong> USD"
-    yield escape(clean(run.created[:10]))
+    run, cost = result.head.run, result.part("cost").cost
+    return KeyFacts(
+        list_chips(result, audit),
+        len(info.config.contestants),
+        run.matches.done,
+        sum(row.calls for row in cost),
+        total_cost(vars(row) for row in cost),
+        run.created[:10],
+        bool(run.matches.done),
+    )
 
 
-def list_chips(result: RunResult, audit: AuditSummary, at: int) -> Iterable[str]:
+def list_chips(result: RunResult, audit: AuditSummary) -> list[Chip]:
     """Fairness, completeness and violations."""
-    kind, verdict = summarise_fairness(audit)
-    yield f'<a class="chip {kind}" href="#s{at}-fairness">{escape(verdict)}</a>'
-    if result.state == "done":
-        yield '<span class="chip good">✓ complete</span>'
-    else:
-        yield f'<span class="chip warn">! {escape(result.state)}</span>'
     broken = sum(each.count for each in result.head.violations)
-    kind = "warn" if broken else "good"
-    yield f'<a class="chip {kind}" href="#s{at}-fairness">{plural(broken, "violation")}</a>'
-
-
-def count_things(number: int, one: str, many: str = "") -> str:
-    """A count with its number set off."""
-    digits, word = plural(number, one, many).split(" ", 1)
-    return f"<strong>{digits}</strong> {word}"
-
-
-def draw_cautions(result: RunResult, clean: Clean) -> str:
-    """What to know before any number."""
-    lines = result.cautions()
-    if not lines:
-        return ""
-    items = "".join(f"<li><bdi>{mark_code(escape(clean(line)))}</bdi></li>" for line in lines)
-    return f'<section class="card caution"><h2>Read this first</h2><ul>{items}</ul></section>'
+    is_done = result.state == "done"
+    return [
+        Chip(*summarise_fairness(audit), "-fairness"),
+        Chip("good", "✓ complete") if is_done else Chip("warn", f"! {result.state}"),
+        Chip("warn" if broken else "good", plural(broken, "violation"), "-fairness"),
+    ]
 
 
 # The result.
 
 
-class ResultChart(NamedTuple):
-    """A chart of the main result for one role and metric, and what it shows in words."""
+@dataclass(frozen=True)
+class MainResult:
+    """What every page of a run begins with."""
 
-    role: str
-    metric: str
-    body: str
-    words: str
-
-
-def list_score_charts(result: RunResult, looks: Looks, clean: Clean) -> list[ResultChart]:
-    """The best mean first, for each role and the metric it is ranked by."""
-    groups = list_scores(result.part("results") or (), result.style)
-    leading = result.style.leading
-    own = [group for group in groups if leading.get(group.role, group.metric) == group.metric]
-    return [draw_scores(group, result.style, looks, clean) for group in own]
+    lead: str
+    cautions: Sequence[str]  # what to know before any number
+    figures: Sequence[Figure]
+    pair_costs: Sequence[str]
+    all_metrics: Table | None
+    pair_figures: Sequence[Figure]
+    pairs: Sequence[Table]
 
 
-def draw_result(result: RunResult, looks: Looks, clean: Clean) -> str:
-    """Models with intervals drawn, for each role and the metric it is ranked by."""
-    rows, style = result.part("results") or (), result.style
-    if not rows:
-        return ""
-    tables = [chart.body for chart in list_score_charts(result, looks, clean)]
+def describe_main(result: RunResult) -> MainResult:
+    """What was found and how sure it is."""
+    rows = result.part("results") or ()
     metrics = list(dict.fromkeys(row.metric for row in rows))
-    everything = draw_table(score_table(rows, style, metrics), "All metrics", clean)
-    return (
-        f'<section class="card"><h2>Result</h2>{"".join(tables)}{draw_pair_cost(result, clean)}'
-        f"<details><summary>All metrics as a table</summary>{everything}</details></section>"
+    return MainResult(
+        write_lead(result),
+        result.cautions(),
+        result.figures("results"),
+        [as_sentence(each) for each in describe_resolved(result.part("resolved_pairs"))],
+        score_table(rows, result.style, metrics) if rows else None,
+        result.figures("pairs"),
+        result.tables("pairs"),
     )
 
 
-def draw_pair_cost(result: RunResult, clean: Clean) -> str:
-    """How many pairs are resolved, and what each of them cost."""
-    said = describe_resolved(result.part("resolved_pairs"))
-    return "".join(f'<p class="note">{escape(clean(as_sentence(each)))}</p>' for each in said)
+def write_lead(result: RunResult) -> str:
+    """What was found, in a sentence or two."""
+    return " ".join(write_headline(result))
 
 
 def as_sentence(text: str) -> str:
@@ -235,137 +239,23 @@ def as_sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:].removesuffix('.')}."
 
 
-def draw_scores(group: ScoreGroup, style: Style, looks: Looks, clean: Clean) -> ResultChart:
-    """One role and metric."""
-    role, metric, unit = group.role, group.metric, group.rows[0].unit
-    across = pad_range(
-        [end for row in group.rows for end in (row.low, row.mean, row.high) if end is not None]
-    )
-    body = []
-    for score in group.scores:
-        row = score.row
-        drawn = draw_interval_row(row.low, row.mean, row.high, across, looks.shape(row.alias))
-        name = name_model(row.alias, row.alias, clean, looks)
-        model = f'<span class="sub"><bdi>{escape(clean(row.model_requested))}</bdi></span>'
-        body.append(
-            f'<tr><td class="l">{escape(score.rank_text)}</td><th scope="row">{name}{model}</th>'
-            f'<td class="plot {looks.colour(row.alias)}">{drawn}</td>'
-            f"<td><strong>{minus(score.mean)}{score.mean_mark}</strong></td>"
-            f'<td class="hide nw">{minus(score.interval)}{score.interval_mark}</td>'
-            f'<td class="hide">{row.matches:,}</td></tr>'
-        )
-    better = "lower" if metric in style.lower_is_better else "higher"
-    measure = f"{metric} ({unit})" if unit else metric
-    sure = "exact for these prompts" if style.exact else f"{style.level} confidence interval"
-    words = f"{name_task(role)}: mean {measure} per match, {better} is better; {sure}."
-    if any(score.rank and score.rank.low < score.rank.high for score in group.scores):
-        words += " A range of ranks means that the data cannot tell these models apart."
-    head = (
-        '<tr><th scope="col" class="l">rank</th><th scope="col" class="l">model</th>'
-        f'<th scope="col" class="plot">{draw_scale(across)}<span class="vh">drawn</span></th>'
-        '<th scope="col">mean</th>'
-        f'<th scope="col" class="hide">{escape(style.level)} interval</th>'
-        '<th scope="col" class="hide">matches</th></tr>'
-    )
-    table = (
-        f'<table class="chart"><caption>{escape(clean(words))}</caption><thead>{head}</thead>'
-        f"<tbody>{''.join(body)}</tbody></table>"
-    )
-    notes = [("note hide", note) for note in describe_intervals(group.scores)]  # as their column
-    notes += [("note", note) for note in describe_defaults(group.scores)]
-    explained = "".join(
-        f'<p class="{kind}">{mark_code(escape(clean(as_sentence(note))))}</p>'
-        for kind, note in notes
-    )
-    return ResultChart(role, metric, table + explained, words)
-
-
-def draw_comparison(result: RunResult, looks: Looks, clean: Clean) -> str:
-    """Who beats whom, as a table of all pairs; more models than fit stand in the list of pairs."""
-    listed = "".join(draw_table(table, "Pairs", clean) for table in result.tables("pairs"))
-    if not listed:
-        return ""
-    tables = []
-    for chart in list_pair_charts(result, looks, clean):
-        # words stand outside of what scrolls, so that a phone shows all of them
-        words, name = escape(clean(chart.words)), clean(chart.words.partition(".")[0])
-        tables.append(f'<p class="why">{words}</p>{scrollable(chart.body, name)}')
-    return (
-        f'<section class="card"><h2>Who beats whom</h2>{"".join(tables)}'
-        f"<details><summary>All pairs with intervals and p-values</summary>{listed}</details>"
-        "</section>"
-    )
-
-
-def list_pair_charts(result: RunResult, looks: Looks, clean: Clean) -> list[ResultChart]:
-    """Row minus column for every two models, for each role and the metric it is ranked by."""
-    style = result.style
-    pairs: dict[tuple[str, str], list[PairedDifference]] = {}
-    for pair in result.part("pairs") or ():
-        if style.leading.get(pair.role, pair.metric) == pair.metric:
-            pairs.setdefault((pair.role, pair.metric), []).append(pair)
-    charts = []
-    for (role, metric), own in pairs.items():
-        rows = [
-            row
-            for row in result.part("results")
-            if (row.role, row.metric) == (role, metric) and row.mean is not None
-        ]
-        if 1 < len(rows) <= MOST_COMPARED:
-            names = [row.alias for row in order_scores(rows, style)]
-            charts.append(draw_matrix(role, metric, names, own, result, looks, clean))
-    return charts
-
-
-def draw_matrix(
-    role: str,
-    metric: str,
-    names: Sequence[str],
-    pairs: Sequence[PairedDifference],
-    result: RunResult,
-    looks: Looks,
-    clean: Clean,
-) -> ResultChart:
-    """Row minus column, for every two models."""
-    style, digits = result.style, result.style.digits_of(metric)
-    by = {(pair.a, pair.b): pair for pair in pairs}
-    sign = -1 if metric in style.lower_is_better else 1
-    head = "".join(f'<th scope="col"><bdi>{escape(clean(name))}</bdi></th>' for name in names)
-    body = []
-    for row in names:
-        cells = []
-        for column in names:
-            pair, turned = by.get((row, column)), by.get((column, row))
-            found = pair or turned
-            if row == column or found is None:
-                cells.append('<td class="cell">·</td>')
-                continue
-            step = found.difference if pair else -found.difference
-            sure = step != 0 if style.exact else found.p is not None and found.p <= ALPHA
-            kind, mark, word = (
-                ("even", "≈", "no significant difference")
-                if not sure
-                else ("up", "▲", "better")
-                if step * sign > 0
-                else ("down", "▼", "worse")
-            )
-            number = minus(format_signed(step, digits))
-            cells.append(
-                f'<td class="cell {kind}"><span aria-hidden="true">{mark}</span> {number}'
-                f'<span class="vh"> {word}</span></td>'
-            )
-        name = name_model(row, row, clean, looks)
-        body.append(f'<tr><th scope="row">{name}</th>{"".join(cells)}</tr>')
-    title = f"{name_task(role)}, {metric}: row minus column"
-    words = f"{title}. ▲ significantly better, ▼ significantly worse, ≈ no significant difference."
-    table = (
-        f'<table class="wide"><caption class="vh">{escape(clean(title))}</caption>'
-        f"<thead><tr><td></td>{head}</tr></thead><tbody>{''.join(body)}</tbody></table>"
-    )
-    return ResultChart(role, metric, table, words)
-
-
 # Parts.
+
+
+@dataclass(frozen=True)
+class ShownPart:
+    """A part as a page shows it."""
+
+    name: str
+    section: str
+    anchor: str
+    title: str
+    words: str
+    figures: Sequence[Figure]
+    legends: Sequence[str]  # what to know to read the figures, each sentence once
+    tables: Sequence[Table]
+    folded: Sequence[Table]
+    summary: str  # of what is folded
 
 
 def ordered_parts(result: RunResult) -> list[RunPart]:
@@ -375,97 +265,89 @@ def ordered_parts(result: RunResult) -> list[RunPart]:
     return sorted(parts, key=lambda part: order.index(part.section))
 
 
-def draw_part(
-    result: RunResult | ComparisonResult,
-    part: Part[Any, Any],
-    before: str,
-    looks: Looks,
-    clean: Clean,
-) -> str:
-    """A part: its words and figures, then its tables, which are folded where there is a figure.
-    `before` is the first part of its anchor."""
-    name, words = part.name, result.words(part.name)
-    tables = [table for table in result.tables(name) if table.rows]
-    figures = draw_each_figure(result.figures(name), clean, looks)
-    if not figures and not words and (not tables or name == "efficiency"):
-        return ""  # without a figure, the parts on scores and on cost say the same
-    drawn = [draw_table(table, part.title, clean) for table in tables]
-    if figures:
-        listed = draw_legends(result.figures(name), clean)
-        listed += fold("The same as a table", drawn)
-    elif name == "cost":
-        listed = fold("Calls and tokens as a table", drawn)
-    elif isinstance(part, ComparisonPart):
-        listed = "".join(drawn)
-    else:
-        listed = "".join(drawn[:1]) + fold(plural(len(drawn) - 1, "more table"), drawn[1:])
-    said = f'<p class="why">{mark_code(escape(clean(words)))}</p>' if words else ""
-    return (
-        f'<section class="card" id="{escape(before)}-{escape(name)}">'
-        f"<h2>{escape(clean(part.title))}</h2>{said}{figures}{listed}</section>"
+def list_parts(result: RunResult, anchor: str) -> list[ShownPart]:
+    """The parts of a run that a page shows, then those of a task that is not installed, as the file
+    has them."""
+    found = [show_part(result, part, anchor) for part in ordered_parts(result)]
+    for name in result.stored:
+        title = f"{name} (as stored in the file)"
+        figures, tables = result.figures(name), list_tables(result, name)
+        if figures or tables:
+            place = f"{anchor}-{name}"
+            found.append(ShownPart(name, "task", place, title, "", figures, (), tables, (), ""))
+    return [part for part in found if part is not None]
+
+
+def list_comparisons(found: ComparisonResult, anchor: str) -> list[ShownPart]:
+    """The parts of a comparison that a page shows."""
+    shown = [show_part(found, part, anchor) for part in found.page_parts]
+    return [part for part in shown if part is not None]
+
+
+def show_part(
+    result: RunResult | ComparisonResult, part: Part[Any, Any], anchor: str
+) -> ShownPart | None:
+    """A part with its words, its figures and its tables, which are folded where there is a figure.
+    None if it says nothing, or nothing that other parts do not say."""
+    words, figures = result.words(part.name), result.figures(part.name)
+    tables = list_tables(result, part.name)
+    if not (figures or words or (tables and not part.needs_figure)):
+        return None
+    opened = 0 if figures else len(tables) if part.open_tables is None else part.open_tables
+    folded = tables[opened:]
+    summary = plural(len(folded), "more table") if opened else "As a table"
+    legends = dict.fromkeys(legend for each in figures if (legend := getattr(each, "legend", "")))
+    return ShownPart(
+        part.name,
+        part.section,
+        f"{anchor}-{part.name}",
+        part.title,
+        words,
+        figures,
+        list(legends),
+        tables[:opened],
+        folded,
+        "The same as a table" if figures else summary,
     )
 
 
-def has_content(result: RunResult | ComparisonResult, part: Part[Any, Any]) -> bool:
-    """Whether there is anything to draw of a part."""
-    tables = any(table.rows for table in result.tables(part.name))
-    return tables or bool(result.words(part.name) or result.figures(part.name))
-
-
-def fold(summary: str, parts: Sequence[str]) -> str:
-    body = f"<details><summary>{summary}</summary>{''.join(parts)}</details>"
-    return body if parts else ""
-
-
-def draw_stored(result: RunResult, name: str, at: int, looks: Looks, clean: Clean) -> str:
-    """A part of a task that is not installed, as the file has it."""
-    figures = draw_each_figure(result.figures(name), clean, looks)
-    tables = "".join(draw_table(table, name, clean) for table in result.tables(name) if table.rows)
-    title = escape(clean(f"{name} (as stored in the file)"))
-    head = f'<section class="card" id="s{at}-{escape(name)}"><h2>{title}</h2>'
-    return f"{head}{figures}{tables}</section>" if figures or tables else ""
+def list_tables(result: RunResult | ComparisonResult, name: str) -> list[Table]:
+    """The tables of a part that have rows."""
+    return [table for table in result.tables(name) if table.rows]
 
 
 # How it was played.
 
 
-def draw_setup(result: RunResult, info: RunInfo, clean: Clean) -> str:
+@dataclass(frozen=True)
+class Setup:
+    """How a run was played, and how to check and repeat it."""
+
+    task: str
+    plan: str
+    dataset: str
+    repeat: str  # a command
+    check: str  # a command
+    signature: str
+    models: Sequence[str]
+    prompts: dict[str, str]
+
+
+def describe_setup(result: RunResult, info: RunInfo) -> Setup:
     """Parameters, models, prompts, the signature once, and the commands to check and repeat it."""
-    config, head = info.config, result.head
+    config, models = info.config, result.head.run.models
     parameters = ", ".join(f"{name}={value}" for name, value in config.params.items())
-    models = "".join(
-        f"<li><bdi>{escape(clean(describe_played_model(alias, head.run.models)))}</bdi></li>"
-        for alias in head.run.models
+    scores = result.part("results")
+    return Setup(
+        f"{config.task}: {parameters}" if parameters else config.task,
+        describe_plan(config),
+        str(config.dataset or ""),
+        repeat_command(config),
+        f"parley audit {info.id}",
+        scores[0].signature if scores else "",
+        [describe_played_model(alias, models) for alias in models],
+        info.identity["texts"],
     )
-    facts = {
-        "Task": f"{config.task}{f': {parameters}' if parameters else ''}",
-        "Plan": describe_plan(config),
-        "Dataset": str(config.dataset or ""),
-        "Repeat it": repeat_command(config),
-        "Check it": f"parley audit {info.id}",
-    }
-    rows = "".join(
-        f"<dt>{name}</dt><dd>{mono(name, clean(value))}</dd>"
-        for name, value in facts.items()
-        if value
-    )
-    signature = (result.part("results") or [None])[0]
-    if signature is not None:
-        rows += f'<dt>Signature</dt><dd class="mono">{escape(clean(signature.signature))}</dd>'
-    texts = info.identity["texts"]
-    prompts = "".join(
-        f"<h3>{escape(clean(name))}</h3><pre><bdi>{escape(clean(text))}</bdi></pre>"
-        for name, text in texts.items()
-    )
-    folded = f"<details><summary>Prompts ({len(texts)})</summary>{prompts}</details>"
-    return (
-        f'<section class="card"><h2>How it was played</h2><dl>{rows}'
-        f"<dt>Models</dt><dd><ul>{models}</ul></dd></dl>{folded if texts else ''}</section>"
-    )
-
-
-def mono(name: str, text: str) -> str:
-    return f"<code>{escape(text)}</code>" if name.endswith(" it") else f"<bdi>{escape(text)}</bdi>"
 
 
 def describe_played_model(alias: str, models: Any) -> str:
@@ -492,11 +374,10 @@ def repeat_command(config: Config) -> str:
         return ""
     words = ["parley", "run", config.task]
     for alias in config.contestants:
-        options = config.models[alias]
-        words += ["-m", f"{alias}={options['model']}"]
+        words += ["-m", name_played(alias, config)]
     for role, aliases in config.instruments.items():
-        for alias in [aliases] if isinstance(aliases, str) else aliases:
-            words += ["--role", f"{role}={alias}={config.models[alias]['model']}"]
+        for alias in aliases:
+            words += ["--role", f"{role}={name_played(alias, config)}"]
     for alias, options in config.models.items():
         for key, value in options.items():
             if key != "model":
@@ -510,23 +391,27 @@ def repeat_command(config: Config) -> str:
         words += ["--column", f"{name}={listed}"]
     for alias in config.excluded:
         words += ["--exclude", alias]
-    stop = config.stop
-    if stop and config.plan != "race":
-        words.append("--until-stable")
-    adversary = config.adversary
-    for flag, value in (
-        ("--plan", config.plan),
-        ("--adversary", adversary and f"{adversary}={config.models[adversary]['model']}"),
-        ("--half-width", stop and stop.half_width),
-        ("--alpha", stop and stop.alpha),
-        ("--target", stop and stop.target),
-        ("--top", stop and stop.top),
-        ("--max-blocks", stop and config.max_blocks),
-        ("--repeats", None if stop else config.repeats),
-        ("--items", config.items),
-        ("--seats", config.seats),
-        ("--seed", config.seed),
-    ):
-        if value is not None:
-            words += [flag, str(value)]
+    given = list_given_options(config)
+    for name, option in OPTIONS.items():
+        value = given.get(name)
+        if value not in (None, getattr(RunOptions, name), *option.facts.reserved):
+            words += [option.flag] if value is True else [option.flag, str(value)]
     return shlex.join(words)
+
+
+def list_given_options(config: Config) -> dict[str, Any]:
+    """The options that decide what is played; limits and the name of a run do not."""
+    given = {name: getattr(config, name) for name in STORED if not OPTIONS[name].facts.resume}
+    given["name"] = None
+    if config.adversary:
+        given["adversary"] = name_played(config.adversary, config)
+    if config.stop:
+        given |= vars(config.stop)
+        given |= {"repeats": None, "max_blocks": config.max_blocks}
+        given["until_stable"] = config.plan != "race"
+    return given
+
+
+def name_played(alias: str, config: Config) -> str:
+    """A model as commands take it."""
+    return f"{alias}={config.models[alias]['model']}"

@@ -74,6 +74,7 @@ class ComparedRuns:
 class ComparisonPart(Part[ComparedRuns, D], Generic[D]):
     """An analysis of several runs, also of runs of other tasks."""
 
+    open_tables: int | None = None
     takes: tuple[str, ...] = ()  # the tasks whose runs it takes
     alone: bool = True  # the page of a single run has it, because no other part shows the same
 

@@ -16,7 +16,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar, get_origin
 
 from parley.errors import TaskError, describe_exception
-from parley.results.types import Figure, as_json, json_schema
+from parley.results.types import Figure, ScoreRow, as_json, json_schema
 from parley.statistics.estimates import Rank
 from parley.statistics.intervals import ALPHA
 from parley.tables import Table
@@ -48,6 +48,7 @@ class Style:
     judged: frozenset[str] = frozenset()  # metrics scored by judges
     bounds: Mapping[str, tuple[float, float]] = field(default_factory=dict)  # by metric
     ranks: Sequence[Rank] = ()
+    scores: Sequence[ScoreRow] = ()  # the main table, for figures with the same order of models
 
     def digits_of(self, metric: str) -> int:
         """The number of decimals that a metric is shown with."""
@@ -64,7 +65,7 @@ class Style:
         return said if self.sequential else ""
 
 
-def style_of(run: RunScores, ranks: Sequence[Rank] = ()) -> Style:
+def style_of(run: RunScores, ranks: Sequence[Rank] = (), scores: Sequence[ScoreRow] = ()) -> Style:
     """How tables and figures of a run are drawn."""
     stop, metrics = run.config.stop, run.metrics.values()
     return Style(
@@ -79,6 +80,7 @@ def style_of(run: RunScores, ranks: Sequence[Rank] = ()) -> Style:
         judged=frozenset(each.name for each in metrics if each.judged),
         bounds=run.bounds,
         ranks=ranks,
+        scores=scores,
         exact=run.is_exact,
     )
 
@@ -129,6 +131,10 @@ class Part(Generic[S, D]):
     applies: Callable[[RunInfo], bool] = applies_always  # from configuration and identity alone
     absent: str = "not applicable: this run has no data for this part of the result"
     section: SectionName = "task"
+    # on a page: how many tables are not folded where there is no figure, and whether the part is
+    # left out there without a figure, because other parts say the same
+    open_tables: int | None = 1  # None: all
+    needs_figure: bool = False
     key: str = ""  # in the JSON of a result, if it differs from the name
     spread: bool = False  # its fields are keys of the result themselves
 

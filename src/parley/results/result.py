@@ -40,7 +40,6 @@ from parley.results.stored_parts import (
     stored_tables,
 )
 from parley.results.types import Figure, ResultHead, as_json
-from parley.results.vega_lite import make_vega_lite
 from parley.rules.notes import decode
 from parley.rules.task import Task
 from parley.store import RunRef, StoredPart, find_run, read_run
@@ -100,7 +99,7 @@ class RunResult:
     def style(self) -> Style:
         """How tables and figures of this result are drawn."""
         with self.open_scores() as run:
-            return style_of(run, run.ranks)
+            return style_of(run, run.ranks, run.results)
 
     @property
     def path(self) -> Path:
@@ -161,7 +160,7 @@ class RunResult:
         with self.open_scores() as run:
             if "head" not in self.__dict__:
                 self.__dict__["head"] = collect_head(run)
-                self.__dict__["style"] = style_of(run, run.ranks)
+                self.__dict__["style"] = style_of(run, run.ranks, run.results)
             for part in wanted:
                 self._computed[part.name] = self._compute(part, run)
 
@@ -345,14 +344,6 @@ class RunResult:
         """The results as a polars data frame."""
         rows = as_json(self.part("results"))
         return import_frames("polars").DataFrame(rows, infer_schema_length=None)
-
-    def vega_lite(self) -> dict[str, Any]:
-        """The main result as a Vega-Lite specification (v5) with its data: for each model mean,
-        low, high, n and signature. Change it, then draw it, for example with
-        `altair.Chart.from_dict`."""
-        self.compute(REMARKS)
-        title = f"{self.head.run.task}: {self.head.run.id}"
-        return make_vega_lite(self.part("results") or (), self.style, title)
 
     def __repr__(self) -> str:
         return f"{self.head.run.id} ({self.state})\n{self.render(width=terminal_width())}"

@@ -231,7 +231,8 @@ class ResultHead:
 
 @dataclass(frozen=True)
 class Point:
-    """A value with its interval, under a label."""
+    """A value with its interval, under a label. `mark` stands behind the value, `detail` below the
+    label; `cells` are those of the columns of the figure."""
 
     label: str
     value: float | None
@@ -239,18 +240,28 @@ class Point:
     high: float | None = None
     group: str = ""
     model: str = ""
+    mark: str = ""
+    rank: str = ""
+    detail: str = ""
+    cells: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Intervals:
     """Values with their intervals, one under the other. Points with the same label and different
-    groups share a row."""
+    groups share a row. The heading over the values is `unit`, unless there is another `heading`;
+    `columns` are headings of further columns."""
 
     title: str
     alt: str
     unit: str
     points: tuple[Point, ...]
     digits: int | None = None  # decimals of the numbers; None: three significant digits
+    heading: str = ""
+    columns: tuple[str, ...] = ()
+    caption: str = ""  # a sentence above the rows
+    legend: str = ""
+    role: str = ""  # the role whose scores these are
     kind: Literal["intervals"] = "intervals"
 
 
@@ -266,12 +277,13 @@ class Bar:
 
 @dataclass(frozen=True)
 class Bars:
-    """Stacked bars."""
+    """Stacked bars. `most`: the end of the scale, which is drawn behind every bar."""
 
     title: str
     alt: str
     unit: str
     bars: tuple[Bar, ...]
+    most: float | None = None
     kind: Literal["bars"] = "bars"
 
 
@@ -369,7 +381,7 @@ class Scatter:
 @dataclass(frozen=True)
 class HeatMap:
     """Values by row and column with their intervals, where they are known; None if there is no
-    value."""
+    value. With `marks`, values are differences, and a mark says how sure each of them is."""
 
     title: str
     alt: str
@@ -382,18 +394,14 @@ class HeatMap:
     digits: int = 2
     row_label: str = ""
     column_label: str = ""
+    marks: tuple[tuple[Literal["", "better", "worse", "even"], ...], ...] = ()
+    caption: str = ""  # a sentence above the rows
+    role: str = ""  # the role whose scores these are
     kind: Literal["heat map"] = "heat map"
 
 
 Figure: TypeAlias = Intervals | Bars | Boxes | Lines | Scatter | HeatMap
-FIGURES: dict[str, type] = {
-    "intervals": Intervals,
-    "bars": Bars,
-    "boxes": Boxes,
-    "lines": Lines,
-    "scatter": Scatter,
-    "heat map": HeatMap,
-}
+FIGURES: dict[str, type] = {each.kind: each for each in get_args(Figure)}
 
 
 def json_schema(kind: Any) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
@@ -21,7 +21,7 @@ from starlette.routing import BaseRoute, Route
 
 from parley.errors import ParleyError, StoreError, UsageError
 from parley.providers._secrets import redact
-from parley.report.html import make_cleaner, read_style, render
+from parley.report.html import read_style, render
 from parley.report.looks import Looks
 from parley.report.run_page import title_run
 from parley.store import RunRef, Store
@@ -39,10 +39,9 @@ FILES = {"pages.js": "text/javascript", "icon.svg": "image/svg+xml"}
 
 @dataclass(frozen=True)
 class Site:
-    """What the pages need: the store they read, and how texts are made safe to show."""
+    """What the pages need: the store they read, and what is computed for them."""
 
     store: Store
-    clean: Callable[[str], str]
     public: bool = False  # served to other machines, so only people with the token may read
 
     @cached_property
@@ -51,7 +50,7 @@ class Site:
         return RunCatalogue(self.store)
 
     @cached_property
-    def results(self) -> Background[str]:
+    def results(self) -> Background[Markup]:
         """The results of runs as HTML, by location."""
         return Background(MOST_RESULTS)
 
@@ -72,7 +71,7 @@ class Site:
 
 def make_site(store: Store, public: bool = False) -> Site:
     """The site of a store."""
-    return Site(store, make_cleaner(), public)
+    return Site(store, public)
 
 
 def find_pages() -> list[str]:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from parley.report.run_page import draw_heading, title_run
+from parley.report.run_page import describe_heading
 from parley.web.app import run_of, site_of
 from parley.web.following import mark_of
 from parley.web.live_run import read_live
@@ -28,9 +27,9 @@ def show_run(request: Request) -> Response:
     return site.page(
         "run.html",
         ref=ref,
-        heading=Markup(draw_heading(live.info, site.clean, 1)),
-        title=site.clean(title_run(live.info.config.task, live.info.config.name)),
-        parts={name: Markup(html) for name, html in drawn.parts.items()},
+        heading=describe_heading(live.info),
+        level=1,
+        parts=drawn.parts,
         marks={name: mark_of(html) for name, html in drawn.parts.items()},
         follows=not drawn.is_final,
         runs=live.info.state == "running",

@@ -8,7 +8,6 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 from urllib.parse import urlencode
 
-from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -79,7 +78,6 @@ class ListedPlayer:
 
     seat: str
     alias: str
-    sign: Markup
     score: str
 
 
@@ -112,6 +110,7 @@ def show_matches(request: Request) -> Response:
     up, down = ORDER_WORDS[wanted.order]
     return site.page(
         "matches.html",
+        looks=Looks.of(info.config.contestants),
         ref=ref,
         info=info,
         query=query,
@@ -226,7 +225,7 @@ def make_match_lines(
     query: MatchQuery,
 ) -> list[MatchLine]:
     """The matches of a page with their scores and costs."""
-    roles, looks = reader.info.identity["roles"], Looks.of(reader.info.config.contestants)
+    roles = reader.info.identity["roles"]
     numbers = [each.row.number for each in found]
     costs = match_costs(reader, numbers, prices_of(reader, known_price))
     scores = reader.scores_of_matches(numbers)
@@ -240,7 +239,6 @@ def make_match_lines(
             ListedPlayer(
                 str(seat.seat),
                 seat.alias,
-                Markup(looks.sign(seat.alias)),
                 format_score(seat, given.get(seat.seat, {}), metrics.get(metric)),
             )
             for seat in scored

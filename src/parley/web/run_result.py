@@ -4,28 +4,23 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from html import escape
 from typing import TYPE_CHECKING
+
+from markupsafe import Markup
 
 from parley.audit.for_report import audit_for_report
 from parley.config.prices import PriceList
 from parley.config.task_catalogue import task_of_run
-from parley.report.figures import Clean, minus, name_model
+from parley.report.html import render
 from parley.report.looks import Looks
 from parley.report.page_options import PageOptions
-from parley.report.run_page import (
-    draw_cautions,
-    draw_comparison,
-    draw_lead,
-    draw_result,
-    draw_run,
-)
-from parley.results.parts.stability import MetricPath, StabilityResult
+from parley.report.run_page import describe_main, draw_run
+from parley.results.parts.stability import progress_figures
 from parley.results.remarks import REMARKS
 from parley.results.result import RunResult
 from parley.rules.task import Task
 from parley.store import ENDED, RunInfo, RunRef, read_run
-from parley.tables import format_number, plural
+from parley.tables import plural
 
 if TYPE_CHECKING:
     from parley.web.app import Site
@@ -39,7 +34,7 @@ PAUSE, REST = 2.0, 10
 class ShownResult:
     """The result of a run as HTML, and whether it is that of the run as it is now."""
 
-    html: str
+    html: Markup
     is_current: bool
 
 
@@ -54,34 +49,36 @@ def find_result(site: Site, info: RunInfo, counts: dict[str, int]) -> ShownResul
     due = last is None or not runs or time.monotonic() - last.at > max(PAUSE, REST * last.seconds)
     if not is_current and due:
         draw = draw_so_far if runs else draw_ended
-        site.results.start(ref.location, stamp, lambda: draw(ref, site.clean))
+        site.results.start(ref.location, stamp, lambda: draw(ref))
     if last is None:
         said = f"Parley computes the result of {plural(done, 'match', 'matches')}."
-        return ShownResult(f'<p class="lead">{said}</p>', False)
-    html = last.value or ""
+        return ShownResult(render("live_lead.html", said=said), False)
     if last.fault:
         why = f"The result could not be computed: {last.fault}"
-        html = f'<p class="lead"><bdi>{escape(site.clean(why))}</bdi></p>'
-    return ShownResult(html, is_current)
+        return ShownResult(render("live_lead.html", said=why), is_current)
+    return ShownResult(last.value or Markup(), is_current)
 
 
-def draw_ended(ref: RunRef, clean: Clean) -> str:
+def draw_ended(ref: RunRef) -> Markup:
     """The whole result of a run that is not played now, as the report has it."""
     result, task = read_result(ref)
-    audits = {ref: audit_for_report(ref, task)}
-    return draw_run(result, 0, clean, True, 1, PageOptions(audits), heading=False)
+    return draw_run(result, PageOptions({ref: audit_for_report(ref, task)}), level=0)
 
 
-def draw_so_far(ref: RunRef, clean: Clean) -> str:
+def draw_so_far(ref: RunRef) -> Markup:
     """The main result of a run that is being played. It does not say how to resume the run."""
     result, _ = read_result(ref, reasoned=False)
     result.compute([*REMARKS, "pairs"])
     with read_run(ref) as reader:
         looks = Looks.of(reader.info.config.contestants)
-    parts = [draw_lead(result, clean), draw_cautions(result, clean)]
-    parts.append(draw_half_widths(result.part("stability"), looks, clean))
-    parts += [draw_result(result, looks, clean), draw_comparison(result, looks, clean)]
-    return f"<article>{''.join(parts)}</article>"
+    stability = result.part("stability")
+    return render(
+        "run_so_far.html",
+        looks,
+        main=describe_main(result),
+        precision=progress_figures(stability) if stability else [],
+        is_race=result.style.race,
+    )
 
 
 def read_result(ref: RunRef, reasoned: bool = True) -> tuple[RunResult, type[Task] | None]:
@@ -89,58 +86,3 @@ def read_result(ref: RunRef, reasoned: bool = True) -> tuple[RunResult, type[Tas
     with read_run(ref) as reader:
         task = task_of_run(reader.info)
     return RunResult(ref, reasoned=reasoned, look_up=PriceList().find, task=task), task
-
-
-def draw_half_widths(found: StabilityResult | None, looks: Looks, clean: Clean) -> str:
-    """How far the intervals of a sequential run are from the precision that ends it."""
-    paths = [path for path in found.paths if path.points] if found else []
-    if found is None or not paths:
-        return ""
-    words = "Intervals are valid at every look, so watching does not distort them. "
-    words += (
-        "The race goes on until every pair of models is decided."
-        if found.plan == "race"
-        else "The run goes on until every half-width is at most its target."
-    )
-    tables = "".join(draw_path(path, found.plan == "race", looks, clean) for path in paths)
-    return (
-        f'<section class="card"><h2>Precision so far</h2><p class="why">{escape(words)}</p>'
-        f"{tables}</section>"
-    )
-
-
-def draw_path(path: MetricPath, is_race: bool, looks: Looks, clean: Clean) -> str:
-    """The half-widths of one metric after the last block."""
-    last, target = path.points[-1], path.half_width
-    several = len({each.role for each in last.half_widths}) > 1
-    rows = []
-    for each in last.half_widths:
-        width = each.half_width
-        label = f"{each.alias}, {each.role}" if several else each.alias
-        share = 1.0 if not width else min(1.0, target / width)
-        bar = (
-            ""
-            if width is None
-            else (
-                '<svg width="100%" height="14" aria-hidden="true">'
-                '<rect class="track" width="100%" height="8" y="3" rx="4"/>'
-                f'<rect class="dot" width="{100 * share:.1f}%" height="8" y="3" rx="4"/></svg>'
-            )
-        )
-        state = "reached" if width is not None and width <= target else "not yet"
-        number = "–" if width is None else f"±{minus(format_number(width, 3))}"
-        rows.append(
-            f'<tr><th scope="row">{name_model(each.alias, label, clean, looks)}</th>'
-            f'<td class="plot {looks.colour(each.alias)}">{bar}</td><td>{number}</td>'
-            f'<td class="l">{state}</td></tr>'
-        )
-    aim = "smallest difference to resolve" if is_race else "target"
-    caption = f"Half-width of {path.metric} after {plural(last.blocks, 'block')}; {aim}: {target:g}"
-    head = (
-        '<tr><td></td><th scope="col" class="plot"><span class="vh">on its way</span></th>'
-        '<th scope="col">half-width</th><th scope="col" class="l">target</th></tr>'
-    )
-    return (
-        f'<table class="chart"><caption>{escape(clean(caption))}</caption><thead>{head}</thead>'
-        f"<tbody>{''.join(rows)}</tbody></table>"
-    )

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from html import escape
 from urllib.parse import urlencode
 
-from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
 from parley.errors import UsageError
 from parley.money import format_usd
-from parley.report.figures import Clean, pad_range
 from parley.report.looks import Looks
 from parley.report.run_page import title_run
-from parley.results.parts.results import ShownScore
+from parley.results.parts.results import draw_points
+from parley.results.types import Intervals
 from parley.web.app import Site, site_of
 from parley.web.run_catalogue import STATES, ListedRun, RunSummary
 from parley.web.run_drawer import CHIPS
@@ -36,7 +34,8 @@ class RunLine:
     chip: tuple[str, str]
     summary: RunSummary | None  # None: being computed
     fault: str  # why there is no summary
-    drawn: Markup
+    figure: Intervals | None  # the best models with their intervals
+    looks: Looks
     cost: str
     day: str
     models: tuple[str, ...]  # in the order of the intervals, others after them
@@ -79,6 +78,7 @@ def make_lines(site: Site, runs: tuple[ListedRun, ...]) -> list[RunLine]:
         rest = max(0.0, ends - time.monotonic())
         found = site.catalogue.summaries.wait(run.ref.location, stamp, rest)
         summary = found.value if found else None
+        scores = (summary.scores or ())[:MOST_DRAWN] if summary else ()
         cost = "" if summary is None else str(summary.cost)
         if summary is not None and run.budget_usd is not None:
             cost += f" of {format_usd(run.budget_usd)}"
@@ -89,7 +89,8 @@ def make_lines(site: Site, runs: tuple[ListedRun, ...]) -> list[RunLine]:
                 CHIPS.get(run.state, ("", run.state)),
                 summary,
                 found.fault if found else "",
-                draw_small(run, summary, site.clean),
+                draw_points(scores, "The best models") if scores else None,
+                Looks.of(run.contestants),
                 cost,
                 time.strftime("%Y-%m-%d", time.gmtime(run.created)),
                 order_models(run, summary),
@@ -102,44 +103,6 @@ def order_models(run: ListedRun, summary: RunSummary | None) -> tuple[str, ...]:
     """The contestants, the best first as far as this is known."""
     ranked = [score.row.alias for score in (summary.scores or ())] if summary else []
     return tuple(dict.fromkeys([*ranked, *run.contestants]))
-
-
-def draw_small(run: ListedRun, summary: RunSummary | None, clean: Clean) -> Markup:
-    """The best models with their intervals, and the same in words for those who do not see them."""
-    scores = (summary.scores or ())[:MOST_DRAWN] if summary else ()
-    if not scores:
-        return Markup("")
-    looks, rows = Looks.of(run.contestants), [score.row for score in scores]
-    across = pad_range(
-        [end for row in rows for end in (row.low, row.mean, row.high) if end is not None]
-    )
-    return Markup("".join(draw_small_row(score, across, looks, clean) for score in scores))
-
-
-def draw_small_row(
-    score: ShownScore, across: tuple[float, float], looks: Looks, clean: Clean
-) -> str:
-    """One model: an interval with its mean. The list has no room for the notes that explain marks,
-    so it has no marks."""
-    row = score.row
-
-    def x(at: float) -> str:
-        return f"{100 * (at - across[0]) / (across[1] - across[0]):.2f}%"
-
-    parts = ['<line class="grid" x1="0" x2="100%" y1="8" y2="8"/>']
-    words = f"{row.alias} {score.mean}"
-    if row.low is not None and row.high is not None:
-        parts.append(f'<line class="iv" x1="{x(row.low)}" x2="{x(row.high)}" y1="8" y2="8"/>')
-        words += f" ({score.interval})"
-    if row.mean is not None:
-        parts.append(
-            f'<svg x="{x(row.mean)}" y="8" overflow="visible">'
-            f'<g class="dot">{looks.shape(row.alias)}</g></svg>'
-        )
-    return (
-        f'<svg class="{looks.colour(row.alias)}" width="100%" height="16" overflow="visible" '
-        f'role="img" aria-label="{escape(clean(words))}">{"".join(parts)}</svg>'
-    )
 
 
 ROUTES = [Route("/", show_runs)]

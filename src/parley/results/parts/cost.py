@@ -145,6 +145,7 @@ PARTS = (
         figures=cost_figures,
         rows=lambda found: [as_json(row) for row in found.cost],
         section="cost",
+        open_tables=0,
         spread=True,
     ),
 )

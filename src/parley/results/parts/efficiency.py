@@ -168,5 +168,6 @@ PARTS = (
         figures=efficiency_figures,
         absent="no model of this run has a score beside a known latency or a known cost above 0",
         section="cost",
+        needs_figure=True,
     ),
 )

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Literal
 
 from parley.results.part import Part, Style
+from parley.results.parts.results import name_role, order_scores
 from parley.results.scores import RunScores
+from parley.results.types import Figure, HeatMap
 from parley.statistics.estimates import PairedDifference
 from parley.statistics.intervals import ALPHA
 from parley.tables import Table, format_interval, format_p_value, format_signed
 
 Differences = tuple[PairedDifference, ...]
+Mark = Literal["", "better", "worse", "even"]
+
+MOST_COMPARED = 12  # models in the figure of who beats whom
 
 
 def compute_differences(run: RunScores) -> Differences:
@@ -67,6 +74,69 @@ def with_better_first(pair: PairedDifference, style: Style) -> PairedDifference:
     )
 
 
+def difference_figures(found: Differences, style: Style) -> Sequence[Figure]:
+    """Who beats whom, for each role in the metric that it is ranked by; more models than fit stand
+    in the table only."""
+    groups: dict[tuple[str, str], dict[tuple[str, str], PairedDifference]] = {}
+    for pair in found:
+        if style.leading.get(pair.role, pair.metric) == pair.metric:
+            turned = replace(pair, a=pair.b, b=pair.a, difference=-pair.difference)
+            own = groups.setdefault((pair.role, pair.metric), {})
+            own |= {(each.a, each.b): each for each in (pair, turned)}
+    figures = []
+    for (role, metric), pairs in groups.items():
+        rows = [
+            row
+            for row in style.scores
+            if (row.role, row.metric) == (role, metric) and row.mean is not None
+        ]
+        if 1 < len(rows) <= MOST_COMPARED:
+            names = tuple(row.alias for row in order_scores(rows, style))
+            figures.append(draw_pairs(role, metric, names, pairs, style))
+    return figures
+
+
+def draw_pairs(
+    role: str,
+    metric: str,
+    names: tuple[str, ...],
+    pairs: Mapping[tuple[str, str], PairedDifference],
+    style: Style,
+) -> HeatMap:
+    """Row minus column, for every two models."""
+    title = f"Who beats whom: {name_role(role)}"
+    caption = f"{name_role(role)}, {metric}: row minus column"
+    wins = [
+        f"{a} beats {b}"
+        for a in names
+        for b in names
+        if mark_difference(pairs.get((a, b)), style) == "better"
+    ]
+    said = "; ".join(wins) if wins else "no difference is significant"
+    found = [[pairs.get((row, column)) for column in names] for row in names]
+    return HeatMap(
+        title,
+        f"{caption}. {said}",
+        "",
+        names,
+        names,
+        tuple(tuple(pair.difference if pair else None for pair in row) for row in found),
+        digits=style.digits_of(metric),
+        marks=tuple(tuple(mark_difference(pair, style) for pair in row) for row in found),
+        caption=caption,
+        role=role,
+    )
+
+
+def mark_difference(pair: PairedDifference | None, style: Style) -> Mark:
+    """Whether the first model of a pair is significantly better or worse."""
+    if pair is None:
+        return ""
+    sure = pair.difference != 0 if style.exact else pair.p is not None and pair.p <= ALPHA
+    better = (pair.difference > 0) != (pair.metric in style.lower_is_better)
+    return ("better" if better else "worse") if sure else "even"
+
+
 PARTS = (
     Part(
         "pairs",
@@ -74,6 +144,7 @@ PARTS = (
         Differences,
         compute_differences,
         tables=difference_tables,
+        figures=difference_figures,
         absent="not applicable: the run has fewer than two models to compare",
         section="result",
     ),

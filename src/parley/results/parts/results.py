@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 
 from parley.results.part import Part, Rows, Style
@@ -57,6 +57,7 @@ class ShownScore:
     rank: Rank | None
     mean: str
     interval: str
+    digits: int
     mean_mark: str = ""
     interval_mark: str = ""
 
@@ -122,6 +123,7 @@ def annotate_score(row: ScoreRow, rank: Rank | None, style: Style) -> ShownScore
         rank,
         format_number(row.mean, digits),
         format_interval(row.low, row.high, digits),
+        digits,
         "†" if row.defaulted and row.mean is not None else "",
         "*" if row.interval == "bounded" else "",
     )
@@ -328,30 +330,74 @@ def draw_score_intervals(shown: Scores) -> list[str]:
 
 
 def score_figures(found: Scores, style: Style) -> Sequence[Figure]:
-    """The intervals of every metric, model by model."""
-    metrics = list(dict.fromkeys(row.metric for row in found))
-    groups = list_scores(found, style, metrics)
-    figures = []
-    for metric in metrics:
-        shown = [score for group in groups if group.metric == metric for score in group.scores]
-        points = tuple(
-            Point(
-                score.row.alias + score.mean_mark,
-                score.row.mean,
-                score.row.low,
-                score.row.high,
-                score.row.role,
-                score.row.alias,
+    """Models with their intervals, for each role in the metric that it is ranked by."""
+    return [
+        draw_group(group, style)
+        for group in list_scores(found, style)
+        if style.leading.get(group.role, group.metric) == group.metric
+    ]
+
+
+def draw_group(group: ScoreGroup, style: Style) -> Intervals:
+    """The scores of one role as a figure."""
+    metric, role = name_metric(group.rows[0]), name_role(group.role)
+    better = DIRECTION[group.metric in style.lower_is_better]
+    sure = "exact for these prompts" if style.exact else f"{style.level} confidence interval"
+    caption = f"{role}: mean {metric} per match, {better}; {sure}"
+    notes = [*describe_intervals(group.scores), *describe_defaults(group.scores)]
+    if any(score.rank and score.rank.low < score.rank.high for score in group.scores):
+        notes.insert(0, "a range of ranks means that the data cannot tell these models apart")
+    return replace(
+        draw_points(group.scores, f"Result: {role}"),
+        points=tuple(
+            replace(
+                make_point(score),
+                rank=score.rank_text,
+                detail=score.row.model_requested,
+                mark=score.mean_mark,
+                cells=(score.interval + score.interval_mark, f"{score.row.matches:,}"),
             )
-            for score in shown
-        )
-        alt = "; ".join(
-            f"{score.row.alias} as {score.row.role}: {score.mean}"
-            + (" (includes defaults)" if score.mean_mark else "")
-            for score in shown
-        )
-        figures.append(Intervals(metric, f"{metric}: {alt}", shown[0].row.unit, points))
-    return figures
+            for score in group.scores
+        ),
+        columns=(f"{style.level} interval", "matches"),
+        caption=caption,
+        alt=f"{caption}. {describe_scores(group.scores)}",
+        legend=" ".join(f"{note[:1].upper()}{note[1:].removesuffix('.')}." for note in notes),
+        role=group.role,
+    )
+
+
+def draw_points(scores: Sequence[ShownScore], title: str) -> Intervals:
+    """Means with their intervals, without what a figure has beside them."""
+    row = scores[0].row
+    return Intervals(
+        title,
+        describe_scores(scores),
+        row.unit,
+        tuple(map(make_point, scores)),
+        scores[0].digits,
+        "mean",
+    )
+
+
+def make_point(score: ShownScore) -> Point:
+    row = score.row
+    return Point(row.alias, row.mean, row.low, row.high, model=row.alias)
+
+
+def describe_scores(scores: Sequence[ShownScore]) -> str:
+    """Means with their intervals in words."""
+    return "; ".join(
+        f"{score.row.alias} {score.mean}"
+        + (f" ({score.interval})" if score.row.low is not None else "")
+        + (", includes defaults" if score.mean_mark else "")
+        for score in scores
+    )
+
+
+def name_role(role: str) -> str:
+    """A role at the start of a sentence."""
+    return role.replace("_", " ").capitalize()
 
 
 def compute_results(run: RunScores) -> Scores:

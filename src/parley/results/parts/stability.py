@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from parley.plans.stop_targets import leading_metrics
 from parley.results.part import Part, Rows, Style
 from parley.results.scores import RunScores
-from parley.results.types import Figure, Lines, Series
+from parley.results.types import Bar, Bars, Figure, Lines, Series
 from parley.store import RunInfo
 from parley.tables import Table, format_number, plural
 
@@ -152,6 +152,30 @@ def stability_figures(found: StabilityResult, style: Style) -> Sequence[Figure]:
                 target_label=describe_aim(found, path),
             )
         )
+    return figures
+
+
+def progress_figures(found: StabilityResult) -> list[Bars]:
+    """How far the last half-widths are from their targets, for each metric that decides when the
+    run stops."""
+    figures = []
+    for path in found.paths:
+        if not path.points:
+            continue
+        last = path.points[-1]
+        several = len({each.role for each in last.half_widths}) > 1
+        bars = []
+        for each in last.half_widths:
+            width = each.half_width
+            share = 0.0 if width is None else min(1.0, path.half_width / width) if width else 1.0
+            number = "–" if width is None else f"±{format_number(width, 3)}"
+            state = "reached" if width is not None and width <= path.half_width else "not yet"
+            label = f"{each.alias}, {each.role}" if several else each.alias
+            bars.append(Bar(label, {"on the way": share}, f"{number}, {state}", each.alias))
+        title = f"Half-width of {path.metric} after {plural(last.blocks, 'block')}"
+        said = "; ".join(f"{bar.label}: {bar.note}" for bar in bars)
+        alt = f"{title}; {describe_aim(found, path)}. {said}"
+        figures.append(Bars(title, alt, "", tuple(bars), most=1.0))
     return figures
 
 

@@ -4,87 +4,72 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from html import escape
 from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
 
 from parley.config.extras import find_extra
 from parley.errors import ParleyError, UsageError, unknown_name
-from parley.report.figures import Clean, draw
+from parley.report.html import make_cleaner, read_file_style
 from parley.report.looks import Looks, choose_looks
-from parley.report.run_page import ResultChart, list_pair_charts, list_score_charts, ordered_parts
-from parley.report.svg_figure import make_svg
+from parley.report.run_page import ordered_parts
+from parley.report.svg import draw_file
 from parley.results.compared_runs import ComparisonResult
 from parley.results.result import RunResult
-from parley.results.types import Figure
+from parley.results.types import Figure, HeatMap, Intervals
 
 FIGURE_ENDINGS = (".svg", ".png")
 ZOOM = 3  # pixels of a PNG for each pixel of an SVG
+MAIN = {"results": "result", "pairs": "pairs"}  # by part: what users type for its figures
 
 
 class NamedFigure(NamedTuple):
-    """A figure of a report: its name for `--figure`, its title, its HTML, and its words."""
+    """A figure of a report, and its name for `--figure`."""
 
     name: str
-    title: str
-    body: str
-    words: str = ""
+    figure: Figure
+    looks: Looks
 
     def to_svg(self) -> str:
-        return make_svg(self.body, self.title, self.words)
+        try:
+            return draw_file(self.figure, read_file_style(), make_cleaner(), self.looks)
+        except (TypeError, ValueError, ArithmeticError, StopIteration, IndexError) as wrong:
+            title = self.figure.title
+            raise ParleyError(f"the figure `{title}` cannot be drawn: {wrong}") from wrong
 
 
 def list_figures(
-    compared: Sequence[ComparisonResult], results: Sequence[RunResult], clean: Clean
+    compared: Sequence[ComparisonResult], results: Sequence[RunResult]
 ) -> list[NamedFigure]:
     """Every figure of a report: those of comparisons, then those of each run. With several runs,
     the name of a run's figure ends with `@` and the run."""
     looks = choose_looks(results)
     found = [
-        name_figure(part.name, figure, clean, looks)
+        NamedFigure(part.name, figure, looks)
         for comparison in compared
         for part in comparison.page_parts
         for figure in comparison.figures(part.name)
     ]
-    for result in results:
-        result.compute()  # all parts from one reading of the file
     names = [result.head.run.name for result in results]
     for result, name in zip(results, names, strict=True):
         run = name if name and names.count(name) == 1 else result.head.run.id
         after = f"@{run}" if len(results) > 1 else ""
-        own = list_run_figures(result, clean, looks)
-        found += [figure._replace(name=figure.name + after) for figure in own]
+        own = list_run_figures(result)
+        found += [NamedFigure(name + after, figure, looks) for name, figure in own]
     return list(number_names(found))
 
 
-def list_run_figures(result: RunResult, clean: Clean, looks: Looks) -> Iterator[NamedFigure]:
+def list_run_figures(result: RunResult) -> Iterator[tuple[str, Figure]]:
     """The main result, who beats whom, and the figures of all parts."""
-    yield from name_charts("result", "Result", list_score_charts(result, looks, clean), clean)
-    yield from name_charts("pairs", "Who beats whom", list_pair_charts(result, looks, clean), clean)
+    result.compute()  # all parts from one reading of the file
+    for part, name in MAIN.items():
+        figures = result.figures(part)
+        for figure in figures:
+            role = figure.role if isinstance(figure, Intervals | HeatMap) else ""
+            yield name if len(figures) == 1 else f"{name}-{role}", figure
     for name in [*(part.name for part in ordered_parts(result)), *result.stored]:
         for figure in result.figures(name):
-            yield name_figure(name, figure, clean, looks)
-
-
-def name_charts(
-    name: str, title: str, charts: Sequence[ResultChart], clean: Clean
-) -> Iterator[NamedFigure]:
-    """Charts of the main result: `result`, or `result-ROLE` if there are several roles."""
-    for chart in charts:
-        own = name if len(charts) == 1 else f"{name}-{chart.role}"
-        words = clean(chart.words)
-        # the page shows the words as a caption, which a file does not draw
-        body = f'<p class="why">{escape(words.partition(". ")[0])}</p>{chart.body}'
-        yield NamedFigure(own, f"{title}: {clean(chart.role)}", body, words)
-
-
-def name_figure(name: str, figure: Figure, clean: Clean, looks: Looks) -> NamedFigure:
-    try:
-        body = draw(figure, clean, looks)
-    except (TypeError, ValueError, ArithmeticError, StopIteration, IndexError) as wrong:
-        raise ParleyError(f"the figure `{figure.title}` cannot be drawn: {wrong}") from wrong
-    return NamedFigure(name, clean(figure.title), body, clean(figure.alt))
+            yield name, figure
 
 
 def number_names(figures: Iterable[NamedFigure]) -> Iterator[NamedFigure]:
