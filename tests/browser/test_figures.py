@@ -20,7 +20,8 @@ FAULTS = """() => {
         for (const {words, box} of texts)
             if (box.left < frame.left - 1 || box.right > frame.right + 1 ||
                 box.top < frame.top - 4 || box.bottom > frame.bottom + 4)
-                found.push(['outside', drawing.id, words]);
+                found.push(['outside', words, box.left - frame.left, box.right - frame.right,
+                    box.top - frame.top, box.bottom - frame.bottom]);
         texts.forEach((one, at) => texts.slice(at + 1).forEach(other => {
             const across = Math.min(one.box.right, other.box.right)
                 - Math.max(one.box.left, other.box.left);

@@ -235,3 +235,9 @@ def test_a_secret_is_masked_in_a_file(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", key)
     figure = Intervals(key, key, key, (Point(key, 1.0),), legend=key)
     assert key not in NamedFigure("x", figure, LOOKS).to_svg()
+
+
+def test_a_file_is_xml_whatever_the_words_are():
+    words = "".join(map(chr, [*range(32), 0x7F, 0x202E, 0xD800, 0xFDD0, 0xFFFE, 0xFFFF, 0x1F600]))
+    figure = Intervals(words, words, words, (Point(words, 1.0),), legend=words)
+    ET.fromstring(NamedFigure("x", figure, LOOKS).to_svg())

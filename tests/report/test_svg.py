@@ -92,6 +92,11 @@ def make_figures(names, value=lambda place: float(place)):
                 for n, name in rows for group in ("before", "after")
             ),
         ),
+        Intervals(
+            "t", "alt", f"the unit of {LONG}",
+            tuple(Point(name, value(n), cells=(LONG, f"{LONG}-")) for n, name in rows),
+            columns=("long words", f"a heading of {LONG}"),
+        ),
         Bars("t", "alt", "n", tuple(Bar(name, {"won": 3, "lost": 2}, "5 of 10") for name in names)),
         Bars("t", "alt", "n", tuple(Bar(name, {"x": 0.4}, "±0.3, not yet") for name in names), 1.0),
         Boxes(
@@ -229,14 +234,26 @@ def test_hostile_words_stay_text(figure):
 
 @pytest.mark.parametrize("figure", make_figures([SECRET, LONG]), ids=lambda figure: figure.kind)
 def test_a_secret_is_masked_before_a_name_is_cut(figure):
-    drawn = shown(figure, clean=lambda text: text.replace(SECRET, "[secret]"))
+    drawn = shown(figure, clean=hide(SECRET))
     assert SECRET[:6] not in drawn
     assert SECRET[-6:] not in drawn
 
 
+def test_a_key_with_a_hyphen_before_a_digit_is_masked_in_a_column():
+    key = "-1kq7Zt2Lw9Xv4Bn8Rm3Hs6Dy1"
+    points = (Point("a", -1.0, cells=(f"-1 {key}",)),)
+    drawn = shown(Intervals("t", "", "", points, columns=("x",)), clean=hide(key))
+    assert "Zt2Lw9" not in drawn
+    assert ">−1 [secret]</text>" in drawn
+
+
+def hide(key):
+    return lambda text: text.replace(key, "[secret]")
+
+
 def test_the_title_and_the_words_of_a_figure_are_clean():
     figure = Intervals(SECRET, f"<{SECRET}>", SECRET, (), caption=SECRET)
-    drawn = shown(figure, clean=lambda text: text.replace(SECRET, "[secret]"))
+    drawn = shown(figure, clean=hide(SECRET))
     assert SECRET not in drawn
     assert drawn.count("<title>[secret]</title><desc>&lt;[secret]&gt;</desc>") == 2
 

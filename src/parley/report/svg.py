@@ -8,13 +8,14 @@ To add a kind: its dataclass in `results/types.py`, and a function in `KINDS`.
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from html import escape
 from typing import Any, NamedTuple
-from unicodedata import combining, east_asian_width
+from unicodedata import category, combining, east_asian_width
 
 from parley.report.looks import COLOURS, SHAPES, Looks
 from parley.results.types import (
@@ -55,6 +56,8 @@ DOTTED = 16  # points of a line up to which each has a sign
 MOST_POINTS, MOST_FAINT = 400, 40  # points of a line, and of a line behind others
 SQUARE = '<rect x="-6" y="-6" width="12" height="12"/>'
 DASHES = '<path class="target" d="M-7 0H7"/>'
+NEGATIVE = re.compile(r"(?<![\w.])-(?=\d)")
+NOT_IN_XML = dict.fromkeys((0xFFFE, 0xFFFF), "\ufffd")
 FONTS = "Helvetica, Arial, Liberation Sans, DejaVu Sans, sans-serif"
 
 
@@ -89,8 +92,8 @@ def make_canvas(figure: Figure, width: int, clean: Clean, looks: Looks | None) -
 
 
 class Canvas:
-    """A drawing that grows downwards. All words from data pass `add_text` or `tell`, which mask
-    secrets, show hidden characters and escape."""
+    """A drawing that grows downwards. All words from data pass `add_text` or `make_tooltip`,
+    which mask secrets, show hidden characters and escape."""
 
     def __init__(self, width: int, clean: Clean, looks: Looks) -> None:
         self.nominal = width
@@ -138,8 +141,7 @@ class Canvas:
         for line in wrap_text(self.clean(words), self.nominal):
             self.add_text(0, self.down(LINE) + LETTER, line)
 
-    def tell(self, words: str) -> str:
-        """A tooltip."""
+    def make_tooltip(self, words: str) -> str:
         return f"<title>{escape(self.clean(words))}</title>"
 
     def add_line(self, kind: str, x1: float, y1: float, x2: float, y2: float) -> None:
@@ -183,6 +185,7 @@ class Canvas:
         return f'<svg class="drawing {kind}" role="img" {box}>{self._describe(figure)}{body}</svg>'
 
     def to_file(self, figure: Figure, style: str) -> str:
+        """The drawing as a document of its own."""
         width, height = at(self.width + 2 * MARGIN), at(self.height + 2 * MARGIN)
         corner = f'x="-{MARGIN}" y="-{MARGIN}"'
         return (
@@ -191,11 +194,11 @@ class Canvas:
             f'font-family="{FONTS}">{self._describe(figure)}<style>{style}</style>'
             f'<rect {corner} width="{width}" height="{height}" fill="#ffffff"/>'
             f"{''.join(self._parts)}</svg>\n"
-        )
+        ).translate(NOT_IN_XML)
 
     def _describe(self, figure: Figure) -> str:
         words = f"<desc>{escape(self.clean(figure.alt))}</desc>" if figure.alt else ""
-        return self.tell(figure.title) + words
+        return self.make_tooltip(figure.title) + words
 
 
 @dataclass(frozen=True)
@@ -256,6 +259,16 @@ class Row(NamedTuple):
     detail: str = ""  # below the label
 
 
+class Columns(NamedTuple):
+    """Where the columns of rows are: ranks, names, marks, and numbers with their right ends."""
+
+    ranks: float  # how wide
+    names: float  # how wide
+    axis: Axis
+    widths: Sequence[float]
+    ends: Sequence[float]
+
+
 def draw_rows(
     canvas: Canvas,
     rows: Sequence[Row],
@@ -265,73 +278,76 @@ def draw_rows(
 ) -> None:
     """Rows with one column of marks. In a narrow drawing the marks stand below the words, unless
     everything fits into one line."""
-    shown = [heading or "" for heading in headings]
-    widths = [
-        max(
-            [canvas.measure(heading)]
-            + [canvas.measure(row.cells[place], "value bold") for row in rows]
-        )
-        for place, heading in enumerate(shown)
-    ]
-    if canvas.is_narrow or len(widths) == 1:
-        widths = [min(width, canvas.nominal / 2) for width in widths]
-    beside = sum(width + COLUMN for width in widths if width)
-    ranks = max((canvas.measure(row.rank, "value") for row in rows), default=0.0)
-    if ranks:
-        ranks = max(ranks, canvas.measure("rank")) + GAP
-    names = max(
-        (
-            max(
-                canvas.measure_name(row.label, row.model),
-                canvas.measure(row.detail) + sign_width(canvas, row),
-            )
-            for row in rows
-        ),
-        default=0.0,
-    )
-    room = canvas.nominal - ranks - beside - PLOT[canvas.nominal] - 2 * GAP
-    if not canvas.is_narrow:
-        room = min(room, canvas.nominal / 3)
-    if canvas.is_narrow and names > room:
-        draw_stacked_rows(canvas, rows, values, shown, has_scale)
+    columns = place_columns(canvas, rows, values, headings)
+    if columns is None:
+        draw_stacked_rows(canvas, rows, values, headings, has_scale)
         return
-    names = min(names, max(room, 80.0))
-    scale = Axis(values, ranks + names + 2 * GAP, canvas.nominal - beside)
-    ends = list[float]()
-    right = float(canvas.nominal)
+    if has_scale or any(headings):
+        baseline = canvas.down(LINE + 4) + LETTER
+        if columns.ranks:
+            canvas.add_text(0, baseline, "rank")
+        if has_scale:
+            write_scale(canvas, columns.axis, baseline)
+        for heading, width, end in zip(headings, columns.widths, columns.ends, strict=True):
+            canvas.add_text(end, baseline, heading, anchor="end", room=width)
+    for row in rows:
+        lines = max((cell.count("\n") + 1 for cell in row.cells), default=1)
+        tall = max(row.tall, max(lines, 2 if row.detail else 1) * LINE + 8)
+        top = canvas.down(tall)
+        canvas.add_line("grid", 0, top, canvas.nominal, top)
+        if has_scale:
+            rule_scale(canvas, columns.axis, top, tall)
+        write_row(canvas, row, columns, top + tall / 2)
+        row.draw_marks(columns.axis, top + tall / 2)
+
+
+def place_columns(
+    canvas: Canvas, rows: Sequence[Row], values: Range, headings: Sequence[str]
+) -> Columns | None:
+    """The columns as wide as their words; None if a narrow drawing has no room for the marks."""
+    most = 0.6 * canvas.nominal / max(1, len(headings))
+    widths = [
+        min(most, max(canvas.measure(words, "value bold") for words in (heading, *cells)))
+        for heading, *cells in zip(headings, *(row.cells for row in rows), strict=True)
+    ]
+    ends, right = list[float](), float(canvas.nominal)
     for width in reversed(widths):
         ends.insert(0, right)
         right -= width + COLUMN if width else 0
-    if has_scale or any(shown):
-        baseline = canvas.down(LINE + 4) + LETTER
-        if ranks:
-            canvas.add_text(0, baseline, "rank")
-        if has_scale:
-            write_scale(canvas, scale, baseline)
-        for end, heading in zip(ends, shown, strict=True):
-            canvas.add_text(end, baseline, heading, anchor="end")
-    for row in rows:
-        lines = max((cell.count("\n") + 1 for cell in row.cells), default=1)
-        tall = max(row.tall, (2 if row.detail else 1) * LINE + 8, lines * LINE + 8)
-        top = canvas.down(tall)
-        middle = top + tall / 2
-        canvas.add_line("grid", 0, top, canvas.nominal, top)
-        if has_scale:
-            rule_scale(canvas, scale, top, tall)
-        first = middle + LETTER / 3 - (LINE / 2 if row.detail else 0)
-        if ranks:
-            canvas.add_text(0, first, row.rank, "value")
-        canvas.add_name(ranks, first, row.label, row.model, names)
-        if row.detail:
-            indent = sign_width(canvas, row)
-            canvas.add_text(ranks + indent, first + LINE, row.detail, room=names - indent)
-        row.draw_marks(scale, middle)
-        for place, (end, cell) in enumerate(zip(ends, row.cells, strict=True)):
-            parts = cell.split("\n")
-            start = middle + LETTER / 3 - LINE * (len(parts) - 1) / 2
-            kind = "value bold" if place == 0 and len(ends) > 1 else "value"
-            for at_line, part in enumerate(parts):
-                canvas.add_text(end, start + LINE * at_line, part, kind, "end", room=widths[place])
+    ranks = max((canvas.measure(row.rank, "value") for row in rows), default=0.0)
+    if ranks:
+        ranks = max(ranks, canvas.measure("rank")) + GAP
+    names = max((measure_row_name(canvas, row) for row in rows), default=0.0)
+    room = right - ranks - PLOT[canvas.nominal] - 2 * GAP
+    if canvas.is_narrow and names > room:
+        return None
+    names = min(names, max(80.0, min(room, canvas.nominal / 3)))
+    return Columns(ranks, names, Axis(values, ranks + names + 2 * GAP, right), widths, ends)
+
+
+def measure_row_name(canvas: Canvas, row: Row) -> float:
+    """The width of a label and of what stands below it."""
+    detail = measure_sign(canvas, row) + canvas.measure(row.detail)
+    return max(canvas.measure_name(row.label, row.model), detail)
+
+
+def write_row(canvas: Canvas, row: Row, columns: Columns, middle: float) -> None:
+    """The words of a row."""
+    baseline = middle + LETTER / 3 - (LINE / 2 if row.detail else 0)
+    if columns.ranks:
+        canvas.add_text(0, baseline, row.rank, "value")
+    canvas.add_name(columns.ranks, baseline, row.label, row.model, columns.names)
+    if row.detail:
+        sign = measure_sign(canvas, row)
+        room = columns.names - sign
+        canvas.add_text(columns.ranks + sign, baseline + LINE, row.detail, room=room)
+    for place, cell in enumerate(row.cells):
+        kind = "value bold" if place == 0 and len(row.cells) > 1 else "value"
+        parts = cell.split("\n")
+        first = middle + LETTER / 3 - LINE * (len(parts) - 1) / 2
+        for line, part in enumerate(parts):
+            end, room = columns.ends[place], columns.widths[place]
+            canvas.add_text(end, first + LINE * line, part, kind, "end", room)
 
 
 def draw_stacked_rows(
@@ -369,7 +385,7 @@ def draw_stacked_rows(
             end = cells[1] if len(cells) > 1 else ""
             taken = canvas.measure(end, "value")
             canvas.add_text(canvas.nominal, baseline, end, "value", "end")
-            start += sign_width(canvas, row)
+            start += measure_sign(canvas, row)
             canvas.add_text(start, baseline, row.detail, room=canvas.nominal - start - taken - GAP)
         top = canvas.down(row.tall)
         if has_scale:
@@ -377,7 +393,7 @@ def draw_stacked_rows(
         row.draw_marks(scale, top + row.tall / 2)
 
 
-def sign_width(canvas: Canvas, row: Row) -> float:
+def measure_sign(canvas: Canvas, row: Row) -> float:
     """The room of a row's sign."""
     return SIGN if (row.model or row.label) in canvas.looks.places else 0
 
@@ -388,7 +404,8 @@ def write_scale(canvas: Canvas, scale: Axis, baseline: float) -> None:
     for tick in scale.ticks(48):
         words = minus(f"{tick:g}")
         width = measure_text(words)
-        x = min(max(scale.place(tick), width / 2), canvas.nominal - width / 2)
+        right = min(canvas.nominal, scale.end + COLUMN - 4)  # a heading follows
+        x = min(max(scale.place(tick), width / 2), right - width / 2)
         if x - width / 2 < taken + 6:
             continue
         taken = x + width / 2
@@ -433,7 +450,7 @@ def draw_intervals(canvas: Canvas, figure: Intervals) -> None:
             Row(
                 label,
                 models.pop() if len(models) == 1 else label,
-                (numbers, *(minus(cell) for cell in first.cells)),
+                (numbers, *(minus(canvas.clean(cell)) for cell in first.cells)),
                 partial(draw_marks, points),
                 max(ROW, 16 * len(groups) + 8),
                 first.rank,
@@ -549,7 +566,7 @@ def draw_bar(
         left, right = scale.place(start), scale.place(start + value)
         start += value
         shade, number = names.index(name) % SHADES, minus(format_amount(value))
-        said = canvas.tell(f"{name}: {number}")
+        said = canvas.make_tooltip(f"{name}: {number}")
         canvas.add_rect(f"piece p{shade} {colour}", left, top, right - left, tall, said)
         if not has_track and measure_text(number) + 6 < right - left:
             kind = f"inside{' full' if shade == 0 else ''}"
@@ -610,7 +627,7 @@ def draw_heat_map(canvas: Canvas, figure: HeatMap) -> None:
         for place, field in enumerate(own):
             left = names + width * place
             if field.lines != all_words[place].lines:
-                canvas.add(f"<g>{canvas.tell(', '.join(all_words[place].lines))}")
+                canvas.add(f"<g>{canvas.make_tooltip(', '.join(all_words[place].lines))}")
             canvas.add_rect(field.kind, left + 1, top + 1, width - 2, tall - 2)
             first = top + tall / 2 + LETTER / 3 - LINE * (len(field.lines) - 1) / 2
             for at_line, line in enumerate(field.lines):
@@ -840,7 +857,7 @@ def draw_line_signs(canvas: Canvas, series: Series, colour: str, shape: str, pla
     """The signs of a line: at every point, or only at the last of many."""
     known = [(x, y) for x, y in zip(series.x, series.y, strict=True) if y is not None]
     for x, y in known if len(known) <= DOTTED else known[-1:]:
-        said = canvas.tell(f"{series.label}, {x:g}: {y:.3g}")
+        said = canvas.make_tooltip(f"{series.label}, {x:g}: {y:.3g}")
         canvas.add_sign(*plane.place(x, y), colour, shape, said)
 
 
@@ -916,7 +933,7 @@ def draw_dot(canvas: Canvas, dot: Dot, x: float, y: float) -> None:
         shape = looks.shape(who)
     else:
         shape = SHAPES[{"suspected": 2, "look": 1, "above": 3}.get(dot.mark, 0)]
-    said = canvas.tell(dot.note or dot.label)
+    said = canvas.make_tooltip(dot.note or dot.label)
     canvas.add_sign(x, y, choose_dot_colour(dot, looks), shape, said)
     if dot.mark:
         canvas.add(f'<circle class="ring {dot.mark}" cx="{at(x)}" cy="{at(y)}" r="9"/>')
@@ -1017,9 +1034,9 @@ def write_places(places: Iterable[tuple[float, float]]) -> str:
     return " ".join(f"{at(x)},{at(y)}" for x, y in places)
 
 
-def minus(number: str) -> str:
-    """A number with a true minus sign."""
-    return number.replace("-", "−")
+def minus(text: str) -> str:
+    """A text whose negative numbers have a true minus sign; hyphens inside words stay."""
+    return NEGATIVE.sub("−", text)
 
 
 def format_amount(value: float) -> str:
@@ -1099,6 +1116,8 @@ def measure_letter(letter: str) -> float:
         return 0.36
     if letter in "mwMW@%—…":
         return 0.95
+    if category(letter)[0] == "S":  # + − ≈ ▲ →
+        return 0.85
     if letter.isascii():
         return 0.72 if letter.isupper() else 0.63
     if combining(letter):
