@@ -1116,13 +1116,13 @@ def measure_letter(letter: str) -> float:
         return 0.36
     if letter in "mwMW@%—…":
         return 0.95
+    if east_asian_width(letter) in "WF":
+        return 1.1
     if category(letter)[0] == "S":  # + − ≈ ▲ →
         return 0.85
     if letter.isascii():
         return 0.72 if letter.isupper() else 0.63
-    if combining(letter):
-        return 0.0
-    return 1.05 if east_asian_width(letter) in "WF" else 0.7
+    return 0.0 if combining(letter) else 0.7
 
 
 def cut_text(text: str, room: float, bold: bool = False) -> str:
