@@ -141,6 +141,12 @@ class Canvas:
         for line in wrap_text(self.clean(words), self.nominal):
             self.add_text(0, self.down(LINE) + LETTER, line)
 
+    def write_caption(self, words: str) -> None:
+        """A sentence above a figure, if there is one."""
+        if words:
+            self.write_lines(words)
+            self.down(4)
+
     def make_tooltip(self, words: str) -> str:
         return f"<title>{escape(self.clean(words))}</title>"
 
@@ -422,9 +428,7 @@ def rule_scale(canvas: Canvas, scale: Axis, top: float, tall: float) -> None:
 def draw_intervals(canvas: Canvas, figure: Intervals) -> None:
     """Values with their intervals, one under the other; points with one label share a row. With
     several groups, the shape says the group and the colour says the model."""
-    if figure.caption:
-        canvas.write_lines(figure.caption)
-        canvas.down(4)
+    canvas.write_caption(figure.caption)
     looks = canvas.looks
     values = pad_range(list_known(end for p in figure.points for end in (p.low, p.value, p.high)))
     groups = list(dict.fromkeys(point.group for point in figure.points))
@@ -575,40 +579,42 @@ def draw_bar(
 
 # Heat maps.
 
-MARKED = {"better": ("▲", "up"), "worse": ("▼", "down"), "even": ("≈", "even")}
+MARKED = {  # by mark: its sign, its class, and what it means
+    "better": ("▲", "up", "significantly better"),
+    "worse": ("▼", "down", "significantly worse"),
+    "even": ("≈", "even", "no significant difference"),
+}
 
 
 class Field(NamedTuple):
-    """A field of a heat map: its class, its lines of text, and the class of these."""
+    """A field of a heat map: its class, its lines of text, and their class; all its words if some
+    lines are left out."""
 
     kind: str
     lines: Sequence[str]
     words: str = "value"
+    said: str = ""
 
     def shorten(self) -> Field:
         """The same on two lines; from two lines, only the first one."""
-        two = len(self.lines) > 1
-        return self._replace(lines=self.lines[:1] if two else self.lines[0].split(" "))
+        two, said = len(self.lines) > 1, self.said or ", ".join(self.lines)
+        lines = self.lines[:1] if two else self.lines[0].split(" ")
+        return self._replace(lines=lines, said=said if lines != self.lines else self.said)
 
 
 def draw_heat_map(canvas: Canvas, figure: HeatMap) -> None:
     """A field for each value, with its number and its interval: colour is not the only sign.
     Where they do not fit, intervals are left to tooltips, and on a phone the numbers beside marks.
     A map that needs more room than there is becomes wider."""
-    if figure.caption:
-        canvas.write_lines(figure.caption)
-        canvas.down(4)
+    canvas.write_caption(figure.caption)
+    if figure.row_label:
+        corner = f"{figure.row_label} ↓ {figure.column_label} →"
+        canvas.add_text(0, canvas.down(LINE) + LETTER, corner, room=canvas.nominal)
+    names = max((canvas.measure_name(row) for row in figure.rows), default=0.0)
+    names = min(0.38 * canvas.nominal, names) + GAP
     columns = max(1, len(figure.columns))
-    corner = f"{figure.row_label} ↓ {figure.column_label} →" if figure.row_label else ""
-    most = canvas.nominal * (0.36 if canvas.is_narrow else 0.4)
-    names = min(most, max((canvas.measure_name(row) for row in figure.rows), default=0.0))
-    names += GAP
-    fields = [
-        [make_field(figure, at_row, place) for place in range(len(figure.columns))]
-        for at_row in range(len(figure.rows))
-    ]
     width = (canvas.nominal - names) / columns
-    whole = fields
+    fields = make_fields(figure)
     for _ in range(2 if figure.marks and canvas.is_narrow else 1):
         if width < measure_fields(canvas, fields):
             fields = [[field.shorten() for field in row] for row in fields]
@@ -616,68 +622,63 @@ def draw_heat_map(canvas: Canvas, figure: HeatMap) -> None:
     if canvas.is_narrow and columns <= 2:
         width = min(width, 120.0)
     canvas.width = max(canvas.nominal, names + width * columns)
-    if corner:
-        canvas.add_text(0, canvas.down(LINE) + LETTER, corner)
     write_columns(canvas, figure.columns, names, width)
-    lines = max((len(f.lines) for row in fields for f in row), default=1)
-    tall = max(ROW, LINE * lines + 12)
-    for row, own, all_words in zip(figure.rows, fields, whole, strict=True):
+    tall = max(ROW, LINE * max((len(f.lines) for row in fields for f in row), default=1) + 12)
+    for name, row in zip(figure.rows, fields, strict=True):
         top = canvas.down(tall)
-        canvas.add_name(0, top + tall / 2 + LETTER / 3, row, room=names - GAP)
-        for place, field in enumerate(own):
-            left = names + width * place
-            if field.lines != all_words[place].lines:
-                canvas.add(f"<g>{canvas.make_tooltip(', '.join(all_words[place].lines))}")
-            canvas.add_rect(field.kind, left + 1, top + 1, width - 2, tall - 2)
-            first = top + tall / 2 + LETTER / 3 - LINE * (len(field.lines) - 1) / 2
-            for at_line, line in enumerate(field.lines):
-                canvas.add_text(
-                    left + width / 2, first + LINE * at_line, line, field.words, "middle"
-                )
-            if field.lines != all_words[place].lines:
-                canvas.add("</g>")
-    if figure.marks:
-        used = {mark for row in figure.marks for mark in row}
+        canvas.add_name(0, top + tall / 2 + LETTER / 3, name, room=names - GAP)
+        for place, field in enumerate(row):
+            draw_field(canvas, field, (names + width * place, top, width, tall))
+    used = {mark for row in figure.marks for mark in row}
+    said = [f"{sign} {means}" for mark, (sign, _, means) in MARKED.items() if mark in used]
+    if said:
         canvas.down(4)
-        said = [f"{MARKED[mark][0]} {MARK_WORDS[mark]}" for mark in MARKED if mark in used]
         canvas.write_lines(", ".join(said))
 
 
-MARK_WORDS = {
-    "better": "significantly better",
-    "worse": "significantly worse",
-    "even": "no significant difference",
-}
+def make_fields(figure: HeatMap) -> list[list[Field]]:
+    """The fields: a number, and a mark beside it or its interval below it."""
+    known = list_known(value for row in figure.values for value in row)
+    low, high = (min(known), max(known)) if known else (0.0, 0.0)
 
+    def make_field(row: int, column: int) -> Field:
+        value = figure.values[row][column]
+        mark = figure.marks[row][column] if figure.marks else ""
+        if value is None or (figure.marks and not mark):
+            return Field("field empty", ["·" if figure.marks else "–"], "")
+        if mark:
+            sign, kind, _ = MARKED[mark]
+            number = minus(format_signed(value, figure.digits))
+            return Field(f"field {kind}", [f"{sign} {number}"], f"words-{kind}")
+        lines = [minus(round_half_up(value, figure.digits))]
+        if figure.low and figure.high:
+            ends = figure.low[row][column], figure.high[row][column]
+            if ends[0] is not None and ends[1] is not None:
+                lines.append(minus(format_interval(ends[0], ends[1], figure.digits)))
+        share = (value - low) / (high - low) if high > low else 0.5
+        return Field(f"field h{round(share * (FIELDS - 1))}", lines)
 
-def make_field(figure: HeatMap, row: int, column: int) -> Field:
-    """A field: the number, and a mark above or its interval below it."""
-    value = figure.values[row][column]
-    mark = figure.marks[row][column] if figure.marks else ""
-    if value is None or (figure.marks and not mark):
-        return Field("field empty", ("·" if figure.marks else "–",), "")
-    if mark:
-        sign, kind = MARKED[mark]
-        return Field(
-            f"field {kind}",
-            (f"{sign} {minus(format_signed(value, figure.digits))}",),
-            f"words-{kind}",
-        )
-    known = list_known(value for each in figure.values for value in each)
-    low, high = min(known), max(known)
-    share = (value - low) / (high - low) if high > low else 0.5
-    lines = [minus(round_half_up(value, figure.digits))]
-    if figure.low and figure.high:
-        ends = figure.low[row][column], figure.high[row][column]
-        if ends[0] is not None and ends[1] is not None:
-            lines.append(minus(format_interval(ends[0], ends[1], figure.digits)))
-    return Field(f"field h{round(share * (FIELDS - 1))}", lines)
+    columns = range(len(figure.columns))
+    return [[make_field(row, column) for column in columns] for row in range(len(figure.rows))]
 
 
 def measure_fields(canvas: Canvas, fields: Sequence[Sequence[Field]]) -> float:
     """The width that every field needs."""
     known = (canvas.measure(line, f.words) for row in fields for f in row for line in f.lines)
     return max(known, default=0.0) + 6
+
+
+def draw_field(canvas: Canvas, field: Field, box: tuple[float, float, float, float]) -> None:
+    """A field within a box (left, top, width, height)."""
+    left, top, width, tall = box
+    if field.said:
+        canvas.add(f"<g>{canvas.make_tooltip(field.said)}")
+    canvas.add_rect(field.kind, left + 1, top + 1, width - 2, tall - 2)
+    first = top + tall / 2 + LETTER / 3 - LINE * (len(field.lines) - 1) / 2
+    for place, line in enumerate(field.lines):
+        canvas.add_text(left + width / 2, first + LINE * place, line, field.words, "middle")
+    if field.said:
+        canvas.add("</g>")
 
 
 def write_columns(canvas: Canvas, columns: Sequence[str], start: float, width: float) -> None:
@@ -694,7 +695,8 @@ def write_columns(canvas: Canvas, columns: Sequence[str], start: float, width: f
             [each] if each in looks.places else wrap_text(canvas.clean(each), room, True)
             for each in columns
         ]
-        bottom = canvas.down(LINE * max(map(len, wrapped)) + 4) + LINE * max(map(len, wrapped))
+        lines_tall = LINE * max(map(len, wrapped))
+        bottom = canvas.down(lines_tall + 4) + lines_tall
         for lines, middle in zip(wrapped, middles, strict=True):
             for above, line in enumerate(reversed(lines)):
                 left = middle - canvas.measure_name(line) / 2
