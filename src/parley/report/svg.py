@@ -327,7 +327,8 @@ def place_columns(
     room = right - ranks - PLOT[canvas.nominal] - 2 * GAP
     if canvas.is_narrow and names > room:
         return None
-    names = min(names, max(80.0, min(room, canvas.nominal / 3)))
+    if not canvas.is_narrow:
+        names = min(names, max(80.0, min(room, canvas.nominal / 3)))
     return Columns(ranks, names, Axis(values, ranks + names + 2 * GAP, right), widths, ends)
 
 
