@@ -22,13 +22,11 @@ from parley import __version__
 from parley.providers._secrets import make_secret_filter
 from parley.report.fenced_code import split_fences
 from parley.report.looks import Looks
-from parley.report.svg import draw
+from parley.report.svg import draw, minus
 from parley.results.types import Figure
 from parley.tables import mark_code, plural, show_hidden
 
 TEMPLATES = files("parley.report").joinpath("templates")
-# the sign before a number; hyphens inside words and dates stay
-NEGATIVE = re.compile(r"(?<![\w.])-(?=\d)")
 
 
 def make_cleaner() -> Callable[[str], str]:
@@ -135,7 +133,7 @@ def set_code(context: Context, text: str) -> Markup:
 def set_minus(context: Context, text: str) -> str:
     """Words whose negative numbers have a true minus sign. They are clean before, because a secret
     may have a hyphen before a digit."""
-    return NEGATIVE.sub("−", context["clean"](text)) if "-" in text else text
+    return minus(context["clean"](text)) if "-" in text else text
 
 
 @pass_context
