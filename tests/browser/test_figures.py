@@ -3,7 +3,7 @@
 import pytest
 
 from parley.report.html import read_style
-from parley.report.looks import Looks
+from parley.report.model_signs import ModelSigns
 from parley.report.svg import draw
 from tests.report.test_svg import HOSTILE, LONG, NAMES, make_figures
 
@@ -43,7 +43,7 @@ def gallery(tmp_path_factory):
     body = ""
     for names in (*NAMES.values(), ["a", "b", "c"], [HOSTILE, LONG]):
         for figure in make_figures(names):
-            body += f'<section class="card">{draw(figure, str, Looks.of(names))}</section>'
+            body += f'<section class="card">{draw(figure, str, ModelSigns.of(names))}</section>'
     place = tmp_path_factory.mktemp("gallery") / "page.html"
     place.write_text(
         '<!doctype html><html lang="en"><meta charset="utf-8"><title>Figures</title>'

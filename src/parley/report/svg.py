@@ -17,7 +17,7 @@ from html import escape
 from typing import Any, NamedTuple
 from unicodedata import category, combining, east_asian_width
 
-from parley.report.looks import COLOURS, SHAPES, Looks
+from parley.report.model_signs import COLOURS, SHAPES, ModelSigns
 from parley.results.types import (
     Bar,
     Bars,
@@ -61,10 +61,10 @@ NOT_IN_XML = dict.fromkeys((0xFFFE, 0xFFFF), "\ufffd")
 FONTS = "Helvetica, Arial, Liberation Sans, DejaVu Sans, sans-serif"
 
 
-def draw(figure: Figure, clean: Clean = str, looks: Looks | None = None) -> str:
+def draw(figure: Figure, clean: Clean = str, signs: ModelSigns | None = None) -> str:
     """Both drawings of a figure, for a page. `clean` masks secrets and shows hidden characters."""
-    wide = make_canvas(figure, WIDE, clean, looks)
-    narrow = make_canvas(figure, NARROW, clean, looks)
+    wide = make_canvas(figure, WIDE, clean, signs)
+    narrow = make_canvas(figure, NARROW, clean, signs)
     scrolls = wide.width > WIDE or narrow.width > NARROW
     title = clean(figure.title)
     group = f' tabindex="0" role="group" aria-label="{escape(title)}"' if scrolls else ""
@@ -73,17 +73,19 @@ def draw(figure: Figure, clean: Clean = str, looks: Looks | None = None) -> str:
     return f'<div class="{kind}"{group}>{"".join(drawn)}</div>'
 
 
-def draw_file(figure: Figure, style: str, clean: Clean = str, looks: Looks | None = None) -> str:
+def draw_file(
+    figure: Figure, style: str, clean: Clean = str, signs: ModelSigns | None = None
+) -> str:
     """The wide drawing on white, with its legend and its style inside."""
-    canvas = make_canvas(figure, WIDE, clean, looks)
+    canvas = make_canvas(figure, WIDE, clean, signs)
     if legend := getattr(figure, "legend", ""):
         canvas.down(GAP)
         canvas.write_lines(legend.replace("`", ""))
     return canvas.to_file(figure, style)
 
 
-def make_canvas(figure: Figure, width: int, clean: Clean, looks: Looks | None) -> Canvas:
-    canvas = Canvas(width, clean, looks or Looks())
+def make_canvas(figure: Figure, width: int, clean: Clean, signs: ModelSigns | None) -> Canvas:
+    canvas = Canvas(width, clean, signs or ModelSigns())
     KINDS[type(figure)](canvas, figure)
     return canvas
 
@@ -95,12 +97,12 @@ class Canvas:
     """A drawing that grows downwards. All words from data pass `add_text` or `make_tooltip`,
     which mask secrets, show hidden characters and escape."""
 
-    def __init__(self, width: int, clean: Clean, looks: Looks) -> None:
+    def __init__(self, width: int, clean: Clean, signs: ModelSigns) -> None:
         self.nominal = width
         self.width: float = width  # wider where the columns of a heat map need it
         self.height = 0.0
         self.clean = clean
-        self.looks = looks
+        self.signs = signs
         self._parts: list[str] = []
 
     @property
@@ -170,14 +172,14 @@ class Canvas:
     ) -> None:
         """A label on a baseline, after the sign of its model."""
         name = model or label
-        if name in self.looks.places:
-            sign = self.looks.colour(name), self.looks.shape(name)
+        if name in self.signs.places:
+            sign = self.signs.colour(name), self.signs.shape(name)
             self.add_sign(x + 7, y - LETTER / 3, *sign)
             x, room = x + SIGN, room - SIGN
         self.add_text(x, y, label, "label", room=room)
 
     def measure_name(self, label: str, model: str = "") -> float:
-        sign = SIGN if (model or label) in self.looks.places else 0
+        sign = SIGN if (model or label) in self.signs.places else 0
         return sign + self.measure(label, "label")
 
     def to_svg(self, figure: Figure, kind: str) -> str:
@@ -402,7 +404,7 @@ def draw_stacked_rows(
 
 def measure_sign(canvas: Canvas, row: Row) -> float:
     """The room of a row's sign."""
-    return SIGN if (row.model or row.label) in canvas.looks.places else 0
+    return SIGN if (row.model or row.label) in canvas.signs.places else 0
 
 
 def write_scale(canvas: Canvas, scale: Axis, baseline: float) -> None:
@@ -430,7 +432,7 @@ def draw_intervals(canvas: Canvas, figure: Intervals) -> None:
     """Values with their intervals, one under the other; points with one label share a row. With
     several groups, the shape says the group and the colour says the model."""
     canvas.write_caption(figure.caption)
-    looks = canvas.looks
+    signs = canvas.signs
     values = pad_range(list_known(end for p in figure.points for end in (p.low, p.value, p.high)))
     groups = list(dict.fromkeys(point.group for point in figure.points))
     several = len(groups) > 1
@@ -439,9 +441,9 @@ def draw_intervals(canvas: Canvas, figure: Intervals) -> None:
         top = middle - 8 * (len(groups) - 1)
         for point in points:
             who, place = point.model or point.label, groups.index(point.group)
-            colour, shape = looks.colour(who), looks.shape(who)
+            colour, shape = signs.colour(who), signs.shape(who)
             if several:
-                colour = colour if who in looks.places else "ink"
+                colour = colour if who in signs.places else "ink"
                 shape = SHAPES[place % len(SHAPES)]
             draw_interval(canvas, point, scale, top + 16 * place, colour, shape)
 
@@ -465,7 +467,7 @@ def draw_intervals(canvas: Canvas, figure: Intervals) -> None:
     headings = [figure.heading or figure.unit or "value", *figure.columns]
     draw_rows(canvas, rows, values, headings)
     if several:
-        coloured = all((point.model or point.label) in looks.places for point in figure.points)
+        coloured = all((point.model or point.label) in signs.places for point in figure.points)
         colour = "grey" if coloured else "ink"
         draw_legend(
             canvas,
@@ -512,7 +514,7 @@ def draw_boxes(canvas: Canvas, figure: Boxes) -> None:
 
 def draw_box(canvas: Canvas, box: Box, scale: Axis, middle: float) -> None:
     """A box with its whiskers, which reach to the lowest and the highest value."""
-    colour = canvas.looks.colour(box.model or box.label)
+    colour = canvas.signs.colour(box.model or box.label)
     low, first, median, third, high = map(
         scale.place, (box.low, box.first_quartile, box.median, box.third_quartile, box.high)
     )
@@ -560,7 +562,7 @@ def draw_bar(
     middle: float,
 ) -> None:
     """One bar; a track shows the whole scale behind it."""
-    colour = canvas.looks.colour(bar.model or bar.label)
+    colour = canvas.signs.colour(bar.model or bar.label)
     top, tall = middle - 9, 18
     if has_track:
         canvas.add_rect("track", scale.start, top, scale.end - scale.start, tall)
@@ -685,15 +687,15 @@ def draw_field(canvas: Canvas, field: Field, box: tuple[float, float, float, flo
 def write_columns(canvas: Canvas, columns: Sequence[str], start: float, width: float) -> None:
     """The names of columns, on several lines where they need them; upright where a word has too
     little room."""
-    looks, room = canvas.looks, width - 6
+    signs, room = canvas.signs, width - 6
     if not columns:
         return
     middles = [start + width * (place + 0.5) for place in range(len(columns))]
     # the name of a model stays on one line
-    words = [[each] if each in looks.places else each.split() or [""] for each in columns]
+    words = [[each] if each in signs.places else each.split() or [""] for each in columns]
     if max(canvas.measure_name(word) for each in words for word in each) <= room:
         wrapped = [
-            [each] if each in looks.places else wrap_text(canvas.clean(each), room, True)
+            [each] if each in signs.places else wrap_text(canvas.clean(each), room, True)
             for each in columns
         ]
         lines_tall = LINE * max(map(len, wrapped))
@@ -708,8 +710,8 @@ def write_columns(canvas: Canvas, columns: Sequence[str], start: float, width: f
     bottom = canvas.down(tall + 8) + tall + 4
     for column, middle in zip(columns, middles, strict=True):
         x, foot = middle + LETTER / 3, bottom
-        if column in looks.places:
-            canvas.add_sign(middle, bottom - 7, looks.colour(column), looks.shape(column))
+        if column in signs.places:
+            canvas.add_sign(middle, bottom - 7, signs.colour(column), signs.shape(column))
             foot -= SIGN
         canvas.add(f'<g transform="translate({at(x)} {at(foot)}) rotate(-90)">')
         canvas.add_text(0, 0, column, "label", room=tall - bottom + foot)
@@ -763,18 +765,18 @@ def draw_plane(
 def draw_lines(canvas: Canvas, figure: Lines) -> None:
     """Lines over a common axis, with bands where intervals are known. Up to two share a plane;
     more have a small plane each, in which the others are faint."""
-    looks = canvas.looks
-    ordered = sorted(figure.series, key=lambda series: looks.place(series.model or series.label))
-    looked = [(series, *choose_line_look(series, n, looks)) for n, series in enumerate(ordered)]
+    signs = canvas.signs
+    ordered = sorted(figure.series, key=lambda series: signs.place(series.model or series.label))
+    lines = [(series, *choose_line_sign(series, n, signs)) for n, series in enumerate(ordered)]
     whole = all(value == round(value) for series in figure.series for value in series.x)
     across, up = choose_ranges(figure)
-    if len(looked) <= TOGETHER:
+    if len(lines) <= TOGETHER:
         canvas.write_lines(figure.y)
         tall = TALL[canvas.nominal]
         top = canvas.down(tall)
         plane = draw_plane(canvas, across, up, (0, top, canvas.nominal, tall), whole)
         draw_target(canvas, figure, plane)
-        for series, colour, shape in looked:
+        for series, colour, shape in lines:
             draw_line(canvas, series, colour, plane)
             draw_line_signs(canvas, series, colour, shape, plane)
         canvas.add_text(
@@ -784,14 +786,14 @@ def draw_lines(canvas: Canvas, figure: Lines) -> None:
             anchor="middle",
             room=plane.x.end - plane.x.start,
         )
-        entries = [LegendEntry(colour, shape, series.label) for series, colour, shape in looked]
+        entries = [LegendEntry(colour, shape, series.label) for series, colour, shape in lines]
         draw_legend(canvas, [*entries, *name_target(figure)])
         return
     canvas.write_lines(f"{figure.y} (up) by {figure.x} (across); the other lines are grey")
     number = PANELS[canvas.nominal]
     width = (canvas.nominal - 2 * GAP * (number - 1)) / number
     top = canvas.height
-    for place, (own, colour, shape) in enumerate(looked):
+    for place, (own, colour, shape) in enumerate(lines):
         if place % number == 0:
             top = canvas.down(LOW + 2 * LINE + 18) + 6
         left = (width + 2 * GAP) * (place % number)
@@ -799,7 +801,7 @@ def draw_lines(canvas: Canvas, figure: Lines) -> None:
         canvas.add_text(left + SIGN, top + LETTER, own.label, "label", room=width - SIGN)
         box = (left, top + LINE, width, LOW + LINE + 4)
         plane = draw_plane(canvas, across, up, box, whole)
-        for series, *_ in looked:
+        for series, *_ in lines:
             if series is not own:
                 draw_line(canvas, drop_band(series), "faint", plane, MOST_FAINT)
         draw_target(canvas, figure, plane)
@@ -824,12 +826,12 @@ def choose_ranges(figure: Lines) -> tuple[Range, Range]:
     return across, bound_range(up, figure.y_bounds)
 
 
-def choose_line_look(series: Series, place: int, looks: Looks) -> tuple[str, str]:
+def choose_line_sign(series: Series, place: int, signs: ModelSigns) -> tuple[str, str]:
     """The colour and the shape of a line: those of its model, else by its place."""
     who = series.model or series.label
-    if who in looks.places:
-        return looks.colour(who), looks.shape(who)
-    colour = "grey" if looks.places else f"c{place % COLOURS}"
+    if who in signs.places:
+        return signs.colour(who), signs.shape(who)
+    colour = "grey" if signs.places else f"c{place % COLOURS}"
     return colour, SHAPES[place % len(SHAPES)]
 
 
@@ -885,7 +887,7 @@ NEAR = 9  # units around a dot that no name may cover
 
 def draw_scatter(canvas: Canvas, figure: Scatter) -> None:
     """Points in the plane with their intervals; those that lie apart are named with their mark."""
-    line, dots, looks = figure.line, figure.dots, canvas.looks
+    line, dots, signs = figure.line, figure.dots, canvas.signs
     beside: list[float | None] = [end for dot in dots for end in (dot.x_low, dot.x, dot.x_high)]
     heights: list[float | None] = [end for dot in dots for end in (dot.y_low, dot.y, dot.y_high)]
     if line:
@@ -914,15 +916,15 @@ def draw_scatter(canvas: Canvas, figure: Scatter) -> None:
         anchor="middle",
         room=plane.x.end - plane.x.start,
     )
-    models = sorted({dot.model or dot.label for dot in dots} & looks.places.keys(), key=looks.place)
+    models = sorted({dot.model or dot.label for dot in dots} & signs.places.keys(), key=signs.place)
     draw_legend(
-        canvas, [LegendEntry(looks.colour(name), looks.shape(name), name) for name in models]
+        canvas, [LegendEntry(signs.colour(name), signs.shape(name), name) for name in models]
     )
 
 
 def draw_cross(canvas: Canvas, dot: Dot, plane: Plane) -> None:
     """The intervals of a dot: lines across and up."""
-    (x, y), kind = plane.place(dot.x, dot.y), f"thin {choose_dot_colour(dot, canvas.looks)}"
+    (x, y), kind = plane.place(dot.x, dot.y), f"thin {choose_dot_colour(dot, canvas.signs)}"
     if dot.x_low is not None and dot.x_high is not None:
         canvas.add_line(kind, plane.x.place(dot.x_low), y, plane.x.place(dot.x_high), y)
     if dot.y_low is not None and dot.y_high is not None:
@@ -931,20 +933,20 @@ def draw_cross(canvas: Canvas, dot: Dot, plane: Plane) -> None:
 
 def draw_dot(canvas: Canvas, dot: Dot, x: float, y: float) -> None:
     """A dot with the sign of its model, and a ring in the colour of its mark."""
-    who, looks = dot.model or dot.label, canvas.looks
-    if who in looks.places:
-        shape = looks.shape(who)
+    who, signs = dot.model or dot.label, canvas.signs
+    if who in signs.places:
+        shape = signs.shape(who)
     else:
         shape = SHAPES[{"suspected": 2, "look": 1, "above": 3}.get(dot.mark, 0)]
     said = canvas.make_tooltip(dot.note or dot.label)
-    canvas.add_sign(x, y, choose_dot_colour(dot, looks), shape, said)
+    canvas.add_sign(x, y, choose_dot_colour(dot, signs), shape, said)
     if dot.mark:
         canvas.add(f'<circle class="ring {dot.mark}" cx="{at(x)}" cy="{at(y)}" r="9"/>')
 
 
-def choose_dot_colour(dot: Dot, looks: Looks) -> str:
+def choose_dot_colour(dot: Dot, signs: ModelSigns) -> str:
     who = dot.model or dot.label
-    return looks.colour(who) if who in looks.places else dot.mark or "accent"
+    return signs.colour(who) if who in signs.places else dot.mark or "accent"
 
 
 class Label(NamedTuple):
