@@ -3,7 +3,7 @@
 import pytest
 
 from parley.report.html import read_style
-from parley.report.looks import Looks
+from parley.report.model_signs import ModelSigns
 from parley.report.svg import draw
 from tests.report.test_svg import HOSTILE, LONG, NAMES, make_figures
 
@@ -20,7 +20,8 @@ FAULTS = """() => {
         for (const {words, box} of texts)
             if (box.left < frame.left - 1 || box.right > frame.right + 1 ||
                 box.top < frame.top - 4 || box.bottom > frame.bottom + 4)
-                found.push(['outside', drawing.id, words]);
+                found.push(['outside', words, box.left - frame.left, box.right - frame.right,
+                    box.top - frame.top, box.bottom - frame.bottom]);
         texts.forEach((one, at) => texts.slice(at + 1).forEach(other => {
             const across = Math.min(one.box.right, other.box.right)
                 - Math.max(one.box.left, other.box.left);
@@ -42,7 +43,7 @@ def gallery(tmp_path_factory):
     body = ""
     for names in (*NAMES.values(), ["a", "b", "c"], [HOSTILE, LONG]):
         for figure in make_figures(names):
-            body += f'<section class="card">{draw(figure, str, Looks.of(names))}</section>'
+            body += f'<section class="card">{draw(figure, str, ModelSigns.of(names))}</section>'
     place = tmp_path_factory.mktemp("gallery") / "page.html"
     place.write_text(
         '<!doctype html><html lang="en"><meta charset="utf-8"><title>Figures</title>'

@@ -12,7 +12,7 @@ from parley import ParleyError, UsageError, run
 from parley.cli.report import command
 from parley.report.build import build_report
 from parley.report.html import read_style
-from parley.report.looks import Looks
+from parley.report.model_signs import ModelSigns
 from parley.report.named_figures import NamedFigure, choose_figure, make_png, number_names
 from parley.results.types import (
     Bar,
@@ -50,7 +50,7 @@ SAMPLES = [
     ),
     HeatMap("t", "a", "x", tuple(MODELS), ("A", "B"), ((0.1, None),) * 4),
 ]  # fmt: skip
-LOOKS = Looks.of(MODELS)
+SIGNS = ModelSigns.of(MODELS)
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +70,7 @@ def shown_words(svg):
 
 @pytest.mark.parametrize("figure", SAMPLES, ids=lambda figure: figure.kind)
 def test_a_file_has_all_that_it_needs(figure):
-    svg = NamedFigure("name", figure, LOOKS).to_svg()
+    svg = NamedFigure("name", figure, SIGNS).to_svg()
     root = ET.fromstring(svg)
     assert root.tag == "{http://www.w3.org/2000/svg}svg"
     assert root.get("width") == "720"
@@ -85,7 +85,7 @@ def test_a_file_has_all_that_it_needs(figure):
 
 
 def test_a_model_has_the_colour_of_the_light_page():
-    svg = NamedFigure("name", SAMPLES[0], LOOKS).to_svg()
+    svg = NamedFigure("name", SAMPLES[0], SIGNS).to_svg()
     (light, dark) = re.findall(r"--m0:(#\w+)", read_style())
     assert f".c0{{color:{light}}}" in svg
     assert dark not in svg
@@ -95,7 +95,7 @@ def test_a_model_has_the_colour_of_the_light_page():
 def test_a_picture_has_marks_in_the_colours_of_models(figure, monkeypatch):
     """Programs for SVG know less of CSS than browsers: what they draw is looked at."""
     monkeypatch.setattr("parley.report.named_figures.ZOOM", 1)
-    png = make_png(NamedFigure("name", figure, LOOKS).to_svg())
+    png = make_png(NamedFigure("name", figure, SIGNS).to_svg())
     assert count_pixels(png, "#0b67ab") > 40  # the first model
     assert count_pixels(png, "#ffffff") > 20_000
 
@@ -161,7 +161,7 @@ def test_figures_of_several_runs_name_their_run(found):
 
 
 def test_figures_of_one_name_are_numbered():
-    listed = [NamedFigure(name, SAMPLES[0], LOOKS) for name in ("x", "x@run", "x", "x@run")]
+    listed = [NamedFigure(name, SAMPLES[0], SIGNS) for name in ("x", "x@run", "x", "x@run")]
     assert [each.name for each in number_names(listed)] == ["x", "x@run", "x-2", "x-2@run"]
 
 
@@ -227,11 +227,17 @@ def test_png_without_its_extra_says_what_to_install(monkeypatch):
 def test_a_figure_that_cannot_be_drawn_is_named():
     figure = Intervals("wide", "", "", (Point("a", float("inf")),))
     with pytest.raises(ParleyError, match="the figure `wide` cannot be drawn"):
-        NamedFigure("wide", figure, LOOKS).to_svg()
+        NamedFigure("wide", figure, SIGNS).to_svg()
 
 
 def test_a_secret_is_masked_in_a_file(monkeypatch):
     key = "kq7Zt2Lw9Xv4Bn8Rm3Hs6Dy1"
     monkeypatch.setenv("OPENAI_API_KEY", key)
     figure = Intervals(key, key, key, (Point(key, 1.0),), legend=key)
-    assert key not in NamedFigure("x", figure, LOOKS).to_svg()
+    assert key not in NamedFigure("x", figure, SIGNS).to_svg()
+
+
+def test_a_file_is_xml_whatever_the_words_are():
+    words = "".join(map(chr, [*range(32), 0x7F, 0x202E, 0xD800, 0xFDD0, 0xFFFE, 0xFFFF, 0x1F600]))
+    figure = Intervals(words, words, words, (Point(words, 1.0),), legend=words)
+    ET.fromstring(NamedFigure("x", figure, SIGNS).to_svg())

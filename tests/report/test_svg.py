@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from parley.report.html import read_style
-from parley.report.looks import RING, SHAPES, Looks
+from parley.report.model_signs import RING, SHAPES, ModelSigns
 from parley.report.svg import (
     LETTER,
     NARROW,
@@ -44,7 +44,7 @@ from parley.results.types import (
     Series,
 )
 
-LOOKS = Looks.of(["a", "b", "c"])
+SIGNS = ModelSigns.of(["a", "b", "c"])
 LONG = "a-model-whose-name-has-about-sixty-characters-and-ends-with-x"
 NAMES = {
     "one": ["a"],
@@ -92,6 +92,11 @@ def make_figures(names, value=lambda place: float(place)):
                 for n, name in rows for group in ("before", "after")
             ),
         ),
+        Intervals(
+            "t", "alt", f"the unit of {LONG}",
+            tuple(Point(name, value(n), cells=(LONG, f"{LONG}-")) for n, name in rows),
+            columns=("long words", f"a heading of {LONG}"),
+        ),
         Bars("t", "alt", "n", tuple(Bar(name, {"won": 3, "lost": 2}, "5 of 10") for name in names)),
         Bars("t", "alt", "n", tuple(Bar(name, {"x": 0.4}, "±0.3, not yet") for name in names), 1.0),
         Boxes(
@@ -117,19 +122,19 @@ def make_figures(names, value=lambda place: float(place)):
     ]  # fmt: skip
 
 
-def shown(figure, looks=LOOKS, clean=str):
+def shown(figure, signs=SIGNS, clean=str):
     """The drawings of a figure as HTML."""
-    return draw(figure, clean, looks)
+    return draw(figure, clean, signs)
 
 
-def drawings(figure, looks=LOOKS, clean=str):
+def drawings(figure, signs=SIGNS, clean=str):
     """The wide and the narrow drawing as elements."""
-    return list(ET.fromstring(shown(figure, looks, clean)))
+    return list(ET.fromstring(shown(figure, signs, clean)))
 
 
-def wide_of(figure, looks=LOOKS):
+def wide_of(figure, signs=SIGNS):
     """The wide drawing as text."""
-    return re.findall(r"<svg.*?</svg>", shown(figure, looks))[0]
+    return re.findall(r"<svg.*?</svg>", shown(figure, signs))[0]
 
 
 def width_of(drawing):
@@ -157,8 +162,8 @@ CASES = [
 
 @pytest.mark.parametrize(("figure", "names"), CASES)
 def test_a_drawing_has_its_words_inside_and_none_covers_another(figure, names):
-    for looks in (Looks.of(names), Looks()):
-        wide, narrow = drawings(figure, looks)
+    for signs in (ModelSigns.of(names), ModelSigns()):
+        wide, narrow = drawings(figure, signs)
         assert (width_of(wide) >= WIDE, width_of(narrow) >= NARROW) == (True, True)
         for drawing in (wide, narrow):
             assert drawing.get("role") == "img"
@@ -220,7 +225,7 @@ SECRET = "kq7Zt2Lw9Xv4Bn8Rm3Hs6Dy1"
 
 @pytest.mark.parametrize("figure", make_figures([HOSTILE, "b"]), ids=lambda figure: figure.kind)
 def test_hostile_words_stay_text(figure):
-    drawn = shown(figure, Looks.of([HOSTILE]))
+    drawn = shown(figure, ModelSigns.of([HOSTILE]))
     assert "<script" not in drawn
     assert "<style" not in drawn
     assert drawn.count("</svg>") == 2
@@ -229,14 +234,26 @@ def test_hostile_words_stay_text(figure):
 
 @pytest.mark.parametrize("figure", make_figures([SECRET, LONG]), ids=lambda figure: figure.kind)
 def test_a_secret_is_masked_before_a_name_is_cut(figure):
-    drawn = shown(figure, clean=lambda text: text.replace(SECRET, "[secret]"))
+    drawn = shown(figure, clean=hide(SECRET))
     assert SECRET[:6] not in drawn
     assert SECRET[-6:] not in drawn
 
 
+def test_a_key_with_a_hyphen_before_a_digit_is_masked_in_a_column():
+    key = "-1kq7Zt2Lw9Xv4Bn8Rm3Hs6Dy1"
+    points = (Point("a", -1.0, cells=(f"-1 {key}",)),)
+    drawn = shown(Intervals("t", "", "", points, columns=("x",)), clean=hide(key))
+    assert "Zt2Lw9" not in drawn
+    assert ">−1 [secret]</text>" in drawn
+
+
+def hide(key):
+    return lambda text: text.replace(key, "[secret]")
+
+
 def test_the_title_and_the_words_of_a_figure_are_clean():
     figure = Intervals(SECRET, f"<{SECRET}>", SECRET, (), caption=SECRET)
-    drawn = shown(figure, clean=lambda text: text.replace(SECRET, "[secret]"))
+    drawn = shown(figure, clean=hide(SECRET))
     assert SECRET not in drawn
     assert drawn.count("<title>[secret]</title><desc>&lt;[secret]&gt;</desc>") == 2
 
@@ -529,7 +546,7 @@ def test_all_classes_of_drawings_have_a_style():
     known = set(re.findall(r"\.([a-z][\w-]*)", read_style()))
     for names in NAMES.values():
         for figure in make_figures(names):
-            used = re.findall(r'class="([^"]+)"', shown(figure, Looks.of(names)))
+            used = re.findall(r'class="([^"]+)"', shown(figure, ModelSigns.of(names)))
             assert {kind for each in used for kind in each.split()} <= known
 
 
@@ -544,6 +561,6 @@ def test_letters_have_at_least_eleven_pixels_where_a_drawing_is_shown():
 
 
 def test_a_canvas_shows_hidden_characters():
-    canvas = Canvas(WIDE, lambda text: text.replace("\u202e", "<U+202E>"), LOOKS)
+    canvas = Canvas(WIDE, lambda text: text.replace("\u202e", "<U+202E>"), SIGNS)
     canvas.add_text(0, 10, "\u202ex")
     assert canvas.to_svg(Intervals("t", "", "", ()), "at-wide").count("&lt;U+202E&gt;x") == 1

@@ -33,6 +33,7 @@ from parley.results.parts.stability import (
     Look,
     MetricPath,
     StabilityResult,
+    progress_figures,
     stability_figures,
 )
 from parley.results.scores import RunScores
@@ -231,3 +232,16 @@ def test_a_path_has_its_target():
     )
     assert (lines.target, lines.target_label) == (4.5, "target: 4.5")
     assert (lines.series[0].x, lines.series[0].y) == ((1.0, 2.0, 4.0), (8.0, 4.0, 2.0))
+
+
+def test_a_bar_is_full_when_a_half_width_has_reached_its_target():
+    widths = (HalfWidth("x", "a", 8.0), HalfWidth("x", "b", 2.0), HalfWidth("x", "c", None))
+    path = MetricPath("payoff", 4.0, (Look(3, 9, widths),))
+    (bars,) = progress_figures(StabilityResult(4.0, 0.05, "new_items", None, "each", (path,)))
+    assert bars.title == "Half-width of payoff after 3 blocks; target: 4"
+    assert bars.most == 1.0
+    assert [(bar.label, *bar.pieces.values(), bar.note) for bar in bars.bars] == [
+        ("a", 0.5, "±8.000, not yet"),
+        ("b", 1.0, "±2.000, reached"),
+        ("c", 0.0, "–, not yet"),
+    ]

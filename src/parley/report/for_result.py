@@ -10,7 +10,7 @@ from parley.audit.summary import NOT_AUDITED
 from parley.providers._secrets import make_secret_filter
 from parley.report.build import report_on, write_report
 from parley.report.html import read_style, render
-from parley.report.looks import Looks
+from parley.report.model_signs import ModelSigns
 from parley.report.page_options import PageOptions
 from parley.report.run_page import describe_heading, describe_main, list_facts
 from parley.results.result import RunResult
@@ -35,7 +35,7 @@ def draw_notebook(result: RunResult) -> str:
         info = reader.info
     page = render(
         "notebook.html",
-        Looks.of(info.config.contestants),
+        ModelSigns.of(info.config.contestants),
         container=CONTAINER,
         style=notebook_style(),
         anchor="",  # the sections that facts lead to are not here

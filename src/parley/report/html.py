@@ -21,14 +21,12 @@ from markupsafe import Markup
 from parley import __version__
 from parley.providers._secrets import make_secret_filter
 from parley.report.fenced_code import split_fences
-from parley.report.looks import Looks
-from parley.report.svg import draw
+from parley.report.model_signs import ModelSigns
+from parley.report.svg import draw, minus
 from parley.results.types import Figure
 from parley.tables import mark_code, plural, show_hidden
 
 TEMPLATES = files("parley.report").joinpath("templates")
-# the sign before a number; hyphens inside words and dates stay
-NEGATIVE = re.compile(r"(?<![\w.])-(?=\d)")
 
 
 def make_cleaner() -> Callable[[str], str]:
@@ -37,9 +35,9 @@ def make_cleaner() -> Callable[[str], str]:
     return lambda text: show_hidden(without_secrets(text))
 
 
-def render(template: str, looks: Looks | None = None, **facts: Any) -> Markup:
-    """A template with these facts; `looks` are those of the models on the page."""
-    facts |= {"clean": make_cleaner(), "looks": looks or Looks()}
+def render(template: str, signs: ModelSigns | None = None, **facts: Any) -> Markup:
+    """A template with these facts; `signs` are those of the models on the page."""
+    facts |= {"clean": make_cleaner(), "signs": signs or ModelSigns()}
     return Markup(environment().get_template(template).render(facts))
 
 
@@ -135,29 +133,29 @@ def set_code(context: Context, text: str) -> Markup:
 def set_minus(context: Context, text: str) -> str:
     """Words whose negative numbers have a true minus sign. They are clean before, because a secret
     may have a hyphen before a digit."""
-    return NEGATIVE.sub("−", context["clean"](text)) if "-" in text else text
+    return minus(context["clean"](text)) if "-" in text else text
 
 
 @pass_context
 def show_model(context: Context, alias: str, label: str | None = None) -> Markup:
     """A label, after the sign of the contestant that it names."""
     name = say(context, label or alias)
-    if alias not in context["looks"].places:
+    if alias not in context["signs"].places:
         return name
-    return Markup(f'<span class="who">{context["looks"].sign(alias)}{name}</span>')
+    return Markup(f'<span class="who">{context["signs"].sign(alias)}{name}</span>')
 
 
 @pass_context
 def show_sign(context: Context, alias: str) -> Markup:
     """The sign of a model; a grey ring for an instrument."""
-    return Markup(context["looks"].sign(alias))
+    return Markup(context["signs"].sign(alias))
 
 
 @pass_context
-def draw_figure(context: Context, figure: Figure, looks: Looks | None = None) -> Markup | str:
+def draw_figure(context: Context, figure: Figure, signs: ModelSigns | None = None) -> Markup | str:
     """A figure in these colours, by default in those of the models on the page; a sentence if its
     numbers cannot be drawn."""
     try:
-        return Markup(draw(figure, context["clean"], looks or context["looks"]))
+        return Markup(draw(figure, context["clean"], signs or context["signs"]))
     except (TypeError, ValueError, ArithmeticError, StopIteration, IndexError) as wrong:
         return f"This figure cannot be drawn ({wrong})."

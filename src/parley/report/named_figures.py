@@ -11,7 +11,7 @@ from typing import NamedTuple
 from parley.config.extras import find_extra
 from parley.errors import ParleyError, UsageError, unknown_name
 from parley.report.html import make_cleaner, read_file_style
-from parley.report.looks import Looks, choose_looks
+from parley.report.model_signs import ModelSigns, choose_signs
 from parley.report.run_page import ordered_parts
 from parley.report.svg import draw_file
 from parley.results.compared_runs import ComparisonResult
@@ -28,11 +28,11 @@ class NamedFigure(NamedTuple):
 
     name: str
     figure: Figure
-    looks: Looks
+    signs: ModelSigns
 
     def to_svg(self) -> str:
         try:
-            return draw_file(self.figure, read_file_style(), make_cleaner(), self.looks)
+            return draw_file(self.figure, read_file_style(), make_cleaner(), self.signs)
         except (TypeError, ValueError, ArithmeticError, StopIteration, IndexError) as wrong:
             title = self.figure.title
             raise ParleyError(f"the figure `{title}` cannot be drawn: {wrong}") from wrong
@@ -43,9 +43,9 @@ def list_figures(
 ) -> list[NamedFigure]:
     """Every figure of a report: those of comparisons, then those of each run. With several runs,
     the name of a run's figure ends with `@` and the run."""
-    looks = choose_looks(results)
+    signs = choose_signs(results)
     found = [
-        NamedFigure(part.name, figure, looks)
+        NamedFigure(part.name, figure, signs)
         for comparison in compared
         for part in comparison.page_parts
         for figure in comparison.figures(part.name)
@@ -55,7 +55,7 @@ def list_figures(
         run = name if name and names.count(name) == 1 else result.head.run.id
         after = f"@{run}" if len(results) > 1 else ""
         own = list_run_figures(result)
-        found += [NamedFigure(name + after, figure, looks) for name, figure in own]
+        found += [NamedFigure(name + after, figure, signs) for name, figure in own]
     return list(number_names(found))
 
 

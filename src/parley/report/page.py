@@ -9,7 +9,7 @@ from typing import NamedTuple
 from markupsafe import Markup
 
 from parley.report.html import read_style, render
-from parley.report.looks import choose_looks
+from parley.report.model_signs import choose_signs
 from parley.report.notable import ROOM
 from parley.report.page_options import LARGEST, PageOptions
 from parley.report.people import describe_people
@@ -49,12 +49,12 @@ def make_page(
         result.compute()  # all parts from one reading of the file
     several = [found for found in compared if not found.is_single]
     single = {found.runs.refs[0]: found for found in compared if found.is_single}
-    looks, is_alone = choose_looks(results), len(results) == 1
+    signs, is_alone = choose_signs(results), len(results) == 1
     compared_parts = [
         part for at, found in enumerate(several) for part in list_comparisons(found, f"s{at}")
     ]
-    comparisons = [render("part.html", looks, part=part) for part in compared_parts]
-    options = replace(options, looks=looks, transcripts=ROOM // max(1, len(results)))
+    comparisons = [render("part.html", signs, part=part) for part in compared_parts]
+    options = replace(options, signs=signs, transcripts=ROOM // max(1, len(results)))
     anchors = [f"s{at}" for at in range(len(several), len(several) + len(results))]
     left, runs = LARGEST - FRAME - sum(len(each.encode()) for each in comparisons), list[Markup]()
     for result, anchor in zip(results, anchors, strict=True):
@@ -72,7 +72,7 @@ def make_page(
     refs = {result.head.run.id: result.ref for result in results}
     page = render(
         "page.html",
-        looks,
+        signs,
         style=read_style(),
         title=", ".join(map(name_task, tasks)),
         is_alone=is_alone,

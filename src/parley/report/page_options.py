@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from parley.audit.summary import NOT_AUDITED, AuditSummary
-from parley.report.looks import Looks
+from parley.report.model_signs import ModelSigns
 from parley.report.notable import ROOM, parse_match_limit
 from parley.store import RunRef
 
@@ -22,7 +22,7 @@ class PageOptions:
     matches: int | None = None  # how many matches of each run; None: those worth reading
     room: int = LARGEST  # bytes of one run
     transcripts: int = ROOM  # bytes of its matches
-    looks: Looks | None = None  # of all models on the page; None: of those of each run
+    signs: ModelSigns | None = None  # of all models on the page; None: of those of each run
 
     @classmethod
     def choose(cls, audits: Mapping[RunRef, AuditSummary], matches: str | int) -> PageOptions:

@@ -18,7 +18,7 @@ from parley.options import OPTIONS, STORED, RunOptions
 from parley.report.fairness import describe_fairness, summarise_fairness
 from parley.report.headline import join_words, write_headline
 from parley.report.html import render
-from parley.report.looks import Looks
+from parley.report.model_signs import ModelSigns
 from parley.report.notable import LONGEST, select_matches
 from parley.report.page_options import PageOptions
 from parley.report.people import describe_people
@@ -68,7 +68,7 @@ def draw_run(
     audit = options.audit_of(result.ref)
     with read_run(result.ref) as reader:
         info = reader.info
-        draw = partial(render, looks=options.looks or Looks.of(info.config.contestants))
+        draw = partial(render, signs=options.signs or ModelSigns.of(info.config.contestants))
         room = RunRoom(options.room)
         main = room.take(
             draw(

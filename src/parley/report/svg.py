@@ -8,15 +8,16 @@ To add a kind: its dataclass in `results/types.py`, and a function in `KINDS`.
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from html import escape
 from typing import Any, NamedTuple
-from unicodedata import combining, east_asian_width
+from unicodedata import category, combining, east_asian_width
 
-from parley.report.looks import COLOURS, SHAPES, Looks
+from parley.report.model_signs import COLOURS, SHAPES, ModelSigns
 from parley.results.types import (
     Bar,
     Bars,
@@ -55,13 +56,15 @@ DOTTED = 16  # points of a line up to which each has a sign
 MOST_POINTS, MOST_FAINT = 400, 40  # points of a line, and of a line behind others
 SQUARE = '<rect x="-6" y="-6" width="12" height="12"/>'
 DASHES = '<path class="target" d="M-7 0H7"/>'
+NEGATIVE = re.compile(r"(?<![\w.])-(?=\d)")
+NOT_IN_XML = dict.fromkeys((0xFFFE, 0xFFFF), "\ufffd")
 FONTS = "Helvetica, Arial, Liberation Sans, DejaVu Sans, sans-serif"
 
 
-def draw(figure: Figure, clean: Clean = str, looks: Looks | None = None) -> str:
+def draw(figure: Figure, clean: Clean = str, signs: ModelSigns | None = None) -> str:
     """Both drawings of a figure, for a page. `clean` masks secrets and shows hidden characters."""
-    wide = make_canvas(figure, WIDE, clean, looks)
-    narrow = make_canvas(figure, NARROW, clean, looks)
+    wide = make_canvas(figure, WIDE, clean, signs)
+    narrow = make_canvas(figure, NARROW, clean, signs)
     scrolls = wide.width > WIDE or narrow.width > NARROW
     title = clean(figure.title)
     group = f' tabindex="0" role="group" aria-label="{escape(title)}"' if scrolls else ""
@@ -70,17 +73,19 @@ def draw(figure: Figure, clean: Clean = str, looks: Looks | None = None) -> str:
     return f'<div class="{kind}"{group}>{"".join(drawn)}</div>'
 
 
-def draw_file(figure: Figure, style: str, clean: Clean = str, looks: Looks | None = None) -> str:
+def draw_file(
+    figure: Figure, style: str, clean: Clean = str, signs: ModelSigns | None = None
+) -> str:
     """The wide drawing on white, with its legend and its style inside."""
-    canvas = make_canvas(figure, WIDE, clean, looks)
+    canvas = make_canvas(figure, WIDE, clean, signs)
     if legend := getattr(figure, "legend", ""):
         canvas.down(GAP)
         canvas.write_lines(legend.replace("`", ""))
     return canvas.to_file(figure, style)
 
 
-def make_canvas(figure: Figure, width: int, clean: Clean, looks: Looks | None) -> Canvas:
-    canvas = Canvas(width, clean, looks or Looks())
+def make_canvas(figure: Figure, width: int, clean: Clean, signs: ModelSigns | None) -> Canvas:
+    canvas = Canvas(width, clean, signs or ModelSigns())
     KINDS[type(figure)](canvas, figure)
     return canvas
 
@@ -89,15 +94,15 @@ def make_canvas(figure: Figure, width: int, clean: Clean, looks: Looks | None) -
 
 
 class Canvas:
-    """A drawing that grows downwards. All words from data pass `add_text` or `tell`, which mask
-    secrets, show hidden characters and escape."""
+    """A drawing that grows downwards. All words from data pass `add_text` or `make_tooltip`,
+    which mask secrets, show hidden characters and escape."""
 
-    def __init__(self, width: int, clean: Clean, looks: Looks) -> None:
+    def __init__(self, width: int, clean: Clean, signs: ModelSigns) -> None:
         self.nominal = width
         self.width: float = width  # wider where the columns of a heat map need it
         self.height = 0.0
         self.clean = clean
-        self.looks = looks
+        self.signs = signs
         self._parts: list[str] = []
 
     @property
@@ -138,8 +143,13 @@ class Canvas:
         for line in wrap_text(self.clean(words), self.nominal):
             self.add_text(0, self.down(LINE) + LETTER, line)
 
-    def tell(self, words: str) -> str:
-        """A tooltip."""
+    def write_caption(self, words: str) -> None:
+        """A sentence above a figure, if there is one."""
+        if words:
+            self.write_lines(words)
+            self.down(4)
+
+    def make_tooltip(self, words: str) -> str:
         return f"<title>{escape(self.clean(words))}</title>"
 
     def add_line(self, kind: str, x1: float, y1: float, x2: float, y2: float) -> None:
@@ -162,14 +172,14 @@ class Canvas:
     ) -> None:
         """A label on a baseline, after the sign of its model."""
         name = model or label
-        if name in self.looks.places:
-            sign = self.looks.colour(name), self.looks.shape(name)
+        if name in self.signs.places:
+            sign = self.signs.colour(name), self.signs.shape(name)
             self.add_sign(x + 7, y - LETTER / 3, *sign)
             x, room = x + SIGN, room - SIGN
         self.add_text(x, y, label, "label", room=room)
 
     def measure_name(self, label: str, model: str = "") -> float:
-        sign = SIGN if (model or label) in self.looks.places else 0
+        sign = SIGN if (model or label) in self.signs.places else 0
         return sign + self.measure(label, "label")
 
     def to_svg(self, figure: Figure, kind: str) -> str:
@@ -183,6 +193,7 @@ class Canvas:
         return f'<svg class="drawing {kind}" role="img" {box}>{self._describe(figure)}{body}</svg>'
 
     def to_file(self, figure: Figure, style: str) -> str:
+        """The drawing as a document of its own."""
         width, height = at(self.width + 2 * MARGIN), at(self.height + 2 * MARGIN)
         corner = f'x="-{MARGIN}" y="-{MARGIN}"'
         return (
@@ -191,11 +202,11 @@ class Canvas:
             f'font-family="{FONTS}">{self._describe(figure)}<style>{style}</style>'
             f'<rect {corner} width="{width}" height="{height}" fill="#ffffff"/>'
             f"{''.join(self._parts)}</svg>\n"
-        )
+        ).translate(NOT_IN_XML)
 
     def _describe(self, figure: Figure) -> str:
         words = f"<desc>{escape(self.clean(figure.alt))}</desc>" if figure.alt else ""
-        return self.tell(figure.title) + words
+        return self.make_tooltip(figure.title) + words
 
 
 @dataclass(frozen=True)
@@ -256,6 +267,16 @@ class Row(NamedTuple):
     detail: str = ""  # below the label
 
 
+class Columns(NamedTuple):
+    """Where the columns of rows are: ranks, names, marks, and numbers with their right ends."""
+
+    ranks: float  # how wide
+    names: float  # how wide
+    axis: Axis
+    widths: Sequence[float]
+    ends: Sequence[float]
+
+
 def draw_rows(
     canvas: Canvas,
     rows: Sequence[Row],
@@ -265,73 +286,77 @@ def draw_rows(
 ) -> None:
     """Rows with one column of marks. In a narrow drawing the marks stand below the words, unless
     everything fits into one line."""
-    shown = [heading or "" for heading in headings]
-    widths = [
-        max(
-            [canvas.measure(heading)]
-            + [canvas.measure(row.cells[place], "value bold") for row in rows]
-        )
-        for place, heading in enumerate(shown)
-    ]
-    if canvas.is_narrow or len(widths) == 1:
-        widths = [min(width, canvas.nominal / 2) for width in widths]
-    beside = sum(width + COLUMN for width in widths if width)
-    ranks = max((canvas.measure(row.rank, "value") for row in rows), default=0.0)
-    if ranks:
-        ranks = max(ranks, canvas.measure("rank")) + GAP
-    names = max(
-        (
-            max(
-                canvas.measure_name(row.label, row.model),
-                canvas.measure(row.detail) + sign_width(canvas, row),
-            )
-            for row in rows
-        ),
-        default=0.0,
-    )
-    room = canvas.nominal - ranks - beside - PLOT[canvas.nominal] - 2 * GAP
-    if not canvas.is_narrow:
-        room = min(room, canvas.nominal / 3)
-    if canvas.is_narrow and names > room:
-        draw_stacked_rows(canvas, rows, values, shown, has_scale)
+    columns = place_columns(canvas, rows, values, headings)
+    if columns is None:
+        draw_stacked_rows(canvas, rows, values, headings, has_scale)
         return
-    names = min(names, max(room, 80.0))
-    scale = Axis(values, ranks + names + 2 * GAP, canvas.nominal - beside)
-    ends = list[float]()
-    right = float(canvas.nominal)
+    if has_scale or any(headings):
+        baseline = canvas.down(LINE + 4) + LETTER
+        if columns.ranks:
+            canvas.add_text(0, baseline, "rank")
+        if has_scale:
+            write_scale(canvas, columns.axis, baseline)
+        for heading, width, end in zip(headings, columns.widths, columns.ends, strict=True):
+            canvas.add_text(end, baseline, heading, anchor="end", room=width)
+    for row in rows:
+        lines = max((cell.count("\n") + 1 for cell in row.cells), default=1)
+        tall = max(row.tall, max(lines, 2 if row.detail else 1) * LINE + 8)
+        top = canvas.down(tall)
+        canvas.add_line("grid", 0, top, canvas.nominal, top)
+        if has_scale:
+            rule_scale(canvas, columns.axis, top, tall)
+        write_row(canvas, row, columns, top + tall / 2)
+        row.draw_marks(columns.axis, top + tall / 2)
+
+
+def place_columns(
+    canvas: Canvas, rows: Sequence[Row], values: Range, headings: Sequence[str]
+) -> Columns | None:
+    """The columns as wide as their words; None if a narrow drawing has no room for the marks."""
+    most = 0.6 * canvas.nominal / max(1, len(headings))
+    widths = [
+        min(most, max(canvas.measure(words, "value bold") for words in (heading, *cells)))
+        for heading, *cells in zip(headings, *(row.cells for row in rows), strict=True)
+    ]
+    ends, right = list[float](), float(canvas.nominal)
     for width in reversed(widths):
         ends.insert(0, right)
         right -= width + COLUMN if width else 0
-    if has_scale or any(shown):
-        baseline = canvas.down(LINE + 4) + LETTER
-        if ranks:
-            canvas.add_text(0, baseline, "rank")
-        if has_scale:
-            write_scale(canvas, scale, baseline)
-        for end, heading in zip(ends, shown, strict=True):
-            canvas.add_text(end, baseline, heading, anchor="end")
-    for row in rows:
-        lines = max((cell.count("\n") + 1 for cell in row.cells), default=1)
-        tall = max(row.tall, (2 if row.detail else 1) * LINE + 8, lines * LINE + 8)
-        top = canvas.down(tall)
-        middle = top + tall / 2
-        canvas.add_line("grid", 0, top, canvas.nominal, top)
-        if has_scale:
-            rule_scale(canvas, scale, top, tall)
-        first = middle + LETTER / 3 - (LINE / 2 if row.detail else 0)
-        if ranks:
-            canvas.add_text(0, first, row.rank, "value")
-        canvas.add_name(ranks, first, row.label, row.model, names)
-        if row.detail:
-            indent = sign_width(canvas, row)
-            canvas.add_text(ranks + indent, first + LINE, row.detail, room=names - indent)
-        row.draw_marks(scale, middle)
-        for place, (end, cell) in enumerate(zip(ends, row.cells, strict=True)):
-            parts = cell.split("\n")
-            start = middle + LETTER / 3 - LINE * (len(parts) - 1) / 2
-            kind = "value bold" if place == 0 and len(ends) > 1 else "value"
-            for at_line, part in enumerate(parts):
-                canvas.add_text(end, start + LINE * at_line, part, kind, "end", room=widths[place])
+    ranks = max((canvas.measure(row.rank, "value") for row in rows), default=0.0)
+    if ranks:
+        ranks = max(ranks, canvas.measure("rank")) + GAP
+    names = max((measure_row_name(canvas, row) for row in rows), default=0.0)
+    room = right - ranks - PLOT[canvas.nominal] - 2 * GAP
+    if canvas.is_narrow and names > room:
+        return None
+    if not canvas.is_narrow:
+        names = min(names, max(80.0, min(room, canvas.nominal / 3)))
+    return Columns(ranks, names, Axis(values, ranks + names + 2 * GAP, right), widths, ends)
+
+
+def measure_row_name(canvas: Canvas, row: Row) -> float:
+    """The width of a label and of what stands below it."""
+    detail = measure_sign(canvas, row) + canvas.measure(row.detail)
+    return max(canvas.measure_name(row.label, row.model), detail)
+
+
+def write_row(canvas: Canvas, row: Row, columns: Columns, middle: float) -> None:
+    """The words of a row."""
+    baseline = middle + LETTER / 3 - (LINE / 2 if row.detail else 0)
+    if columns.ranks:
+        canvas.add_text(0, baseline, row.rank, "value")
+    canvas.add_name(columns.ranks, baseline, row.label, row.model, columns.names)
+    if row.detail:
+        sign = measure_sign(canvas, row)
+        room = columns.names - sign
+        canvas.add_text(columns.ranks + sign, baseline + LINE, row.detail, room=room)
+    for place, cell in enumerate(row.cells):
+        kind = "value bold" if place == 0 and len(row.cells) > 1 else "value"
+        parts = cell.split("\n")
+        first = middle + LETTER / 3 - LINE * (len(parts) - 1) / 2
+        for line, part in enumerate(parts):
+            end, room = columns.ends[place], columns.widths[place]
+            canvas.add_text(end, first + LINE * line, part, kind, "end", room)
 
 
 def draw_stacked_rows(
@@ -369,7 +394,7 @@ def draw_stacked_rows(
             end = cells[1] if len(cells) > 1 else ""
             taken = canvas.measure(end, "value")
             canvas.add_text(canvas.nominal, baseline, end, "value", "end")
-            start += sign_width(canvas, row)
+            start += measure_sign(canvas, row)
             canvas.add_text(start, baseline, row.detail, room=canvas.nominal - start - taken - GAP)
         top = canvas.down(row.tall)
         if has_scale:
@@ -377,9 +402,9 @@ def draw_stacked_rows(
         row.draw_marks(scale, top + row.tall / 2)
 
 
-def sign_width(canvas: Canvas, row: Row) -> float:
+def measure_sign(canvas: Canvas, row: Row) -> float:
     """The room of a row's sign."""
-    return SIGN if (row.model or row.label) in canvas.looks.places else 0
+    return SIGN if (row.model or row.label) in canvas.signs.places else 0
 
 
 def write_scale(canvas: Canvas, scale: Axis, baseline: float) -> None:
@@ -388,7 +413,8 @@ def write_scale(canvas: Canvas, scale: Axis, baseline: float) -> None:
     for tick in scale.ticks(48):
         words = minus(f"{tick:g}")
         width = measure_text(words)
-        x = min(max(scale.place(tick), width / 2), canvas.nominal - width / 2)
+        right = min(canvas.nominal, scale.end + COLUMN - 4)  # a heading follows
+        x = min(max(scale.place(tick), width / 2), right - width / 2)
         if x - width / 2 < taken + 6:
             continue
         taken = x + width / 2
@@ -405,10 +431,8 @@ def rule_scale(canvas: Canvas, scale: Axis, top: float, tall: float) -> None:
 def draw_intervals(canvas: Canvas, figure: Intervals) -> None:
     """Values with their intervals, one under the other; points with one label share a row. With
     several groups, the shape says the group and the colour says the model."""
-    if figure.caption:
-        canvas.write_lines(figure.caption)
-        canvas.down(4)
-    looks = canvas.looks
+    canvas.write_caption(figure.caption)
+    signs = canvas.signs
     values = pad_range(list_known(end for p in figure.points for end in (p.low, p.value, p.high)))
     groups = list(dict.fromkeys(point.group for point in figure.points))
     several = len(groups) > 1
@@ -417,9 +441,9 @@ def draw_intervals(canvas: Canvas, figure: Intervals) -> None:
         top = middle - 8 * (len(groups) - 1)
         for point in points:
             who, place = point.model or point.label, groups.index(point.group)
-            colour, shape = looks.colour(who), looks.shape(who)
+            colour, shape = signs.colour(who), signs.shape(who)
             if several:
-                colour = colour if who in looks.places else "ink"
+                colour = colour if who in signs.places else "ink"
                 shape = SHAPES[place % len(SHAPES)]
             draw_interval(canvas, point, scale, top + 16 * place, colour, shape)
 
@@ -433,7 +457,7 @@ def draw_intervals(canvas: Canvas, figure: Intervals) -> None:
             Row(
                 label,
                 models.pop() if len(models) == 1 else label,
-                (numbers, *(minus(cell) for cell in first.cells)),
+                (numbers, *(minus(canvas.clean(cell)) for cell in first.cells)),
                 partial(draw_marks, points),
                 max(ROW, 16 * len(groups) + 8),
                 first.rank,
@@ -443,7 +467,7 @@ def draw_intervals(canvas: Canvas, figure: Intervals) -> None:
     headings = [figure.heading or figure.unit or "value", *figure.columns]
     draw_rows(canvas, rows, values, headings)
     if several:
-        coloured = all((point.model or point.label) in looks.places for point in figure.points)
+        coloured = all((point.model or point.label) in signs.places for point in figure.points)
         colour = "grey" if coloured else "ink"
         draw_legend(
             canvas,
@@ -490,7 +514,7 @@ def draw_boxes(canvas: Canvas, figure: Boxes) -> None:
 
 def draw_box(canvas: Canvas, box: Box, scale: Axis, middle: float) -> None:
     """A box with its whiskers, which reach to the lowest and the highest value."""
-    colour = canvas.looks.colour(box.model or box.label)
+    colour = canvas.signs.colour(box.model or box.label)
     low, first, median, third, high = map(
         scale.place, (box.low, box.first_quartile, box.median, box.third_quartile, box.high)
     )
@@ -538,7 +562,7 @@ def draw_bar(
     middle: float,
 ) -> None:
     """One bar; a track shows the whole scale behind it."""
-    colour = canvas.looks.colour(bar.model or bar.label)
+    colour = canvas.signs.colour(bar.model or bar.label)
     top, tall = middle - 9, 18
     if has_track:
         canvas.add_rect("track", scale.start, top, scale.end - scale.start, tall)
@@ -549,7 +573,7 @@ def draw_bar(
         left, right = scale.place(start), scale.place(start + value)
         start += value
         shade, number = names.index(name) % SHADES, minus(format_amount(value))
-        said = canvas.tell(f"{name}: {number}")
+        said = canvas.make_tooltip(f"{name}: {number}")
         canvas.add_rect(f"piece p{shade} {colour}", left, top, right - left, tall, said)
         if not has_track and measure_text(number) + 6 < right - left:
             kind = f"inside{' full' if shade == 0 else ''}"
@@ -558,40 +582,42 @@ def draw_bar(
 
 # Heat maps.
 
-MARKED = {"better": ("▲", "up"), "worse": ("▼", "down"), "even": ("≈", "even")}
+MARKED = {  # by mark: its sign, its class, and what it means
+    "better": ("▲", "up", "significantly better"),
+    "worse": ("▼", "down", "significantly worse"),
+    "even": ("≈", "even", "no significant difference"),
+}
 
 
 class Field(NamedTuple):
-    """A field of a heat map: its class, its lines of text, and the class of these."""
+    """A field of a heat map: its class, its lines of text, and their class; all its words if some
+    lines are left out."""
 
     kind: str
     lines: Sequence[str]
     words: str = "value"
+    said: str = ""
 
     def shorten(self) -> Field:
         """The same on two lines; from two lines, only the first one."""
-        two = len(self.lines) > 1
-        return self._replace(lines=self.lines[:1] if two else self.lines[0].split(" "))
+        two, said = len(self.lines) > 1, self.said or ", ".join(self.lines)
+        lines = self.lines[:1] if two else self.lines[0].split(" ")
+        return self._replace(lines=lines, said=said if lines != self.lines else self.said)
 
 
 def draw_heat_map(canvas: Canvas, figure: HeatMap) -> None:
     """A field for each value, with its number and its interval: colour is not the only sign.
     Where they do not fit, intervals are left to tooltips, and on a phone the numbers beside marks.
     A map that needs more room than there is becomes wider."""
-    if figure.caption:
-        canvas.write_lines(figure.caption)
-        canvas.down(4)
+    canvas.write_caption(figure.caption)
+    if figure.row_label:
+        corner = f"{figure.row_label} ↓ {figure.column_label} →"
+        canvas.add_text(0, canvas.down(LINE) + LETTER, corner, room=canvas.nominal)
+    names = max((canvas.measure_name(row) for row in figure.rows), default=0.0)
+    names = min(0.38 * canvas.nominal, names) + GAP
     columns = max(1, len(figure.columns))
-    corner = f"{figure.row_label} ↓ {figure.column_label} →" if figure.row_label else ""
-    most = canvas.nominal * (0.36 if canvas.is_narrow else 0.4)
-    names = min(most, max((canvas.measure_name(row) for row in figure.rows), default=0.0))
-    names += GAP
-    fields = [
-        [make_field(figure, at_row, place) for place in range(len(figure.columns))]
-        for at_row in range(len(figure.rows))
-    ]
     width = (canvas.nominal - names) / columns
-    whole = fields
+    fields = make_fields(figure)
     for _ in range(2 if figure.marks and canvas.is_narrow else 1):
         if width < measure_fields(canvas, fields):
             fields = [[field.shorten() for field in row] for row in fields]
@@ -599,62 +625,44 @@ def draw_heat_map(canvas: Canvas, figure: HeatMap) -> None:
     if canvas.is_narrow and columns <= 2:
         width = min(width, 120.0)
     canvas.width = max(canvas.nominal, names + width * columns)
-    if corner:
-        canvas.add_text(0, canvas.down(LINE) + LETTER, corner)
     write_columns(canvas, figure.columns, names, width)
-    lines = max((len(f.lines) for row in fields for f in row), default=1)
-    tall = max(ROW, LINE * lines + 12)
-    for row, own, all_words in zip(figure.rows, fields, whole, strict=True):
+    tall = max(ROW, LINE * max((len(f.lines) for row in fields for f in row), default=1) + 12)
+    for name, row in zip(figure.rows, fields, strict=True):
         top = canvas.down(tall)
-        canvas.add_name(0, top + tall / 2 + LETTER / 3, row, room=names - GAP)
-        for place, field in enumerate(own):
-            left = names + width * place
-            if field.lines != all_words[place].lines:
-                canvas.add(f"<g>{canvas.tell(', '.join(all_words[place].lines))}")
-            canvas.add_rect(field.kind, left + 1, top + 1, width - 2, tall - 2)
-            first = top + tall / 2 + LETTER / 3 - LINE * (len(field.lines) - 1) / 2
-            for at_line, line in enumerate(field.lines):
-                canvas.add_text(
-                    left + width / 2, first + LINE * at_line, line, field.words, "middle"
-                )
-            if field.lines != all_words[place].lines:
-                canvas.add("</g>")
-    if figure.marks:
-        used = {mark for row in figure.marks for mark in row}
+        canvas.add_name(0, top + tall / 2 + LETTER / 3, name, room=names - GAP)
+        for place, field in enumerate(row):
+            draw_field(canvas, field, (names + width * place, top, width, tall))
+    used = {mark for row in figure.marks for mark in row}
+    said = [f"{sign} {means}" for mark, (sign, _, means) in MARKED.items() if mark in used]
+    if said:
         canvas.down(4)
-        said = [f"{MARKED[mark][0]} {MARK_WORDS[mark]}" for mark in MARKED if mark in used]
         canvas.write_lines(", ".join(said))
 
 
-MARK_WORDS = {
-    "better": "significantly better",
-    "worse": "significantly worse",
-    "even": "no significant difference",
-}
+def make_fields(figure: HeatMap) -> list[list[Field]]:
+    """The fields: a number, and a mark beside it or its interval below it."""
+    known = list_known(value for row in figure.values for value in row)
+    low, high = (min(known), max(known)) if known else (0.0, 0.0)
 
+    def make_field(row: int, column: int) -> Field:
+        value = figure.values[row][column]
+        mark = figure.marks[row][column] if figure.marks else ""
+        if value is None or (figure.marks and not mark):
+            return Field("field empty", ["·" if figure.marks else "–"], "")
+        if mark:
+            sign, kind, _ = MARKED[mark]
+            number = minus(format_signed(value, figure.digits))
+            return Field(f"field {kind}", [f"{sign} {number}"], f"words-{kind}")
+        lines = [minus(round_half_up(value, figure.digits))]
+        if figure.low and figure.high:
+            ends = figure.low[row][column], figure.high[row][column]
+            if ends[0] is not None and ends[1] is not None:
+                lines.append(minus(format_interval(ends[0], ends[1], figure.digits)))
+        share = (value - low) / (high - low) if high > low else 0.5
+        return Field(f"field h{round(share * (FIELDS - 1))}", lines)
 
-def make_field(figure: HeatMap, row: int, column: int) -> Field:
-    """A field: the number, and a mark above or its interval below it."""
-    value = figure.values[row][column]
-    mark = figure.marks[row][column] if figure.marks else ""
-    if value is None or (figure.marks and not mark):
-        return Field("field empty", ("·" if figure.marks else "–",), "")
-    if mark:
-        sign, kind = MARKED[mark]
-        return Field(
-            f"field {kind}",
-            (f"{sign} {minus(format_signed(value, figure.digits))}",),
-            f"words-{kind}",
-        )
-    known = list_known(value for each in figure.values for value in each)
-    low, high = min(known), max(known)
-    share = (value - low) / (high - low) if high > low else 0.5
-    lines = [minus(round_half_up(value, figure.digits))]
-    if figure.low and figure.high:
-        ends = figure.low[row][column], figure.high[row][column]
-        if ends[0] is not None and ends[1] is not None:
-            lines.append(minus(format_interval(ends[0], ends[1], figure.digits)))
-    return Field(f"field h{round(share * (FIELDS - 1))}", lines)
+    columns = range(len(figure.columns))
+    return [[make_field(row, column) for column in columns] for row in range(len(figure.rows))]
 
 
 def measure_fields(canvas: Canvas, fields: Sequence[Sequence[Field]]) -> float:
@@ -663,21 +671,35 @@ def measure_fields(canvas: Canvas, fields: Sequence[Sequence[Field]]) -> float:
     return max(known, default=0.0) + 6
 
 
+def draw_field(canvas: Canvas, field: Field, box: tuple[float, float, float, float]) -> None:
+    """A field within a box (left, top, width, height)."""
+    left, top, width, tall = box
+    if field.said:
+        canvas.add(f"<g>{canvas.make_tooltip(field.said)}")
+    canvas.add_rect(field.kind, left + 1, top + 1, width - 2, tall - 2)
+    first = top + tall / 2 + LETTER / 3 - LINE * (len(field.lines) - 1) / 2
+    for place, line in enumerate(field.lines):
+        canvas.add_text(left + width / 2, first + LINE * place, line, field.words, "middle")
+    if field.said:
+        canvas.add("</g>")
+
+
 def write_columns(canvas: Canvas, columns: Sequence[str], start: float, width: float) -> None:
     """The names of columns, on several lines where they need them; upright where a word has too
     little room."""
-    looks, room = canvas.looks, width - 6
+    signs, room = canvas.signs, width - 6
     if not columns:
         return
     middles = [start + width * (place + 0.5) for place in range(len(columns))]
     # the name of a model stays on one line
-    words = [[each] if each in looks.places else each.split() or [""] for each in columns]
+    words = [[each] if each in signs.places else each.split() or [""] for each in columns]
     if max(canvas.measure_name(word) for each in words for word in each) <= room:
         wrapped = [
-            [each] if each in looks.places else wrap_text(canvas.clean(each), room, True)
+            [each] if each in signs.places else wrap_text(canvas.clean(each), room, True)
             for each in columns
         ]
-        bottom = canvas.down(LINE * max(map(len, wrapped)) + 4) + LINE * max(map(len, wrapped))
+        lines_tall = LINE * max(map(len, wrapped))
+        bottom = canvas.down(lines_tall + 4) + lines_tall
         for lines, middle in zip(wrapped, middles, strict=True):
             for above, line in enumerate(reversed(lines)):
                 left = middle - canvas.measure_name(line) / 2
@@ -688,8 +710,8 @@ def write_columns(canvas: Canvas, columns: Sequence[str], start: float, width: f
     bottom = canvas.down(tall + 8) + tall + 4
     for column, middle in zip(columns, middles, strict=True):
         x, foot = middle + LETTER / 3, bottom
-        if column in looks.places:
-            canvas.add_sign(middle, bottom - 7, looks.colour(column), looks.shape(column))
+        if column in signs.places:
+            canvas.add_sign(middle, bottom - 7, signs.colour(column), signs.shape(column))
             foot -= SIGN
         canvas.add(f'<g transform="translate({at(x)} {at(foot)}) rotate(-90)">')
         canvas.add_text(0, 0, column, "label", room=tall - bottom + foot)
@@ -743,18 +765,18 @@ def draw_plane(
 def draw_lines(canvas: Canvas, figure: Lines) -> None:
     """Lines over a common axis, with bands where intervals are known. Up to two share a plane;
     more have a small plane each, in which the others are faint."""
-    looks = canvas.looks
-    ordered = sorted(figure.series, key=lambda series: looks.place(series.model or series.label))
-    looked = [(series, *choose_line_look(series, n, looks)) for n, series in enumerate(ordered)]
+    signs = canvas.signs
+    ordered = sorted(figure.series, key=lambda series: signs.place(series.model or series.label))
+    lines = [(series, *choose_line_sign(series, n, signs)) for n, series in enumerate(ordered)]
     whole = all(value == round(value) for series in figure.series for value in series.x)
     across, up = choose_ranges(figure)
-    if len(looked) <= TOGETHER:
+    if len(lines) <= TOGETHER:
         canvas.write_lines(figure.y)
         tall = TALL[canvas.nominal]
         top = canvas.down(tall)
         plane = draw_plane(canvas, across, up, (0, top, canvas.nominal, tall), whole)
         draw_target(canvas, figure, plane)
-        for series, colour, shape in looked:
+        for series, colour, shape in lines:
             draw_line(canvas, series, colour, plane)
             draw_line_signs(canvas, series, colour, shape, plane)
         canvas.add_text(
@@ -764,14 +786,14 @@ def draw_lines(canvas: Canvas, figure: Lines) -> None:
             anchor="middle",
             room=plane.x.end - plane.x.start,
         )
-        entries = [LegendEntry(colour, shape, series.label) for series, colour, shape in looked]
+        entries = [LegendEntry(colour, shape, series.label) for series, colour, shape in lines]
         draw_legend(canvas, [*entries, *name_target(figure)])
         return
     canvas.write_lines(f"{figure.y} (up) by {figure.x} (across); the other lines are grey")
     number = PANELS[canvas.nominal]
     width = (canvas.nominal - 2 * GAP * (number - 1)) / number
     top = canvas.height
-    for place, (own, colour, shape) in enumerate(looked):
+    for place, (own, colour, shape) in enumerate(lines):
         if place % number == 0:
             top = canvas.down(LOW + 2 * LINE + 18) + 6
         left = (width + 2 * GAP) * (place % number)
@@ -779,7 +801,7 @@ def draw_lines(canvas: Canvas, figure: Lines) -> None:
         canvas.add_text(left + SIGN, top + LETTER, own.label, "label", room=width - SIGN)
         box = (left, top + LINE, width, LOW + LINE + 4)
         plane = draw_plane(canvas, across, up, box, whole)
-        for series, *_ in looked:
+        for series, *_ in lines:
             if series is not own:
                 draw_line(canvas, drop_band(series), "faint", plane, MOST_FAINT)
         draw_target(canvas, figure, plane)
@@ -804,12 +826,12 @@ def choose_ranges(figure: Lines) -> tuple[Range, Range]:
     return across, bound_range(up, figure.y_bounds)
 
 
-def choose_line_look(series: Series, place: int, looks: Looks) -> tuple[str, str]:
+def choose_line_sign(series: Series, place: int, signs: ModelSigns) -> tuple[str, str]:
     """The colour and the shape of a line: those of its model, else by its place."""
     who = series.model or series.label
-    if who in looks.places:
-        return looks.colour(who), looks.shape(who)
-    colour = "grey" if looks.places else f"c{place % COLOURS}"
+    if who in signs.places:
+        return signs.colour(who), signs.shape(who)
+    colour = "grey" if signs.places else f"c{place % COLOURS}"
     return colour, SHAPES[place % len(SHAPES)]
 
 
@@ -840,7 +862,7 @@ def draw_line_signs(canvas: Canvas, series: Series, colour: str, shape: str, pla
     """The signs of a line: at every point, or only at the last of many."""
     known = [(x, y) for x, y in zip(series.x, series.y, strict=True) if y is not None]
     for x, y in known if len(known) <= DOTTED else known[-1:]:
-        said = canvas.tell(f"{series.label}, {x:g}: {y:.3g}")
+        said = canvas.make_tooltip(f"{series.label}, {x:g}: {y:.3g}")
         canvas.add_sign(*plane.place(x, y), colour, shape, said)
 
 
@@ -865,7 +887,7 @@ NEAR = 9  # units around a dot that no name may cover
 
 def draw_scatter(canvas: Canvas, figure: Scatter) -> None:
     """Points in the plane with their intervals; those that lie apart are named with their mark."""
-    line, dots, looks = figure.line, figure.dots, canvas.looks
+    line, dots, signs = figure.line, figure.dots, canvas.signs
     beside: list[float | None] = [end for dot in dots for end in (dot.x_low, dot.x, dot.x_high)]
     heights: list[float | None] = [end for dot in dots for end in (dot.y_low, dot.y, dot.y_high)]
     if line:
@@ -894,15 +916,15 @@ def draw_scatter(canvas: Canvas, figure: Scatter) -> None:
         anchor="middle",
         room=plane.x.end - plane.x.start,
     )
-    models = sorted({dot.model or dot.label for dot in dots} & looks.places.keys(), key=looks.place)
+    models = sorted({dot.model or dot.label for dot in dots} & signs.places.keys(), key=signs.place)
     draw_legend(
-        canvas, [LegendEntry(looks.colour(name), looks.shape(name), name) for name in models]
+        canvas, [LegendEntry(signs.colour(name), signs.shape(name), name) for name in models]
     )
 
 
 def draw_cross(canvas: Canvas, dot: Dot, plane: Plane) -> None:
     """The intervals of a dot: lines across and up."""
-    (x, y), kind = plane.place(dot.x, dot.y), f"thin {choose_dot_colour(dot, canvas.looks)}"
+    (x, y), kind = plane.place(dot.x, dot.y), f"thin {choose_dot_colour(dot, canvas.signs)}"
     if dot.x_low is not None and dot.x_high is not None:
         canvas.add_line(kind, plane.x.place(dot.x_low), y, plane.x.place(dot.x_high), y)
     if dot.y_low is not None and dot.y_high is not None:
@@ -911,20 +933,20 @@ def draw_cross(canvas: Canvas, dot: Dot, plane: Plane) -> None:
 
 def draw_dot(canvas: Canvas, dot: Dot, x: float, y: float) -> None:
     """A dot with the sign of its model, and a ring in the colour of its mark."""
-    who, looks = dot.model or dot.label, canvas.looks
-    if who in looks.places:
-        shape = looks.shape(who)
+    who, signs = dot.model or dot.label, canvas.signs
+    if who in signs.places:
+        shape = signs.shape(who)
     else:
         shape = SHAPES[{"suspected": 2, "look": 1, "above": 3}.get(dot.mark, 0)]
-    said = canvas.tell(dot.note or dot.label)
-    canvas.add_sign(x, y, choose_dot_colour(dot, looks), shape, said)
+    said = canvas.make_tooltip(dot.note or dot.label)
+    canvas.add_sign(x, y, choose_dot_colour(dot, signs), shape, said)
     if dot.mark:
         canvas.add(f'<circle class="ring {dot.mark}" cx="{at(x)}" cy="{at(y)}" r="9"/>')
 
 
-def choose_dot_colour(dot: Dot, looks: Looks) -> str:
+def choose_dot_colour(dot: Dot, signs: ModelSigns) -> str:
     who = dot.model or dot.label
-    return looks.colour(who) if who in looks.places else dot.mark or "accent"
+    return signs.colour(who) if who in signs.places else dot.mark or "accent"
 
 
 class Label(NamedTuple):
@@ -1017,9 +1039,9 @@ def write_places(places: Iterable[tuple[float, float]]) -> str:
     return " ".join(f"{at(x)},{at(y)}" for x, y in places)
 
 
-def minus(number: str) -> str:
-    """A number with a true minus sign."""
-    return number.replace("-", "−")
+def minus(text: str) -> str:
+    """A text whose negative numbers have a true minus sign; hyphens inside words stay."""
+    return NEGATIVE.sub("−", text)
 
 
 def format_amount(value: float) -> str:
@@ -1099,11 +1121,13 @@ def measure_letter(letter: str) -> float:
         return 0.36
     if letter in "mwMW@%—…":
         return 0.95
+    if east_asian_width(letter) in "WF":
+        return 1.1
+    if category(letter)[0] == "S":  # + − ≈ ▲ →
+        return 0.85
     if letter.isascii():
         return 0.72 if letter.isupper() else 0.63
-    if combining(letter):
-        return 0.0
-    return 1.05 if east_asian_width(letter) in "WF" else 0.7
+    return 0.0 if combining(letter) else 0.7
 
 
 def cut_text(text: str, room: float, bold: bool = False) -> str:

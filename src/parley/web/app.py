@@ -22,7 +22,7 @@ from starlette.routing import BaseRoute, Route
 from parley.errors import ParleyError, StoreError, UsageError
 from parley.providers._secrets import redact
 from parley.report.html import read_style, render
-from parley.report.looks import Looks
+from parley.report.model_signs import ModelSigns
 from parley.report.run_page import title_run
 from parley.store import RunRef, Store
 from parley.tables import shorten
@@ -59,10 +59,10 @@ class Site:
         """The runs that browsers follow."""
         return LiveRuns(self.store, RunDrawer(self))
 
-    def render(self, template: str, looks: Looks | None = None, **facts: Any) -> Markup:
+    def render(self, template: str, signs: ModelSigns | None = None, **facts: Any) -> Markup:
         """A template with these facts."""
         own = {"site": self, "run_link": run_link, "title_run": title_run}
-        return render(template, looks, **own, **facts)
+        return render(template, signs, **own, **facts)
 
     def page(self, template: str, status: int = 200, **facts: Any) -> HTMLResponse:
         """A page from its template."""

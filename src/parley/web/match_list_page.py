@@ -14,7 +14,7 @@ from starlette.routing import Route
 
 from parley.errors import UsageError, unknown_name
 from parley.money import Total, match_costs, prices_of
-from parley.report.looks import Looks
+from parley.report.model_signs import ModelSigns
 from parley.results.match_list import BROKEN, STATE_KINDS, ListedSeat, list_scored_seats
 from parley.results.scores import choose_ranking_metric, parse_metric
 from parley.rules.task import Metric
@@ -110,7 +110,7 @@ def show_matches(request: Request) -> Response:
     up, down = ORDER_WORDS[wanted.order]
     return site.page(
         "matches.html",
-        looks=Looks.of(info.config.contestants),
+        signs=ModelSigns.of(info.config.contestants),
         ref=ref,
         info=info,
         query=query,

@@ -13,7 +13,7 @@ from starlette.routing import Route
 
 from parley.errors import UsageError, unknown_name
 from parley.providers._secrets import make_secret_filter
-from parley.report.looks import Looks
+from parley.report.model_signs import ModelSigns
 from parley.report.text_room import TextRoom
 from parley.results.match_list import list_scored
 from parley.results.scores import parse_metric
@@ -67,7 +67,7 @@ def show_match(request: Request) -> Response:
             "match_link": match_link,
             "read_before": READ_BEFORE,
             "room": TextRoom(ROOM if only is None else ROOM_OF_ROUND),
-            "looks": Looks.of(reader.info.config.contestants),
+            "signs": ModelSigns.of(reader.info.config.contestants),
         }
     return site.page("match.html", **facts)
 

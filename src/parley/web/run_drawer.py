@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from parley.errors import StoreError
 from parley.providers._secrets import redact
-from parley.report.looks import Looks
+from parley.report.model_signs import ModelSigns
 from parley.store import RunRef
 from parley.web.following import Drawn
 from parley.web.live_run import RECENT, LiveRun, read_live
@@ -42,12 +42,12 @@ class RunDrawer:
         news = self.news(ref)
         result = find_result(self._site, info, live.counts)
         computing = not result.is_current and info.state != "running"
-        looks = Looks.of(info.config.contestants)
+        signs = ModelSigns.of(info.config.contestants)
 
         facts = {"live": live, "chip": CHIPS[info.state], "computing": computing}
         facts |= {"recent": RECENT}
         parts: dict[str, str] = {
-            name: self._site.render(f"live_{name}.html", looks, ref=ref, **facts)
+            name: self._site.render(f"live_{name}.html", signs, ref=ref, **facts)
             for name in ("state", "progress", "endpoints", "latest")
         }
         parts |= {"result": result.html, "problem": ""}

@@ -12,7 +12,7 @@ from parley.audit.for_report import audit_for_report
 from parley.config.prices import PriceList
 from parley.config.task_catalogue import task_of_run
 from parley.report.html import render
-from parley.report.looks import Looks
+from parley.report.model_signs import ModelSigns
 from parley.report.page_options import PageOptions
 from parley.report.run_page import describe_main, draw_run
 from parley.results.parts.stability import progress_figures
@@ -70,11 +70,11 @@ def draw_so_far(ref: RunRef) -> Markup:
     result, _ = read_result(ref, reasoned=False)
     result.compute([*REMARKS, "pairs"])
     with read_run(ref) as reader:
-        looks = Looks.of(reader.info.config.contestants)
+        signs = ModelSigns.of(reader.info.config.contestants)
     stability = result.part("stability")
     return render(
         "run_so_far.html",
-        looks,
+        signs,
         main=describe_main(result),
         precision=progress_figures(stability) if stability else [],
         is_race=result.style.race,

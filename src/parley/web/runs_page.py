@@ -12,7 +12,7 @@ from starlette.routing import Route
 
 from parley.errors import UsageError
 from parley.money import format_usd
-from parley.report.looks import Looks
+from parley.report.model_signs import ModelSigns
 from parley.report.run_page import title_run
 from parley.results.parts.results import draw_points
 from parley.results.types import Intervals
@@ -35,7 +35,7 @@ class RunLine:
     summary: RunSummary | None  # None: being computed
     fault: str  # why there is no summary
     figure: Intervals | None  # the best models with their intervals
-    looks: Looks
+    signs: ModelSigns
     cost: str
     day: str
     models: tuple[str, ...]  # in the order of the intervals, others after them
@@ -90,7 +90,7 @@ def make_lines(site: Site, runs: tuple[ListedRun, ...]) -> list[RunLine]:
                 summary,
                 found.fault if found else "",
                 draw_points(scores, "The best models") if scores else None,
-                Looks.of(run.contestants),
+                ModelSigns.of(run.contestants),
                 cost,
                 time.strftime("%Y-%m-%d", time.gmtime(run.created)),
                 order_models(run, summary),

@@ -173,8 +173,8 @@ def progress_figures(found: StabilityResult) -> list[Bars]:
             label = f"{each.alias}, {each.role}" if several else each.alias
             bars.append(Bar(label, {"on the way": share}, f"{number}, {state}", each.alias))
         title = f"Half-width of {path.metric} after {plural(last.blocks, 'block')}"
-        said = "; ".join(f"{bar.label}: {bar.note}" for bar in bars)
-        alt = f"{title}; {describe_aim(found, path)}. {said}"
+        title += f"; {describe_aim(found, path)}"
+        alt = "; ".join(f"{bar.label}: {bar.note}" for bar in bars)
         figures.append(Bars(title, alt, "", tuple(bars), most=1.0))
     return figures
 

@@ -1,4 +1,4 @@
-"""How models look: one colour and one shape each, on every figure and page."""
+"""The sign of each model: one colour and one shape, on every figure and page."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ RING = '<circle r="4.2" fill="none" stroke="currentColor" stroke-width="2.2"/>'
 
 
 @dataclass(frozen=True)
-class Looks:
-    """The looks of models, by their place in the configuration; instruments are grey rings."""
+class ModelSigns:
+    """The signs of models, by their place in the configuration; instruments are grey rings."""
 
     places: dict[str, int] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, contestants: Iterable[str]) -> Looks:
+    def of(cls, contestants: Iterable[str]) -> ModelSigns:
         return cls({alias: place for place, alias in enumerate(contestants)})
 
     def place(self, label: str) -> int:
@@ -52,10 +52,10 @@ class Looks:
         )
 
 
-def choose_looks(results: Iterable[RunResult]) -> Looks:
-    """The looks of the models of several runs: a model that played in two runs has one look."""
+def choose_signs(results: Iterable[RunResult]) -> ModelSigns:
+    """The signs of the models of several runs: a model that played in two runs has one sign."""
     aliases = dict[str, None]()
     for result in results:
         with read_run(result.ref) as reader:
             aliases |= dict.fromkeys(reader.info.config.contestants)
-    return Looks.of(aliases)
+    return ModelSigns.of(aliases)
