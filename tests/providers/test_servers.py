@@ -334,11 +334,26 @@ def test_options_that_cannot_work_are_refused_at_once(name, given, said):
         providers.make_provider("vllm", name, given)
 
 
+@pytest.mark.parametrize("words", ["--a", "[--a]", "['--a', 5]", '["\'\\" --a"]'])
+def test_words_of_a_server_in_a_file_are_refused_in_every_form(machine, words):
+    (machine / "experiment.yaml").write_text(EXPERIMENT.replace("--trust-remote-code", words))
+    said = command("run", "experiment.yaml", cwd=machine, code=2).err
+    assert "experiment.yaml" in said
+    assert "with your permissions" in said
+
+
+def test_words_of_a_file_are_quoted_where_the_error_says_what_to_type(machine):
+    words = "'x\"; rm -r y'"
+    (machine / "experiment.yaml").write_text(EXPERIMENT.replace("--trust-remote-code", words))
+    said = command("run", "experiment.yaml", cwd=machine, code=2).err
+    assert """-M 'ALIAS.server_args=x"; rm -r y'""" in said
+
+
 def test_words_of_a_server_come_from_the_user_alone(notes, machine, monkeypatch):
     (machine / "experiment.yaml").write_text(EXPERIMENT)
     said = command("run", "experiment.yaml", cwd=machine, code=2).err
     assert "experiment.yaml" in said
-    assert "-M ALIAS.server_args=" in said
+    assert "-M ALIAS.server_args=--trust-remote-code" in said
     (machine / "models.yaml").write_text(
         f"a: {{model: vllm/./tiny, server_args: '{words(notes)}'}}\n"
     )
@@ -357,7 +372,7 @@ def test_words_of_a_server_come_from_the_user_alone(notes, machine, monkeypatch)
     stop = ["--max-calls", "1"]
     command(*asked, "--name", "again", *stop, cwd=machine, code=None)
     said = command("resume", "again", "--store", "runs", "--max-calls", "100", cwd=machine, code=2)
-    assert "-M ALIAS.server_args=" in said.err
+    assert "-M 'ALIAS.server_args=--notes" in said.err
     typed = ["-M", f"a.server_args={words(notes)}", "--max-calls", "100"]
     command("resume", "again", "--store", "runs", *typed, cwd=machine)
 

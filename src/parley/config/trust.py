@@ -19,6 +19,7 @@ from importlib import invalidate_caches
 from importlib.machinery import PathFinder
 from ipaddress import ip_address
 from pathlib import Path
+from shlex import quote
 from typing import Any, Self
 from urllib.parse import urlsplit
 
@@ -325,12 +326,13 @@ def check_checkpoint(model: Written, name: str, allowed: Allowed) -> None:
 def check_server_words(options: Mapping[str, Any]) -> None:
     """Refuse words of a file for the command line of a server, which runs with the user's rights
     and may run code from anywhere."""
-    if isinstance(words := options.get("server_args"), Written) and words:
-        raise words.file.error(
-            words.place,
-            f"these words would start a program with your permissions: {words!r}. If you trust "
-            f'them, type them: -M ALIAS.server_args="{words}"',
-        )
+    for _, words in texts_in(options.get("server_args")):
+        if isinstance(words, Written) and words:
+            raise words.file.error(
+                words.place,
+                f"these words would start a program with your permissions: {words!r}. If you "
+                f"trust them, type them: -M {quote(f'ALIAS.server_args={words}')}",
+            )
 
 
 def check_model_address(options: Mapping[str, Any], traits: Traits, allowed: Allowed) -> None:
