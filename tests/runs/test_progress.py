@@ -1,6 +1,11 @@
 """Progress in calls: how many there will be, and how long the rest takes."""
 
 import asyncio
+import os
+import pty
+import subprocess
+import sys
+from contextlib import suppress
 
 import pytest
 
@@ -50,6 +55,28 @@ def test_a_worker_does_not_know_how_many_matches_are_planned():
     progress = Progress(done=6, calls=77, in_flight=3)
     assert describe_progress(progress).startswith("6 matches played, 3 being played, 77 calls, ")
     assert describe_time_left(progress) == ""
+
+
+def test_a_narrow_terminal_shows_what_a_program_prints_as_it_is():
+    program = """
+import asyncio
+from parley.runs.progress import Progress
+from parley.runs.progress_display import show_bar
+progress = Progress(planned=10, calls=4, activity="loading [/red] [red]weights [key]")
+asyncio.run(asyncio.wait_for(show_bar(progress, print), 1.0))
+"""
+    env = {**os.environ, "COLUMNS": "80", "LINES": "24", "TERM": "xterm"}
+    outer, inner = pty.openpty()
+    line = [sys.executable, "-c", program]
+    with subprocess.Popen(line, env=env, stdin=inner, stdout=inner, stderr=inner):
+        os.close(inner)
+        shown = b""
+        with suppress(OSError):  # how Linux says that nobody writes any more
+            while more := os.read(outer, 4096):
+                shown += more
+    os.close(outer)
+    assert b"loading [/red] [red]weights [key]" in shown
+    assert b"MarkupError" not in shown
 
 
 def test_the_round_is_named_again_when_a_download_has_ended():

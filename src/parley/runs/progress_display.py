@@ -154,6 +154,27 @@ def describe_progress(progress: Progress) -> str:
     return ", ".join(filter(None, parts))
 
 
+def describe_columns(progress: Progress, width: int) -> dict[str, Any]:
+    """The texts beside the bar. Other work, which holds the run up, takes the place of the rest."""
+    failed = f"{progress.failed} failed" if progress.failed else ""
+    if progress.activity:
+        room = max(0, width - 40)
+        return {
+            "calls": "",
+            "matches": "",
+            "status": progress.activity[:room],
+            "failed": failed,
+            "left": "",
+        }
+    return {
+        "calls": describe_calls(progress),
+        "matches": describe_matches(progress),
+        "status": progress.status_line[: max(0, width - 80)],
+        "failed": ", ".join(filter(None, [failed, describe_wait(progress)])),
+        "left": describe_time_left(progress),
+    }
+
+
 async def show_bar(progress: Progress, say: Say) -> None:
     """A bar that moves, for a terminal."""
     from rich.console import Console
@@ -164,15 +185,18 @@ async def show_bar(progress: Progress, say: Say) -> None:
         TimeElapsedColumn,
     )
 
+    def column(name: str, style: str = "none") -> TextColumn:
+        return TextColumn(f"{{task.fields[{name}]}}", style, markup=False)
+
     await asyncio.sleep(0.3)
     columns = (
         BarColumn(20),
-        TextColumn("{task.fields[calls]}"),
-        TextColumn("{task.fields[matches]}"),
-        TextColumn("{task.fields[status]}"),
-        TextColumn("[red]{task.fields[failed]}"),
+        column("calls"),
+        column("matches"),
+        column("status"),
+        column("failed", "red"),
         TimeElapsedColumn(),
-        TextColumn("{task.fields[left]}"),
+        column("left"),
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         line = bar.add_task("", total=None, calls="", matches="", failed="", status="", left="")
@@ -181,26 +205,8 @@ async def show_bar(progress: Progress, say: Say) -> None:
                 while progress.notices:
                     notice = make_visible(progress.notices.pop(0))
                     bar.console.print(f"parley: {notice}", highlight=False, markup=False)
-                failed = ", ".join(
-                    filter(
-                        None,
-                        [
-                            f"{progress.failed} failed" if progress.failed else "",
-                            describe_wait(progress),
-                        ],
-                    )
-                )
-                bar.update(
-                    line,
-                    total=progress.expected_calls,
-                    completed=progress.calls,
-                    calls=describe_calls(progress),
-                    matches=describe_matches(progress),
-                    failed=failed,
-                    left=describe_time_left(progress),
-                )
-                status = progress.activity or progress.status_line
-                bar.update(line, status=status[: max(0, bar.console.width - 80)])
+                fields = describe_columns(progress, bar.console.width)
+                bar.update(line, total=progress.expected_calls, completed=progress.calls, **fields)
                 await asyncio.sleep(0.2)
         finally:
             bar.update(line, total=progress.calls or None, completed=progress.calls)
