@@ -59,6 +59,15 @@ def key_of(program, words):
     return Path(config).read_text().removeprefix("api-key: ").strip()
 
 
+def chat(key):
+    """Print what a log and a terminal should not get as it is."""
+    for piece in (b"key in two pieces: ", key[:9].encode(), f"{key[9:]}\n".encode()):
+        os.write(1, piece)
+        time.sleep(0.1)
+    os.write(1, b"x" * 5_000_000)
+    os.write(1, b"\n\x1b[2J\x07\xff\x00\rloading: 50% [/red]")  # no line has ended
+
+
 def serve(program, words):
     kinds, notes = first(words, "--stand-in").split(","), Path(first(words, "--notes", "/dev/null"))
     name, port, key = (
@@ -77,7 +86,13 @@ def serve(program, words):
     stubborn = "import signal, time; signal.signal(15, signal.SIG_IGN); time.sleep(600)"
     child = subprocess.Popen([sys.executable, "-c", stubborn], start_new_session=True)
     note(pids=[os.getpid(), child.pid])
+    if "silent" in kinds:
+        os._exit(4)
+    if "killed" in kinds:
+        os.kill(os.getpid(), signal.SIGKILL)
     print(f"settings: name={name} api_key={key}", flush=True)
+    if "chatty" in kinds:
+        chat(key)
     if "stubborn" in kinds:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     if "slow" in kinds:

@@ -8,11 +8,14 @@ import socket
 import subprocess
 import sys
 import time
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
 import parley
+from parley.activity import watch_activity
 from parley.audit.audit import audit_run
 from parley.errors import UsageError
 from parley.match.protocol import Request
@@ -242,6 +245,140 @@ def test_a_server_that_dies_while_it_is_used_stops_the_run_which_can_be_resumed(
     assert audit_run(result.ref).breaches == []
 
 
+def test_what_a_server_prints_is_shown_and_logged_without_its_key(notes):
+    lines = []
+    with watch_activity(lines.append):
+        told = []
+        result = play(notes, "chatty,slow", told=told)
+    assert result.state == "done"
+    assert any(
+        "vllm/./tiny is loading (" in line and "loading: 50% [/red]" in line for line in lines
+    )
+    assert lines[-1] == ""
+    [log] = Path("runs").glob("*.log")
+    printed = log.read_bytes()
+    assert b"key in two pieces: [key]\n" in printed
+    assert len(printed) > 5_000_000
+    said, _ = stopped(notes, "chatty,dies-loading", repeats=1)
+    assert "\x1b" not in said
+    assert "\x00" not in said
+    assert len(said) < 2000
+    assert "the weights do not fit into memory" in said
+
+
+def test_an_error_shows_no_lines_of_an_earlier_session(notes):
+    _, run = stopped(notes, "dies-loading")
+    again = parley.resume(run, model_options={"a": {"server_args": words(notes, "silent")}})
+    with read_run(again.ref) as reader:
+        said = reader.info.reason
+    assert "with exit code 4" in said
+    assert "memory" not in said
+    assert Path(run).with_suffix("").name in said
+
+
+def test_servers_of_one_checkpoint_with_other_words_have_logs_of_their_own(notes):
+    models = {"a": options(notes), "b": options(notes, "other")}
+    parley.run("public_goods", models, rounds=1, repeats=1, store="runs")
+    assert len(notes.all("words")) == 2
+    first, second = sorted(Path("runs").glob("*.log"))
+    assert (first.read_text(), second.read_text()) == (
+        2 * ("settings: name=./tiny api_key=[key]\n",)
+    )
+    assert not notes.still_running()
+
+
+def test_a_second_server_on_a_gpu_says_that_they_share_it_even_if_it_dies(notes, monkeypatch):
+    monkeypatch.setattr(servers, "list_gpus", lambda: ["Big GPU"])
+    told = []
+    result = parley.run(
+        "public_goods",
+        {"a": options(notes), "b": options(notes, "dies-loading")},
+        progress=lambda event: told.append(event.text),
+        store="runs",
+    )
+    assert result.state == "stopped"
+    assert any("--gpu-memory-utilization" in text for text in told)
+    assert len(notes.all("words")) == 2  # no server is started again
+
+
+def test_a_server_killed_by_a_signal_says_which(notes):
+    assert "by signal 9" in stopped(notes, "killed")[0]
+
+
+def test_a_port_that_another_server_has_taken_is_left_to_it(notes, monkeypatch):
+    with stand_in(notes, "other", "another-key-1234") as base:
+        ports = [int(base.rpartition(":")[2].removesuffix("/v1")), servers.find_free_port()]
+        monkeypatch.setattr(servers, "find_free_port", lambda: ports.pop(0))
+        assert play(notes, "slow").state == "done"
+        assert not ports
+
+
+def test_the_key_of_the_user_follows_no_redirect(machine):
+    asked = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):
+            asked.append(self.path)
+            self.send_response(302)
+            self.send_header("Location", "/elsewhere")
+            self.end_headers()
+
+        def log_message(self, *_):
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        assert servers.list_models(f"http://127.0.0.1:{server.server_port}/v1", "a-key") == []
+        server.shutdown()
+    assert asked == ["/v1/models"]
+
+
+def test_time_of_a_download_is_no_time_of_the_server(notes, machine, monkeypatch):
+    def download(name, revision):
+        time.sleep(3)
+        return machine / "tiny"
+
+    monkeypatch.setattr(servers, "find_checkpoint", lambda *_: None)
+    monkeypatch.setattr(servers, "download_checkpoint", download)
+    [row] = play(notes, repeats=1, download=True).part("devices")
+    assert row.seconds < 3
+
+
+def test_only_a_run_that_calls_the_model_starts_a_server(notes, machine):
+    asked = [
+        "run",
+        "public_goods",
+        "-m",
+        "a=vllm/./tiny",
+        "-m",
+        "bot/free-rider",
+        "--store",
+        "runs",
+    ]
+    command(*asked, "-M", f"a.server_args={words(notes)}", "--dry-run", cwd=machine)
+    assert not notes.all("words")
+    result = play(notes)
+    for line in (
+        ["audit", result.path],
+        ["show", result.path],
+        ["report", result.path, "-o", "x.html"],
+    ):
+        command(*line, cwd=machine)
+    assert len(notes.all("words")) == 1
+
+
+def test_a_run_that_may_not_call_any_more_ends_its_server(notes):
+    limited = parley.run(
+        "public_goods",
+        models={"a": options(notes), "b": "bot/free-rider"},
+        repeats=500,
+        max_calls=20,
+        store="runs",
+    )
+    assert limited.state == "stopped"
+    assert not notes.still_running()
+
+
 def test_another_port_is_tried_if_one_is_taken(notes):
     play(notes, "port-taken")
     first, second = notes.all("words")
@@ -324,6 +461,7 @@ def test_without_the_program_or_the_model_one_sentence_says_what_to_do(notes, ma
         ("--trust-remote-code", {}, "must not begin with a hyphen"),
         ("x", {"server_args": "--port 1"}, "which Parley chooses"),
         ("x", {"server_args": "--host=0.0.0.0"}, "which Parley chooses"),
+        ("x", {"server_args": "--api_key x"}, "which Parley chooses"),
         ("x", {"server_args": "'"}, "cannot be split"),
         ("x", {"server_args": "-v", "base_url": "http://localhost:1/v1"}, "has an address"),
         ("x", {"download": True, "base_url": "http://localhost:1/v1"}, "has an address"),

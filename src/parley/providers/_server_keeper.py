@@ -1,9 +1,9 @@
 """Runs one program, and ends it with everything that it has started: when it is told to (SIGTERM)
 and when its owner is gone, however that ended.
 
-It is run as a file, without Parley: `python -I _server_keeper.py OWNER PATIENCE LOG PROGRAM ...`.
-What the program prints goes to LOG, without the secret in the first line of standard input. It gets
-PATIENCE seconds to end by itself.
+It is run as a file, without Parley: `python -I _server_keeper.py OWNER PATIENCE PROGRAM ...`. It
+prints what the program prints, without the secret in the first line of standard input. The program
+gets PATIENCE seconds to end by itself.
 """
 
 from __future__ import annotations
@@ -17,48 +17,54 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from threading import Event, Thread
-from typing import IO
+from threading import Thread
 
 LOOK = 0.2  # seconds between two looks at the owner
+PIECE = 65_536  # bytes that are copied at once
 LIMIT = 10.0  # seconds in which processes that were killed must be gone
 ADOPT_ORPHANS = 36  # PR_SET_CHILD_SUBREAPER of prctl(2)
 IS_LINUX = sys.platform == "linux"
 
 
-def keep(owner: int, patience: float, log: str, command: list[str]) -> int:
-    """Run the program until it ends, or until it is ended; its exit status."""
-    secret, told = sys.stdin.buffer.readline().strip(), Event()
-    signal.signal(signal.SIGTERM, lambda *_: told.set())
+def keep(owner: int, patience: float, command: list[str]) -> int:
+    """Run the program until it ends, or until it is ended; its exit status as in a shell."""
+    secret, told = sys.stdin.buffer.readline().strip(), list[int]()
+    signal.signal(signal.SIGTERM, lambda number, _: told.append(number))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the owner decides what Ctrl-C means
     if IS_LINUX:
         ctypes.CDLL(None).prctl(ADOPT_ORPHANS, 1, 0, 0, 0)
-    with open(log, "ab", buffering=0) as written:
-        try:
-            program = subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                process_group=0,
-            )
-        except OSError as wrong:
-            written.write(f"{command[0]} cannot be started: {wrong.strerror}\n".encode())
-            return 127
-        assert program.stdout is not None
-        copying = Thread(target=copy, args=(program.stdout, written, secret), daemon=True)
-        copying.start()
-        while program.poll() is None and not told.is_set() and os.getppid() == owner:
-            told.wait(LOOK)
-        end(program, patience)
-        copying.join(1.0)
-    return program.returncode
+    try:
+        program = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            process_group=0,
+        )
+    except OSError as wrong:
+        print(f"{command[0]} cannot be started: {wrong.strerror}", flush=True)
+        return 127
+    assert program.stdout is not None
+    copying = Thread(target=copy, args=(program.stdout.fileno(), secret), daemon=True)
+    copying.start()
+    while program.poll() is None and not told and os.getppid() == owner:
+        time.sleep(LOOK)
+    end(program, patience)
+    copying.join(1.0)
+    code = program.returncode
+    return code if code >= 0 else 128 - code
 
 
-def copy(printed: IO[bytes], log: IO[bytes], secret: bytes) -> None:
-    """Copy what a program prints, without the secret."""
-    for line in printed:
-        log.write(line.replace(secret, b"[key]") if secret else line)
+def copy(printed: int, secret: bytes) -> None:
+    """Print what a program prints as soon as it does, without the secret."""
+    rest = b""
+    while piece := os.read(printed, PIECE):
+        text = (rest + piece).replace(secret, b"[key]")
+        # what may be the beginning of the secret waits for the next piece
+        cut = next((n for n in range(len(secret), 0, -1) if text.endswith(secret[:n])), 0)
+        text, rest = text[: len(text) - cut], text[len(text) - cut :]
+        with suppress(OSError):  # a full disk does not stop the program
+            os.write(sys.stdout.fileno(), text)
 
 
 def end(program: subprocess.Popen[bytes], patience: float) -> None:
@@ -98,4 +104,4 @@ def descendants() -> Iterator[int]:
 
 
 if __name__ == "__main__":
-    sys.exit(keep(int(sys.argv[1]), float(sys.argv[2]), sys.argv[3], sys.argv[4:]))
+    sys.exit(keep(int(sys.argv[1]), float(sys.argv[2]), sys.argv[3:]))

@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 from abc import abstractmethod
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Collection, Coroutine, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -25,7 +25,7 @@ from pathlib import Path
 from threading import Event, Lock, Thread
 from typing import Any, ClassVar, NamedTuple
 from urllib.error import HTTPError
-from urllib.request import ProxyHandler, build_opener
+from urllib.request import HTTPRedirectHandler, ProxyHandler, build_opener
 from urllib.request import Request as HttpRequest
 
 import orjson
@@ -135,7 +135,6 @@ class ServedModel(OpenAICompatible):
         server = self._server or await self._find_server(request.call)
         if not server.was_started:
             return await super().complete(request)
-        server.check()
         reply = await server.answer(super().complete(server.without_marks(request)))
         reply.device = server.use_device()
         reply.model_served = server.served
@@ -147,6 +146,8 @@ class ServedModel(OpenAICompatible):
         try:
             # many calls wait for it: one that gives up does not cancel it
             await asyncio.shield(asyncio.wrap_future(server.ready))
+            for notice in server.notices:
+                call.notice(notice)
             server.check()
         except BaseException:
             await in_daemon_thread(server.leave)
@@ -155,8 +156,6 @@ class ServedModel(OpenAICompatible):
             await in_daemon_thread(server.leave)
             return self._server
         self._server = server
-        for notice in server.notices:
-            call.notice(notice)
         if server.was_started:
             self.connect(server.base, server.key, direct=True)
         return server
@@ -189,7 +188,7 @@ class LocalServer:
 
     def __init__(self, key: Any, model: ServedModel, location: str) -> None:
         self.shared_key, self.model, self.users = key, model, 0
-        self.base, self.key, self.location = model._base, secrets.token_urlsafe(24), location
+        self.base, self.key, self.location = model._base, secrets.token_hex(24), location
         self.log, self.is_kept = Path(), False
         self.ready: Future[None] = Future()  # it answers, or there is a fault
         self.fault = ""
@@ -201,6 +200,7 @@ class LocalServer:
         self.gpus = 1
         self._calls = set[asyncio.Task[Reply]]()
         self._counted = 0.0  # up to when its time was given to replies
+        self._log_start = 0
         self._process: subprocess.Popen[bytes] | None = None
         self._closing = Event()
         self._thread = Thread(target=self._work, name=model.label, daemon=True)
@@ -210,6 +210,8 @@ class LocalServer:
         """The reply of a call, which ends at once if the server does."""
         asked, this = asyncio.ensure_future(reply), asyncio.current_task()
         self._calls.add(asked)
+        if self.fault:
+            asked.cancel()
         try:
             return await asked
         except asyncio.CancelledError:
@@ -282,7 +284,8 @@ class LocalServer:
                     f"{shorten(', '.join(served), 100)}), so Parley starts another one"
                 )
             return False
-        ignored = " with options of its own, not with `server_args`" if model.server_args else ""
+        given = [f"`{name}`" for name in ("server_args", "revision") if getattr(model, name)]
+        ignored = f" with options of its own, without your {' and '.join(given)}" if given else ""
         self.notices.append(f"{model.label} is served at {self.base}{ignored}")
         return True
 
@@ -298,7 +301,9 @@ class LocalServer:
             folder = download_checkpoint(model.name, model.revision)
         self.served, self.marks = name_checkpoint(model.name, folder), find_special_marks(folder)
         self._describe_device()
-        self.log, self.is_kept = log_file(self.location, model.label)
+        self.log, self.is_kept = log_file(
+            self.location, model.label, [each.log for each in self.SHARED.values()]
+        )
         keep_secret(self.key)
         for left in reversed(range(PORTS)):
             port = find_free_port()
@@ -306,14 +311,20 @@ class LocalServer:
                 if self._closing.is_set():
                     return
                 self._launch(program, ServerPlace(folder, port, self.key, Path(private)))
-                self._wait_until_ready(port)
+                try:
+                    answers = self._wait_until_ready(port)
+                except PermissionError:  # another program has taken the port
+                    if not left:
+                        raise
+                    self._end_process()
+                    continue
+            if answers:
+                break
             if self._closing.is_set():
                 return
-            if self.base.endswith(f":{port}/v1"):
-                break
             if not left or not IN_USE.search(self._read_log()):
                 raise ValueError(self._describe_end("while it was loading"))
-        self.was_started, self._counted = True, began
+        self.was_started = True
         self.notices.append(
             f"{model.label} runs on {self.setup.device}: Parley started {model.program} in "
             f"{format_duration(time.monotonic() - began)}"
@@ -338,47 +349,55 @@ class LocalServer:
 
     def _launch(self, program: str, place: ServerPlace) -> None:
         words = [program, *self.model.command_words(place), *self.model._words]
-        self.log.parent.mkdir(parents=True, exist_ok=True)
-        self._process = subprocess.Popen(
-            [
-                *(sys.executable, "-I", keeper.__file__),
-                *(str(os.getpid()), str(PATIENCE), str(self.log.absolute()), *words),
-            ],
-            stdin=subprocess.PIPE,
-            env={**child_environment(), **self.model.server_variables(place)},
-            start_new_session=True,  # Ctrl-C is for Parley, which ends it
-        )
+        self._counted = time.monotonic()
+        with self.log.open("ab") as log:
+            self._log_start = log.tell()
+            self._process = subprocess.Popen(
+                [
+                    *(sys.executable, "-I", keeper.__file__),
+                    *(str(os.getpid()), str(PATIENCE), *words),
+                ],
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=log,
+                env={**child_environment(), **self.model.server_variables(place)},
+                start_new_session=True,  # Ctrl-C is for Parley, which ends it
+            )
         assert self._process.stdin is not None
         self._process.stdin.write(self.key.encode() + b"\n")
         self._process.stdin.close()
 
-    def _wait_until_ready(self, port: int) -> None:
-        """Wait until the server answers, ends, or is not needed any more."""
+    def _wait_until_ready(self, port: int) -> bool:
+        """Whether the server answers: wait until it does, ends, or is not needed any more."""
         base, began = f"http://{HOST}:{port}/v1", time.monotonic()
         assert self._process is not None
         while self._process.poll() is None and not self._closing.wait(LOOK):
             if self.model.name in list_models(base, self.key):
                 self.base = base
-                return
+                return True
             last = next(iter(self._last_lines(1)), "")
             taken = format_duration(time.monotonic() - began)
             report_activity(f"{self.model.label} is loading ({taken}): {shorten(last, 80)}")
+        return False
 
     def _end(self) -> None:
-        if self._process is not None:
-            if self._process.poll() is None:
-                report_activity(f"ending {self.model.program}")
-                self._process.terminate()
-                self._process.wait()
-                report_activity("")
-            if not self.is_kept:
-                self.log.unlink(missing_ok=True)
+        self._end_process()
+        if self.log.name and not self.is_kept:
+            self.log.unlink(missing_ok=True)
+
+    def _end_process(self) -> None:
+        if self._process is not None and self._process.poll() is None:
+            report_activity(f"ending {self.model.program}")
+            self._process.terminate()
+            self._process.wait()
+            report_activity("")
 
     def _describe_end(self, when: str) -> str:
         """How the server ended, with the last lines that it printed."""
         assert self._process is not None
         code = self._process.returncode
-        how = f"with exit code {code}" if code >= 0 else f"by signal {-code}"
+        # as a shell counts signals
+        how = f"by signal {code - 128}" if code > 128 else f"with exit code {code}"
         last = " / ".join(shorten(line, 300) for line in self._last_lines(LINES))
         said = f"; it printed last: {last}" if last else ""
         kept = f" (log: {self.log})" if self.is_kept else ""
@@ -389,9 +408,9 @@ class LocalServer:
         return [make_visible(redact(line.strip())) for line in lines if line.strip()][-number:]
 
     def _read_log(self) -> str:
-        """The end of the log."""
+        """The end of what this server has printed; the log may be of several sessions."""
         with suppress(OSError), self.log.open("rb") as log:
-            log.seek(max(0, self.log.stat().st_size - TAIL))
+            log.seek(max(self._log_start, self.log.stat().st_size - TAIL))
             return log.read().decode("utf-8", "replace")
         return ""
 
@@ -403,23 +422,29 @@ def split_words(text: str) -> tuple[str, ...]:
     except ValueError as wrong:
         raise ValueError(f"`server_args` cannot be split into words: {wrong}") from None
     for word in words:
-        if word.partition("=")[0] in OWN_WORDS:
+        option = word.partition("=")[0]
+        if option.replace("_", "-") in OWN_WORDS:
             raise ValueError(
-                f"`server_args` must not contain {word.partition('=')[0]}, which Parley chooses: "
+                f"`server_args` must not contain {option}, which Parley chooses: "
                 "remove it, or start the server yourself and set `base_url`"
             )
     return words
 
 
-def log_file(location: str, label: str) -> tuple[Path, bool]:
-    """The log of a server, and whether it is kept: beside the file of the run."""
-    name = re.sub(r"[^\w.+-]+", "-", label)
-    if location and "://" not in location:
-        run = Path(location)
-        return run.with_name(f"{run.stem}.{name}.log"), True
-    handle, path = tempfile.mkstemp(prefix=f"parley-{name[:80]}-", suffix=".log")
-    os.close(handle)
-    return Path(path), bool(location)
+def log_file(location: str, label: str, used: Collection[Path]) -> tuple[Path, bool]:
+    """The log of a server, and whether it is kept: beside the file of the run. Other servers write
+    to those that are `used`."""
+    name = re.sub(r"[^\w.+-]+", "-", label)[:80]
+    if not location or "://" in location:
+        handle, path = tempfile.mkstemp(prefix=f"parley-{name}-", suffix=".log")
+        os.close(handle)
+        return Path(path), bool(location)
+    run, number = Path(location), 1
+    log = run.with_name(f"{run.stem}.{name}.log")
+    while log in used:
+        number += 1
+        log = run.with_name(f"{run.stem}.{name}-{number}.log")
+    return log, True
 
 
 def find_program(name: str) -> str | None:
@@ -442,6 +467,13 @@ def find_free_port() -> int:
         return int(found.getsockname()[1])
 
 
+class NoRedirects(HTTPRedirectHandler):
+    """Follows no redirect, which would carry the key elsewhere."""
+
+    def redirect_request(self, *_: Any) -> None:
+        return None
+
+
 def list_models(base: str, key: str | None) -> list[str]:
     """The models that a server on this machine lists; none if it does not answer. Raises
     PermissionError if it does not accept the key."""
@@ -449,7 +481,7 @@ def list_models(base: str, key: str | None) -> list[str]:
     if key:
         asked.add_header("Authorization", f"Bearer {key}")
     try:
-        with build_opener(ProxyHandler({})).open(asked, timeout=ANSWER) as answer:
+        with build_opener(ProxyHandler({}), NoRedirects).open(asked, timeout=ANSWER) as answer:
             found = json.loads(answer.read(2**20))["data"]
         return [str(each["id"]) for each in found]
     except HTTPError as wrong:
