@@ -114,13 +114,13 @@ def played(*answers, pause=0.0, rounds=5, **options):
 
 def test_a_price_file_knows_aliases_and_models(here):
     (here / "prices.yaml").write_text(
-        "openai/gpt-4.1: {input: 1, output: 2}\nmine: {input: 3, output: 4}\nvllm/q: free\n"
+        "openai/gpt-4.1: {input: 1, output: 2}\nmine: {input: 3, output: 4}\nollama/q: free\n"
     )
     models = {
         "g": {"model": "openai/gpt-4.1"},
         "mine": {"model": "openai/gpt-4.1"},
-        "q": {"model": "vllm/q"},
-        "other": {"model": "vllm/other"},
+        "q": {"model": "ollama/q"},
+        "other": {"model": "ollama/other"},
     }
     prices = prices_for(models)
     assert prices.of("g").usd(1e6, 0, 1e6) == 3
@@ -212,14 +212,15 @@ def test_public_prices_are_known_by_provider_or_address_and_unknown_is_unknown()
     assert price("inspect/openai/gpt-4.1") == price("openai/gpt-4.1")
     for unknown in (
         "openai/no-such-model",
-        "vllm/gpt-4.1",
         "ollama/llama3",
         "python/os:getcwd",
         "http/http://localhost:1",
     ):
         assert price(unknown) is None, unknown
-    assert price("openai-compatible/gpt-4.1", base_url="http://localhost:8000/v1") is None
-    for free in ("bot/random", "scripted/x.txt", "human/terminal", "embedded/smollm2"):
+    for family in ("openai-compatible", "vllm"):
+        assert price(f"{family}/gpt-4.1", base_url="http://localhost:8000/v1") is None
+    # Parley runs the last one itself
+    for free in ("bot/random", "scripted/x.txt", "human/terminal", "embedded/smollm2", "vllm/x"):
         assert price(free).free
 
 
@@ -909,7 +910,7 @@ def test_a_model_without_a_price_is_refused_before_anything_is_called(here):
 
     asyncio.run(main())
     assert not Path("runs").exists()
-    flags = ("-m", "a=vllm/x", "-m", "bot/random", "--budget-usd", 1)
+    flags = ("-m", "a=ollama/x", "-m", "bot/random", "--budget-usd", 1)
     assert "prices.yaml" in command("run", "public_goods", *flags, cwd=here, code=2).err
 
 
@@ -1329,7 +1330,7 @@ def test_a_person_is_asked_before_much_is_spent(here, at_a_terminal):
 
 def test_models_names_abilities_and_prices(here):
     (here / "models.yaml").write_text(
-        "strong: {model: openai/gpt-4.1}\na: {model: vllm/x}\nc: {model: vllm/y}\n"
+        "strong: {model: openai/gpt-4.1}\na: {model: vllm/x}\nc: {model: ollama/y}\n"
     )
     facts = command("models", "--json", cwd=here).json
     assert facts["prices"]["strong"] == {
@@ -1344,10 +1345,10 @@ def test_models_names_abilities_and_prices(here):
     assert rows["openai"]["structured"]
     assert rows["openai"]["system_role"]
     assert not rows["completion"]["system_role"]
-    out = command("models", "openai/gpt-4.1", "strong", "bot/random", "vllm/z", cwd=here).out
+    out = command("models", "openai/gpt-4.1", "strong", "bot/random", "ollama/z", cwd=here).out
     assert "openai/gpt-4.1: 2 USD input (0.5 cached), 8 output per million tokens [public]" in out
     assert "bot/random: free" in out
-    assert "vllm/z: price unknown" in out
+    assert "ollama/z: price unknown" in out
 
 
 def test_the_doctor_asks_each_endpoint_once_for_one_token(here):
