@@ -267,6 +267,14 @@ def test_other_forms_of_workers_are_refused(given):
         parse_workers(given)
 
 
+def test_servers_of_workers_are_started_by_the_user():
+    models, address = {"a": "vllm/./tiny", "b": "vllm/x"}, {"base_url": "http://x/v1"}
+    with pytest.raises(UsageError, match=r"no server for a on workers.*set -M a.base_url=URL"):
+        worker.refuse_on_workers(prepare(models=models, model_options={"b": address}))
+    both = dict.fromkeys(models, address)
+    worker.refuse_on_workers(prepare(models=models, model_options=both))
+
+
 def test_people_and_functions_cannot_be_seated_on_workers(postgres_url, tmp_path):
     people = prepare(models={"me": "human/terminal", "b": "bot/random", "c": "bot/random"})
     with pytest.raises(UsageError, match="me cannot play on workers"):

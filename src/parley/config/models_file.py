@@ -175,20 +175,13 @@ def models_in(file: YamlFile, *under: str, trusted: bool) -> dict[str, Entry]:
         if family == "scripted":
             options["model"] = f"{family}/{relative_to_file(file, name)}"
         # a folder; without a dot it may be the name of a repository
-        elif name.startswith(".") and may_name_folder(family, options):
+        elif name.startswith(".") and providers.find_traits(family).may_name_folder(options):
             folder = relative_to_file(file, name)
             options["model"] = f"{family}/{folder if Path(folder).is_absolute() else f'./{folder}'}"
         kind = Located if trusted else Written
         own = mark_written(options, file, (*under, alias), kind)
         found[alias] = {**inherited, **own}
     return found
-
-
-def may_name_folder(family: str, options: Mapping[str, Any]) -> bool:
-    """Whether the name of a model may be a folder of this machine."""
-    return providers.is_provider(family) and providers.provider_traits(family).may_name_folder(
-        options
-    )
 
 
 def relative_to_file(file: YamlFile, path: str) -> str:

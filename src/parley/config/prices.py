@@ -76,7 +76,7 @@ class PriceList:
         """`models`: those of a run; another alias of the same model may have a price."""
         self._models = models or {}
         # by provider: a search through installed packages
-        self._traits: dict[str, Traits | None] = {}
+        self._traits: dict[str, Traits] = {}
 
     def find(
         self, alias: str, options: Mapping[str, Any], served: str | None, on: datetime | None
@@ -94,17 +94,17 @@ class PriceList:
                 return self._own[other].of(options)
         if family not in self._traits:
             self._traits[family] = find_traits(family)
-        if (traits := self._traits[family]) is not None and traits.is_unbilled(options):
+        if self._traits[family].is_unbilled(options):
             return NOTHING
         price = public_price(family, served or name, options, on)
         return price.halved() if price is not None and uses_batch_api(options) else price
 
 
-def find_traits(family: str) -> Traits | None:
+def find_traits(family: str) -> Traits:
     """The traits of a provider. Results can be shown even if it can no longer be loaded."""
     with suppress(UsageError):
-        return providers.provider_traits(family) if providers.is_provider(family) else None
-    return None
+        return providers.find_traits(family)
+    return Traits()
 
 
 def prices_for(models: Mapping[str, Mapping[str, Any]]) -> Prices:

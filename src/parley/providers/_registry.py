@@ -63,6 +63,11 @@ def provider_traits(family: str) -> Traits:
     return traits_of(provider_class(family))
 
 
+def find_traits(family: str) -> Traits:
+    """The same, or the usual ones for a family that is no provider, such as `bot`."""
+    return provider_traits(family) if is_provider(family) else Traits()
+
+
 def make_provider(family: str, name: str, options: Mapping[str, Any]) -> Provider:
     """The provider of a family for one model; its options are the fields of its class."""
     provider = provider_class(family)

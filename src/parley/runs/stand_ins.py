@@ -76,10 +76,8 @@ class StandIn:
         self._assumed = assumed
         self._system = estimate_text_tokens(str(options.get("system") or ""))
         family = str(options["model"]).partition("/")[0]
-        thinking = (
-            providers.provider_traits(family).thinks_by if providers.is_provider(family) else None
-        )
-        self._thinks = any(str(options.get(key, "")).lower() not in IDLE for key in thinking or ())
+        thinking = providers.find_traits(family).thinks_by or ()
+        self._thinks = any(str(options.get(key, "")).lower() not in IDLE for key in thinking)
         self._most = (
             int(options["max_tokens"]) if str(options.get("max_tokens", "")).isdigit() else None
         )

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from parley import __version__
 from parley.config.batch_api import uses_batch_api
@@ -79,7 +79,12 @@ def refuse_on_workers(prepared: Prepared) -> None:
             "program that starts the run: put it into a module and use python/MODULE:FUNCTION, or "
             "leave out the workers"
         )
-    if served := [alias for alias, options in models.items() if needs_server(options)]:
+    families = {alias: str(each["model"]).partition("/")[0] for alias, each in models.items()}
+    if served := [
+        alias
+        for alias, options in models.items()
+        if providers.find_traits(families[alias]).will_start_server(options)
+    ]:
         raise UsageError(
             f"Parley starts no server for {', '.join(served)} on workers, because they may be on "
             f"several machines: start it yourself and set -M {served[0]}.base_url=URL"
@@ -89,14 +94,6 @@ def refuse_on_workers(prepared: Prepared) -> None:
             f"{', '.join(batched)} cannot be called through a batch API by workers, because one "
             "process sends all requests and waits: leave out --workers or --batch"
         )
-
-
-def needs_server(options: Mapping[str, Any]) -> bool:
-    """Whether a model has no address and its provider starts servers."""
-    family = str(options["model"]).partition("/")[0]
-    return providers.is_provider(family) and providers.provider_traits(family).will_start_server(
-        options
-    )
 
 
 def prepare_worker(
