@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from threading import Thread
@@ -311,6 +312,24 @@ def test_a_port_that_another_server_has_taken_is_left_to_it(notes, monkeypatch):
         monkeypatch.setattr(servers, "find_free_port", lambda: ports.pop(0))
         assert play(notes, "slow").state == "done"
         assert not ports
+
+
+@pytest.mark.parametrize("said", [b"SSH-2.0-x\r\n\r\n", b"HTTP/1.1 200 OK\r\n\r\n" + b"[" * 10**5])
+def test_another_program_at_the_usual_address_is_left_alone(notes, monkeypatch, said):
+    def answer(listening):
+        with suppress(OSError):
+            while True:
+                with listening.accept()[0] as asked:
+                    asked.recv(4096)
+                    asked.sendall(said)
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        Thread(target=answer, args=(listening,), daemon=True).start()
+        home = f"http://localhost:{listening.getsockname()[1]}/v1"
+        monkeypatch.setattr(providers.provider_class("vllm"), "home", home)
+        assert play(notes, repeats=1).state == "done"
+        listening.shutdown(socket.SHUT_RDWR)
+    assert len(notes.all("words")) == 1
 
 
 def test_the_key_of_the_user_follows_no_redirect(machine):

@@ -4,7 +4,6 @@ ends."""
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import re
 import secrets
@@ -20,6 +19,7 @@ from collections.abc import Callable, Collection, Coroutine, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from http.client import HTTPException
 from itertools import zip_longest
 from pathlib import Path
 from threading import Event, Lock, Thread
@@ -255,7 +255,8 @@ class LocalServer:
         try:
             if not self._is_at_usual_address():
                 with self.STARTING:
-                    self._start()
+                    if not self._closing.is_set():
+                        self._start()
         except Exception as wrong:
             self.fault = redact(str(wrong)) if type(wrong) is ValueError else describe_error(wrong)
         finally:
@@ -302,7 +303,7 @@ class LocalServer:
         self.served, self.marks = name_checkpoint(model.name, folder), find_special_marks(folder)
         self._describe_device()
         self.log, self.is_kept = log_file(
-            self.location, model.label, [each.log for each in self.SHARED.values()]
+            self.location, model.label, [each.log for each in list(self.SHARED.values())]
         )
         keep_secret(self.key)
         for left in reversed(range(PORTS)):
@@ -339,7 +340,7 @@ class LocalServer:
             return
         device = names[0] if self.gpus == 1 else f"{self.gpus} × {names[0]}"
         self.setup = DeviceSetup(device, "gpu", self.model.program)
-        others = [each.model.label for each in self.SHARED.values() if each.was_started]
+        others = [each.model.label for each in list(self.SHARED.values()) if each.was_started]
         if others:
             self.notices.append(
                 f"{self.model.label} and {', '.join(others)} share the memory of the GPUs: if it "
@@ -482,7 +483,7 @@ def list_models(base: str, key: str | None) -> list[str]:
         asked.add_header("Authorization", f"Bearer {key}")
     try:
         with build_opener(ProxyHandler({}), NoRedirects).open(asked, timeout=ANSWER) as answer:
-            found = json.loads(answer.read(2**20))["data"]
+            found = orjson.loads(answer.read(2**20))["data"]
         return [str(each["id"]) for each in found]
     except HTTPError as wrong:
         if wrong.code in (401, 403):
@@ -490,7 +491,7 @@ def list_models(base: str, key: str | None) -> list[str]:
                 f"the server at {base} does not accept the key (HTTP {wrong.code})"
             ) from None
         return []
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, HTTPException, ValueError, KeyError, TypeError):
         return []
 
 
