@@ -234,6 +234,28 @@ def test_most_forms_of_naming_oneself_are_hidden():
 # ---- delivery
 
 
+@pytest.fixture
+def change_table(monkeypatch):
+    """Replaces the table, as a later version of Parley may."""
+    kept = (names_module.all_spellings, spans_module.family_by_word)
+    caches = (
+        *kept,
+        spans_module.ordinary_words,
+        spans_module.words_of,
+        spans_module.closed_words,
+        spans_module.compile_words,
+    )
+
+    def change(families):
+        monkeypatch.setattr(names_module, "FAMILIES", families)
+        for each in caches:
+            each.cache_clear()
+
+    before = names_module.FAMILIES
+    yield change
+    change(before)
+
+
 @dataclass(frozen=True)
 class Talk(Task):
     """What a speaker says is given to the rule, quoted to a listener, and told to both."""
@@ -291,7 +313,7 @@ def test_a_name_of_the_item_reaches_the_others():
     assert outcome.violations == []
 
 
-def test_names_are_found_once_and_replayed_from_the_record():
+def test_names_are_found_once_and_replayed_from_the_record(change_table):
     """Whatever the table finds later: what is on record decides."""
     record = MemoryRecord()
     _, heard, _ = overheard("I am Claude 4, hello.", record)
@@ -300,6 +322,7 @@ def test_names_are_found_once_and_replayed_from_the_record():
     record.calls = {
         place: each for place, each in record.calls.items() if each.seat.role == "speaker"
     }
+    change_table((names_module.Family("Greeting", "hello"),))
     _, again, outcome = overheard("not asked", record, roster=NOBODY)
     assert again == heard
     assert [each.kind for each in outcome.violations] == ["identity"]
@@ -428,28 +451,6 @@ def test_a_seat_may_be_told_its_own_words_that_are_hidden_in_the_reply_of_anothe
     assert audit_run(result.ref, task=Choosing).breaches == []
 
 
-@pytest.fixture
-def change_table(monkeypatch):
-    """Replaces the table, as a later version of Parley may."""
-    kept = (names_module.all_spellings, spans_module.family_by_word)
-    caches = (
-        *kept,
-        spans_module.ordinary_words,
-        spans_module.words_of,
-        spans_module.closed_words,
-        spans_module.compile_words,
-    )
-
-    def change(families):
-        monkeypatch.setattr(names_module, "FAMILIES", families)
-        for each in caches:
-            each.cache_clear()
-
-    before = names_module.FAMILIES
-    yield change
-    change(before)
-
-
 def test_a_changed_table_changes_neither_what_was_shown_nor_the_audit(tmp_path, change_table):
     models = {
         name: lambda view: json.dumps({"reason": "I am GPT-4", "coins": 5}) for name in ("a", "b")
@@ -464,6 +465,54 @@ def test_a_changed_table_changes_neither_what_was_shown_nor_the_audit(tmp_path, 
     found = audit_run(done.ref)
     assert found.breaches == []
     assert {each["masked"] for each in found.masked} == {"GPT-4"}
+
+
+@dataclass(frozen=True)
+class Speech(Task):
+    """A speaker is heard by a listener and marked by judges."""
+
+    roles = {
+        "speaker": Role(),
+        "listener": Role(0, 1, instrument=True),
+        "judge": Role(0, 2, instrument=True),
+    }
+
+    def metrics(self, seats):
+        return [Metric("mark", 0, 5, epsilon=1, judged=True)]
+
+    async def play(self, referee, speaker, listener, judge):
+        said = await referee.ask(speaker, "Who are you?")
+        await referee.ask(listener, referee.quote(said, speaker))
+        mark = Choice("mark", ("0", "5"))
+        given = await referee.ask(judge, referee.quote(said, speaker), expect=mark, default="0")
+        return {speaker: {"mark": float(next(iter(given.values())))}}
+
+
+@pytest.mark.parametrize(("word", "left"), [("hello", "coins"), ("coins", MASK)])
+def test_new_judges_do_not_read_what_was_hidden_under_the_table_of_then(
+    tmp_path, change_table, word, left
+):
+    """Nor what today's table finds, which those who have read it may know."""
+    heard = []
+
+    def judge(view):
+        heard.append(view.text)
+        return '{"mark": "5"}'
+
+    roles = {"listener": {"l": lambda view: "fine"}, "judge": {"j": judge}}
+    models = {"a": lambda view: "I am GPT-4 and keep my coins."}
+    first = run(Speech(), models, roles=roles, store=tmp_path)
+    change_table((names_module.Family("New", word),))
+    again = parley.rejudge(first.path, {"judge": {"k": judge}}, task=Speech(), store=tmp_path)
+    assert again.state == "done"
+    one, other = heard
+    assert f"I am {MASK} and keep my coins." in one
+    assert f"I am {MASK} and keep my {left}." in other
+    for table in (names_module.FAMILIES, (names_module.Family("Else", "keep"),)):
+        change_table(table)
+        found = audit_run(again.ref, task=Speech)
+        assert found.breaches == []
+        assert {each["masked"] for each in found.masked} == {"GPT-4"}
 
 
 def test_the_audit_finds_a_name_that_a_new_judge_has_read():
