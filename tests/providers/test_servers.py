@@ -97,7 +97,7 @@ def is_listening(port):
         return not tried.connect_ex(("127.0.0.1", port))
 
 
-def wait_until(what, seconds=20.0):
+def wait_until(what, seconds=60.0):
     until = time.monotonic() + seconds
     while not (found := what()):
         assert time.monotonic() < until
@@ -420,15 +420,17 @@ def test_no_process_is_left_after_an_interruption_or_a_kill(notes, machine, mome
         f"servers.PATIENCE = 1.0; sys.argv = ['parley', *{run_words(model)!r}]\n"
         "cli.main()\n"
     )
-    run = subprocess.Popen(
-        [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-    )
-    wait_until(lambda: notes.all("pids" if moment == "loading" else "asked"))
-    run.send_signal(number)
-    if number == signal.SIGINT:
-        time.sleep(0.5)
-        run.send_signal(number)  # the first one lets calls finish
-    run.communicate(timeout=30)
+    line = [sys.executable, "-c", program]
+    with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as run:
+        try:
+            wait_until(lambda: notes.all("pids" if moment == "loading" else "asked"))
+            run.send_signal(number)
+            if number == signal.SIGINT:
+                time.sleep(0.5)
+                run.send_signal(number)  # the first one lets calls finish
+            run.communicate(timeout=60)
+        finally:
+            run.kill()
     wait_until(lambda: not notes.still_running())
 
 
