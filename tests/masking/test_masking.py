@@ -101,6 +101,7 @@ def sentences(name):
         "[me](https://openai.com/index)",
         '<a href="https://claude.ai">me</a>',
         'C<b class="x">lau</b>de',
+        "A Claude-powered assistant",
     ],
 )
 def test_a_name_is_hidden_if_its_family_plays(text):
@@ -116,6 +117,7 @@ def test_a_name_is_hidden_if_its_family_plays(text):
     [
         "Claude Monet painted water lilies.",
         "I met Jean-Claude.",
+        "Claude-Michel sang.",
         "The llama spat.",
         "Meta-analysis shows it.",
         "a mistral wind",
@@ -350,6 +352,10 @@ def test_words_on_record_are_replaced_wherever_they_stand():
         ("Hello,\nGPT-4 here", json.dumps("Hello,\nGPT-4 here")),
         ("I am Gemini 2.5\nPro", "I am Gemini 2.5 Pro"),
         ("I am Gemini 2.5 Pro", "I am Gemini\n  2.5 Pro"),
+        ("I am **GPT**-4.1", "I am GPT-4.1"),
+        ("I am <b>Gemini</b> 2.5 Pro", "I am Gemini 2.5 Pro"),
+        ("ＧＰＴ", "GPT"),
+        ("G\u00adPT", "GPT"),
     ],
 )
 def test_names_are_replaced_where_a_rule_decodes_or_encodes_or_wraps_a_reply(said, handed_on):

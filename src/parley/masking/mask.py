@@ -7,8 +7,8 @@ import re
 from collections.abc import Callable, Sequence
 from functools import cached_property, lru_cache
 
-from parley.masking.folding import ENCODED, decode_character
-from parley.masking.spans import Roster, Span, Spared, find_spans, find_spared
+from parley.masking.folding import ENCODED, decode_character, fold_for_search
+from parley.masking.spans import Roster, Span, Spared, closed_words, find_spans, find_spared
 
 MASK = "[name withheld]"
 LONGEST_DETAIL = 200  # characters of the names in a violation
@@ -42,12 +42,13 @@ def words_at(text: str, spans: Sequence[Span]) -> list[str]:
 
 def hidden_words(text: str, spans: Sequence[Span]) -> list[str]:
     """The names in a reply as others might read them: as written and in capitals, with escapes of
-    JSON and entities decoded, and escaped as in JSON, because a rule decodes and encodes what it
-    hands on."""
+    JSON and entities decoded, without markup and look-alikes, and escaped as in JSON, because a
+    rule may decode, clean and encode what it hands on."""
     forms = list[str]()
     for word in words_at(text, spans):
         decoded = ENCODED.sub(decode_character, word)
-        forms += (word, word.upper(), decoded, json.dumps(decoded)[1:-1])
+        plain = fold_for_search(word, closed_words(())).text
+        forms += (word, word.upper(), decoded, plain, json.dumps(decoded)[1:-1])
     return list(dict.fromkeys(forms))
 
 

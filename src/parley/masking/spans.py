@@ -21,6 +21,7 @@ VERSION = rf"(?:[-_ .]?v?\d[a-z0-9]{{0,9}}(?:\.\d{{1,3}})*|[-_ ]?(?:{TIERS})(?![
 DECLINED = "(?:ами|ом|ем|ой|ою|ью|[аеиуыьюя])?(?![а-яё])"
 # What may follow a name in Korean within one word.
 PARTICLES = "[은는이가을를의와과도에로야]|입니|예요|라고|한테|처럼|부터|까지|만"
+PREFIX = "meta"  # of many words: Meta-analysis
 SMALLEST = 3  # characters of a name of this run
 
 
@@ -148,7 +149,9 @@ def is_name(text: str, found: Found, *, is_last: bool = True) -> bool:
     if not is_last:
         return True
     after = text[found.end : found.end + 3]
-    return not re.match(r"[^\S\n][A-ZÀ-ÞА-ЯЁ][a-zß-ÿа-яё]|-[a-zA-Z]", after)
+    if found.word == PREFIX and re.match("-[a-z]", after):
+        return False
+    return not re.match(r"[^\S\n][A-ZÀ-ÞА-ЯЁ][a-zß-ÿа-яё]|-[A-ZÀ-ÞА-ЯЁ]", after)
 
 
 def is_phrase(written: str, family: str) -> bool:
