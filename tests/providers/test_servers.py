@@ -145,7 +145,7 @@ def test_two_aliases_share_a_server_that_ends_with_the_run(notes, machine, monke
     assert notes.all("keys") == [["VLLM_API_KEY"] if family == "vllm" else []]
     assert notes.all("offline") == ["1"]
     [log] = Path("runs").glob("*.log")
-    assert log.name.startswith(result.ref.id)
+    assert log.name == f"{result.ref.id}.{family}-tiny.log"
     assert "api_key=[key]" in log.read_text()
     assert "--api-key" not in started
     assert any(f"Parley started {family} in " in text and str(log) in text for text in told)

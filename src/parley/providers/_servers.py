@@ -376,9 +376,9 @@ class LocalServer:
             if self.model.name in list_models(base, self.key):
                 self.base = base
                 return True
-            last = next(iter(self._last_lines(1)), "")
             taken = format_duration(time.monotonic() - began)
-            report_activity(f"{self.model.label} is loading ({taken}): {shorten(last, 80)}")
+            last = "".join(f": {shorten(line, 160)}" for line in self._last_lines(1))
+            report_activity(f"{self.model.label} is loading ({taken}){last}")
         return False
 
     def _end(self) -> None:
@@ -435,7 +435,7 @@ def split_words(text: str) -> tuple[str, ...]:
 def log_file(location: str, label: str, used: Collection[Path]) -> tuple[Path, bool]:
     """The log of a server, and whether it is kept: beside the file of the run. Other servers write
     to those that are `used`."""
-    name = re.sub(r"[^\w.+-]+", "-", label)[:80]
+    name = re.sub(r"[^\w.+-]+", "-", re.sub(r"\W*/\W*", "-", label))[:80]
     if not location or "://" in location:
         handle, path = tempfile.mkstemp(prefix=f"parley-{name}-", suffix=".log")
         os.close(handle)
