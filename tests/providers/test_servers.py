@@ -412,16 +412,21 @@ def test_a_server_that_ignores_the_request_to_end_is_killed_with_its_children(no
 
 @pytest.mark.parametrize("moment", ["loading", "playing"])
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
-def test_no_process_is_left_after_an_interruption_or_a_kill(notes, machine, moment, number):
+def test_nothing_is_left_after_an_interruption_or_a_kill(notes, machine, moment, number):
     slow = "slow,stubborn" if moment == "loading" else "stubborn"
-    model = {"model": "vllm/./tiny", "server_args": words(notes, slow)}
+    model = {"model": "sglang/./tiny", "server_args": words(notes, slow)}
     program = (
         "import sys, json, parley.providers._servers as servers, parley.cli as cli\n"
         f"servers.PATIENCE = 1.0; sys.argv = ['parley', *{run_words(model)!r}]\n"
         "cli.main()\n"
     )
-    line = [sys.executable, "-c", program]
-    with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as run:
+    (machine / "tmp").mkdir()
+    with subprocess.Popen(
+        [sys.executable, "-c", program],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        env={**os.environ, "TMPDIR": str(machine / "tmp")},
+    ) as run:
         try:
             wait_until(lambda: notes.all("pids" if moment == "loading" else "asked"))
             run.send_signal(number)
@@ -432,6 +437,7 @@ def test_no_process_is_left_after_an_interruption_or_a_kill(notes, machine, mome
         finally:
             run.kill()
     wait_until(lambda: not notes.still_running())
+    wait_until(lambda: not list((machine / "tmp").iterdir()))
 
 
 def run_words(model):

@@ -307,20 +307,18 @@ class LocalServer:
         )
         keep_secret(self.key)
         for left in reversed(range(PORTS)):
+            if self._closing.is_set():
+                return
             port = find_free_port()
-            with tempfile.TemporaryDirectory(prefix="parley-") as private:
-                if self._closing.is_set():
-                    return
-                self._launch(program, ServerPlace(folder, port, self.key, Path(private)))
-                try:
-                    answers = self._wait_until_ready(port)
-                except PermissionError:  # another program has taken the port
-                    if not left:
-                        raise
-                    self._end_process()
-                    continue
-            if answers:
-                break
+            self._launch(program, folder, port)
+            try:
+                if self._wait_until_ready(port):
+                    break
+            except PermissionError:  # another program has taken the port
+                if not left:
+                    raise
+                self._end_process()
+                continue
             if self._closing.is_set():
                 return
             if not left or not IN_USE.search(self._read_log()):
@@ -348,7 +346,9 @@ class LocalServer:
                 'ALIAS.server_args="--gpu-memory-utilization 0.45" for vLLM'
             )
 
-    def _launch(self, program: str, place: ServerPlace) -> None:
+    def _launch(self, program: str, folder: Path, port: int) -> None:
+        private = Path(tempfile.mkdtemp(prefix="parley-"))  # the keeper removes it
+        place = ServerPlace(folder, port, self.key, private)
         words = [program, *self.model.command_words(place), *self.model._words]
         self._counted = time.monotonic()
         with self.log.open("ab") as log:
@@ -356,7 +356,7 @@ class LocalServer:
             self._process = subprocess.Popen(
                 [
                     *(sys.executable, "-I", keeper.__file__),
-                    *(str(os.getpid()), str(PATIENCE), *words),
+                    *(str(os.getpid()), str(PATIENCE), str(private), *words),
                 ],
                 stdin=subprocess.PIPE,
                 stdout=log,
