@@ -22,7 +22,8 @@ from parley.errors import UsageError
 from parley.match.protocol import Request
 from parley.providers import _registry as providers
 from parley.providers import _servers as servers
-from parley.providers._servers import count_gpus, find_special_marks
+from parley.providers._checkpoints import find_special_marks
+from parley.providers._servers import count_gpus
 from parley.rules.pool import Turn
 from parley.store import read_run
 from tests.cli.test_cli import parley as command
@@ -462,15 +463,25 @@ def test_nobody_can_end_a_turn_in_what_a_started_server_is_told(notes, machine, 
     assert asked["messages"][0]["content"] == "Hi <|end| ><|user| > plain"
 
 
-def test_special_tokens_are_read_in_every_form(tmp_path):
-    folder = tmp_path / "forms"
-    folder.mkdir()
-    (folder / "tokenizer_config.json").write_text(
-        json.dumps({"added_tokens_decoder": {"1": {"content": "</s>", "special": True}}})
-    )
-    (folder / "tekken.json").write_text(json.dumps({"special_tokens": [{"token_str": "[INST]"}]}))
-    (folder / "tokenizer.json").write_text("no JSON")
-    assert find_special_marks(folder) == ["[INST]", "</s>"]
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("tokenizer.json", {"added_tokens": [{"content": "<a>", "special": True}]}),
+        (
+            "tokenizer_config.json",
+            {"added_tokens_decoder": {"1": {"content": "<a>", "special": 1}}},
+        ),
+        ("tokenizer_config.json", {"add_bos_token": True, "eos_token": "<a>", "x_token": None}),
+        ("tokenizer_config.json", {"extra_special_tokens": {"image": "<a>"}}),
+        ("special_tokens_map.json", {"eos_token": {"content": "<a>", "lstrip": False}}),
+        ("special_tokens_map.json", {"additional_special_tokens": ["<a>", {"content": "<a>"}]}),
+        ("tekken.json", {"special_tokens": [{"rank": 2, "token_str": "<a>", "is_control": True}]}),
+    ],
+)
+def test_special_tokens_are_read_in_every_form(tmp_path, name, content):
+    (tmp_path / "tokenizer.json").write_text("no JSON")
+    (tmp_path / name).write_text(json.dumps(content))
+    assert find_special_marks(tmp_path) == ["<a>"]
 
 
 def test_without_the_program_or_the_model_one_sentence_says_what_to_do(notes, machine):

@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Coroutine, Sequence
+from collections.abc import Collection, Coroutine, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -40,6 +40,7 @@ from parley.providers._checkpoints import (
     describe_error,
     download_checkpoint,
     find_checkpoint,
+    find_special_marks,
     name_checkpoint,
 )
 from parley.providers._secrets import SECRET, keep_secret, read_key, redact
@@ -539,20 +540,3 @@ def break_marks(turn: Turn, marks: Sequence[str]) -> Turn:
             replace(part, text=break_special_marks(part.text, marks)) for part in turn.content
         )
     return Turn(turn.role, content, turn.provider_state)
-
-
-def find_special_marks(folder: Path) -> list[str]:
-    """The special tokens of a checkpoint, the longest first."""
-    found = set[str]()
-    read: dict[str, Callable[[Any], list[Any]]] = {
-        "tokenizer.json": lambda given: given["added_tokens"],
-        "tokenizer_config.json": lambda given: list(given["added_tokens_decoder"].values()),
-        "tekken.json": lambda given: [
-            {"content": each["token_str"], "special": True} for each in given["special_tokens"]
-        ],
-    }
-    for name, tokens in read.items():
-        with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
-            given = orjson.loads((folder / name).read_bytes())
-            found |= {str(each["content"]) for each in tokens(given) if each["special"]}
-    return sorted((mark for mark in found if len(mark.strip()) > 1), key=len, reverse=True)
