@@ -22,7 +22,8 @@ from parley.errors import UsageError
 from parley.match.protocol import Request
 from parley.providers import _registry as providers
 from parley.providers import _servers as servers
-from parley.providers._servers import count_gpus, find_special_marks
+from parley.providers._checkpoints import find_special_marks
+from parley.providers._servers import count_gpus
 from parley.rules.pool import Turn
 from parley.store import read_run
 from tests.cli.test_cli import parley as command
@@ -412,16 +413,21 @@ def test_a_server_that_ignores_the_request_to_end_is_killed_with_its_children(no
 
 @pytest.mark.parametrize("moment", ["loading", "playing"])
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
-def test_no_process_is_left_after_an_interruption_or_a_kill(notes, machine, moment, number):
+def test_nothing_is_left_after_an_interruption_or_a_kill(notes, machine, moment, number):
     slow = "slow,stubborn" if moment == "loading" else "stubborn"
-    model = {"model": "vllm/./tiny", "server_args": words(notes, slow)}
+    model = {"model": "sglang/./tiny", "server_args": words(notes, slow)}
     program = (
         "import sys, json, parley.providers._servers as servers, parley.cli as cli\n"
         f"servers.PATIENCE = 1.0; sys.argv = ['parley', *{run_words(model)!r}]\n"
         "cli.main()\n"
     )
-    line = [sys.executable, "-c", program]
-    with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as run:
+    (machine / "tmp").mkdir()
+    with subprocess.Popen(
+        [sys.executable, "-c", program],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        env={**os.environ, "TMPDIR": str(machine / "tmp")},
+    ) as run:
         try:
             wait_until(lambda: notes.all("pids" if moment == "loading" else "asked"))
             run.send_signal(number)
@@ -432,6 +438,7 @@ def test_no_process_is_left_after_an_interruption_or_a_kill(notes, machine, mome
         finally:
             run.kill()
     wait_until(lambda: not notes.still_running())
+    wait_until(lambda: not list((machine / "tmp").iterdir()))
 
 
 def run_words(model):
@@ -456,15 +463,25 @@ def test_nobody_can_end_a_turn_in_what_a_started_server_is_told(notes, machine, 
     assert asked["messages"][0]["content"] == "Hi <|end| ><|user| > plain"
 
 
-def test_special_tokens_are_read_in_every_form(tmp_path):
-    folder = tmp_path / "forms"
-    folder.mkdir()
-    (folder / "tokenizer_config.json").write_text(
-        json.dumps({"added_tokens_decoder": {"1": {"content": "</s>", "special": True}}})
-    )
-    (folder / "tekken.json").write_text(json.dumps({"special_tokens": [{"token_str": "[INST]"}]}))
-    (folder / "tokenizer.json").write_text("no JSON")
-    assert find_special_marks(folder) == ["[INST]", "</s>"]
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("tokenizer.json", {"added_tokens": [{"content": "<a>", "special": True}]}),
+        (
+            "tokenizer_config.json",
+            {"added_tokens_decoder": {"1": {"content": "<a>", "special": 1}}},
+        ),
+        ("tokenizer_config.json", {"add_bos_token": True, "eos_token": "<a>", "x_token": None}),
+        ("tokenizer_config.json", {"extra_special_tokens": {"image": "<a>"}}),
+        ("special_tokens_map.json", {"eos_token": {"content": "<a>", "lstrip": False}}),
+        ("special_tokens_map.json", {"additional_special_tokens": ["<a>", {"content": "<a>"}]}),
+        ("tekken.json", {"special_tokens": [{"rank": 2, "token_str": "<a>", "is_control": True}]}),
+    ],
+)
+def test_special_tokens_are_read_in_every_form(tmp_path, name, content):
+    (tmp_path / "tokenizer.json").write_text("no JSON")
+    (tmp_path / name).write_text(json.dumps(content))
+    assert find_special_marks(tmp_path) == ["<a>"]
 
 
 def test_without_the_program_or_the_model_one_sentence_says_what_to_do(notes, machine):

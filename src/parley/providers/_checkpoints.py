@@ -3,13 +3,23 @@ all providers that load weights here."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
+from typing import Any
+
+import orjson
 
 from parley.providers._secrets import redact
 from parley.tables import shorten
 
+TOKENIZERS = (
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "tekken.json",
+)
 FETCHED = ["*.json", "*.safetensors", "*.model", "*.txt", "*.jinja"]  # no programs, no pickles
 
 
@@ -73,6 +83,37 @@ def download_checkpoint(name: str, revision: str | None) -> Path:
             name, revision=revision, allow_patterns=FETCHED
         )
     )
+
+
+def find_special_marks(folder: Path) -> list[str]:
+    """The special tokens that the files of a checkpoint name, the longest first."""
+    found = set[str]()
+    for name in TOKENIZERS:
+        with suppress(OSError, ValueError):
+            found |= set(special_tokens_in(orjson.loads((folder / name).read_bytes())))
+    return sorted((mark for mark in found if len(mark.strip()) > 1), key=len, reverse=True)
+
+
+def special_tokens_in(given: Any) -> Iterator[str]:
+    """The special tokens in any of the forms in which tokenizers are stored."""
+    if isinstance(given, dict):
+        for key, value in given.items():
+            if key in ("added_tokens", "added_tokens_decoder"):
+                every = value.values() if isinstance(value, dict) else value
+                yield from texts_of_tokens([each for each in every if each.get("special")])
+            elif key.endswith(("_token", "special_tokens")):  # eos_token, extra_special_tokens
+                yield from texts_of_tokens(value)
+
+
+def texts_of_tokens(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list):
+        for each in value:
+            yield from texts_of_tokens(each)
+    elif isinstance(value, dict):
+        text = value.get("content", value.get("token_str"))
+        yield from texts_of_tokens(list(value.values()) if text is None else text)
 
 
 def break_special_marks(text: str, marks: Iterable[str]) -> str:

@@ -1,15 +1,16 @@
 """Runs one program, and ends it with everything that it has started: when it is told to (SIGTERM)
 and when its owner is gone, however that ended.
 
-It is run as a file, without Parley: `python -I _server_keeper.py OWNER PATIENCE PROGRAM ...`. It
-prints what the program prints, without the secret in the first line of standard input. The program
-gets PATIENCE seconds to end by itself.
+It is run as a file, without Parley: `python -I _server_keeper.py OWNER PATIENCE FOLDER PROGRAM
+...`. It prints what the program prints, without the secret in the first line of standard input. The
+program gets PATIENCE seconds to end by itself. In the end FOLDER is removed.
 """
 
 from __future__ import annotations
 
 import ctypes
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -104,4 +105,7 @@ def descendants() -> Iterator[int]:
 
 
 if __name__ == "__main__":
-    sys.exit(keep(int(sys.argv[1]), float(sys.argv[2]), sys.argv[3:]))
+    try:
+        sys.exit(keep(int(sys.argv[1]), float(sys.argv[2]), sys.argv[4:]))
+    finally:
+        shutil.rmtree(sys.argv[3], ignore_errors=True)

@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Coroutine, Sequence
+from collections.abc import Collection, Coroutine, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -40,6 +40,7 @@ from parley.providers._checkpoints import (
     describe_error,
     download_checkpoint,
     find_checkpoint,
+    find_special_marks,
     name_checkpoint,
 )
 from parley.providers._secrets import SECRET, keep_secret, read_key, redact
@@ -307,20 +308,18 @@ class LocalServer:
         )
         keep_secret(self.key)
         for left in reversed(range(PORTS)):
+            if self._closing.is_set():
+                return
             port = find_free_port()
-            with tempfile.TemporaryDirectory(prefix="parley-") as private:
-                if self._closing.is_set():
-                    return
-                self._launch(program, ServerPlace(folder, port, self.key, Path(private)))
-                try:
-                    answers = self._wait_until_ready(port)
-                except PermissionError:  # another program has taken the port
-                    if not left:
-                        raise
-                    self._end_process()
-                    continue
-            if answers:
-                break
+            self._launch(program, folder, port)
+            try:
+                if self._wait_until_ready(port):
+                    break
+            except PermissionError:  # another program has taken the port
+                if not left:
+                    raise
+                self._end_process()
+                continue
             if self._closing.is_set():
                 return
             if not left or not IN_USE.search(self._read_log()):
@@ -348,7 +347,9 @@ class LocalServer:
                 'ALIAS.server_args="--gpu-memory-utilization 0.45" for vLLM'
             )
 
-    def _launch(self, program: str, place: ServerPlace) -> None:
+    def _launch(self, program: str, folder: Path, port: int) -> None:
+        private = Path(tempfile.mkdtemp(prefix="parley-"))  # the keeper removes it
+        place = ServerPlace(folder, port, self.key, private)
         words = [program, *self.model.command_words(place), *self.model._words]
         self._counted = time.monotonic()
         with self.log.open("ab") as log:
@@ -356,7 +357,7 @@ class LocalServer:
             self._process = subprocess.Popen(
                 [
                     *(sys.executable, "-I", keeper.__file__),
-                    *(str(os.getpid()), str(PATIENCE), *words),
+                    *(str(os.getpid()), str(PATIENCE), str(private), *words),
                 ],
                 stdin=subprocess.PIPE,
                 stdout=log,
@@ -539,20 +540,3 @@ def break_marks(turn: Turn, marks: Sequence[str]) -> Turn:
             replace(part, text=break_special_marks(part.text, marks)) for part in turn.content
         )
     return Turn(turn.role, content, turn.provider_state)
-
-
-def find_special_marks(folder: Path) -> list[str]:
-    """The special tokens of a checkpoint, the longest first."""
-    found = set[str]()
-    read: dict[str, Callable[[Any], list[Any]]] = {
-        "tokenizer.json": lambda given: given["added_tokens"],
-        "tokenizer_config.json": lambda given: list(given["added_tokens_decoder"].values()),
-        "tekken.json": lambda given: [
-            {"content": each["token_str"], "special": True} for each in given["special_tokens"]
-        ],
-    }
-    for name, tokens in read.items():
-        with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
-            given = orjson.loads((folder / name).read_bytes())
-            found |= {str(each["content"]) for each in tokens(given) if each["special"]}
-    return sorted((mark for mark in found if len(mark.strip()) > 1), key=len, reverse=True)
