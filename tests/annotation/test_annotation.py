@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 
 import parley
 from parley import ParleyError, UsageError
-from parley.annotation.ballots import (
+from parley.annotation.pair_ballots import (
     HOLD_SECONDS,
     cast_vote,
     find_invitation,
@@ -979,7 +979,7 @@ def test_one_person_at_two_places_has_one_vote_on_a_pair(place):
 VOTER = """
 import sys
 from pathlib import Path
-from parley.annotation.ballots import cast_vote, register_annotator, offer_pair
+from parley.annotation.pair_ballots import cast_vote, register_annotator, offer_pair
 from parley.store.sqlite.votes_file import SqliteVotes
 
 with SqliteVotes(Path(sys.argv[1])) as votes:

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 import parley
-from parley.annotation.ballots import end_invitation, invite_annotator
+from parley.annotation.pair_ballots import end_invitation, invite_annotator
 from parley.annotation.study import prepare_study
 from parley.store import find_run, open_votes
 from tests.browser.conftest import press

@@ -10,7 +10,7 @@ import pytest
 from starlette.testclient import TestClient
 
 import parley
-from parley.annotation.ballots import cast_vote, end_invitation, invite_annotator, offer_pair
+from parley.annotation.pair_ballots import cast_vote, end_invitation, invite_annotator, offer_pair
 from parley.annotation.study import prepare_study
 from parley.store import open_store, open_votes, read_run
 from parley.web.app import make_app, make_site

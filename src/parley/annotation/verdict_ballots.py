@@ -3,14 +3,13 @@ count. Runs that evolve with `feedback=people` wait for these votes between two 
 
 from __future__ import annotations
 
-import secrets
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
 
-from parley.annotation.ballots import VoteOutcome, hash_token, normalise_name
+from parley.annotation.ballots import VoteOutcome, hash_token, make_token, normalise_name
 from parley.annotation.sheets import make_annotator_mask
 from parley.errors import StoreError, UsageError
 from parley.memory.feedback import VERDICT_CHOICES, PeopleVerdict, VerdictChoice
@@ -126,7 +125,7 @@ def cast_verdict(
 def invite_to_verdicts(votes: VerdictVoteStore, run: str, name: str) -> str:
     """A new secret for a person who votes on the conversations of a run. It is returned once, and
     ends an earlier one of this person."""
-    token = secrets.token_urlsafe(24)
+    token = make_token()
     votes.invite(run, normalise_name(name), hash_token(token))
     return token
 

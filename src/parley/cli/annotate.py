@@ -10,8 +10,8 @@ from typing import Any
 import click
 import orjson
 
-from parley.annotation.ballots import end_invitation as end_invitation_of
-from parley.annotation.ballots import invite_annotator, register_annotator
+from parley.annotation.pair_ballots import end_invitation as end_invitation_of
+from parley.annotation.pair_ballots import invite_annotator, register_annotator
 from parley.annotation.pair_sampling import models_in_dataset
 from parley.annotation.sheets import format_of_runs
 from parley.annotation.study import (

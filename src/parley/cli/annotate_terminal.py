@@ -9,8 +9,8 @@ from typing import Literal, TypeVar
 
 import click
 
-from parley.annotation.ballots import (
-    VoteOutcome,
+from parley.annotation.ballots import VoteOutcome
+from parley.annotation.pair_ballots import (
     cast_vote,
     count_open_pairs,
     offer_pair,

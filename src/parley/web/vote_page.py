@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from parley.annotation.ballots import (
+from parley.annotation.pair_ballots import (
     cast_vote,
     count_open_pairs,
     find_invitation,
