@@ -3,14 +3,100 @@ every pair, and a third by another person if they differ."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import cast
 
-from parley.annotation.ballots import VoteOutcome, hash_token, make_token, normalise_name
+from parley.annotation.ballots import (
+    VoteChoice,
+    VoteOutcome,
+    Voter,
+    hash_token,
+    make_token,
+    normalise_name,
+    parse_number,
+)
+from parley.annotation.sheets import Sheet, make_sheet
 from parley.errors import UsageError, unknown_name
 from parley.statistics.preferences import CHOICES, Preference, votes_needed
-from parley.store import Annotator, Invitation, Study, VoteStore
+from parley.store import Annotator, Invitation, RunRef, Study, VoteStore
+from parley.tables import plural
 
 HOLD_SECONDS = 1800.0  # how long a pair is reserved for the person who looks at it
+
+BUTTONS = (
+    VoteChoice("A", "A", "A is better"),
+    VoteChoice("B", "B", "B is better"),
+    VoteChoice("tie", "t (tie)", "Equal"),
+)
+
+
+class PairVoter(Voter[int]):
+    """A person who votes on the pairs of a study."""
+
+    noun, can_skip = "pair", True
+    late = "other people completed this pair in the meantime"
+    afterwards = "You can close this page."
+
+    def __init__(
+        self, votes: VoteStore, study: Study, who: Annotator, find: Callable[[str], RunRef]
+    ) -> None:
+        self.votes, self.study, self.who = votes, study, who
+        self._find = find  # a run of the study by its id
+        self.choices = [each for each in BUTTONS if study.ties or each.value != "tie"]
+
+    def invite(self) -> tuple[str, bool]:
+        with self.votes.transaction():
+            replaces = self.votes.end_token(self.who)
+            return invite_annotator(self.votes, self.study, self.who.name), replaces
+
+    def own_votes(self) -> Mapping[int, str]:
+        return self.votes.votes_of(self.study, self.who)
+
+    def remaining(self) -> Collection[int]:
+        return list_open_pairs(self.votes, self.study, self.who)
+
+    def offer(self, skipped: Collection[int] = ()) -> int | None:
+        return offer_pair(self.votes, self.study, self.who, skipped)
+
+    def read(self, place: int) -> Sheet:
+        pair = self.votes.pairs(self.study)[place]
+        refs = {side.run: self._find(side.run) for side in (pair.a, pair.b)}
+        return make_sheet(place, pair, refs)
+
+    def vote(self, place: int, choice: str, change: bool = False) -> VoteOutcome:
+        return cast_vote(self.votes, self.study, place, self.who, cast(Preference, choice), change)
+
+    def find_own(self, number: int) -> Sequence[int]:
+        if number not in self.own_votes():
+            raise UsageError(
+                f"{self.who.name} has not voted on pair {number}, so there is no vote to change"
+            )
+        return [number]
+
+    def parse_place(self, text: str) -> int | None:
+        number = parse_number(text)
+        return number if number in self.votes.pairs(self.study) else None
+
+    def write_place(self, place: int) -> str:
+        return str(place)
+
+    def describe(self, place: int) -> str:
+        return f"pair {place}"
+
+    def describe_progress(self) -> str:
+        return f"at most {plural(len(self.remaining()), 'pair')} left"
+
+    def skip(self, place: int) -> None:
+        self.votes.skip_pair(self.study, self.who, place)
+
+    def skipped(self) -> Collection[int]:
+        return self.votes.skipped_pairs(self.study, self.who)
+
+    def forget_skipped(self) -> None:
+        self.votes.forget_skipped(self.study, self.who)
+
+    def leave(self) -> None:
+        self.votes.release_pair(self.study, self.who)
 
 
 def register_annotator(votes: VoteStore, study: Study, name: str) -> Annotator:
@@ -112,11 +198,6 @@ def cast_vote(
             return "not needed"
         votes.record_vote(study, number, who, choice)
     return "recorded" if before is None else "changed"
-
-
-def count_open_pairs(votes: VoteStore, study: Study, who: Annotator) -> int:
-    """How many pairs need a vote that this person may give."""
-    return len(list_open_pairs(votes, study, who))
 
 
 def list_open_pairs(votes: VoteStore, study: Study, who: Annotator) -> set[int]:
