@@ -35,6 +35,7 @@ COMMANDS = {
     "annotate": "Let people compare conversations and vote for the better one.",
     "audit": "Check that a run was fair and that its record is unchanged.",
     "simulate": "Estimate how many matches each plan needs, without calling a model.",
+    "new": "Write a starting point for a task of your own.",
     "tasks": "List the tasks, or describe one.",
     "check": "Check a task that you have written before you run it.",
     "datasets": "List the datasets, or check one.",
