@@ -21,7 +21,7 @@ from parley.annotation.study import (
     summarise_votes,
 )
 from parley.annotation.verdict_ballots import list_open_places, summarise_verdicts
-from parley.annotation.voters import end_link, find_voter, takes_verdicts
+from parley.annotation.voters import check_pairs, end_link, find_voter, takes_verdicts
 from parley.cli.annotate_tables import pair_table, result_tables, verdict_tables
 from parley.cli.annotate_terminal import take_votes
 from parley.cli.invocation import command_name
@@ -200,7 +200,8 @@ def serve_pages(
     This server shows no models, scores or runs.
     """
     refs = find_runs(runs, store)
-    find_voter(refs, "somebody")  # there is something to vote on
+    if not takes_verdicts(refs):
+        check_pairs(refs)
     require_extra("web", "voting in the browser")
     import asyncio
 
