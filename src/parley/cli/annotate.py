@@ -62,7 +62,14 @@ def address_options(command: Command) -> Command:
     return port(bind(command))
 
 
-@click.group()
+class OrderedGroup(click.Group):
+    """A group that lists its commands in the order in which people use them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)
+
+
+@click.group(cls=OrderedGroup)
 def command() -> None:
     """Let people compare conversations and vote for the better one.
 
@@ -162,7 +169,7 @@ def invite_voter(
     store: str | None,
     as_json: bool,
 ) -> None:
-    """Print a personal link with which somebody votes on RUN… in a browser.
+    """Print a personal link to vote on RUN… in a browser.
 
     An earlier link of this person stops working. The link works while `parley annotate serve`
     or `parley view` runs with the same --port and --bind.
@@ -195,9 +202,10 @@ def invite_voter(
 def serve_pages(
     runs: tuple[str, ...], port: int | None, bind: str | None, store: str | None
 ) -> None:
-    """Serve the voting pages for everybody who was invited to vote on runs beside RUN….
+    """Serve the voting pages, so that people can open their links.
 
-    This server shows no models, scores or runs.
+    This server answers the links of everybody who was invited to vote on RUN… or on other runs of
+    the same store. It shows no models, scores or runs.
     """
     refs = find_runs(runs, store)
     if not takes_verdicts(refs):
