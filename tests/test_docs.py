@@ -78,7 +78,7 @@ def test_the_python_example_of_the_readme_ends_in_a_clear_ranking(place, monkeyp
 
 # Modules that users may import besides `parley`; docs/reference/python.md lists them.
 PUBLIC = {
-    "parley.annotation.ballots", "parley.annotation.sheets", "parley.annotation.study",
+    "parley.annotation.pair_ballots", "parley.annotation.sheets", "parley.annotation.study",
     "parley.annotation.verdict_ballots",
     "parley.datasets", "parley.errors", "parley.match.protocol", "parley.memory",
     "parley.results.part",

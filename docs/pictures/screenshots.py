@@ -34,7 +34,8 @@ def main() -> None:
         call("run", "public_goods", *GAME, "--repeats", "10", "--name", "coins", store=store)
         call("run", "kieval", *INTERVIEWS, "--name", "interviews", store=store)
         call("report", "coins", "-o", str(store / "report.html"), store=store)
-        invited = call("annotate", "interviews", "--invite", "Reader", store=store)
+        call("annotate", "draw", "interviews", store=store)
+        invited = call("annotate", "invite", "interviews", "--annotator", "Reader", store=store)
         secret = next(word for word in invited.split() if "/vote/" in word).partition("/vote/")[2]
         run = next(path.stem for path in store.glob("public_goods-*.parley"))
         with serve(store) as url, open_browser() as page:

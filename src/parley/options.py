@@ -16,7 +16,7 @@ from typing import Any, Literal, get_args, get_type_hints
 
 from parley.errors import UsageError
 
-Group = Literal["items", "plan", "stopping", "limits", "run"]  # in the order of `parley run --help`
+Group = Literal["items", "plan", "stopping", "limits", "run"]  # sections of `parley run --help`
 PLANS = ("round_robin", "cycles", "race", "each", "together", "versus", "evolve")
 CONCURRENCY = 32  # matches in flight, where nothing else is given
 BATCH_CONCURRENCY = 5000  # the same for runs through batch APIs

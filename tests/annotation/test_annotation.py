@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 
 import parley
 from parley import ParleyError, UsageError
-from parley.annotation.ballots import (
+from parley.annotation.pair_ballots import (
     HOLD_SECONDS,
     cast_vote,
     find_invitation,
@@ -36,7 +36,7 @@ from parley.annotation.ballots import (
 from parley.annotation.pair_sampling import collect_conversations, list_pairs, sample_pairs
 from parley.annotation.sheets import format_of_task, make_sheet
 from parley.annotation.study import open_runs, prepare_study, summarise_votes
-from parley.cli.annotate import result_tables
+from parley.cli.annotate_tables import result_tables
 from parley.cli.terminal import wrap_text
 from parley.errors import StoreError
 from parley.match.protocol import Reply
@@ -108,10 +108,15 @@ def place(played, tmp_path):
 def terminal(place, name, typed, *more, run="talk"):
     """A person at the terminal, who types these lines."""
     return subprocess.run(
-        [sys.executable, "-m", "parley", "annotate", run, "--terminal", "--annotator", name,
+        [sys.executable, "-m", "parley", "annotate", "vote", run, "--annotator", name,
          *map(str, more)],
         cwd=place, input=typed, capture_output=True, text=True, check=False, timeout=60,
     )  # fmt: skip
+
+
+def draw(place, *more):
+    """Draw pairs of the run."""
+    return command("annotate", "draw", "talk", *more, cwd=place)
 
 
 def refs_in(place):
@@ -260,7 +265,7 @@ def test_only_tasks_with_a_sheet_can_be_annotated_and_nothing_is_left_behind(tmp
         2,
         cwd=tmp_path,
     )
-    done = command("annotate", "last", cwd=tmp_path, code=2)
+    done = command("annotate", "draw", "last", cwd=tmp_path, code=2)
     assert "choose a run of code_review, kieval, qa, translation" in done.err
     assert not (tmp_path / "runs" / VOTES_FILE).exists()
 
@@ -671,7 +676,7 @@ def test_results_count_everything(place):
         ("ann", "bob"): 5,
     }
     assert sum(each["pairs"] for each in data["models"]) == 2 * 4
-    shown = command("annotate", "talk", "--results", cwd=place)
+    shown = command("annotate", "results", "talk", cwd=place)
     for what, count in (
         ("conflicts", 3),
         ("conflicts settled for the higher score", 1),
@@ -681,21 +686,22 @@ def test_results_count_everything(place):
         assert re.search(rf"^{what} +{count}$", shown.out, re.MULTILINE)
     assert (
         "\nconflicts,3\n"
-        in command("annotate", "talk", "--results", "--format", "csv", cwd=place).out
+        in command("annotate", "results", "talk", "--format", "csv", cwd=place).out
     )
     # one file, which can be copied
     assert [path.name for path in (place / "runs").glob(f"{VOTES_FILE}*")] == [VOTES_FILE]
-    assert command("annotate", "talk", "--results", "--json", cwd=place).json == json.loads(
+    assert command("annotate", "results", "talk", "--json", cwd=place).json == json.loads(
         json.dumps(data)
     )
-    assert "0.750" in command("annotate", "talk", "--results", "--format", "latex", cwd=place).out
+    assert "0.750" in command("annotate", "results", "talk", "--format", "latex", cwd=place).out
 
 
 # ── the terminal ──
 
 
 def test_the_terminal_takes_votes_skips_stops_and_goes_on(place):
-    first = terminal(place, "ann", "A\nhm\n b \ns\nq\n", "--pairs", 5)
+    draw(place, "--pairs", 5)
+    first = terminal(place, "ann", "A\nhm\n b \ns\nq\n")
     assert first.returncode == 0, first.stderr
     assert [line for line in first.stderr.splitlines() if "recorded" in line] == [
         "Which conversation is better? A, B, s (skip) or q (quit): parley: pair 1: recorded",
@@ -728,7 +734,8 @@ def given_votes(place):
 
 
 def test_a_page_shows_question_answer_and_both_sides_and_no_names(place):
-    done = terminal(place, "ann", "", "--pairs", 3, "--ties")
+    draw(place, "--pairs", 3, "--ties")
+    done = terminal(place, "ann", "")
     assert done.returncode == 0
     for words in (
         "correct answer:",
@@ -754,6 +761,7 @@ def test_nothing_that_a_model_says_steers_the_terminal_or_looks_like_the_form(tm
     calm = {"model": "bot/candidate", "knowledge": 1}
     evil = interviewed(tmp_path / "runs", {"evil": lambda view: EVIL, "calm": calm}, 2, name="talk")
     assert evil.data["run"]["state"] == "done"
+    draw(tmp_path)
     done = terminal(tmp_path, "ann", "A\nB\n")
     assert done.returncode == 0, done.stderr
     assert "␛[2J␛]0;owned␇<U+009B>31m<U+202E>" in done.stdout
@@ -801,7 +809,7 @@ def test_a_sheet_has_nothing_but_words(place):
         found = make_sheet(1, pairs[1], {reader.info.id: reader.info.ref})
         items = {item["id"]: item for item in reader.items()}
     assert found.item.question == items[pairs[1].item]["question"]
-    assert set(vars(found)) == {"number", "item", "a", "b"}
+    assert set(vars(found)) == {"number", "item", "a", "b", "noun", "criteria", "is_code"}
     assert found.item._fields == ("question", "choices", "right", "right_name")
     assert [len(found.a), len(found.b)] == [3, 3]
 
@@ -842,74 +850,86 @@ def test_people_see_as_much_as_was_judged(tmp_path):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--terminal"], "needs --annotator NAME"),
-        (["--annotator", "x"], "only work with --terminal"),
-        (["--terminal", "--annotator", "x", "--results"], "cannot be combined"),
-        (["--results"], "there are no votes yet"),
-        (["--results", "--pairs", "3"], "does not draw pairs"),
-        (["--results", "--serve"], "cannot be combined"),
-        (["--port", "80"], "only work with --invite or --serve"),
-        (["--end-invitation", "x"], "no pairs have been drawn"),
-        (["--terminal", "--annotator", "\x1b"], "annotator's name"),
-        (["nothing-like-it"], "unknown run"),
+        (["vote", "talk"], "--annotator"),
+        (["vote", "talk", "--annotator", "x"], "parley annotate draw"),
+        (["invite", "talk", "--annotator", "x"], "parley annotate draw"),
+        (["invite", "talk", "--annotator", "x", "--end"], "parley annotate draw"),
+        (["invite", "talk", "--annotator", "x", "--end", "--port", "80"], "--end"),
+        (["serve", "talk"], "parley annotate draw"),
+        (["results", "talk"], "there are no votes yet"),
+        (["draw", "talk", "nothing-like-it"], "unknown run"),
     ],
 )
 def test_wrong_wishes_are_told(place, words, said):
-    assert said in command("annotate", "talk", *words, cwd=place, code=2).err
+    assert said in command("annotate", *words, cwd=place, code=2).err
+
+
+@pytest.mark.parametrize(
+    "words", [["--traceback", "results", "talk"], ["results", "talk", "--traceback"]]
+)
+def test_a_traceback_is_printed_wherever_it_is_asked_for(place, words):
+    assert "Traceback" in command("annotate", *words, cwd=place, code=2).err
+
+
+def test_a_name_that_would_steer_a_terminal_is_refused(place):
+    draw(place)
+    words = ["annotate", "vote", "talk", "--annotator", "\x1b"]
+    assert "annotator's name" in command(*words, cwd=place, code=2).err
 
 
 def test_runs_in_different_folders_have_no_place_for_their_votes(place, tmp_path):
     (path,) = (place / "runs").glob("*.parley")
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "x.parley").write_bytes(path.read_bytes())
-    done = command("annotate", path, tmp_path / "other" / "x.parley", cwd=place, code=2)
+    done = command("annotate", "draw", path, tmp_path / "other" / "x.parley", cwd=place, code=2)
     assert "one folder" in done.err
 
 
 def test_invitations_print_a_link_and_can_be_ended(place):
-    words = ["annotate", "talk", "--invite", "Ann", "--bind", "::1", "--port", "81"]
-    first = command(*words, cwd=place)
+    drawn = command("annotate", "draw", "talk", cwd=place)
+    assert drawn.out.startswith("dataset")
+    assert "drawn with random seed 0; you can change --pairs" in drawn.err
+    words = ["annotate", "invite", "talk", "--annotator"]
+    first = command(*words, "Ann", "--bind", "::1", "--port", "81", cwd=place)
     link = first.out.strip()
-    assert "drawn with random seed 0; you can change --pairs" in first.err
-    assert re.search(r"annotate \S+\.parley --serve --bind ::1 --port 81\n", first.err)
+    assert re.search(r"annotate serve \S+\.parley --bind ::1 --port 81\n", first.err)
     assert "earlier link" not in first.err
     start, _, token = link.rpartition("/")
     assert start == "http://[::1]:81/vote"
     with SqliteVotes(place / "runs" / VOTES_FILE, read_only=True) as votes:
         assert find_invited(votes, token)[1].name == "Ann"
-    done = command("annotate", "talk", "--invite", "Bob", "--json", cwd=place)
+    done = command(*words, "Bob", "--json", cwd=place)
     assert done.json["annotator"] == "Bob"
     assert done.json["link"] == f"http://127.0.0.1:8642/vote/{done.json['token']}"
-    again = command("annotate", "talk", "--invite", "bob", "--json", cwd=place)
+    again = command(*words, "bob", "--json", cwd=place)
     assert "the earlier link of bob no longer works" in again.err
-    assert "drawn" not in again.err
     done = again
-    command("annotate", "talk", "--end-invitation", "ANN", cwd=place)
+    command(*words, "ANN", "--end", cwd=place)
     with SqliteVotes(place / "runs" / VOTES_FILE, read_only=True) as votes:
         assert find_invited(votes, token) is None
         assert find_invitation(votes, token).ended
         assert find_invited(votes, done.json["token"])[1].name == "Bob"
     for name, said in (("Ann", "no invitation to end"), ("Bobby", "did you mean 'Bob'")):
-        again = command("annotate", "talk", "--end-invitation", name, cwd=place, code=2)
+        again = command(*words, name, "--end", cwd=place, code=2)
         assert said in again.err
-    assert command("annotate", "talk", cwd=place).out.startswith("dataset")
+    assert command("annotate", "draw", "talk", cwd=place).out.startswith("dataset")
 
 
 # ── many people, and kills ──
 
 
 def test_two_people_at_once_give_every_pair_its_votes(place):
-    words = [
-        sys.executable,
-        "-m",
-        "parley",
-        "annotate",
-        "talk",
-        "--terminal",
-        "--pairs",
-        "12",
-        "--annotator",
-    ]
+    drawing = [
+        subprocess.Popen(
+            [sys.executable, "-m", "parley", "annotate", "draw", "talk", "--pairs", "12"],
+            cwd=place, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+        )
+        for _ in range(3)
+    ]  # fmt: skip
+    for process in drawing:  # all begin with a store in which there is no file of votes yet
+        _, said = process.communicate(timeout=60)
+        assert process.returncode == 0, said
+    words = [sys.executable, "-m", "parley", "annotate", "vote", "talk", "--annotator"]
     typed = {"ann": "A\n" * 20, "bob": "B\n" * 20, "cat": "A\n" * 20}
     sitting = {
         name: subprocess.Popen(
@@ -921,7 +941,7 @@ def test_two_people_at_once_give_every_pair_its_votes(place):
             text=True,
         )
         for name in typed
-    }  # all begin with a store in which there is no file of votes yet
+    }
     for name, process in sitting.items():
         process.stdin.write(typed[name])
         process.stdin.close()
@@ -940,18 +960,8 @@ def test_two_people_at_once_give_every_pair_its_votes(place):
 
 
 def test_one_person_at_two_places_has_one_vote_on_a_pair(place):
-    words = [
-        sys.executable,
-        "-m",
-        "parley",
-        "annotate",
-        "talk",
-        "--terminal",
-        "--pairs",
-        "8",
-        "--annotator",
-        "ann",
-    ]
+    draw(place, "--pairs", 8)
+    words = [sys.executable, "-m", "parley", "annotate", "vote", "talk", "--annotator", "ann"]
     pipes = {
         "cwd": place,
         "stdin": subprocess.PIPE,
@@ -979,7 +989,7 @@ def test_one_person_at_two_places_has_one_vote_on_a_pair(place):
 VOTER = """
 import sys
 from pathlib import Path
-from parley.annotation.ballots import cast_vote, register_annotator, offer_pair
+from parley.annotation.pair_ballots import cast_vote, register_annotator, offer_pair
 from parley.store.sqlite.votes_file import SqliteVotes
 
 with SqliteVotes(Path(sys.argv[1])) as votes:
@@ -1022,18 +1032,8 @@ def test_kill_9_loses_no_vote_that_was_acknowledged(tmp_path):
 
 
 def test_a_killed_terminal_goes_on_where_it_was(place):
-    words = [
-        sys.executable,
-        "-m",
-        "parley",
-        "annotate",
-        "talk",
-        "--terminal",
-        "--annotator",
-        "ann",
-        "--pairs",
-        "5",
-    ]
+    draw(place, "--pairs", 5)
+    words = [sys.executable, "-m", "parley", "annotate", "vote", "talk", "--annotator", "ann"]
     process = subprocess.Popen(
         words,
         cwd=place,
@@ -1105,7 +1105,8 @@ def test_a_sheet_that_raises_is_named_with_its_line(place, monkeypatch):
 
     sheet = replace(SHEET, write_exchanges=breaks)
     monkeypatch.setattr("parley.tasks.kieval.annotation.SHEET", sheet)
-    words = ("annotate", "talk", "--terminal", "--annotator", "me")
+    draw(place)
+    words = ("annotate", "vote", "talk", "--annotator", "me")
     done = command(*words, cwd=place, code=1)
     assert "the annotation sheet of the task kieval cannot show match" in done.err
     assert re.search(r"TypeError: .* \(test_annotation.py, line \d+\)", done.err)

@@ -15,13 +15,13 @@ def waiting(tmp_path_factory):
     """A run that waits for votes, and the path of a link. It is made before the browser opens."""
     ref = evolve(tmp_path_factory.mktemp("runs"), ["bot/random"], count=2, evolve=SETTINGS).ref
     with open_verdict_votes(ref) as votes:
-        return ref, f"/vote/single/{invite_to_verdicts(votes, ref.id, 'Ann')}"
+        return ref, f"/vote/{invite_to_verdicts(votes, ref.id, 'Ann')}"
 
 
 def test_keys_vote_and_change_and_every_page_is_sound(waiting, serve, open_page):
     ref, link = waiting
     folder = ref.store.removeprefix("folder:")
-    with serve(folder, ["verdict_page"]) as url:
+    with serve(folder, ["vote_page"]) as url:
         visit = open_page(url + link, width=390, theme="dark")
         visit.check()
         press(visit.page, "1")
@@ -43,8 +43,8 @@ def test_keys_vote_and_change_and_every_page_is_sound(waiting, serve, open_page)
 def test_all_widths_and_themes(waiting, serve, open_page, width, media, theme):
     ref, _ = waiting
     with open_verdict_votes(ref) as votes:
-        link = f"/vote/single/{invite_to_verdicts(votes, ref.id, f'{width} {media} {theme}')}"
-    with serve(ref.store.removeprefix("folder:"), ["verdict_page"]) as url:
+        link = f"/vote/{invite_to_verdicts(votes, ref.id, f'{width} {media} {theme}')}"
+    with serve(ref.store.removeprefix("folder:"), ["vote_page"]) as url:
         visit = open_page(url + link, width, theme, media)
         visit.check()
         press(visit.page, "1")

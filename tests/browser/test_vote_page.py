@@ -1,5 +1,6 @@
 """Voting in a real browser: keys, tabs, the back button, no script, and a server that is killed."""
 
+import re
 import shutil
 import signal
 import subprocess
@@ -8,7 +9,7 @@ import sys
 import pytest
 
 import parley
-from parley.annotation.ballots import end_invitation, invite_annotator
+from parley.annotation.pair_ballots import end_invitation, invite_annotator
 from parley.annotation.study import prepare_study
 from parley.store import find_run, open_votes
 from tests.browser.conftest import press
@@ -51,11 +52,11 @@ def test_all_is_done_by_keys_and_every_page_is_sound(voting, tmp_path, serve, op
         visit = open_page(url + link)
         page = visit.page
         visit.check()
-        first = page.input_value("[name=pair]")
+        first = page.input_value("[name=ballot]")
         press(page, "1")
         page.get_by_text("Pair 2 of 4").wait_for()
         press(page, "s")
-        page.wait_for_function("document.querySelector('[name=pair]').value === '3'")
+        page.wait_for_function("document.querySelector('[name=ballot]').value === '3'")
         press(page, "3")
         page.get_by_text("Pair 3 of 4").wait_for()
         press(page, "z")
@@ -63,7 +64,7 @@ def test_all_is_done_by_keys_and_every_page_is_sound(voting, tmp_path, serve, op
         press(page, "z")
         page.get_by_text("A is better (your vote)").wait_for()
         visit.check()
-        assert page.input_value("[name=pair]") == first
+        assert page.input_value("[name=ballot]") == first
         press(page, "2")
         page.get_by_text("Pair 3 of 4").wait_for()
         press(page, "1")
@@ -77,17 +78,15 @@ def test_all_is_done_by_keys_and_every_page_is_sound(voting, tmp_path, serve, op
 
 
 def test_a_vote_by_key_survives_kill_9(voting, tmp_path, open_page):
-    ref, study, _ = voting
+    ref, study, link = voting
     server = subprocess.Popen(
-        [sys.executable, "-m", "parley", "annotate", ref.location, "--invite", "Ann", "--serve",
-         "--port", "0"],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path,
+        [sys.executable, "-m", "parley", "annotate", "serve", ref.location, "--port", "0"],
+        stderr=subprocess.PIPE, text=True, cwd=tmp_path,
     )  # fmt: skip
     try:
-        link = server.stdout.readline().strip()
-        said = [server.stderr.readline() for _ in range(3)]
-        assert "people can open their links at" in said[-1], said
-        page = open_page(link).page
+        said = server.stderr.readline()
+        url = re.search(r"people can open their links at (http://[^/]+)/vote/", said)[1]
+        page = open_page(url + link).page
         for number in range(1, 3):
             press(page, str(number))
             page.get_by_text(f"Pair {number + 1} of 4").wait_for()
@@ -104,8 +103,8 @@ def test_back_and_a_second_tab_never_give_a_second_vote(voting, tmp_path, serve,
         page = open_page(url + link).page
         other = page.context.new_page()
         other.goto(url + link)
-        first = page.input_value("[name=pair]")
-        assert other.input_value("[name=pair]") == first  # both tabs show what is held
+        first = page.input_value("[name=ballot]")
+        assert other.input_value("[name=ballot]") == first  # both tabs show what is held
         press(page, "1")
         page.get_by_text("Pair 2 of 4").wait_for()
         press(other, "2")  # another vote, from a stale tab
@@ -113,7 +112,7 @@ def test_back_and_a_second_tab_never_give_a_second_vote(voting, tmp_path, serve,
         assert stored(ref, study) == [(int(first), "A")]
         press(other, "s")  # keep it
         other.get_by_text("Pair 2 of 4").wait_for()
-        page.goto(f"{url}{link}?pair={first}")
+        page.goto(f"{url}{link}?ballot={first}")
         page.go_back()
         page.get_by_text("Pair 2 of 4").wait_for()  # never the pair that was voted on
         page.go_forward()

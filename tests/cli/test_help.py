@@ -1,6 +1,9 @@
 """Every command and every option has a help text."""
 
+import re
+
 import click
+import pytest
 
 from parley.cli import COMMANDS, Lazy, command
 
@@ -25,6 +28,29 @@ def help_texts():
         for option in each.params:
             if isinstance(option, click.Option):
                 yield f"{name} {option.opts[0]}", option.help or ""
+
+
+def read_sections(text):
+    """The sections of a help text after its first lines, each with the options in it."""
+    found = {}
+    for line in text.splitlines():
+        if title := re.fullmatch(r"([A-Z][\w ]+):", line):
+            options = found.setdefault(title[1], [])
+        elif option := re.match(r"  (--?[\w-]+)", line):
+            options.append(option[1])
+    return found
+
+
+@pytest.mark.parametrize("name", ["run", "simulate"])
+def test_long_help_has_sections_with_every_option_once_and_common_ones_first(name):
+    each = commands()[name]
+    with click.Context(each, info_name=name, help_option_names=["-h", "--help"]) as context:
+        sections = read_sections(each.get_help(context))
+        known = [option.opts[0] for option in each.get_params(context) if option.opts[0][0] == "-"]
+    assert sorted(known) == sorted(flag for flags in sections.values() for flag in flags)
+    assert len(next(iter(sections.values()))) <= 10
+    assert "Other" not in sections
+    assert all(sections.values())
 
 
 def test_every_command_and_option_has_a_sentence_of_help():

@@ -5,7 +5,7 @@ import json
 import pytest
 
 import parley
-from parley.annotation.ballots import cast_vote, register_annotator
+from parley.annotation.pair_ballots import cast_vote, register_annotator
 from parley.annotation.study import prepare_study, summarise_votes
 from parley.report.build import build_report
 from parley.results.human_votes import read_human_votes

@@ -114,7 +114,7 @@ def test_a_run_waits_after_each_stage_and_remembers_what_people_call_a_success(t
     assert stop_of(result).status == "waiting_for_votes"
     assert stop_of(result).reason == "8 of 8 matches of the standard stage lack a vote"
     again = Result(result.ref).render()
-    assert f"vote with `parley annotate {result.ref.id}`, then resume with `parley resume" in again
+    assert f"vote with `parley annotate vote {result.ref.id} --annotator NAME`" in again
     assert not audit_run(result.ref).breaches
     _, _, scores = rows(result)
     # people call the wrong answers right
@@ -451,13 +451,15 @@ def test_the_command_waits_takes_votes_and_goes_on(tmp_path):
     played = command(*run_words("--name", "talk"), cwd=tmp_path, code=3)
     assert "waiting for votes (4 of 4 matches of the standard stage lack a vote)" in played.err
     (path,) = (tmp_path / "runs").glob("*.parley")
-    assert f"annotate runs/{path.name} --terminal --annotator NAME" in played.err
+    assert f"annotate vote runs/{path.name} --annotator NAME" in played.err
     assert f"resume runs/{path.name}" in played.err
 
-    asked = command("annotate", "talk", cwd=tmp_path)
+    drawn = command("annotate", "draw", "talk", cwd=tmp_path, code=2)  # nothing to compare yet
+    assert f"annotate vote runs/{path.name} --annotator NAME" in drawn.err
+    asked = command("annotate", "results", "talk", cwd=tmp_path)
     assert asked.out.splitlines()[2].split() == ["standard", "4", "0", "0", "0", "4"]
     assert "4 votes still missing" in asked.err
-    sitting = ["annotate", "talk", "--terminal", "--annotator", "Ann"]
+    sitting = ["annotate", "vote", "talk", "--annotator", "Ann"]
     voted = command(*sitting, cwd=tmp_path, typed="maybe\ny\ns\nq\n")
     assert "please answer y (yes)" in voted.err
     assert "stopped after 1 vote" in voted.err
@@ -465,7 +467,7 @@ def test_the_command_waits_takes_votes_and_goes_on(tmp_path):
     assert "3 of 4 matches" in waits.err
     voted = command(*sitting, cwd=tmp_path, typed="n\nu\ny\n")
     assert "every match has a vote; resume with:" in voted.err
-    data = json.loads(command("annotate", "talk", "--results", "--json", cwd=tmp_path).out)
+    data = json.loads(command("annotate", "results", "talk", "--json", cwd=tmp_path).out)
     assert data["stages"] == [
         {"stage": 0, "asked": 4, "success": 2, "failure": 1, "undecided": 1, "missing": 0}
     ]
@@ -478,7 +480,9 @@ def test_the_command_waits_takes_votes_and_goes_on(tmp_path):
     assert done.json["run"]["state"] == "done"
     late = command(*sitting, "--change", str(own["no"]), cwd=tmp_path, typed="y\n", code=2)
     assert "cannot change any more" in late.err
-    assert "is not waiting for votes" in command(*sitting, cwd=tmp_path, typed="y\n").err
+    assert "no conversation needs a vote" in command(*sitting, cwd=tmp_path, typed="y\n").err
+    invited = command("annotate", "invite", "talk", "--annotator", "Ann", cwd=tmp_path, code=2)
+    assert "parley annotate draw" in invited.err
     assert "no breach" in command("audit", "talk", cwd=tmp_path).out
     assert verdicts(find_run(path))[own["unsure"], "student"].success is True
 

@@ -25,16 +25,15 @@ class Waiting:
         self.folder = folder
         models = {"zebra-large": "bot/random"}
         self.ref = evolve(folder, models, count=3, evolve=SETTINGS).ref
-        pages = ["vote_page", "verdict_page"]
-        app = make_app(make_site(open_store(folder)), Safety(frozenset({HOST})), pages)
+        app = make_app(make_site(open_store(folder)), Safety(frozenset({HOST})), ["vote_page"])
         self.client = TestClient(app, base_url=f"http://{HOST}", follow_redirects=False)
 
     def invite(self, name):
         with open_verdict_votes(self.ref) as votes:
-            return f"/vote/single/{invite_to_verdicts(votes, self.ref.id, name)}"
+            return f"/vote/{invite_to_verdicts(votes, self.ref.id, name)}"
 
     def send(self, link, place, choice, **more):
-        data = {"match": place[0], "seat": place[1], "choice": choice, **more}
+        data = {"ballot": ".".join(place), "choice": choice, **more}
         return self.client.post(link, data=data)
 
     def stored(self):
@@ -50,8 +49,8 @@ def waiting(tmp_path):
 
 def shown_place(text):
     """The match and the seat in the form of a page."""
-    found = [re.search(rf'name="{name}" value="([^"]+)"', text) for name in ("match", "seat")]
-    return tuple(each[1] for each in found)
+    match, _, seat = re.search(r'name="ballot" value="([^"]+)"', text)[1].partition(".")
+    return match, seat
 
 
 def test_votes_are_stored_until_all_conversations_have_one_and_the_run_goes_on(waiting):
@@ -71,7 +70,7 @@ def test_votes_are_stored_until_all_conversations_have_one_and_the_run_goes_on(w
     assert "Nothing to vote on now" in waiting.client.get(link).text
     late = waiting.send(link, seen[0], "no")  # a stale tab
     page = waiting.client.get(late.headers["location"])
-    assert "could not be counted" in page.text
+    assert "not counted" in page.text
     assert set(waiting.stored()[int(seen[0][0])].values()) == {"yes"}
 
 
@@ -88,14 +87,14 @@ def test_a_second_vote_changes_nothing_until_a_change_is_asked_for(waiting):
     waiting.send(link, place, "unsure", change="1")
     assert waiting.stored() == {int(place[0]): {"Ann": "unsure"}}
     page = waiting.client.get(link)
-    assert f"{link}?match={place[0]}&amp;seat={place[1]}" in page.text
+    assert f"{link}?ballot={place[0]}.{place[1]}" in page.text
 
 
 def test_nothing_that_names_the_model_or_the_run_reaches_the_browser(waiting):
     link = waiting.invite("Ann")
     with read_run(waiting.ref) as reader:
         models = [str(each["model"]) for each in reader.info.config.models.values()]
-    for path in (link, f"{link}?match=1&seat=student", "/vote/single/guess"):
+    for path in (link, f"{link}?ballot=1.student", "/vote/guess"):
         answer = waiting.client.get(path)
         everything = f"{answer.text}{answer.headers}"
         for word in (waiting.ref.id, str(waiting.folder), "zebra-large", *models):
@@ -105,10 +104,10 @@ def test_nothing_that_names_the_model_or_the_run_reaches_the_browser(waiting):
 def test_ended_links_guesses_and_odd_forms(waiting):
     link = waiting.invite("Ann")
     place = shown_place(waiting.client.get(link).text)
-    for form in ({}, {"match": "1"}, {"match": "1", "seat": "x.y", "choice": "yes"}):
+    for form in ({}, {"ballot": "1"}, {"ballot": "1.x.y", "choice": "yes"}):
         assert waiting.client.post(link, data=form).status_code == 400
     assert waiting.send(link, place, "maybe").status_code == 400
-    guess = waiting.client.get("/vote/single/guess")
+    guess = waiting.client.get("/vote/guess")
     assert (guess.status_code, guess.text) == (404, waiting.client.get("/nothing").text)
     with open_verdict_votes(waiting.ref) as votes:
         end_verdict_invitation(votes, waiting.ref.id, "ANN")
@@ -119,12 +118,12 @@ def test_ended_links_guesses_and_odd_forms(waiting):
 
 
 def test_the_command_invites_to_single_conversations_of_a_run_that_waits(waiting):
-    words = ["annotate", waiting.ref.location]
-    link = command(*words, "--invite", "Ann", cwd=waiting.folder).out.strip()
+    words = ["annotate", "invite", waiting.ref.location, "--annotator", "Ann"]
+    link = command(*words, cwd=waiting.folder).out.strip()
     path = link.removeprefix(f"http://{HOST}")
-    assert path.startswith("/vote/single/")
+    assert path.startswith("/vote/")
     assert waiting.client.get(path).status_code == 200
-    command(*words, "--end-invitation", "Ann", cwd=waiting.folder)
+    command(*words, "--end", cwd=waiting.folder)
     assert waiting.client.get(path).status_code == 410
-    again = command(*words, "--end-invitation", "Ann", cwd=waiting.folder, code=2)
+    again = command(*words, "--end", cwd=waiting.folder, code=2)
     assert "no invitation to end" in again.err

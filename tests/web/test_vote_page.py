@@ -10,7 +10,7 @@ import pytest
 from starlette.testclient import TestClient
 
 import parley
-from parley.annotation.ballots import cast_vote, end_invitation, invite_annotator, offer_pair
+from parley.annotation.pair_ballots import cast_vote, end_invitation, invite_annotator, offer_pair
 from parley.annotation.study import prepare_study
 from parley.store import open_store, open_votes, read_run
 from parley.web.app import make_app, make_site
@@ -62,7 +62,7 @@ class Voting:
             return f"/vote/{invite_annotator(votes, self.study, name)}"
 
     def send(self, link, pair, choice, **more):
-        return self.client.post(link, data={"pair": pair, "choice": choice, **more})
+        return self.client.post(link, data={"ballot": pair, "choice": choice, **more})
 
     def stored(self):
         """The votes that stand: pair, person and choice."""
@@ -89,7 +89,7 @@ def voting(played, tmp_path):
 
 def shown_pair(text):
     """The number of the pair in the form of a page."""
-    return int(re.search(r'name="pair" value="(\d+)"', text)[1])
+    return int(re.search(r'name="ballot" value="(\d+)"', text)[1])
 
 
 def text_of(answer):
@@ -117,7 +117,7 @@ def test_no_name_score_or_run_reaches_the_browser(task, tmp_path):
     assert pairs
     while "Thank you" not in (page := voting.client.get(link)).text:
         seen += [page, voting.send(link, shown_pair(page.text), "B")]
-    seen += [page, voting.client.get(f"{link}?pair=1"), voting.client.get("/vote/guess")]
+    seen += [page, voting.client.get(f"{link}?ballot=1"), voting.client.get("/vote/guess")]
     with read_run(voting.ref) as reader:
         info = reader.info
         words = {info.id, str(tmp_path), *info.config.models}
@@ -178,7 +178,7 @@ def test_a_pair_that_others_settled_is_not_counted_and_the_next_page_says_so(vot
     answer = voting.send(link, pair, "A")
     assert "Ann" not in {name for _, name, _ in voting.stored()}
     page = voting.client.get(answer.headers["location"])
-    assert "your vote on it was not needed" in text_of(page)
+    assert "Your last vote was not counted" in text_of(page)
     assert shown_pair(page.text) != pair
 
 
@@ -187,11 +187,11 @@ def test_earlier_votes_are_reached_one_by_one(voting):
     for number in (1, 2):
         voting.send(link, number, "A")
     page = voting.client.get(link)
-    assert f'href="{link}?pair=2" data-key="z"' in page.text
-    page = voting.client.get(f"{link}?pair=2")
-    assert f'href="{link}?pair=1" data-key="z"' in page.text
-    assert 'data-key="z"' not in voting.client.get(f"{link}?pair=1").text
-    assert shown_pair(voting.client.get(f"{link}?pair=3").text) == 3  # not voted on: the next one
+    assert f'href="{link}?ballot=2" data-key="z"' in page.text
+    page = voting.client.get(f"{link}?ballot=2")
+    assert f'href="{link}?ballot=1" data-key="z"' in page.text
+    assert 'data-key="z"' not in voting.client.get(f"{link}?ballot=1").text
+    assert shown_pair(voting.client.get(f"{link}?ballot=3").text) == 3  # not voted on: the next one
 
 
 def test_skipped_pairs_come_at_the_end_when_asked_for(voting):
@@ -294,12 +294,12 @@ def test_without_votes_every_link_is_wrong_and_no_file_is_made(tmp_path):
     "form",
     [
         {},
-        {"pair": "1"},
-        {"pair": "99", "choice": "A"},
-        {"pair": "-1", "choice": "A"},
-        {"pair": "٣", "choice": "A"},
-        {"pair": "1", "choice": "C"},
-        {"pair": "1" * 4000, "choice": "A"},
+        {"ballot": "1"},
+        {"ballot": "99", "choice": "A"},
+        {"ballot": "-1", "choice": "A"},
+        {"ballot": "٣", "choice": "A"},
+        {"ballot": "1", "choice": "C"},
+        {"ballot": "1" * 4000, "choice": "A"},
         {str(number): "x" for number in range(20)},
     ],
 )
@@ -340,7 +340,7 @@ def test_a_link_needs_no_token_and_opens_nothing_else(voting):
     page = client.get(link)
     assert page.status_code == 200
     assert not page.cookies
-    assert client.post(link, data={"pair": 1, "choice": "A"}).status_code == 303
+    assert client.post(link, data={"ballot": 1, "choice": "A"}).status_code == 303
     assert client.get("/").status_code == 401
 
 

@@ -1,26 +1,102 @@
-"""Who votes on which pair next, and which votes count: two on every pair, and a third by another
-person if they differ."""
+"""The ballots of one person. There are two kinds: on pairs of conversations (`pair_ballots`), and
+on whether single conversations are successes (`verdict_ballots`). The voting page and the terminal
+know only `Voter`."""
 
 from __future__ import annotations
 
 import secrets
 import unicodedata
-from collections.abc import Collection, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping, Sequence
 from hashlib import blake2b
-from typing import Literal
+from typing import ClassVar, Generic, Literal, NamedTuple, TypeVar
 
-from parley.errors import UsageError, unknown_name
-from parley.statistics.preferences import CHOICES, Preference, votes_needed
-from parley.store import Annotator, Invitation, Study
-from parley.store.pair_votes import VoteStore
+from parley.annotation.sheets import JudgedConversation, Sheet
+from parley.errors import UsageError
+from parley.store import RunRef
 
-HOLD_SECONDS = 1800.0  # how long a pair is reserved for the person who looks at it
 VoteOutcome = Literal["recorded", "same", "changed", "not needed"]
+Place = TypeVar("Place")  # what one ballot is about: the number of a pair, or a seat of a match
 
 
-def register_annotator(votes: VoteStore, study: Study, name: str) -> Annotator:
-    """A person by name, added if new."""
-    return votes.add_annotator(study, normalise_name(name))
+class VoteChoice(NamedTuple):
+    """A vote that may be given."""
+
+    value: str
+    typed: str  # at the terminal; its first letter is enough
+    button: str
+
+
+class Voter(ABC, Generic[Place]):
+    """A person, and the ballots of one kind that are theirs."""
+
+    noun: ClassVar[str]  # what a ballot is about
+    can_skip: ClassVar[bool]  # whether ballots that are put off are stored
+    late: ClassVar[str]  # why a vote was not needed
+    afterwards: ClassVar[str]  # what a person who has voted on everything may do
+    choices: Sequence[VoteChoice]  # in the order of their keys
+
+    @abstractmethod
+    def invite(self) -> tuple[str, bool]:
+        """A new secret for a personal link, and whether it replaces one. It is returned once."""
+
+    @abstractmethod
+    def own_votes(self) -> Mapping[Place, str]:
+        """The votes that this person gave and may change, the latest last."""
+
+    @abstractmethod
+    def remaining(self) -> Collection[Place]:
+        """What still needs a vote of this person, even if others look at it now."""
+
+    @abstractmethod
+    def offer(self, skipped: Collection[Place] = ()) -> Place | None:
+        """What this person should look at next; None if nothing is left for them now."""
+
+    @abstractmethod
+    def read(self, place: Place) -> Sheet | JudgedConversation:
+        """What people see of it."""
+
+    @abstractmethod
+    def vote(self, place: Place, choice: str, change: bool = False) -> VoteOutcome:
+        """Record a vote. It is on disk when this returns. `UsageError` if this person has voted
+        differently, unless `change` asks for it."""
+
+    @abstractmethod
+    def find_own(self, number: int) -> Sequence[Place]:
+        """What this person may vote on again, by the number of its pair or match."""
+
+    @abstractmethod
+    def parse_place(self, text: str) -> Place | None:
+        """The place that `write_place` wrote; None if there is none like that."""
+
+    @abstractmethod
+    def write_place(self, place: Place) -> str:
+        """A place as an address or a form has it."""
+
+    @abstractmethod
+    def describe(self, place: Place) -> str:
+        """A place in words."""
+
+    @abstractmethod
+    def describe_progress(self) -> str:
+        """How much is left."""
+
+    def skip(self, place: Place) -> None:
+        """Put a ballot off, if `can_skip`."""
+
+    def skipped(self) -> Collection[Place]:
+        """What this person has put off."""
+        return ()
+
+    def forget_skipped(self) -> None:
+        """Offer again what was put off."""
+
+    def leave(self) -> None:
+        """Leave what this person was looking at to others."""
+
+    def find_resumable(self) -> RunRef | None:
+        """The run that waits for these votes and now has them all."""
+        return None
 
 
 def normalise_name(name: str) -> str:
@@ -31,28 +107,9 @@ def normalise_name(name: str) -> str:
     return given
 
 
-def invite_annotator(votes: VoteStore, study: Study, name: str) -> str:
-    """A new secret for a person. It is returned once; the store keeps only its digest, and an
-    earlier secret of this person is no longer valid."""
-    token = secrets.token_urlsafe(24)
-    votes.set_token(register_annotator(votes, study, name), hash_token(token))
-    return token
-
-
-def end_invitation(votes: VoteStore, study: Study, name: str) -> None:
-    """End the invitation of a person. Their votes stay."""
-    wanted = normalise_name(name)
-    known = {person.name: person for person in votes.annotators(study)}
-    who = next((each for each in known if each.casefold() == wanted.casefold()), None)
-    if who is None:
-        raise unknown_name("annotator", wanted, known)
-    if not votes.end_token(known[who]):
-        raise UsageError(f"{who} has no invitation to end: it has ended, or there was none")
-
-
-def find_invitation(votes: VoteStore, token: str) -> Invitation | None:
-    """The invitation with this secret, also if it has ended; None if nobody has it."""
-    return votes.find_token(hash_token(token))
+def make_token() -> str:
+    """A new secret for a personal link."""
+    return secrets.token_urlsafe(24)
 
 
 def hash_token(token: str) -> bytes:
@@ -60,87 +117,6 @@ def hash_token(token: str) -> bytes:
     return blake2b(token.encode(), digest_size=32).digest()
 
 
-def offer_pair(
-    votes: VoteStore, study: Study, who: Annotator, skipped: Collection[int] = ()
-) -> int | None:
-    """The number of the pair that a person should look at next, reserved for a while; None if there
-    is none left."""
-    with votes.transaction():
-        found = choose_pair(votes.votes(study), votes.held_pairs(study), who.id, skipped)
-        if found is None:
-            votes.release_pair(study, who)
-        else:
-            votes.hold_pair(study, who, found, HOLD_SECONDS)
-    return found
-
-
-def choose_pair(
-    votes: Mapping[int, Mapping[int, Preference]],
-    held: Mapping[int, Collection[int]],
-    me: int,
-    skipped: Collection[int] = (),
-) -> int | None:
-    """The pair to show to a person: no pair that they have voted on, and none that others will
-    complete. Pairs that already have votes come first.
-
-    `votes` has all pairs, each with the votes by annotator; `held` has the annotators who are
-    looking at a pair now.
-    """
-    free = [
-        (me not in held.get(pair, ()), -len(given), pair)
-        for pair, given in votes.items()
-        if pair not in skipped and me not in given
-        if votes_needed(list(given.values())) > len({*held.get(pair, ())} - {me, *given})
-    ]
-    return min(free)[-1] if free else None
-
-
-def cast_vote(
-    votes: VoteStore,
-    study: Study,
-    number: int,
-    who: Annotator,
-    choice: Preference,
-    change: bool = False,
-) -> VoteOutcome:
-    """Record a vote. The same vote again changes nothing. A different one is refused, unless
-    `change` asks for it; then both stay on record, and the newer counts."""
-    if choice not in CHOICES or (choice == "tie" and not study.ties):
-        raise UsageError(
-            f"a vote must be {'A, B or tie' if study.ties else 'A or B'}, not {choice!r}"
-        )
-    with votes.transaction():
-        known = votes.votes(study)
-        if number not in known:
-            raise UsageError(f"there is no pair {number}: choose a number from 1 to {len(known)}")
-        before = known[number].get(who.id)
-        if before == choice:
-            return "same"
-        if before is not None and not change:
-            raise UsageError(
-                f"{who.name} has already voted {before} on pair {number}: use --change {number} to "
-                f"replace this vote"
-            )
-        if before is None and change:
-            raise UsageError(
-                f"{who.name} has not voted on pair {number}, so there is no vote to change"
-            )
-        votes.release_pair(study, who, number)
-        if before is None and not votes_needed(list(known[number].values())):
-            return "not needed"
-        votes.record_vote(study, number, who, choice)
-    return "recorded" if before is None else "changed"
-
-
-def count_open_pairs(votes: VoteStore, study: Study, who: Annotator) -> int:
-    """How many pairs need a vote that this person may give."""
-    return len(list_open_pairs(votes, study, who))
-
-
-def list_open_pairs(votes: VoteStore, study: Study, who: Annotator) -> set[int]:
-    """The pairs that need a vote that this person may give."""
-    return {
-        number
-        for number, by in votes.votes(study).items()
-        if votes_needed(list(by.values())) > 0 and who.id not in by
-    }
+def parse_number(text: str) -> int | None:
+    """The number of a pair or a match; None if it is none."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None

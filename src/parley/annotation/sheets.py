@@ -1,9 +1,9 @@
-"""What an annotator sees of a pair. The task defines how its items and conversations are shown."""
+"""What annotators see. The task defines how its items and the conversations of a pair are shown."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any, NamedTuple
@@ -13,7 +13,7 @@ from parley.errors import ParleyError, StoreError, TaskError, UsageError, descri
 from parley.masking.mask import MatchMask
 from parley.match.record import RecordedCall
 from parley.results.part import module_beside_rule
-from parley.rules.pool import text_of
+from parley.rules.pool import Example, Seat, text_of
 from parley.rules.task import Task
 from parley.statistics.preferences import ConversationPair
 from parley.store import RunRef, read_run
@@ -64,6 +64,30 @@ class Sheet:
     item: ItemText
     a: Sequence[Exchange]
     b: Sequence[Exchange]
+    noun: str
+    criteria: Mapping[str, str]
+    is_code: bool
+
+    @property
+    def question(self) -> str:
+        """What people are asked."""
+        return f"Which {self.noun} is better?"
+
+
+@dataclass(frozen=True)
+class JudgedConversation:
+    """What a person sees of one seat's conversation: no names, no scores, no right answer."""
+
+    match: int
+    seat: Seat
+    opening: str  # what the seat was told before the first question
+    turns: tuple[Example, ...]
+
+    question = "Did the participant succeed?"
+    criterion = (
+        "The participant succeeded if its final answer is what the task asked for. Solve the task "
+        "yourself as far as you can. Ignore how confident or polite it sounds."
+    )
 
 
 def format_of_task(task: type[Task] | None) -> SheetFormat | None:
@@ -161,18 +185,14 @@ def make_annotator_mask(calls: Iterable[RecordedCall]) -> MatchMask:
     return mask
 
 
-def make_sheet(
-    number: int,
-    pair: ConversationPair,
-    refs: Mapping[str, RunRef],
-    sheet: SheetFormat | None = None,
-) -> Sheet:
-    """The sheet of a pair. `refs` has each run by its id; `sheet` is by default that of their
-    task."""
+def make_sheet(number: int, pair: ConversationPair, refs: Mapping[str, RunRef]) -> Sheet:
+    """The sheet of a pair. `refs` has each run by its id."""
     sides, item = [], ItemText("")
-    for side in (pair.a, pair.b):
-        with read_run(refs[side.run]) as reader:
-            known = sheet or format_of_runs([reader])
+    with ExitStack() as stack:
+        runs = {id: stack.enter_context(read_run(refs[id])) for id in {pair.a.run, pair.b.run}}
+        sheet = format_of_runs([runs[side.run] for side in (pair.a, pair.b)])
+        for side in (pair.a, pair.b):
+            reader = runs[side.run]
             items = {str(item["id"]): item for item in reader.items()}
             match = reader.match(side.match)
             if pair.item not in items or match is None:
@@ -181,11 +201,12 @@ def make_sheet(
                     "drawn for annotation: restore the file"
                 )
             with errors_of_sheet(reader, side.match):
-                item = known.write_item(items[pair.item])
+                item = sheet.write_item(items[pair.item])
             # When rejudged, a match may end earlier: people see only what was judged.
             last = match.rounds or 0
             calls = [call for call in reader.calls(side.match) if call.round <= last]
             masked = mask_calls(calls)
             with errors_of_sheet(reader, side.match):
-                sides.append(known.write_exchanges(masked))
-    return Sheet(number, item, *sides)
+                sides.append(sheet.write_exchanges(masked))
+    a, b = sides
+    return Sheet(number, item, a, b, sheet.noun, sheet.criteria, sheet.is_code)

@@ -41,7 +41,7 @@ def find_study(votes: VoteStore, refs: Sequence[RunRef]) -> Study:
         found = votes.find_study([run.info.id for run in runs])
     if found is None:
         raise UsageError(
-            "no pairs have been drawn from these runs yet: run `parley annotate RUN…` first"
+            "no pairs have been drawn from these runs yet: run `parley annotate draw RUN…` first"
         )
     return found
 

@@ -3,39 +3,119 @@ count. Runs that evolve with `feedback=people` wait for these votes between two 
 
 from __future__ import annotations
 
-import secrets
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Any
+from typing import Any, cast
 
-from parley.annotation.ballots import VoteOutcome, hash_token, normalise_name
-from parley.annotation.sheets import make_annotator_mask
+from parley.annotation.ballots import (
+    VoteChoice,
+    VoteOutcome,
+    Voter,
+    hash_token,
+    make_token,
+    normalise_name,
+    parse_number,
+)
+from parley.annotation.sheets import JudgedConversation, make_annotator_mask
 from parley.errors import StoreError, UsageError
 from parley.memory.feedback import VERDICT_CHOICES, PeopleVerdict, VerdictChoice
 from parley.memory.interactions import collect_interactions
-from parley.rules.pool import Example, Seat
+from parley.rules.pool import Seat
 from parley.runs.people_votes import count_verdict
-from parley.store import VerdictInvitation, VerdictVotes
+from parley.store import RunRef, VerdictInvitation, VerdictVotes
 from parley.store.reader import RunReader
 from parley.store.verdict_votes import VerdictVoteStore
+from parley.tables import plural
 
 Place = tuple[int, Seat]  # a match, and a seat of it
-CRITERION = (
-    "The participant succeeded if its final answer is what the task asked for. Solve the task "
-    "yourself as far as you can. Ignore how confident or polite it sounds."
+BUTTONS = (
+    VoteChoice("yes", "y (yes)", "Yes"),
+    VoteChoice("no", "n (no)", "No"),
+    VoteChoice("unsure", "u (cannot tell)", "Cannot tell"),
 )
 
 
-@dataclass(frozen=True)
-class JudgedConversation:
-    """What a person sees of one seat's conversation: no names, no scores, no right answer."""
+class VerdictVoter(Voter[Place]):
+    """A person who votes on the conversations of a run that waits for this. The run may go on at
+    any time, so do not keep it open while somebody reads."""
 
-    match: int
-    seat: Seat
-    opening: str  # what the seat was told before the first question
-    turns: tuple[Example, ...]
+    noun, can_skip = "conversation", False
+    late = "the run has gone on in the meantime"
+    afterwards = "When the next stage has been played, the same link shows the next ones."
+    choices = BUTTONS
+
+    def __init__(self, votes: VerdictVoteStore, reader: RunReader, name: str) -> None:
+        self.votes, self.reader, self.name = votes, reader, normalise_name(name)
+        self.run = reader.info.id
+
+    def invite(self) -> tuple[str, bool]:
+        if self.reader.info.state == "done":
+            raise UsageError(
+                f"{self.run} is done and needs no votes on single conversations: to let people "
+                "compare conversations, draw pairs with `parley annotate draw RUN…` first"
+            )
+        with self.votes.transaction():
+            replaces = self.votes.end_invitation(self.run, self.name)
+            return invite_to_verdicts(self.votes, self.run, self.name), replaces
+
+    def own_votes(self) -> Mapping[Place, str]:
+        open_places = list_open_places(self.reader)
+        given = self.votes.votes_of(self.run, self.name)
+        return {place: choice for place, choice in given.items() if place in open_places}
+
+    def remaining(self) -> Collection[Place]:
+        own = self.own_votes()
+        return [place for place in list_open_places(self.reader) if place not in own]
+
+    def offer(self, skipped: Collection[Place] = ()) -> Place | None:
+        places = list_open_places(self.reader)
+        return choose_place(places, self.votes.votes(self.run), self.name, skipped)
+
+    def read(self, place: Place) -> JudgedConversation:
+        return read_conversation(self.reader, place)
+
+    def vote(self, place: Place, choice: str, change: bool = False) -> VoteOutcome:
+        if place not in list_open_places(self.reader):
+            return "not needed"
+        return cast_verdict(
+            self.votes, self.reader, place, self.name, cast(VerdictChoice, choice), change
+        )
+
+    def find_own(self, number: int) -> Sequence[Place]:
+        given = self.votes.votes_of(self.run, self.name)
+        own = [place for place in given if place[0] == number]
+        if not own:
+            raise UsageError(
+                f"{self.name} has not voted on match {number}, so there is no vote to change"
+            )
+        for place in own:
+            check_is_open(self.reader.people_verdicts(number), place, self.run)
+        return own
+
+    def parse_place(self, text: str) -> Place | None:
+        number, _, key = text.partition(".")
+        asked = self.reader.people_verdicts(match) if (match := parse_number(number)) else []
+        places = {each.seat.key: (each.match, each.seat) for each in asked}
+        return places.get(key)
+
+    def write_place(self, place: Place) -> str:
+        return f"{place[0]}.{place[1].key}"
+
+    def describe(self, place: Place) -> str:
+        return f"match {place[0]}, {place[1]}"
+
+    def describe_progress(self) -> str:
+        missing = self._count_missing()
+        return f"{plural(missing, 'vote')} missing" if missing else "every match has a vote"
+
+    def find_resumable(self) -> RunRef | None:
+        complete = list_open_places(self.reader) and not self._count_missing()
+        return self.reader.info.ref if complete else None
+
+    def _count_missing(self) -> int:
+        given = self.votes.votes(self.run)
+        return sum(not given.get(place) for place in list_open_places(self.reader))
 
 
 def asks_people(reader: RunReader) -> bool:
@@ -128,7 +208,7 @@ def cast_verdict(
 def invite_to_verdicts(votes: VerdictVoteStore, run: str, name: str) -> str:
     """A new secret for a person who votes on the conversations of a run. It is returned once, and
     ends an earlier one of this person."""
-    token = secrets.token_urlsafe(24)
+    token = make_token()
     votes.invite(run, normalise_name(name), hash_token(token))
     return token
 
@@ -151,8 +231,8 @@ def check_is_open(asked: Sequence[PeopleVerdict], place: Place, run: str) -> Non
     found = next((each for each in asked if each.seat == seat), None)
     if found is None:
         raise UsageError(
-            f"{run} does not ask for votes on match {match}, {seat}: `parley annotate {run}` "
-            "shows the conversations that need votes"
+            f"{run} does not ask for votes on match {match}, {seat}: "
+            f"`parley annotate results {run}` shows the conversations that need votes"
         )
     if not found.is_open:
         raise UsageError(

@@ -35,6 +35,7 @@ COMMANDS = {
     "annotate": "Let people compare conversations and vote for the better one.",
     "audit": "Check that a run was fair and that its record is unchanged.",
     "simulate": "Estimate how many matches each plan needs, without calling a model.",
+    "new": "Write a starting point for a task of your own.",
     "tasks": "List the tasks, or describe one.",
     "check": "Check a task that you have written before you run it.",
     "datasets": "List the datasets, or check one.",
@@ -46,7 +47,8 @@ COMMANDS = {
 
 def want_traceback(ctx: click.Context, option: click.Parameter, value: bool) -> None:
     """Remember in the context of the command that the user wants tracebacks."""
-    ctx.ensure_object(dict)["traceback"] = value
+    if value:  # also before the name of a command of a group
+        ctx.ensure_object(dict)["traceback"] = True
 
 
 # every command gets this option
@@ -75,8 +77,10 @@ class Lazy(click.Group):
             return None
         module = "import_run" if name == "import" else name  # `import` is a word of Python
         command: click.Command = import_module(f"parley.cli.{module}").command
-        if TRACEBACK not in command.params:
-            command.params.append(TRACEBACK)
+        within = command.commands.values() if isinstance(command, click.Group) else ()
+        for each in (command, *within):
+            if TRACEBACK not in each.params:
+                each.params.append(TRACEBACK)
         return command
 
     def resolve_command(

@@ -151,8 +151,8 @@ def print_ending(ending: RunOutcome) -> None:
             )
             say(f"stopped ({ending.reason}); resume with: {go_on} {ending.flag} N{least}")
         case "stopped":
-            annotate = f"{command_name()} annotate {shlex.quote(place)}"
-            how = ending.advice.replace("{resume}", go_on).replace("{annotate}", annotate)
+            vote = f"{command_name()} annotate vote {shlex.quote(place)}"
+            how = ending.advice.replace("{resume}", go_on).replace("{vote}", vote)
             stopped = "waiting for votes" if ending.status == WAITING else "stopped"
             say(f"{stopped} ({ending.reason}); {how or f'resume with: {go_on}'}")
         case "failed":

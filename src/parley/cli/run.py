@@ -13,6 +13,7 @@ from parley.cli.next_steps import list_next_steps
 from parley.cli.playing import play_and_print
 from parley.cli.progress_line import say, show_downloads
 from parley.cli.shared_options import (
+    SectionedCommand,
     allow_options,
     as_json,
     in_format,
@@ -46,9 +47,26 @@ if TYPE_CHECKING:
     from parley.runs.forecast import Forecast
 
 ASK_FROM = 1.0  # USD
+SECTIONS = {
+    "Common options": (
+        "-m", "-M", "--role", "--set", "--items", "--repeats", "--seed", "--budget-usd", "--name",
+        "--dry-run",
+    ),
+    "Models and prompts": ("--exclude", "--prompt", "--standardise"),
+    "Items": ("--dataset", "--column", "--fresh"),
+    "Plan": ("--plan", "--evolve"),
+    "Stopping": ("--until-stable", "--half-width", "--target", "--top", "--alpha", "--max-blocks"),
+    "Limits": ("--max-calls", "--concurrency", "--yes"),
+    "Run": ("--store", "--workers", "--batch"),
+    "Safety": (
+        "--sandbox", "--unsafe-run-code-without-isolation", "--allow-host", "--allow-path",
+        "--allow-env",
+    ),
+    "Output": ("--format", "--json", "--traceback", "-h"),
+}  # fmt: skip
 
 
-@click.command()
+@click.command(cls=SectionedCommand, sections=SECTIONS)
 @click.argument("task", metavar="TASK|FILE.yaml", shell_complete=complete_tasks)
 @click.option(
     "-m",

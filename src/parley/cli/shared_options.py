@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,31 @@ from parley.options import OPTIONS, Declared
 
 Command = Callable[..., Any]
 Decorator = Callable[[Command], Command]
+
+
+class SectionedCommand(click.Command):
+    """A command whose help has its options in sections: the common ones first. Run options that no
+    section names stand in the section of their group."""
+
+    def __init__(self, *args: Any, sections: Mapping[str, Sequence[str]], **more: Any) -> None:
+        super().__init__(*args, **more)
+        self.sections = sections
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        params = [each for each in self.get_params(ctx) if isinstance(each, click.Option)]
+        options = {each.opts[0]: each for each in params}
+        sections = {title: list(flags) for title, flags in self.sections.items()}
+        named = {flag for flags in sections.values() for flag in flags}
+        for flag, option in options.items():
+            if flag not in named:
+                declared = OPTIONS.get(option.name or "")
+                title = declared.facts.group.capitalize() if declared else "Other"
+                sections.setdefault(title, []).append(flag)
+        for title, flags in sections.items():
+            rows = [options[flag].get_help_record(ctx) for flag in flags]
+            with formatter.section(title):
+                formatter.write_dl([row for row in rows if row is not None])
+
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON to stdout.")
 in_format = click.option(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from parley.cli.progress_line import say
-from parley.cli.shared_options import as_json, in_format, in_store
+from parley.cli.shared_options import SectionedCommand, as_json, in_format, in_store
 from parley.cli.simulate_advice import format_aim, recommend_plan, render_simulation
 from parley.runs.progress_display import EVERY, SOON
 from parley.runs.simulation_assumptions import (
@@ -30,6 +30,15 @@ if TYPE_CHECKING:  # --help must not wait for numpy
     from parley.runs.simulation import SimulatedRun
 
 FAR = 20_000  # blocks; hardly any real run is longer
+SECTIONS = {
+    "Common options": (
+        "--abilities", "--models", "--best", "--worst", "--half-width", "--top", "--range",
+        "--noise", "--seats", "--usd-per-match",
+    ),
+    "Matches": ("--roles", "--step"),
+    "Simulation": ("--runs", "--seed", "--alpha", "--max-blocks"),
+    "Store and output": ("--store", "--format", "--json", "--traceback", "-h"),
+}  # fmt: skip
 
 
 class Aim(NamedTuple):
@@ -41,7 +50,7 @@ class Aim(NamedTuple):
     top: int | None = None
 
 
-@click.command()
+@click.command(cls=SectionedCommand, sections=SECTIONS)
 @click.argument("run", required=False)
 @click.option(
     "--half-width",

@@ -155,7 +155,8 @@ def describe_resuming(run: RunFactsInResult, sequential: bool) -> str:
     if run.state == "running":
         return f"; if this run is no longer being played, resume it with {resume}"
     if run.stop.status == WAITING:
-        return f"; vote with `parley annotate {run.id}`, then resume with {resume}"
+        vote = f"`parley annotate vote {run.id} --annotator NAME`"
+        return f"; vote with {vote}, then resume with {resume}"
     if run.stop.status == "budget":
         flags = {
             "--budget-usd N": limits.usd is not None,

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 SHOWN = 400  # characters of a fault
 # what to do where people have to vote before the next stage
-VOTE_FIRST = "vote with: {annotate} --terminal --annotator NAME; then resume with: {resume}"
+VOTE_FIRST = "vote with: {vote} --annotator NAME; then resume with: {resume}"
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class RunOutcome:
     reason: str
     flag: str = ""  # the option whose limit was reached
     minimum_to_resume: str = ""  # the smallest value of that option with which a run can go on
-    # what to do before you resume; {resume} and {annotate} stand for the commands
+    # what to do before you resume; {resume} and {vote} stand for the commands
     advice: str = ""
     during_screening: bool = False  # it ended while items were screened
     task: type[Task] | None = None  # the class that was played

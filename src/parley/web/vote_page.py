@@ -1,153 +1,162 @@
-"""People vote in the browser: pairs without names, behind a personal link."""
+"""People vote in the browser, without names, behind a personal link: on pairs of conversations, or
+on single conversations of a run that waits for this.
+
+Every form is answered by a redirect, after the vote is on disk. So a reload, a second click or
+another tab can never give a second vote.
+"""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
+from typing import Any
+from urllib.parse import parse_qsl
 
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from parley.annotation.ballots import (
-    cast_vote,
-    count_open_pairs,
-    find_invitation,
-    list_open_pairs,
-    offer_pair,
-)
-from parley.annotation.sheets import Sheet, SheetFormat, format_of_runs, make_sheet
-from parley.annotation.study import open_runs
-from parley.errors import UsageError
-from parley.statistics.preferences import CHOICES, ConversationPair, Preference
-from parley.store import Annotator, Invitation, Store, Study
-from parley.store.pair_votes import VoteStore
-from parley.web.app import site_of
-from parley.web.voting import (
-    Fields,
-    VotingRequest,
-    answer_person,
-    find_voted_run,
-    read_number,
-    say_unreadable,
-)
+from parley.annotation.ballots import Voter
+from parley.annotation.voters import find_invited, open_invited
+from parley.errors import ParleyError, UsageError
+from parley.providers._secrets import redact
+from parley.store import Invitation, VerdictInvitation
+from parley.web.app import show_problem, site_of
 
-# the votes, in the order of their keys
-BUTTONS: dict[Preference, str] = {"A": "A is better", "B": "B is better", "tie": "Equal"}
-# what a person reads above a pair, by the name in the address
+MOST_FIELDS = 10  # of a form
+Fields = Mapping[str, str]
+# what a person reads above a ballot, by the name in the address
 NOTES = {
-    "settled": "Other people settled the last pair while you were reading it, so your vote on it "
-    "was not needed. Go on with this one.",
-    "voted": "You have already voted on this pair, perhaps in another tab. Your first vote counts. "
-    "To change it, vote again.",
+    "late": "Your last vote was not counted: {late}.",
+    "voted": "You have already voted on this {noun}, perhaps in another tab. Your first vote "
+    "counts. To change it, vote again.",
 }
 
 
 async def answer_voter(request: Request) -> Response:
-    """A person with a personal link asks for the next pair, or sends a form."""
-    return await answer_person(request, find_link, serve_voter)
+    """A person with a personal link asks for the next ballot, or sends a form. A form is read only
+    if the link is right. Errors are shown in the terminal of the server: they may name runs."""
 
-
-def find_link(store: Store, secret: str) -> Invitation | None:
-    """The invitation of a personal link."""
-    with store.open_votes(read_only=True) as votes:
-        return find_invitation(votes, secret)
-
-
-def serve_voter(request: Request, invited: Invitation, fields: Fields | None) -> Response:
-    with site_of(request).store.open_votes() as votes:
-        return PairVotingRequest(request, votes, invited.study, invited.who).answer(fields)
-
-
-class PairVotingRequest(VotingRequest):
-    """A request of a person who votes on pairs of conversations."""
-
-    folder, notes = "/vote", NOTES
-
-    def __init__(self, request: Request, votes: VoteStore, study: Study, who: Annotator) -> None:
-        super().__init__(request)
-        self.votes, self.study, self.who = votes, study, who
-
-    def show(self) -> Response:
-        """The pair that the address names, if this person may change their vote on it; else the
-        next pair, or thanks."""
-        wanted, own = self.request.query_params, self.votes.votes_of(self.study, self.who)
-        number = read_number(wanted.get("pair"))
-        if number in own:
-            assert number is not None
-            return self._show_pair(number, own, own[number])
-        skipped = self.votes.skipped_pairs(self.study, self.who)
-        found = offer_pair(self.votes, self.study, self.who, skipped)
-        if found is not None:
-            return self._show_pair(found, own)
-        left = list_open_pairs(self.votes, self.study, self.who)
-        return self.site.page(
-            "vote_thanks.html",
-            address=self.address,
-            given=len(own),
-            skipped=len(skipped & left),
-            left=len(left),
-            earlier=next(reversed(own), None),
-            note=self.note,
-        )
-
-    def _show_pair(
-        self, number: int, own: Mapping[int, Preference], voted: Preference | None = None
-    ) -> Response:
-        """A pair with its buttons; `voted` is the vote that may be changed."""
-        pair = self.votes.pairs(self.study)[number]
-        sheet, shown = read_sheet(self.site.store, number, pair)
-        before = [each for each in own if each != number]
-        if voted is not None:  # those that came before this one
-            before = list(own)[: list(own).index(number)]
-        left = count_open_pairs(self.votes, self.study, self.who)
-        return self.site.page(
-            "vote.html",
-            address=self.address,
-            number=number,
-            shown=shown,
-            sheet=sheet,
-            choices=self._choices(),
-            voted=voted,
-            given=len(own),
-            total=len(own) + left,
-            earlier=before[-1] if before else None,
-            note=self.note,
-        )
-
-    def _choices(self) -> list[tuple[Preference, str]]:
-        """The votes that the study allows, each with its words."""
-        return [each for each in BUTTONS.items() if self.study.ties or each[0] != "tie"]
-
-    def accept_form(self, fields: Fields) -> Response:
-        said, number = fields.get("choice"), read_number(fields.get("pair"))
-        if said == "again":
-            self.votes.forget_skipped(self.study, self.who)
-            return self.redirect()
-        known = [*(choice for choice, _ in self._choices()), "skip"]
-        if number not in self.votes.pairs(self.study) or said not in known:
-            return say_unreadable(self.request)
-        assert number is not None
-        if said == "skip":
-            self.votes.skip_pair(self.study, self.who, number)
-            return self.redirect()
-        choice = next(each for each in CHOICES if each == said)
+    def find() -> Invitation | VerdictInvitation | None:
         try:
-            found = cast_vote(
-                self.votes, self.study, number, self.who, choice, change="change" in fields
-            )
-        except UsageError:
-            if number not in self.votes.votes_of(self.study, self.who):
-                raise
-            return self.redirect(f"?pair={number}&note=voted")
-        return self.redirect("?note=settled" if found == "not needed" else "")
+            return find_invited(site_of(request).store, request.path_params["secret"])
+        except UsageError:  # there is no file of votes
+            return None
+
+    try:
+        invited = await run_in_threadpool(find)
+        if invited is None:
+            raise HTTPException(404)
+        if invited.ended:
+            return say_ended(request)
+        fields = await read_fields(request) if request.method == "POST" else None
+        return await run_in_threadpool(serve_voter, request, invited, fields)
+    except ParleyError as wrong:
+        return say_unavailable(request, wrong)
 
 
-def read_sheet(store: Store, number: int, pair: ConversationPair) -> tuple[SheetFormat, Sheet]:
-    """What people see of a pair."""
-    refs = {side.run: find_voted_run(store, side.run) for side in (pair.a, pair.b)}
-    with open_runs(list(refs.values())) as runs:
-        sheet = format_of_runs(runs)
-    return sheet, make_sheet(number, pair, refs, sheet)
+def serve_voter(
+    request: Request, invited: Invitation | VerdictInvitation, fields: Fields | None
+) -> Response:
+    """The answer to a visit (None) or to a form."""
+    with open_invited(site_of(request).store, invited) as voter:
+        if fields is None:
+            return show_ballot(request, voter)
+        return accept_form(request, voter, fields)
+
+
+def show_ballot(request: Request, voter: Voter[Any]) -> Response:
+    """The ballot that the address names, if this person may change their vote on it; else the next
+    one, or thanks."""
+    own, wanted = voter.own_votes(), request.query_params
+    place = voter.parse_place(wanted.get("ballot", ""))
+    voted = None if place is None else own.get(place)
+    skipped = voter.skipped()
+    if voted is None:
+        place = voter.offer(skipped)
+    before = [each for each in own if each != place]
+    if voted is not None:  # those that came before this one
+        before = before[: list(own).index(place)]
+    remaining = set(voter.remaining())
+    note = NOTES.get(wanted.get("note", ""), "")
+    facts: dict[str, Any] = {
+        "address": address_of(request),
+        "voter": voter,
+        "given": len(own),
+        "total": len(own) + len(remaining),
+        "earlier": voter.write_place(before[-1]) if before else None,
+        "note": note.format(late=voter.late, noun=voter.noun),
+    }
+    site = site_of(request)
+    if place is None:
+        asleep = len(remaining & {*skipped})
+        return site.page("vote_thanks.html", skipped=asleep, left=len(remaining), **facts)
+    template, shown = f"vote_{voter.noun}.html", voter.read(place)
+    return site.page(template, ballot=voter.write_place(place), shown=shown, voted=voted, **facts)
+
+
+def accept_form(request: Request, voter: Voter[Any], fields: Fields) -> Response:
+    """Carry out a form. Once this returns, a vote is on disk."""
+    said, place = fields.get("choice", ""), voter.parse_place(fields.get("ballot", ""))
+    address = address_of(request)
+    if said == "again" and voter.can_skip:
+        voter.forget_skipped()
+        return RedirectResponse(address, 303)
+    if place is None:
+        return say_unreadable(request)
+    if said == "skip" and voter.can_skip:
+        voter.skip(place)
+        return RedirectResponse(address, 303)
+    if said not in [choice.value for choice in voter.choices]:
+        return say_unreadable(request)
+    try:
+        found = voter.vote(place, said, change="change" in fields)
+    except UsageError:
+        if place not in voter.own_votes():
+            return say_unreadable(request)
+        return RedirectResponse(f"{address}?ballot={voter.write_place(place)}&note=voted", 303)
+    return RedirectResponse(f"{address}?note=late" if found == "not needed" else address, 303)
+
+
+def address_of(request: Request) -> str:
+    """The personal link, without the server."""
+    return f"/vote/{request.path_params['secret']}"
+
+
+async def read_fields(request: Request) -> dict[str, str]:
+    """The fields of a form; empty if it cannot be read."""
+    body = await request.body()
+    try:
+        return dict(parse_qsl(body.decode(), max_num_fields=MOST_FIELDS))
+    except ValueError:
+        return {}
+
+
+def say_ended(request: Request) -> Response:
+    """The page behind a link that was ended or replaced."""
+    lines = [
+        "This link no longer works. The votes that you gave are kept.",
+        "If you want to go on, ask the person who invited you for a new link.",
+    ]
+    return show_problem(request, 410, "This invitation has ended", lines)
+
+
+def say_unavailable(request: Request, wrong: ParleyError) -> Response:
+    """The page if runs or votes cannot be read; the terminal of the server shows the reason."""
+    print(f"voting: {redact(str(wrong))}", file=sys.stderr)
+    lines = [
+        "Your votes so far are kept.",
+        "Please tell the person who invited you: the terminal of the server shows the reason.",
+    ]
+    return show_problem(request, 503, "The next conversation cannot be shown now", lines)
+
+
+def say_unreadable(request: Request) -> Response:
+    """The page after a form that no page of ours sends."""
+    lines = ["Your votes so far are kept.", "Open your personal link again, and go on."]
+    return show_problem(request, 400, "This form cannot be read", lines)
 
 
 ROUTES = [Route("/vote/{secret}", answer_voter, methods=["GET", "POST"])]

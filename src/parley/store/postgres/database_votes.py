@@ -56,7 +56,7 @@ class VotesDatabase(VoteTables):
                 has_tables = has_store_tables(self._connection, address)
                 if not has_tables or not self._rows(HAS_VOTES)[0][0]:
                     raise UsageError(
-                        "there are no votes yet: run `parley annotate RUN…` first "
+                        "there are no votes yet: run `parley annotate draw RUN…` first "
                         f"({address.public} has no votes)"
                     )
                 self._connection.execute("SET default_transaction_read_only = on")

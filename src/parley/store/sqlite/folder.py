@@ -196,7 +196,7 @@ class FolderStore:
         path = self.folder.absolute() / VOTES_FILE if ref is None else votes_path(ref)
         if read_only and not path.is_file():
             raise UsageError(
-                f"there are no votes yet: run `parley annotate RUN…` first ({path.name} does "
+                f"there are no votes yet: run `parley annotate draw RUN…` first ({path.name} does "
                 "not exist beside these runs)"
             )
         return path
