@@ -19,7 +19,7 @@ import parley.store.sqlite.folder
 from parley import View
 from parley.config.prepare import prepare_new
 from parley.runs import event_loop
-from parley.runs import player as runs
+from parley.runs import start as runs
 from parley.store import open_store
 from parley.store.config import Config
 

@@ -26,7 +26,7 @@ from workload import SAID
 import parley.participants.python  # noqa: F401
 from parley import View
 from parley.config.prepare import prepare_new
-from parley.runs import event_loop, player
+from parley.runs import event_loop, start
 from parley.store import open_store
 from parley.store.config import Config
 
@@ -50,7 +50,7 @@ def main() -> None:
     config = Config("haggling", {"calls": CALLS}, models, ["a", "b"], repeats=given.matches // 2)
     prepared = prepare_new(config, task=Haggling(CALLS), functions=dict.fromkeys("ab", say))
     cpu, wall = cpu_seconds(), time.perf_counter()
-    work = player.play_new_run(prepared, store, concurrency=given.concurrency)
+    work = start.play_new_run(prepared, store, concurrency=given.concurrency)
     ending = event_loop.run_in_new_loop(work)
     cpu, wall = cpu_seconds() - cpu, time.perf_counter() - wall
     with store.read(ending.ref) as reader:

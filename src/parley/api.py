@@ -22,7 +22,7 @@ from parley.options import OPTIONS, RESUMABLE, from_keywords
 from parley.results.part import check_parts
 from parley.results.result import REMARKS, RunResult, parts_to_store
 from parley.rules.task import Task
-from parley.runs import player
+from parley.runs import start
 from parley.runs.event_loop import run_sync
 from parley.runs.progress import Progress, ProgressEvent
 from parley.runs.progress_display import show_progress
@@ -240,7 +240,7 @@ def resume(
         model_options=model_options,
         unsafe=unsafe_run_code_without_isolation,
     )
-    play = with_browser(partial(player.resume_run, prepared, ref), prepared, open_store(ref.store))
+    play = with_browser(partial(start.resume_run, prepared, ref), prepared, open_store(ref.store))
     return result_of(run_sync(watch(progress, play)))
 
 
@@ -279,7 +279,7 @@ def rejudge(
         batch=batch,
     )
     prepared = prepare_judging(ref, experiment, seed=seed, task=task)
-    play = with_browser(partial(player.play_new_run, prepared, place), prepared, place)
+    play = with_browser(partial(start.play_new_run, prepared, place), prepared, place)
     return result_of(run_sync(watch(progress, play)))
 
 

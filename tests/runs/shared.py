@@ -7,8 +7,8 @@ from parley import Result
 from parley.config.experiment import Experiment
 from parley.options import from_keywords
 from parley.results.result import parts_to_store
-from parley.runs.player import make_new_run, play_new_run
 from parley.runs.progress import Progress, StopSignal
+from parley.runs.start import make_new_run, play_new_run
 from parley.runs.worker import prepare_worker, serve_run
 from parley.store import open_store, read_run
 from parley.store.shared_runs import require_shared

@@ -12,10 +12,10 @@ from parley.config.prices import PriceList
 from parley.errors import UsageError
 from parley.options import BATCH_CONCURRENCY, CONCURRENCY, from_keywords
 from parley.runs import batches
-from parley.runs.player import check_concurrency
 from parley.runs.progress import BatchProgress, Progress
 from parley.runs.progress_display import describe_progress, describe_wait, show_lines
 from parley.runs.screening import forecast_with_screening
+from parley.runs.start import check_concurrency
 from parley.store import find_run, open_store, read_run
 from parley.testing.batch_server import BatchServer
 from parley.testing.server import says, sent

@@ -21,7 +21,7 @@ from parley.options import from_keywords
 from parley.providers._batches import split_requests
 from parley.providers._openai_batches import OpenAIBatchClient
 from parley.runs import batches
-from parley.runs.player import endpoint_of
+from parley.runs.batches import endpoint_of
 from parley.runs.progress import Progress, StopSignal
 from parley.runs.screening import start_run
 from parley.store import find_run, open_store

@@ -116,7 +116,7 @@ def test_the_cost_of_a_run_leaves_bots_out(here):  # noqa: F811
 def test_an_endpoint_that_counts_no_tokens_is_told_with_what_is_taken_as_spent(here, capsys):  # noqa: F811
     from parley.cli.playing import play_attended
     from parley.config.experiment import Experiment
-    from parley.runs.player import play_new_run
+    from parley.runs.start import play_new_run
     from parley.store import open_store
 
     async def main():

@@ -37,11 +37,11 @@ from parley.rules.readers import Text
 from parley.runs import budget as budget_module
 from parley.runs.budget import Budget
 from parley.runs.forecast import evaluation_cost, forecast_run, scale_costs
-from parley.runs.player import resume_run
 from parley.runs.progress import Progress, StopSignal
 from parley.runs.request_estimates import RequestEstimator
 from parley.runs.seats import LimitedParticipant
 from parley.runs.stand_ins import CACHE, estimate_text_tokens
+from parley.runs.start import resume_run
 from parley.store import EndpointRecord, find_run, read_run
 from parley.tasks.public_goods import PublicGoods
 from parley.testing.server import Server, reset, sent, silence

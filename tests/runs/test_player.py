@@ -22,7 +22,7 @@ from parley.options import from_keywords
 from parley.plans import Done, MatchSpec, seed_for
 from parley.plans.fixed import make_fixed_plan
 from parley.providers import _endpoint_health as endpoint_health
-from parley.runs import player
+from parley.runs import player, start
 from parley.runs.progress import Progress, StopSignal
 from parley.runs.scheduler import Scheduler
 from parley.store import find_run, open_store, read_run
@@ -327,7 +327,7 @@ def test_resuming_under_a_changed_prompt_rule_or_configuration_is_refused_by_nam
     with read_run(find_run(path)) as reader:
         other = Config(**{**vars(reader.info.config), "seed": 5, "repeats": 4})
     with pytest.raises(ReplayError, match=r"repeats was 3, is now 4"):
-        asyncio.run(player.resume_run(prepare_new(other, functions=functions), find_run(path)))
+        asyncio.run(start.resume_run(prepare_new(other, functions=functions), find_run(path)))
     assert parley.resume(path, functions=functions).state == "done"
 
 
@@ -448,7 +448,7 @@ def test_the_first_brake_lets_nothing_new_be_asked_even_by_those_who_wait_for_a_
     )
     prepared = prepare_new(config, task=games.Judged(), functions={"a": slow})
     ending = asyncio.run(
-        player.play_new_run(prepared, open_store(tmp_path), concurrency=20, stop_signal=brake)
+        start.play_new_run(prepared, open_store(tmp_path), concurrency=20, stop_signal=brake)
     )
     assert (ending.state, len(asked)) == ("stopped", 2)
 
@@ -503,7 +503,7 @@ def test_a_run_is_read_as_of_one_moment_while_it_is_played(tmp_path):
     async def main():
         config = Config("judged", {}, {"a": {"model": "bot/null"}}, ["a"], plan="each", repeats=40)
         task = asyncio.create_task(
-            player.play_new_run(
+            start.play_new_run(
                 prepare_new(config, task=games.Judged()), open_store(tmp_path), concurrency=3
             )
         )
@@ -620,7 +620,7 @@ def test_it_is_known_who_keeps_everybody_waiting(tmp_path):
         "judged", {}, {"snail": {"model": "python/x:y"}}, ["snail"], plan="each", repeats=1
     )
     asyncio.run(
-        player.play_new_run(
+        start.play_new_run(
             prepare_new(config, task=games.Judged(), functions={"snail": slow}),
             open_store(tmp_path),
             progress=tally,
@@ -739,7 +739,7 @@ def test_matches_that_wait_for_an_endpoint_that_is_down_leave_their_places_to_ot
                 seed=1,
                 seats=2,
             )
-            ending = await player.play_new_run(
+            ending = await start.play_new_run(
                 prepare_new(config, task=task), open_store(tmp_path), concurrency=2, progress=tally
             )
             return Result(ending.ref), most, tally
@@ -871,7 +871,7 @@ def test_a_resumed_run_makes_no_query_for_each_match_that_has_ended(tmp_path, mo
         ref = parley.run("public_goods", bots, store=tmp_path, concurrency=1, **limits).ref
         before = next(queries)
         prepared = prepare_resume(ref, from_keywords(max_calls=2 * matches + 4))
-        ending = asyncio.run(player.resume_run(prepared, ref))
+        ending = asyncio.run(start.resume_run(prepared, ref))
         assert (ending.state, ending.status) == ("done", "plan_complete")
         return next(queries) - before
 

@@ -20,10 +20,10 @@ from parley.rules.pool import Seat, View
 from parley.rules.readers import Text
 from parley.runs import run_outcome
 from parley.runs.budget import Budget, Reservation
-from parley.runs.player import check_concurrency
 from parley.runs.progress import Progress, StopSignal
 from parley.runs.progress_display import describe_wait
 from parley.runs.seats import LimitedParticipant
+from parley.runs.start import check_concurrency
 from parley.store import find_run, read_run
 from parley.store.config import Config
 from parley.tables import plural

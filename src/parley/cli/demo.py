@@ -23,7 +23,8 @@ from parley.options import from_keywords
 from parley.providers import _registry as providers
 from parley.providers.embedded import SMOLLM2
 from parley.results.match_list import MatchFilter, list_matches
-from parley.runs import player
+from parley.runs import start
+from parley.runs.new_names import find_free_name, names_in
 from parley.store import open_store, read_run
 
 MODEL = {"model": "embedded/smollm2", "max_tokens": 96}
@@ -59,10 +60,10 @@ def command(bots_only: bool, store: str | None, as_json: bool) -> int:
     if "smollm2" in models:
         say("smollm2 is a tiny model: its score only shows that everything works")
     place = open_store(store)
-    name = player.find_free_name("demo", player.names_in(place))
+    name = find_free_name("demo", names_in(place))
     given = from_keywords(name=name, concurrency=AT_ONCE)
     prepared = Experiment(task.name, models=models, given=given).prepare()
-    play = partial(player.play_new_run, prepared, place)
+    play = partial(start.play_new_run, prepared, place)
     code = play_and_print(play, prepared, place, as_json=as_json, form="text")
     if code == 0:
         for line in [*list_next_steps(store, has_page=True), *list_steps_of_demo(store)]:

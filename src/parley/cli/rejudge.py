@@ -26,7 +26,7 @@ from parley.cli.shell_completion import complete_runs
 from parley.config.experiment_file import read_prompt
 from parley.options import from_flags
 from parley.providers._env_file import find_env_faults
-from parley.runs import player
+from parley.runs import start
 from parley.runs.rejudge import experiment_for_judges, prepare_judging
 from parley.store import open_store
 
@@ -112,5 +112,5 @@ def command(
     if not yes:
         refuse_unwanted(prepared)
     return play_and_print(
-        partial(player.play_new_run, prepared, place), prepared, place, as_json=as_json, form=form
+        partial(start.play_new_run, prepared, place), prepared, place, as_json=as_json, form=form
     )

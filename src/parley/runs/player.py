@@ -4,64 +4,42 @@ reply."""
 from __future__ import annotations
 
 import asyncio
-import os
-import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Container, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
-from dataclasses import replace
-from functools import partial
-from itertools import count
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Literal
 
-from parley.config.batch_api import concurrency_of, uses_batch_api
-from parley.config.identity import (
-    changed_bots,
-    refuse_changes,
-    refuse_other,
-    refuse_secrets,
-    roster_of,
-)
-from parley.config.prepare import (
-    Prepared,
-    order_of_draws,
-    unprotected_cautions,
-    with_items,
-)
-from parley.config.recorded_matches import RecordedReplies, copied_matches
-from parley.config.selection import stored_items
+from parley.config.batch_api import uses_batch_api
+from parley.config.identity import roster_of
+from parley.config.prepare import Prepared, order_of_draws
+from parley.config.recorded_matches import RecordedReplies
 from parley.config.task_catalogue import is_task_path
 from parley.errors import (
     Halted,
     ParleyError,
     ParticipantError,
-    Refused,
     ReplayError,
     SandboxError,
     ShellDiffers,
     StoreError,
     TaskError,
-    UsageError,
     describe_exception,
 )
-from parley.match.effects import Execute
 from parley.match.match import Match, Outcome
 from parley.match.protocol import Participant
 from parley.match.record import Record
 from parley.match.seating import seat_counts
 from parley.memory import Retriever
-from parley.money import cost_rows, total_cost
 from parley.plans import Done, MatchSpec
 from parley.plans.evolve import EvolvePlan
-from parley.rules.items import Problem
 from parley.rules.pool import Seat
 from parley.rules.quotations import derive_match_key
 from parley.rules.task import Task
-from parley.runs.budget import Budget
+from parley.runs.budget import find_spent, make_budget
 from parley.runs.desk_record import ConfirmedRecord, describe_scores, find_last_words
 from parley.runs.forecast import estimate_calls
-from parley.runs.progress import SANDBOX, Progress, StopSignal
-from parley.runs.recall import Recaller, prepare_retrievers
+from parley.runs.progress import Progress, StopSignal
+from parley.runs.recall import Recaller
 from parley.runs.repeat_notice import RepeatNotice, WatchedRecord
 from parley.runs.run_outcome import (
     VOTE_FIRST,
@@ -71,22 +49,11 @@ from parley.runs.run_outcome import (
     format_reasons,
     raised_by_code,
 )
+from parley.runs.run_sandbox import in_shell, track_waiting
 from parley.runs.scheduler import MatchSlot, Scheduler
 from parley.runs.seats import LimitedParticipant
 from parley.runs.spending import SpendingRecorder
-from parley.runs.transfer import load_transferred
-from parley.store import (
-    WAITING,
-    Journal,
-    NewRun,
-    RunInfo,
-    RunReader,
-    RunRef,
-    Store,
-    StoredPart,
-    open_store,
-    read_run,
-)
+from parley.store import WAITING, Journal, RunReader, RunRef, StoredPart, read_run
 from parley.store.config import Config
 from parley.store.finished_matches import FinishedOnRecord
 from parley.store.shared_limits import Grants
@@ -95,7 +62,6 @@ from parley.tables import plural
 
 if TYPE_CHECKING:
     from parley.participants._desk import Desk
-    from parley.providers._endpoint import Endpoint
     from parley.runs.batches import Batches
     from parley.sandbox.executor import Sandbox
 
@@ -104,187 +70,6 @@ if TYPE_CHECKING:
 Summarise = Callable[[RunRef, type[Task]], tuple[Sequence[StoredPart], Sequence[str]]]
 HEARTBEAT = 10.0  # seconds
 WITH_TRACEBACK = 20  # different errors that keep their traceback
-
-
-def new_id(task: str) -> str:
-    """A new unique name for a run; names sort by time."""
-    return f"{task}-{time.strftime('%Y%m%d-%H%M%S')}-{os.urandom(3).hex()}"
-
-
-def refuse_taken_name(config: Config, store: Store) -> None:
-    """Raise an error if another run of the store has the same name. Runs that only screen items may
-    share one."""
-    if not config.name or config.screening is not None:
-        return
-    names = names_in(store)
-    if config.name in names:
-        free = find_free_name(config.name, names)
-        raise UsageError(
-            f"a run named {config.name!r} already exists ({names[config.name]}): choose another "
-            f"name, like {free}, or delete that run (`parley rm {names[config.name]}`)"
-        )
-
-
-def names_in(store: Store) -> dict[str, str]:
-    """The names of runs that no other run may have, with the ids of these runs."""
-    infos = [run for run in store.runs() if isinstance(run, RunInfo)]
-    return {
-        run.config.name: run.id for run in infos if run.config.name and run.config.screening is None
-    }
-
-
-def find_free_name(name: str, taken: Container[str]) -> str:
-    """The name itself, or with the first number that makes it a new one."""
-    if name not in taken:
-        return name
-    return next(free for n in count(2) if (free := f"{name}-{n}") not in taken)
-
-
-def make_new_run(prepared: Prepared, store: Store) -> NewRun:
-    """What a store needs to create a run. Refuses a name that is taken, and secrets."""
-    refuse_taken_name(prepared.config, store)
-    refuse_secrets(prepared.config)
-    run = NewRun(
-        new_id(prepared.task.name),
-        prepared.config,
-        prepared.identity,
-        stored_items(list(prepared.items.values())),
-        copied_matches(prepared.source, prepared) if prepared.source else (),
-        transferred=load_transferred(prepared, store),
-    )
-    if prepared.source is None:
-        return run
-    with read_run(prepared.source) as reader:  # what is copied was read between its marks
-        return replace(run, quotation_secret=reader.quotation_secret())
-
-
-async def play_new_run(
-    prepared: Prepared, store: Store, *, concurrency: int | None = None, **watching: Any
-) -> RunOutcome:
-    """Play a new run and keep it in a store."""
-    most = check_concurrency(prepared, concurrency)
-    run = make_new_run(prepared, store)
-    await check_batch_interfaces(prepared)
-    retrievers = await prepare_retrievers(prepared)
-    async with open_sandbox(prepared) as sandbox:
-        prepared, run = await try_references(prepared, run, sandbox)
-        journal = await store.create(run)
-        return await play_run(
-            prepared, journal, most, sandbox=sandbox, retrievers=retrievers, **watching
-        )
-
-
-def check_resumed(prepared: Prepared, ref: RunRef) -> RunOutcome | None:
-    """Refuse to resume a run with another configuration, rule or prompts. Returns how it ended if
-    there is nothing left to play."""
-    with read_run(ref) as reader:
-        refuse_other(reader.info.config, prepared.config, reader.info.id)
-        refuse_changes(reader.info.identity, prepared.identity, reader.info.id)
-        prepared.cautions.extend(changed_bots(reader.info.identity, prepared.identity))
-        # more items may be wanted now
-        if (
-            reader.info.state == "done"
-            and reader.info.config.screening == prepared.config.screening
-        ):
-            status, reason = reader.info.status, reader.info.reason or ""
-            return RunOutcome(ref, "done", status, reason, task=type(prepared.task))
-    return None
-
-
-async def resume_run(
-    prepared: Prepared, ref: RunRef, *, concurrency: int | None = None, **watching: Any
-) -> RunOutcome:
-    """Resume a run where it stopped."""
-    most = check_concurrency(prepared, concurrency)
-    progress = watching["progress"] = watching.get("progress") or Progress()
-    if (over := check_resumed(prepared, ref)) is not None:
-        return over
-    with read_run(ref) as reader:
-        raised = reader.info.config != prepared.config
-    retrievers = await prepare_retrievers(prepared)
-    async with open_sandbox(prepared) as sandbox:
-        refuse_secrets(prepared.config)
-        journal = await open_store(ref.store).open(ref, progress.notify)
-        if raised:
-            await journal.reconfigure(prepared.config)
-        return await play_run(
-            prepared, journal, most, sandbox=sandbox, retrievers=retrievers, **watching
-        )
-
-
-def find_spent(prepared: Prepared, reader: RunReader) -> SpentBefore:
-    """What a run may have spent so far; money only if it has a limit in USD."""
-    calls, usd = reader.spent_at_most()
-    if prepared.config.budget_usd is not None:
-        # requests of open batches are reserved again as soon as their matches go on
-        opened = {
-            each.place: each.usd for batch in reader.open_batches() for each in batch.requests
-        }
-        usd = max(
-            (usd or 0.0) - sum(opened.values()),
-            total_cost(cost_rows(reader, prepared.prices)).at_least or 0.0,
-        )
-    return SpentBefore(calls, usd)
-
-
-def make_budget(
-    prepared: Prepared,
-    journal: Journal,
-    stop_signal: StopSignal,
-    spent: SpentBefore,
-    grants: Grants | None = None,
-) -> Budget | None:
-    """The budget of a run if it has limits; what was spent before counts. With `grants`, the part
-    of it that a worker gets."""
-    config = prepared.config
-    if config.budget_usd is None and config.max_calls is None:
-        return None
-    budget = partial(
-        Budget, config.budget_usd, config.max_calls, prepared.prices, stop_signal, journal
-    )
-    if grants is None:
-        return budget(spent.calls, spent.usd or 0.0)
-    return budget(grants=grants, before_calls=spent.calls, before_usd=spent.usd or 0.0)
-
-
-def check_concurrency(prepared: Prepared, concurrency: int | None) -> int:
-    """How many matches to play at a time, as given or as the run is configured. Raises an error
-    below 1."""
-    most = concurrency_of(prepared.config) if concurrency is None else concurrency
-    if most < 1:
-        raise UsageError(f"concurrency must be at least 1, not {most}")
-    return most
-
-
-def endpoint_of(alias: str, who: Participant) -> Endpoint:
-    """The endpoint of a model that is called through a batch interface."""
-    from parley.providers._endpoint import Endpoint  # late: it needs the HTTP client
-
-    provider = getattr(who, "provider", None)
-    if not isinstance(provider, Endpoint):
-        raise UsageError(
-            f"{alias} has no batch API that Parley can use: set -M {alias}.batch_api=false to call "
-            "it without batches"
-        )
-    return provider
-
-
-async def check_batch_interfaces(prepared: Prepared) -> None:
-    """Raise an error for a model whose endpoint has no batch interface, if it needs one, or cannot
-    be reached."""
-    if not any(map(uses_batch_api, prepared.config.live_models.values())):
-        return
-    for alias, who, _ in prepared.participants():
-        try:
-            if uses_batch_api(prepared.config.models[alias]):
-                await endpoint_of(alias, who).make_batch_client().check_interface()
-        except Refused as fault:
-            advice = f": set -M {alias}.batch_api=false to call it without batches"
-            if fault.kind == "unreachable":
-                advice = f"; if the address is wrong, set -M {alias}.base_url=URL"
-            raise UsageError(f"{alias}: {fault}{advice}") from None
-        finally:
-            await who.close()
 
 
 async def play_run(
@@ -444,15 +229,13 @@ class Player:
     def make_batches(self, made: Mapping[str, Participant], reader: RunReader) -> Batches | None:
         """The batches of the run, if a model is called through a batch interface. Those of earlier
         sessions go on."""
-        batched = {
-            alias: endpoint_of(alias, made[alias])
-            for alias, options in self.prepared.config.live_models.items()
-            if uses_batch_api(options)
-        }
-        if not batched:
+        models = self.prepared.config.live_models
+        aliases = [alias for alias, options in models.items() if uses_batch_api(options)]
+        if not aliases:
             return None
-        from parley.runs.batches import Batches  # late: it needs the HTTP client
+        from parley.runs.batches import Batches, endpoint_of  # late: it needs the HTTP client
 
+        batched = {alias: endpoint_of(alias, made[alias]) for alias in aliases}
         batches = Batches(
             self.journal, self.progress, self.stop_signal, reader.batches(), self.budget
         )
@@ -704,86 +487,3 @@ def sampling_salt(config: Config, spec: MatchSpec) -> str:
     seed of a run that is judged again."""
     again = "" if config.rejudged is None or config.rejudged.seed is None else config.rejudged.seed
     return "|".join(filter(None, [spec.arm and f"{spec.arm}, stage {spec.stage}", str(again)]))
-
-
-@asynccontextmanager
-async def open_sandbox(prepared: Prepared) -> AsyncIterator[Sandbox | None]:
-    """Open the sandbox of a task that runs code and check its isolation before anything is written
-    or paid."""
-    # a rejudged run has its verdicts on record
-    if not prepared.task.runs_code or prepared.source:
-        yield None
-        return
-    from parley.sandbox.executor import Sandbox
-
-    sandbox = Sandbox(prepared.config.sandbox)
-    try:
-        await sandbox.prove()
-        if prepared.task.uses_shell:
-            await sandbox.prove_shell()
-        yield sandbox
-    finally:
-        await sandbox.close_shells()
-        await asyncio.to_thread(sandbox.close)
-
-
-def problems_with_references(prepared: Prepared) -> list[Problem]:
-    """The programming problems whose own reference says how programs are judged."""
-    if prepared.source or not prepared.task.runs_code:
-        return []
-    items = prepared.items.values()
-    return [item for item in items if isinstance(item, Problem) and item.reference]
-
-
-async def try_references(
-    prepared: Prepared, run: NewRun, sandbox: Sandbox | None
-) -> tuple[Prepared, NewRun]:
-    """Find out for each programming problem how its programs are judged, and whether its reference
-    passes at all. A new run stores the former with its items, so that nothing that is played later
-    has a part in it."""
-    problems = problems_with_references(prepared)
-    if sandbox is None or not problems:
-        return prepared, run
-    from parley.datasets.checks import try_reference
-
-    found = await asyncio.gather(*(try_reference(sandbox, problem) for problem in problems))
-    items = {**prepared.items, **{str(problem.id): problem for problem, _ in found}}
-    broken = [(problem.id, next(filter(None, faults))) for problem, faults in found if any(faults)]
-    before = unprotected_cautions(prepared.items)
-    cautions = [each for each in prepared.cautions if each not in before]
-    cautions += unprotected_cautions(items)
-    if broken:
-        first, fault = broken[0]
-        cautions.append(
-            f"the references of {len(broken)} of {plural(len(items), 'problem')} fail their own "
-            f"tests, so perhaps no program can pass them (the first is {first}: {fault}): "
-            "`parley datasets check` shows all of them"
-        )
-    prepared = replace(with_items(prepared, items), cautions=cautions)
-    stored = stored_items(list(items.values()))
-    return prepared, replace(run, identity=prepared.identity, items=stored)
-
-
-def in_shell(execute: Execute, name: str) -> Execute:
-    """Run programs; requests to a shell go to the shell of this name."""
-
-    async def execute_there(program: Mapping[str, Any]) -> Any:
-        shell = {"shell": name} if program.get("kind") == "shell" else {}
-        return await execute({**program, **shell})
-
-    return execute_there
-
-
-def track_waiting(sandbox: Sandbox, progress: Progress) -> Execute:
-    """Run programs, and keep in `progress` since when each one runs."""
-    since, tickets = progress.waiting.setdefault(SANDBOX, {}), count()
-
-    async def execute(program: Mapping[str, Any]) -> Any:
-        ticket = next(tickets)
-        since[ticket] = time.monotonic()
-        try:
-            return await sandbox.execute(program)
-        finally:
-            del since[ticket]
-
-    return execute

@@ -20,8 +20,9 @@ from parley.participants._registry import LIMITS
 from parley.plans import MatchSpec
 from parley.plans.confident_items import all_confident
 from parley.runs.forecast import Forecast, forecast_run
-from parley.runs.player import play_new_run, refuse_taken_name, resume_run
+from parley.runs.new_names import refuse_taken_name
 from parley.runs.run_outcome import RunOutcome
+from parley.runs.start import play_new_run, resume_run
 from parley.store import RunInfo, RunReader, RunRef, Store, read_run
 from parley.store.config import MAY_CHANGE, Config, ScreeningTarget
 from parley.tables import format_item_count

@@ -14,21 +14,21 @@ from parley.config.model_variables import read_model_variables
 from parley.config.prepare import Prepared
 from parley.config.worker_allowances import list_allowances
 from parley.errors import ParleyError, StoreError, UsageError
+from parley.runs.budget import find_spent
 from parley.runs.launchers import DRAIN, Launcher, LauncherState
-from parley.runs.player import (
-    Summarise,
-    check_concurrency,
-    check_resumed,
-    find_spent,
-    make_new_run,
-    open_sandbox,
-    problems_with_references,
-    try_references,
-)
+from parley.runs.player import Summarise
 from parley.runs.progress import Progress, StopSignal
 from parley.runs.recall import prepare_retrievers
 from parley.runs.run_outcome import VOTE_FIRST, RunOutcome
+from parley.runs.run_sandbox import open_sandbox
 from parley.runs.spending import find_used_prices
+from parley.runs.start import (
+    check_concurrency,
+    check_resumed,
+    make_new_run,
+    problems_with_references,
+    try_references,
+)
 from parley.runs.worker import refuse_on_workers
 from parley.store import ENDED, WAITING, RunRef, Store, open_store, read_run
 from parley.store.shared_runs import (

@@ -26,17 +26,13 @@ from parley.errors import Replaced, StoreAway, StoreError, TaskError, UsageError
 from parley.memory import Retriever
 from parley.plans import Done, MatchSpec, PlanCursor
 from parley.providers import _registry as providers
-from parley.runs.player import (
-    Player,
-    Summarise,
-    check_concurrency,
-    concerns_machine,
-    open_sandbox,
-)
+from parley.runs.player import Player, Summarise, concerns_machine
 from parley.runs.progress import Progress, StopSignal
 from parley.runs.recall import prepare_retrievers
 from parley.runs.run_outcome import find_advice, find_minimum_to_resume, format_reasons
+from parley.runs.run_sandbox import open_sandbox
 from parley.runs.scheduler import Scheduler
+from parley.runs.start import check_concurrency
 from parley.store import WAITING, RunReader, RunRef, open_store, read_run
 from parley.store.shared_runs import (
     LEASE,
