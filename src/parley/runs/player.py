@@ -26,9 +26,9 @@ from parley.errors import (
     describe_exception,
 )
 from parley.match.match import Match, Outcome
+from parley.match.observers import MatchObserver
 from parley.match.protocol import Participant
 from parley.match.record import Record
-from parley.match.seating import seat_counts
 from parley.memory import Retriever
 from parley.plans import Done, MatchSpec
 from parley.plans.evolve import EvolvePlan
@@ -36,11 +36,11 @@ from parley.rules.pool import Seat
 from parley.rules.quotations import derive_match_key
 from parley.rules.task import Task
 from parley.runs.budget import find_spent, make_budget
-from parley.runs.desk_record import ConfirmedRecord, describe_scores, find_last_words
+from parley.runs.desk_observer import DeskObserver
 from parley.runs.forecast import estimate_calls
-from parley.runs.progress import Progress, StopSignal
+from parley.runs.progress import Progress, ProgressObserver, StopSignal
 from parley.runs.recall import Recaller
-from parley.runs.repeat_notice import RepeatNotice, WatchedRecord
+from parley.runs.repeat_notice import RepeatNotice, RepeatObserver
 from parley.runs.run_outcome import (
     VOTE_FIRST,
     RunOutcome,
@@ -256,38 +256,30 @@ class Player:
     def make_scheduler(self, concurrency: int) -> Scheduler:
         return Scheduler(
             concurrency,
-            self.play_if_running,
+            self.play_match,
             lambda alias: self.participants[alias].waiting_for_endpoint > 0,
             self.stop_signal,
             self.progress,
             give_up_slots=not self.prepared.attended,
         )
 
-    async def play_if_running(self, spec: MatchSpec, slot: MatchSlot) -> bool:
-        """Play one match unless the run is stopping. Returns whether more may begin."""
+    async def play_match(self, spec: MatchSpec, slot: MatchSlot) -> bool:
+        """Play one match unless the run is stopping, and record how it ended. Returns whether more
+        may begin."""
         if self.stop_signal.reason or self.fatal is not None:
             return False
-        self.progress.in_flight += 1
-        try:
-            await self.play_match(spec, slot)
-        finally:
-            self.progress.in_flight -= 1
-        return True
-
-    async def play_match(self, spec: MatchSpec, slot: MatchSlot) -> None:
-        """Play one match and record how it ended."""
         try:
             try:
                 outcome = await self._play(spec, slot)
                 await self.journal.finish(spec.number, outcome)
             except ParticipantError as fault:
                 await self.fail_match(spec, fault)
-                return
+            else:
+                self.count_ended(spec)
         except Exception as fault:
             if not (isinstance(fault, Halted) and self.stop_signal.reason):
                 self.stop_for(fault)
-            return
-        self.count_ended(spec)
+        return True
 
     def count_ended(self, spec: MatchSpec) -> None:
         """Count a match that has ended and is on record."""
@@ -320,10 +312,6 @@ class Player:
     async def _play_record(self, spec: MatchSpec, slot: MatchSlot, record: Record) -> Outcome:
         prepared, config = self.prepared, self.prepared.config
         shell = f"match {spec.number}"
-        if self.desk is not None:
-            self.desk.begin_match(self.progress.done + 1, self.progress.planned, spec.seats)
-            record = ConfirmedRecord(record, self.desk, spec.seats)
-        watched = WatchedRecord(record) if self.repeats.is_watching else None
         match = Match(
             prepared.task,
             {seat: self.seat_participant(spec, seat) for seat in spec.seats},
@@ -331,7 +319,7 @@ class Player:
             seed=spec.seed,
             item=prepared.items[spec.item] if spec.item is not None else None,
             prompts=prepared.prompts,
-            record=watched or record,
+            record=record,
             roster=self.roster,
             standardise=config.standardise,
             call=slot,
@@ -340,20 +328,23 @@ class Player:
             draws=sampling_salt(config, spec),
             seating=str(spec.seating),
             draw_order=order_of_draws(config, spec),
+            observers=self.make_observers(spec),
         )
         try:
-            outcome = await match.play()
+            return await match.play()
         finally:
-            if self.desk is not None:
-                self.desk.end_match(find_last_words(match, spec.seats))
             if self.sandbox is not None and prepared.task.uses_shell:
                 await self.sandbox.close_shells(shell)
+
+    def make_observers(self, spec: MatchSpec) -> list[MatchObserver]:
+        """What follows a match."""
+        found: list[MatchObserver] = [ProgressObserver(self.progress)]
+        if self.repeats.is_watching:
+            found.append(RepeatObserver(self.repeats, spec))
         if self.desk is not None:
-            metrics = prepared.task.metrics(seat_counts(spec.seats, prepared.task))
-            self.desk.add_scores(describe_scores(outcome, spec.seats, metrics))
-        if watched is not None:
-            self.repeats.add_match(spec, watched.lines)
-        return outcome
+            task = self.prepared.task
+            found.append(DeskObserver(self.desk, self.progress, task, spec.seats))
+        return found
 
     def seat_participant(self, spec: MatchSpec, seat: Seat) -> Participant:
         """The participant in a seat of a match, with its experiences where the run evolves."""

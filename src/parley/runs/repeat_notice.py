@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterable
-from typing import Any
+from collections.abc import Iterable, Iterator
 
-from parley.match.record import Record, RecordedCall
+from parley.match.match import Outcome
+from parley.match.observers import MatchObserver
 from parley.plans import MatchSpec
-from parley.rules.pool import Message, Seat, text_of
+from parley.rules.pool import Pool, text_of
 from parley.runs.progress import Progress
 from parley.statistics.identical_repeats import (
     WHAT_HELPS,
@@ -63,41 +63,24 @@ class RepeatNotice:
             )
 
 
-class WatchedRecord:
-    """A match's record that passes everything on and keeps what was said."""
+class RepeatObserver(MatchObserver):
+    """Shows a match that has ended to the notice."""
 
-    def __init__(self, record: Record) -> None:
-        self._record = record
-        self._replies: dict[tuple[int, Seat, int], str] = {}
-        self.lines: list[Line] = []
+    __slots__ = ("_notice", "_spec")
 
-    def _keep(self, call: RecordedCall) -> None:
-        self._replies[call.round, call.seat, call.attempt] = text_of(call.reply.content)
+    def __init__(self, notice: RepeatNotice, spec: MatchSpec) -> None:
+        self._notice, self._spec = notice, spec
 
-    def call(self, round: int, seat: Seat, attempt: int) -> RecordedCall | None:
-        kept = self._record.call(round, seat, attempt)
-        if kept is not None:
-            self._keep(kept)
-        return kept
+    def end(self, pool: Pool, outcome: Outcome | None) -> None:
+        if outcome is not None and self._notice.is_watching:
+            self._notice.add_match(self._spec, list_lines(pool))
 
-    def append(self, call: RecordedCall) -> Awaitable[None]:
-        self._keep(call)
-        return self._record.append(call)
 
-    def effect(self, round: int, number: int) -> tuple[bytes, Any] | None:
-        return self._record.effect(round, number)
-
-    async def append_effect(
-        self, round: int, number: int, request_digest: bytes, result: Any
-    ) -> None:
-        await self._record.append_effect(round, number, request_digest, result)
-
-    def circulate(self, messages: list[Message], first: int) -> None:
-        for each in messages:
-            if each.kind == "reply" and each.sender is not None:
-                text = self._replies.pop((each.round, each.sender, each.attempt))
-                self.lines.append(Line(each.sender.key, (), text))
-            elif each.content is not None:
-                audience = [seat.key for seat in each.audience]
-                self.lines.append(Line(None, audience, text_of(each.content)))
-        self._record.circulate(messages, first)
+def list_lines(pool: Pool) -> Iterator[Line]:
+    """What every seat was shown and said, seat by seat."""
+    for seat, conversation in pool.conversations.items():
+        for turn in conversation.turns:
+            if turn.role == "assistant":
+                yield Line(seat.key, (), text_of(turn.content))
+            else:
+                yield Line(None, (seat.key,), text_of(turn.content))
