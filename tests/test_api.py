@@ -188,9 +188,9 @@ def test_misspelt_keywords_of_resume_and_rejudge_get_the_nearest_name():
 def test_progress_on_stderr_estimates_calls_and_steers_no_terminal(capsys):
     shown = []
 
-    async def play(progress, summarise):
-        shown.append(progress.estimates_calls)
-        progress.notify("a\x1b[2J")
+    async def play(watching):
+        shown.append(watching.progress.estimates_calls)
+        watching.progress.notify("a\x1b[2J")
 
     asyncio.run(watch(True, play))
     assert shown == [True]

@@ -47,10 +47,17 @@ def main() -> None:
     store = open_store(given.store)
     store.refs()  # imports the store, and creates what it needs
     models = {alias: {"model": "python/whole_run:say"} for alias in "ab"}
-    config = Config("haggling", {"calls": CALLS}, models, ["a", "b"], repeats=given.matches // 2)
+    config = Config(
+        "haggling",
+        {"calls": CALLS},
+        models,
+        ["a", "b"],
+        repeats=given.matches // 2,
+        concurrency=given.concurrency,
+    )
     prepared = prepare_new(config, task=Haggling(CALLS), functions=dict.fromkeys("ab", say))
     cpu, wall = cpu_seconds(), time.perf_counter()
-    work = start.play_new_run(prepared, store, concurrency=given.concurrency)
+    work = start.play_new_run(prepared, store)
     ending = event_loop.run_in_new_loop(work)
     cpu, wall = cpu_seconds() - cpu, time.perf_counter() - wall
     with store.read(ending.ref) as reader:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
 from functools import cached_property, partial, wraps
 from inspect import signature
@@ -28,13 +28,12 @@ from parley.runs.progress import Progress, ProgressEvent
 from parley.runs.progress_display import show_progress
 from parley.runs.rejudge import experiment_for_judges, prepare_judging
 from parley.runs.run_outcome import RunOutcome, raised_by_code
-from parley.runs.screening import start_run
+from parley.runs.watching import Play, Watching
 from parley.store import RunRef, Store, open_store, read_run
 from parley.tables import make_visible
 
 Models = Mapping[str, Any] | Sequence[Any]
 OnEvent = Callable[[ProgressEvent], None]
-Play = Callable[..., Coroutine[Any, Any, RunOutcome]]
 P = ParamSpec("P")
 
 
@@ -187,7 +186,7 @@ async def run_async(
     place = open_store(experiment.store)
     prepared = experiment.prepare()
     check_parts(type(prepared.task))
-    play = with_browser(partial(start_run, prepared, place, fresh=fresh), prepared, place)
+    play = with_browser(partial(start.start_run, prepared, place, fresh=fresh), prepared, place)
     return result_of(await watch(progress, play))
 
 
@@ -298,11 +297,11 @@ async def watch(progress: bool | OnEvent, play: Play) -> RunOutcome:
     if progress is True:
         shown = Progress(estimates_calls=True)
         async with show_progress(shown, print_notice):
-            return await play(progress=shown, summarise=parts_to_store)
+            return await play(Watching(shown, summarise=parts_to_store))
     if progress is not False and not callable(progress):
         raise UsageError(f"progress must be True, False or a function, not {progress!r}")
     watched = Progress(on_event=progress or None)
-    ending = await play(progress=watched, summarise=parts_to_store)
+    ending = await play(Watching(watched, summarise=parts_to_store))
     if watched.failure is not None:
         reason = f" ({ending.reason})" if ending.reason else ""
         watched.failure.add_note(

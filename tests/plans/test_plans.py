@@ -30,6 +30,7 @@ from parley.plans.stop_targets import StopTarget, leading_metrics
 from parley.results.signature import make_signature
 from parley.runs import start
 from parley.runs.progress import Progress, StopSignal
+from parley.runs.watching import Watching
 from parley.statistics.anytime import Scale, compute_anytime
 from parley.statistics.estimates import Observation, block_means, rank_intervals
 from parley.statistics.stopping_rules import WatchedCell, forecast_blocks
@@ -528,7 +529,7 @@ def test_a_race_that_was_stopped_goes_on_to_the_same_result(tmp_path, at):
 
         watching = asyncio.create_task(watch())
         ending = await start.play_new_run(
-            prepared_race(), open_store(tmp_path / str(at)), progress=tally, stop_signal=brake
+            prepared_race(), open_store(tmp_path / str(at)), Watching(tally, brake)
         )
         watching.cancel()
         return ending
@@ -768,7 +769,7 @@ def test_results_of_a_stopped_run_rest_on_whole_blocks(tmp_path):
 
     async def interrupted():
         tally, brake = Progress(), StopSignal()
-        prepared = prepared_race()
+        prepared = prepared_race(concurrency=1)
 
         async def watch():
             while tally.done < 6:  # noqa: ASYNC110
@@ -776,9 +777,7 @@ def test_results_of_a_stopped_run_rest_on_whole_blocks(tmp_path):
             brake.stop("enough")
 
         watching = asyncio.create_task(watch())
-        ending = await start.play_new_run(
-            prepared, open_store(tmp_path), progress=tally, stop_signal=brake, concurrency=1
-        )
+        ending = await start.play_new_run(prepared, open_store(tmp_path), Watching(tally, brake))
         watching.cancel()
         return ending
 

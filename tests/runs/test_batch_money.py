@@ -76,7 +76,7 @@ def test_a_forecast_knows_the_price_of_batches_and_does_not_guess_their_time():
 def test_matches_wait_for_batches_together():
     assert check_concurrency(prepare(None), None) == CONCURRENCY
     assert check_concurrency(prepare(True), None) == BATCH_CONCURRENCY
-    assert check_concurrency(prepare(True, concurrency=7), None) == 7
+    assert check_concurrency(prepare(True, concurrency=7)) == 7
 
 
 def test_batch_without_a_model_has_no_effect():

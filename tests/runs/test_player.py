@@ -25,6 +25,7 @@ from parley.providers import _endpoint_health as endpoint_health
 from parley.runs import player, start
 from parley.runs.progress import Progress, StopSignal
 from parley.runs.scheduler import Scheduler
+from parley.runs.watching import Watching
 from parley.store import find_run, open_store, read_run
 from parley.store.config import Config
 from parley.store.sqlite.run_file import SqliteReader
@@ -445,10 +446,11 @@ def test_the_first_brake_lets_nothing_new_be_asked_even_by_those_who_wait_for_a_
         ["a"],
         plan="each",
         repeats=20,
+        concurrency=20,
     )
     prepared = prepare_new(config, task=games.Judged(), functions={"a": slow})
     ending = asyncio.run(
-        start.play_new_run(prepared, open_store(tmp_path), concurrency=20, stop_signal=brake)
+        start.play_new_run(prepared, open_store(tmp_path), Watching(stop_signal=brake))
     )
     assert (ending.state, len(asked)) == ("stopped", 2)
 
@@ -501,11 +503,17 @@ def test_a_run_is_read_as_of_one_moment_while_it_is_played(tmp_path):
             looked += 1
 
     async def main():
-        config = Config("judged", {}, {"a": {"model": "bot/null"}}, ["a"], plan="each", repeats=40)
+        config = Config(
+            "judged",
+            {},
+            {"a": {"model": "bot/null"}},
+            ["a"],
+            plan="each",
+            repeats=40,
+            concurrency=3,
+        )
         task = asyncio.create_task(
-            start.play_new_run(
-                prepare_new(config, task=games.Judged()), open_store(tmp_path), concurrency=3
-            )
+            start.play_new_run(prepare_new(config, task=games.Judged()), open_store(tmp_path))
         )
         while not list(tmp_path.glob("*.parley")):  # noqa: ASYNC110
             await asyncio.sleep(0)
@@ -623,7 +631,7 @@ def test_it_is_known_who_keeps_everybody_waiting(tmp_path):
         start.play_new_run(
             prepare_new(config, task=games.Judged(), functions={"snail": slow}),
             open_store(tmp_path),
-            progress=tally,
+            Watching(tally),
         )
     )
     ((alias, seconds),) = seen
@@ -738,9 +746,10 @@ def test_matches_that_wait_for_an_endpoint_that_is_down_leave_their_places_to_ot
                 repeats=12,
                 seed=1,
                 seats=2,
+                concurrency=2,
             )
             ending = await start.play_new_run(
-                prepare_new(config, task=task), open_store(tmp_path), concurrency=2, progress=tally
+                prepare_new(config, task=task), open_store(tmp_path), Watching(tally)
             )
             return Result(ending.ref), most, tally
 

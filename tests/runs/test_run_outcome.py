@@ -214,7 +214,7 @@ def test_a_run_keeps_how_many_matches_are_in_flight_until_another_number_is_give
         code=4,
     )
     path = parley_result(tmp_path).path
-    assert check_concurrency(prepare_resume(find_run(path)), None) == 3
+    assert check_concurrency(prepare_resume(find_run(path))) == 3
     parley("resume", "last", "--task", EXAMPLE, "--concurrency", 5, cwd=tmp_path, code=4)
     with read_run(find_run(path)) as reader:
         assert reader.info.config.concurrency == 5

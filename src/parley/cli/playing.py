@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import shlex
-from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -24,6 +23,7 @@ from parley.runs.event_loop import run_sync
 from parley.runs.progress import Progress, StopSignal
 from parley.runs.progress_display import show_progress
 from parley.runs.run_outcome import RunOutcome, raised_by_code
+from parley.runs.watching import Play, Watching
 from parley.store import WAITING, Store, find_run, read_run
 from parley.tables import terminal_width
 
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
 CODES = {"done": 0, "stopped": 3, "failed": 1}
 BUDGET, DRIFT = 4, 5
-Play = Callable[..., Coroutine[Any, Any, RunOutcome]]
 
 
 def play_and_print(
@@ -86,7 +85,7 @@ async def play_attended(play: Play, quiet: bool) -> RunOutcome:
     call_when_interrupted(loop, interrupt, lambda: bool(stop_signal.reason))
     try:
         async with show_progress(progress, say, quiet):
-            return await play(progress=progress, stop_signal=stop_signal, summarise=parts_to_store)
+            return await play(Watching(progress, stop_signal, parts_to_store))
     except asyncio.CancelledError:
         say(
             "stopped without waiting for the calls in flight"

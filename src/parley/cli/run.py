@@ -37,7 +37,8 @@ from parley.money import format_usd, is_free
 from parley.options import from_flags
 from parley.providers._env_file import find_env_faults
 from parley.results.part import check_parts
-from parley.runs.screening import forecast_with_screening, start_run
+from parley.runs.screening import forecast_with_screening
+from parley.runs.start import start_run
 from parley.runs.transfer import load_transferred
 from parley.store import open_store
 from parley.tables import Table, format_number, plural, terminal_width

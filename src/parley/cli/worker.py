@@ -26,6 +26,7 @@ from parley.results.result import parts_to_store
 from parley.runs.event_loop import run_sync
 from parley.runs.progress import Progress, StopSignal
 from parley.runs.progress_display import show_progress
+from parley.runs.watching import Watching
 from parley.runs.worker import WorkerOutcome, prepare_worker, serve_run
 from parley.store import RunRef, Store, open_store
 from parley.store.refusals import refuse_to_join
@@ -202,8 +203,6 @@ class WorkerCommand:
             return await serve_run(
                 ref,
                 prepared,
-                concurrency=self.concurrency,
-                progress=progress,
-                stop_signal=self.stop_signal,
-                summarise=parts_to_store,
+                Watching(progress, self.stop_signal, parts_to_store),
+                self.concurrency,
             )

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Literal
 
@@ -34,7 +34,6 @@ from parley.plans import Done, MatchSpec
 from parley.plans.evolve import EvolvePlan
 from parley.rules.pool import Seat
 from parley.rules.quotations import derive_match_key
-from parley.rules.task import Task
 from parley.runs.budget import find_spent, make_budget
 from parley.runs.desk_observer import DeskObserver
 from parley.runs.forecast import estimate_calls
@@ -53,7 +52,8 @@ from parley.runs.run_sandbox import in_shell, track_waiting
 from parley.runs.scheduler import MatchSlot, Scheduler
 from parley.runs.seats import LimitedParticipant
 from parley.runs.spending import SpendingRecorder
-from parley.store import WAITING, Journal, RunReader, RunRef, StoredPart, read_run
+from parley.runs.watching import Watching
+from parley.store import WAITING, Journal, RunReader, read_run
 from parley.store.config import Config
 from parley.store.finished_matches import FinishedOnRecord
 from parley.store.shared_limits import Grants
@@ -65,9 +65,6 @@ if TYPE_CHECKING:
     from parley.runs.batches import Batches
     from parley.sandbox.executor import Sandbox
 
-# Computes the parts of a task that are stored with the run, and notices about those that failed. It
-# never raises: an error in an analysis does not touch what was played.
-Summarise = Callable[[RunRef, type[Task]], tuple[Sequence[StoredPart], Sequence[str]]]
 HEARTBEAT = 10.0  # seconds
 WITH_TRACEBACK = 20  # different errors that keep their traceback
 
@@ -76,20 +73,15 @@ async def play_run(
     prepared: Prepared,
     journal: Journal,
     concurrency: int,
-    *,
-    sandbox: Sandbox | None = None,
-    retrievers: Mapping[str, Retriever] | None = None,
-    progress: Progress | None = None,
-    stop_signal: StopSignal | None = None,
-    summarise: Summarise | None = None,
-    desk: Desk | None = None,
+    watching: Watching,
+    sandbox: Sandbox | None,
+    retrievers: Mapping[str, Retriever],
 ) -> RunOutcome:
-    """Ask the plan for matches and play them until it is done or something stops the run. People
-    in a browser need a `desk`."""
+    """Ask the plan for matches and play them until it is done or something stops the run."""
     participants: list[LimitedParticipant] = []
     heartbeat: asyncio.Task[None] | None = None
     player: PlanPlayer | None = None
-    progress = progress or Progress()
+    progress, summarise = watching.progress, watching.summarise
     progress.location = journal.ref.location
     try:
         with read_run(journal.ref) as reader:
@@ -97,11 +89,11 @@ async def play_run(
                 prepared,
                 journal,
                 progress,
-                stop_signal or StopSignal(),
+                watching.stop_signal,
                 reader,
                 sandbox,
-                retrievers or {},
-                desk,
+                retrievers,
+                watching.desk,
             )
         participants, heartbeat = (
             list(player.participants.values()),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from parley.config.batch_api import concurrency_of, uses_batch_api
 from parley.config.identity import changed_bots, refuse_changes, refuse_other, refuse_secrets
@@ -15,11 +15,12 @@ from parley.errors import UsageError
 from parley.rules.items import Problem
 from parley.runs.new_names import new_id, refuse_taken_name
 from parley.runs.player import play_run
-from parley.runs.progress import Progress
 from parley.runs.recall import prepare_retrievers
 from parley.runs.run_outcome import RunOutcome
 from parley.runs.run_sandbox import open_sandbox
+from parley.runs.screening import screen_items
 from parley.runs.transfer import load_transferred
+from parley.runs.watching import PlayNew, Resume, Watching
 from parley.store import NewRun, RunRef, Store, open_store, read_run
 from parley.tables import plural
 
@@ -46,10 +47,10 @@ def make_new_run(prepared: Prepared, store: Store) -> NewRun:
 
 
 async def play_new_run(
-    prepared: Prepared, store: Store, *, concurrency: int | None = None, **watching: Any
+    prepared: Prepared, store: Store, watching: Watching | None = None
 ) -> RunOutcome:
     """Play a new run and keep it in a store."""
-    most = check_concurrency(prepared, concurrency)
+    concurrency = check_concurrency(prepared)
     run = make_new_run(prepared, store)
     if any(map(uses_batch_api, prepared.config.live_models.values())):
         from parley.runs.batches import check_batch_interfaces  # late: it needs the HTTP client
@@ -60,7 +61,7 @@ async def play_new_run(
         prepared, run = await try_references(prepared, run, sandbox)
         journal = await store.create(run)
         return await play_run(
-            prepared, journal, most, sandbox=sandbox, retrievers=retrievers, **watching
+            prepared, journal, concurrency, watching or Watching(), sandbox, retrievers
         )
 
 
@@ -82,11 +83,10 @@ def check_resumed(prepared: Prepared, ref: RunRef) -> RunOutcome | None:
 
 
 async def resume_run(
-    prepared: Prepared, ref: RunRef, *, concurrency: int | None = None, **watching: Any
+    prepared: Prepared, ref: RunRef, watching: Watching | None = None
 ) -> RunOutcome:
     """Resume a run where it stopped."""
-    most = check_concurrency(prepared, concurrency)
-    progress = watching["progress"] = watching.get("progress") or Progress()
+    concurrency, watching = check_concurrency(prepared), watching or Watching()
     if (over := check_resumed(prepared, ref)) is not None:
         return over
     with read_run(ref) as reader:
@@ -94,15 +94,40 @@ async def resume_run(
     retrievers = await prepare_retrievers(prepared)
     async with open_sandbox(prepared) as sandbox:
         refuse_secrets(prepared.config)
-        journal = await open_store(ref.store).open(ref, progress.notify)
+        journal = await open_store(ref.store).open(ref, watching.progress.notify)
         if raised:
             await journal.reconfigure(prepared.config)
-        return await play_run(
-            prepared, journal, most, sandbox=sandbox, retrievers=retrievers, **watching
+        return await play_run(prepared, journal, concurrency, watching, sandbox, retrievers)
+
+
+async def start_run(
+    prepared: Prepared,
+    store: Store,
+    watching: Watching,
+    *,
+    fresh: bool = False,
+    play_new: PlayNew = play_new_run,
+    resume: Resume = resume_run,
+) -> RunOutcome:
+    """Play a new run; if its task asks for it, screen its items first.
+
+    `fresh`: repeat the screening even if there is an earlier one. `play_new` and `resume` play each
+    of the two runs.
+    """
+    if prepared.screening is not None:
+        found = await screen_items(prepared, store, watching, fresh, play_new, resume)
+        if isinstance(found, RunOutcome):
+            return found
+        prepared = found
+    elif fresh:
+        raise UsageError(
+            f"--fresh has no effect, because the task {prepared.task.name} screens no "
+            "questions with these parameters: remove --fresh"
         )
+    return await play_new(prepared, store, watching)
 
 
-def check_concurrency(prepared: Prepared, concurrency: int | None) -> int:
+def check_concurrency(prepared: Prepared, concurrency: int | None = None) -> int:
     """How many matches to play at a time, as given or as the run is configured. Raises an error
     below 1."""
     most = concurrency_of(prepared.config) if concurrency is None else concurrency

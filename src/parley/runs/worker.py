@@ -26,13 +26,13 @@ from parley.errors import Replaced, StoreAway, StoreError, TaskError, UsageError
 from parley.memory import Retriever
 from parley.plans import Done, MatchSpec, PlanCursor
 from parley.providers import _registry as providers
-from parley.runs.player import Player, Summarise, concerns_machine
-from parley.runs.progress import Progress, StopSignal
+from parley.runs.player import Player, concerns_machine
 from parley.runs.recall import prepare_retrievers
 from parley.runs.run_outcome import find_advice, find_minimum_to_resume, format_reasons
 from parley.runs.run_sandbox import open_sandbox
 from parley.runs.scheduler import Scheduler
 from parley.runs.start import check_concurrency
+from parley.runs.watching import Summarise, Watching
 from parley.store import WAITING, RunReader, RunRef, open_store, read_run
 from parley.store.shared_runs import (
     LEASE,
@@ -114,24 +114,21 @@ def prepare_worker(
 async def serve_run(
     ref: RunRef,
     prepared: Prepared,
-    *,
+    watching: Watching,
     concurrency: int | None,
-    progress: Progress,
-    stop_signal: StopSignal,
-    summarise: Summarise | None = None,
 ) -> WorkerOutcome:
-    """Play matches of a run until it ends or `stop_signal` stops this worker."""
+    """Play matches of a run until it ends or this worker is stopped."""
     most = check_concurrency(prepared, concurrency)
     retrievers = await prepare_retrievers(prepared)
     async with open_sandbox(prepared) as sandbox:
         facts = WorkerFacts(socket.gethostname(), os.getpid(), __version__)
-        session = await require_shared(open_store(ref.store)).join(ref, facts, progress.notify)
+        session = await require_shared(open_store(ref.store)).join(
+            ref, facts, watching.progress.notify
+        )
         try:
             with read_run(ref) as reader:
-                player = WorkerPlayer(
-                    prepared, session, progress, stop_signal, reader, sandbox, retrievers
-                )
-            return await player.play(most, summarise)
+                player = WorkerPlayer(prepared, session, watching, reader, sandbox, retrievers)
+            return await player.play(most, watching.summarise)
         finally:
             await session.close()
 
@@ -160,8 +157,7 @@ class WorkerPlayer(Player):
         self,
         prepared: Prepared,
         session: WorkerSession,
-        progress: Progress,
-        stop_signal: StopSignal,
+        watching: Watching,
         reader: RunReader,
         sandbox: Sandbox | None,
         retrievers: Mapping[str, Retriever],
@@ -170,8 +166,8 @@ class WorkerPlayer(Player):
         super().__init__(
             prepared,
             session.journal,
-            progress,
-            stop_signal,
+            watching.progress,
+            watching.stop_signal,
             reader,
             sandbox,
             retrievers,
