@@ -853,7 +853,7 @@ def test_a_bound_in_usd_gives_replies_an_end(here, monkeypatch):
         asked.add_model("anthropic/claude-sonnet-4-5", "c"),
         asked.add_model("bot/random", "b"),
     ]
-    _, who, _ = next(asked.prepare().participants())
+    who, _ = asked.prepare().participants["c"]
     assert limit_of(who) == who.provider.reply_limit == 16_384
 
 

@@ -907,3 +907,20 @@ def test_matches_that_fail_are_not_kept_in_memory(tmp_path, monkeypatch):
     assert caught.value.__cause__ is not None
     with_traceback = [ref() for ref in kept if ref() is not None and ref().__traceback__]
     assert len(with_traceback) <= player.WITH_TRACEBACK
+
+
+def test_every_participant_is_made_once(tmp_path, monkeypatch):
+    """What is checked before a run is what plays."""
+    from parley.participants import _registry
+
+    made, make = [], _registry.make_participant
+
+    def count(model, options, task, where):
+        made.append(where)
+        return make(model, options, task, where)
+
+    monkeypatch.setattr(_registry, "make_participant", count)
+    result = parley.run("public_goods", BOTS, repeats=2, store=tmp_path, max_calls=5)
+    assert sorted(made) == sorted(result.data["run"]["models"])
+    parley.resume(result, max_calls=100)
+    assert sorted(made) == sorted([*result.data["run"]["models"]] * 2)

@@ -661,14 +661,15 @@ def endpoint_of(alias: str, who: Participant) -> Endpoint:
 async def check_batch_interfaces(prepared: Prepared) -> None:
     """Raise an error for a model whose endpoint has no batch interface, if it needs one, or cannot
     be reached."""
-    for alias, who, _ in prepared.participants():
+    for alias, (who, _) in prepared.participants.items():
+        if not uses_batch_api(prepared.config.models[alias]):
+            continue
         try:
-            if uses_batch_api(prepared.config.models[alias]):
-                await endpoint_of(alias, who).make_batch_client().check_interface()
+            await endpoint_of(alias, who).make_batch_client().check_interface()
         except Refused as fault:
             advice = f": set -M {alias}.batch_api=false to call it without batches"
             if fault.kind == "unreachable":
                 advice = f"; if the address is wrong, set -M {alias}.base_url=URL"
             raise UsageError(f"{alias}: {fault}{advice}") from None
         finally:
-            await who.close()
+            await who.close()  # its next call connects again

@@ -181,7 +181,7 @@ class Player:
         notices = list[str]()
         self.participants: dict[str, LimitedParticipant] = {}
         made: dict[str, Participant] = {}
-        for alias, who, limits in prepared.participants():
+        for alias, (who, limits) in prepared.participants.items():
             made[alias] = who
             if desk is not None:
                 desk.seat(alias, who)

@@ -179,8 +179,7 @@ def run_on_found_items(prepared: Prepared, ref: RunRef, before: tuple[int, float
     }
     own = replace(config, items=len(items), screening_run=run, **left)
     again = replan(prepared, own, items)
-    if own.budget_usd is not None:
-        refuse_too_little(own, again.check_participants(), again.prices)
+    refuse_too_little(again)
     few = f"; {wanted} were requested" if len(items) < wanted else ""
     notice = (
         f"using {format_item_count(len(items))} that {names} answered correctly, out of "
