@@ -4,8 +4,7 @@ are compared with each other."""
 import pytest
 
 import parley
-from parley.runs.progress import Progress
-from parley.runs.repeat_notice import RepeatNotice
+from parley.runs.repeat_notice import track_repeats
 from parley.statistics.identical_repeats import RepeatTracker
 from parley.store import read_run
 
@@ -40,6 +39,6 @@ def test_a_match_looks_the_same_while_it_is_played_and_on_record(task, options, 
     assert all(played.values())
     added.clear()
     with read_run(result.ref) as reader:
-        RepeatNotice(reader, Progress())
+        track_repeats(reader)
     assert added
     assert added == {match: played[match] for match in added}

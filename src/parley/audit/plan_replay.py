@@ -8,6 +8,7 @@ from contextlib import nullcontext
 from parley.plans import Done, MatchSpec, Plan, PlanCursor
 from parley.store import MatchRow, RunReader
 from parley.store.finished_matches import FinishedOnRecord
+from parley.store.number_set import NumberSet
 
 
 class PlanReplay:
@@ -15,7 +16,8 @@ class PlanReplay:
 
     def __init__(self, plan: Plan, reader: RunReader) -> None:
         self._plan = plan
-        self._finished = FinishedOnRecord(reader, lambda: nullcontext(reader))
+        ended = NumberSet(reader.ended_matches())
+        self._finished = FinishedOnRecord(ended, lambda: nullcontext(reader))
         self.end: Done | None = None  # how the plan ends, if it does
 
     def compare(

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
-from parley.config.batch_api import uses_batch_api
+from parley.config.batch_api import concurrency_of, uses_batch_api
 from parley.config.identity import roster_of
 from parley.config.prepare import Prepared, order_of_draws
 from parley.config.recorded_matches import RecordedReplies
@@ -34,10 +34,11 @@ from parley.plans import Done, MatchSpec
 from parley.plans.evolve import EvolvePlan
 from parley.rules.pool import Seat
 from parley.rules.quotations import derive_match_key
-from parley.runs.budget import find_spent, make_budget
+from parley.runs.budget import make_budget
 from parley.runs.desk_observer import DeskObserver
+from parley.runs.earlier import EarlierSessions
 from parley.runs.forecast import estimate_calls
-from parley.runs.progress import Progress, ProgressObserver, StopSignal
+from parley.runs.progress import ProgressObserver
 from parley.runs.recall import Recaller
 from parley.runs.repeat_notice import RepeatNotice, RepeatObserver
 from parley.runs.run_outcome import (
@@ -53,15 +54,14 @@ from parley.runs.scheduler import MatchSlot, Scheduler
 from parley.runs.seats import LimitedParticipant
 from parley.runs.spending import SpendingRecorder
 from parley.runs.watching import Watching
-from parley.store import WAITING, Journal, RunReader, read_run
+from parley.store import WAITING, Journal, read_run
 from parley.store.config import Config
 from parley.store.finished_matches import FinishedOnRecord
 from parley.store.shared_limits import Grants
-from parley.store.shared_runs import SpentBefore
+from parley.store.shared_runs import RunEnd
 from parley.tables import plural
 
 if TYPE_CHECKING:
-    from parley.participants._desk import Desk
     from parley.runs.batches import Batches
     from parley.sandbox.executor import Sandbox
 
@@ -72,178 +72,138 @@ WITH_TRACEBACK = 20  # different errors that keep their traceback
 async def play_run(
     prepared: Prepared,
     journal: Journal,
-    concurrency: int,
+    earlier: EarlierSessions,
     watching: Watching,
     sandbox: Sandbox | None,
     retrievers: Mapping[str, Retriever],
 ) -> RunOutcome:
-    """Ask the plan for matches and play them until it is done or something stops the run."""
-    participants: list[LimitedParticipant] = []
-    heartbeat: asyncio.Task[None] | None = None
-    player: PlanPlayer | None = None
-    progress, summarise = watching.progress, watching.summarise
-    progress.location = journal.ref.location
+    """Play a run until its plan is done or something stops it, and record how it ended."""
+    player = PlanPlayer(prepared, journal, earlier, watching, sandbox, retrievers)
     try:
-        with read_run(journal.ref) as reader:
-            player = PlanPlayer(
-                prepared,
-                journal,
-                progress,
-                watching.stop_signal,
-                reader,
-                sandbox,
-                retrievers,
-                watching.desk,
-            )
-        participants, heartbeat = (
-            list(player.participants.values()),
-            asyncio.create_task(player.heartbeat_loop()),
-        )
-        try:
-            state, status, reason = await player.play_plan(1 if prepared.attended else concurrency)
-        finally:
-            if player.batches is not None:
-                await player.batches.close()
-        # if the store cannot be written, that is the reason already
-        with suppress(StoreError):
-            await player.recorder.save_final(player.participants)
-            await player.recorder.save_prices(prepared)
-            await journal.set_state(state, status, reason)
-            if summarise is not None:
-                parts, notices = summarise(journal.ref, type(prepared.task))
-                for notice in notices:
-                    player.progress.notify(notice)
-                await journal.keep_parts(parts)
+        player.open()
+        end = await player.play_plan()
+        await player.record_end(end)
     except asyncio.CancelledError:
-        with suppress(StoreError):
-            if player is not None:
-                await player.recorder.save_final(player.participants)
-            await journal.set_state(
-                "stopped", "interrupted", "stopped without waiting for the calls in flight"
-            )
+        await player.record_interruption()
         raise
     finally:
-        if heartbeat is not None:
-            heartbeat.cancel()
-        await asyncio.gather(*(each.close() for each in participants), return_exceptions=True)
-        await journal.close()
-    player.progress.emit("ended", text=reason)
-    stop_signal = player.stop_signal
-    flag = stop_signal.limit or ("--max-blocks" if status == "budget" else "")
-    return RunOutcome(
-        journal.ref,
-        state,
-        status,
-        reason,
-        flag,
-        find_minimum_to_resume(stop_signal.limit, stop_signal.needed, player.budget),
-        VOTE_FIRST
-        if status == WAITING
-        else find_advice(
-            player.faults.values(),
-            prepared.config.task if is_task_path(prepared.config.task) else "",
-        ),
-        task=type(prepared.task),
-        fault=None if state == "done" else player.first_fault,
-    )
+        await player.close()
+    watching.progress.emit("ended", text=end.reason)
+    return player.describe_end(end)
 
 
 class Player:
-    """Plays matches of a run."""
+    """Plays matches of a run, from `open` to `close`."""
 
     def __init__(
         self,
         prepared: Prepared,
         journal: Journal,
-        progress: Progress,
-        stop_signal: StopSignal,
-        reader: RunReader,
+        earlier: EarlierSessions,
+        watching: Watching,
         sandbox: Sandbox | None,
         retrievers: Mapping[str, Retriever],
-        desk: Desk | None = None,
-        earlier: RunReader | None = None,
         grants: Grants | None = None,
-        spent_before: SpentBefore | None = None,
     ) -> None:
-        """`earlier`: the record of earlier sessions, which this one continues. `grants`: of a
-        worker, which shares the limits of the run with others. `spent_before`: before there were
-        workers."""
-        self.desk = desk
-        self.prepared, self.journal, self.progress, self.stop_signal = (
+        """`grants`: of a worker, which shares the limits of the run with others."""
+        self.prepared, self.journal, self.earlier, self.watching = (
             prepared,
             journal,
-            progress,
-            stop_signal,
+            earlier,
+            watching,
         )
-        spent = spent_before or find_spent(prepared, reader)
-        self.budget = make_budget(prepared, journal, stop_signal, spent, grants)
-        self.recorder = SpendingRecorder(earlier, journal, self.budget, progress)
-        notices = list[str]()
-        self.participants: dict[str, LimitedParticipant] = {}
-        made: dict[str, Participant] = {}
-        for alias, (who, limits) in prepared.participants.items():
-            made[alias] = who
-            if desk is not None:
-                desk.seat(alias, who)
-            self.participants[alias] = LimitedParticipant(
-                alias, who, limits, progress, self.budget, grants
-            )
-            if self.budget is not None and (
-                notice := self.budget.add_model(alias, who, prepared.config.models[alias])
-            ):
-                notices.append(notice)
-        self.batches = self.make_batches(made, reader)
-        self._quotation_secret = reader.quotation_secret()
+        self.sandbox, self.retrievers, self.grants = sandbox, retrievers, grants
+        self.progress, self.stop_signal = watching.progress, watching.stop_signal
         self.roster = roster_of(prepared.config)
-        self.sandbox = sandbox
-        self.execute = None if sandbox is None else track_waiting(sandbox, progress)
-        self.recaller = (
-            None
-            if prepared.config.evolve is None or prepared.source is not None
-            else Recaller(prepared, journal, retrievers, made)
+        self.budget = make_budget(prepared, journal, self.stop_signal, earlier.spent, grants)
+        self.recorder = SpendingRecorder(
+            earlier, journal, self.budget, self.progress, is_worker=grants is not None
         )
+        self.participants: dict[str, LimitedParticipant] = {}
+        self.batches: Batches | None = None
+        self.recaller: Recaller | None = None
+        self.repeats = RepeatNotice(earlier.repeats, self.progress)
+        self.execute = None if sandbox is None else track_waiting(sandbox, self.progress)
         self.faults: dict[str, ParticipantError] = {}  # by message
         self.failed: Counter[str] = Counter()  # how many matches each of them has stopped
         self.fatal: ParleyError | None = None
-        progress.on_failure = self.stop_for_callback
-        if progress.failure is not None:  # in a screening, or while the run was opened
-            self.stop_for_callback(progress.failure)
-        progress.emit("started")
-        self.repeats = RepeatNotice(earlier, progress)
-        notices += [*prepared.cautions, journal.notice]
-        if sandbox is not None and prepared.config.sandbox == "none":
+        self._heartbeat_task: asyncio.Task[None] | None = None
+
+    def open(self) -> None:
+        """Seat the participants, go on with what earlier sessions left, and tell the user what to
+        know."""
+        self.progress.location = self.journal.ref.location
+        self.progress.on_failure = self.stop_for_callback
+        self._heartbeat_task = asyncio.create_task(self._keep_alive())
+        open_ended = self._seat_participants()
+        self._open_batches()
+        config, source = self.prepared.config, self.prepared.source
+        if config.evolve is not None and source is None:
+            self.recaller = Recaller(self.prepared, self.journal, self.retrievers)
+        if self.progress.failure is not None:  # in a screening, or while the run was opened
+            self.stop_for_callback(self.progress.failure)
+        self.progress.emit("started")
+        self.repeats.notify_if_found()
+        notices = [*open_ended, *self.prepared.cautions, self.journal.notice]
+        if self.sandbox is not None and config.sandbox == "none":
             notices.append(
                 "model-written code runs on this machine WITHOUT a sandbox, as you requested"
             )
         for notice in notices:
-            progress.notify(notice)
+            self.progress.notify(notice)
 
-    def make_batches(self, made: Mapping[str, Participant], reader: RunReader) -> Batches | None:
-        """The batches of the run, if a model is called through a batch interface. Those of earlier
-        sessions go on."""
+    def _seat_participants(self) -> list[str]:
+        """Put every participant within its limits; notices about replies without a limit."""
+        desk, notices = self.watching.desk, []
+        for alias, (who, limits) in self.prepared.participants.items():
+            if desk is not None:
+                desk.seat(alias, who)
+            self.participants[alias] = LimitedParticipant(
+                alias, who, limits, self.progress, self.budget, self.grants
+            )
+            if self.budget is not None:
+                options = self.prepared.config.models[alias]
+                notices.append(self.budget.add_model(alias, who, options))
+        return notices
+
+    def _open_batches(self) -> None:
+        """Call models in batches that have a batch interface. Batches of earlier sessions go on."""
         models = self.prepared.config.live_models
         aliases = [alias for alias, options in models.items() if uses_batch_api(options)]
         if not aliases:
-            return None
+            return
         from parley.runs.batches import Batches, endpoint_of  # late: it needs the HTTP client
 
-        batched = {alias: endpoint_of(alias, made[alias]) for alias in aliases}
-        batches = Batches(
-            self.journal, self.progress, self.stop_signal, reader.batches(), self.budget
+        self.batches = Batches(
+            self.journal, self.progress, self.stop_signal, self.earlier.batches, self.budget
         )
-        for alias, provider in batched.items():
-            batches.add_model(alias, provider)
+        for alias in aliases:
+            who, _ = self.prepared.participants[alias]
+            self.batches.add_model(alias, endpoint_of(alias, who))
             if self.budget is not None:
                 self.budget.batched.add(alias)
-        batches.take_up(reader.open_batches())
-        return batches
+        self.batches.take_up(self.earlier.open_batches)
 
-    @property
-    def first_fault(self) -> ParleyError | None:
-        """What stopped the run: an error that affects every match, else the first error raised by a
-        bot or function, else the first of a participant."""
-        code = [fault for fault in self.faults.values() if raised_by_code(fault)]
-        return self.fatal or next(iter([*code, *self.faults.values()]), None)
+    async def close(self) -> None:
+        """Close everything that is open, the journal last."""
+        if self._heartbeat_task is not None:
+            self._heartbeat_task.cancel()
+        await asyncio.gather(
+            *(each.close() for each in self.participants.values()), return_exceptions=True
+        )
+        await self.journal.close()
+
+    async def _keep_alive(self) -> None:
+        """Say again and again that the run is being played, and save what was spent."""
+        while True:
+            await asyncio.sleep(HEARTBEAT)
+            try:
+                await self.journal.heartbeat()
+                await self.recorder.save(self.participants)
+            except Exception as fault:
+                self.stop_for(fault)
+
+    # Matches.
 
     def make_scheduler(self, concurrency: int) -> Scheduler:
         return Scheduler(
@@ -265,7 +225,7 @@ class Player:
                 outcome = await self._play(spec, slot)
                 await self.journal.finish(spec.number, outcome)
             except ParticipantError as fault:
-                await self.fail_match(spec, fault)
+                await self._fail_match(spec, fault)
             else:
                 self.count_ended(spec)
         except Exception as fault:
@@ -278,7 +238,7 @@ class Player:
         self.progress.done += 1
         self.progress.emit("match_done", spec.number)
 
-    async def fail_match(self, spec: MatchSpec, fault: ParticipantError) -> None:
+    async def _fail_match(self, spec: MatchSpec, fault: ParticipantError) -> None:
         """Leave a match unfinished, because a participant cannot answer."""
         # After three failures in a row the participant raises Refused as well: the first error
         # stays.
@@ -306,8 +266,8 @@ class Player:
         shell = f"match {spec.number}"
         match = Match(
             prepared.task,
-            {seat: self.seat_participant(spec, seat) for seat in spec.seats},
-            quotation_key=derive_match_key(self._quotation_secret, spec.number),
+            {seat: self._seat_participant(spec, seat) for seat in spec.seats},
+            quotation_key=derive_match_key(self.earlier.quotation_secret, spec.number),
             seed=spec.seed,
             item=prepared.items[spec.item] if spec.item is not None else None,
             prompts=prepared.prompts,
@@ -320,7 +280,7 @@ class Player:
             draws=sampling_salt(config, spec),
             seating=str(spec.seating),
             draw_order=order_of_draws(config, spec),
-            observers=self.make_observers(spec),
+            observers=self._make_observers(spec),
         )
         try:
             return await match.play()
@@ -328,22 +288,22 @@ class Player:
             if self.sandbox is not None and prepared.task.uses_shell:
                 await self.sandbox.close_shells(shell)
 
-    def make_observers(self, spec: MatchSpec) -> list[MatchObserver]:
-        """What follows a match."""
-        found: list[MatchObserver] = [ProgressObserver(self.progress)]
-        if self.repeats.is_watching:
-            found.append(RepeatObserver(self.repeats, spec))
-        if self.desk is not None:
-            task = self.prepared.task
-            found.append(DeskObserver(self.desk, self.progress, task, spec.seats))
-        return found
-
-    def seat_participant(self, spec: MatchSpec, seat: Seat) -> Participant:
+    def _seat_participant(self, spec: MatchSpec, seat: Seat) -> Participant:
         """The participant in a seat of a match, with its experiences where the run evolves."""
         if not self.prepared.config.is_live_role(seat.role):
             return RecordedReplies()
         who = self.participants[spec.seats[seat]]
         return who if self.recaller is None else self.recaller.wrap(spec, seat, who)
+
+    def _make_observers(self, spec: MatchSpec) -> list[MatchObserver]:
+        found: list[MatchObserver] = [ProgressObserver(self.progress)]
+        if self.repeats.is_watching:
+            found.append(RepeatObserver(self.repeats, spec))
+        if (desk := self.watching.desk) is not None:
+            found.append(DeskObserver(desk, self.progress, self.prepared.task, spec.seats))
+        return found
+
+    # Faults.
 
     def keep_fault(self, fault: ParticipantError) -> None:
         """Keep an error that has stopped a match. Its traceback holds the whole match, so only the
@@ -366,97 +326,139 @@ class Player:
         self.fatal = self.fatal or fault
         self.stop_signal.stop(str(fault))
 
-    async def heartbeat_loop(self) -> None:
-        while True:
-            await asyncio.sleep(HEARTBEAT)
-            try:
-                await self.journal.heartbeat()
-                await self.recorder.save(self.participants)
-            except ParleyError as fault:
-                self.stop_for(fault)
+    def find_end(self) -> RunEnd | None:
+        """How the run ends before its plan is done, if it does."""
+        if self.fatal is not None:
+            if concerns_machine(self.fatal):
+                reason = str(self.fatal)
+                return RunEnd("stopped", "interrupted", reason, advice=self._find_advice())
+            return RunEnd("failed", None, str(self.fatal))
+        if self.stop_signal.reason:
+            return self.describe_stop()
+        if self.faults:
+            reason = format_reasons(self.failed)
+            return RunEnd("stopped", "interrupted", reason, advice=self._find_advice())
+        return None
+
+    def describe_stop(self) -> RunEnd:
+        """How the run ends because it was asked to stop, or reached a limit."""
+        stop, budget = self.stop_signal, self.budget
+        failures = budget.failure_note if budget is not None and stop.status == "budget" else ""
+        least = find_minimum_to_resume(stop.limit, stop.needed, budget)
+        reason, advice = stop.reason + failures, self._find_advice()
+        return RunEnd("stopped", stop.status, reason, stop.limit, least, advice)
+
+    def _find_advice(self) -> str:
+        task = self.prepared.config.task
+        return find_advice(self.faults.values(), task if is_task_path(task) else "")
 
 
 class PlanPlayer(Player):
     """Plays a whole run: the matches of its plan, some at a time."""
 
-    def __init__(
-        self,
-        prepared: Prepared,
-        journal: Journal,
-        progress: Progress,
-        stop_signal: StopSignal,
-        reader: RunReader,
-        sandbox: Sandbox | None,
-        retrievers: Mapping[str, Retriever],
-        desk: Desk | None = None,
-    ) -> None:
-        self.finished = FinishedOnRecord(reader, lambda: read_run(journal.ref))
-        progress.begin(len(self.finished))
-        super().__init__(
-            prepared, journal, progress, stop_signal, reader, sandbox, retrievers, desk, reader
-        )
+    def open(self) -> None:
+        self.finished = FinishedOnRecord(self.earlier.ended, lambda: read_run(self.journal.ref))
+        self.progress.begin(len(self.finished))
+        super().open()
 
     def count_ended(self, spec: MatchSpec) -> None:
         self.finished.add(spec.number)
         super().count_ended(spec)
 
-    async def play_plan(
-        self, concurrency: int
-    ) -> tuple[Literal["done", "stopped", "failed"], str | None, str]:
-        """Ask the plan for matches and play them; the state in which the run ends, the status and
-        the reason."""
-        plan, finished, planned = self.prepared.plan, self.finished, 0
-        scheduler = self.make_scheduler(concurrency)
-        handed_out = plan.matches(finished)
-        while True:
-            try:
-                matches = next(handed_out)
-            except TaskError as fault:
-                self.fatal = fault
-                return "failed", None, str(fault)
-            self.progress.status_line = plan.status_line
-            if isinstance(matches, Done):
-                return (
-                    ("stopped" if matches.status == "budget" else "done"),
-                    matches.status,
-                    matches.reason,
+    async def play_plan(self) -> RunEnd:
+        """Ask the plan for matches and play them until it is done or something stops the run."""
+        prepared, planned = self.prepared, 0
+        scheduler = self.make_scheduler(1 if prepared.attended else concurrency_of(prepared.config))
+        handed_out = prepared.plan.matches(self.finished)
+        try:
+            while True:
+                try:
+                    matches = next(handed_out)
+                except TaskError as fault:
+                    self.stop_for(fault)
+                    return RunEnd("failed", None, str(fault))
+                self.progress.status_line = prepared.plan.status_line
+                if isinstance(matches, Done):
+                    return describe_plan_end(matches)
+                planned += len(matches)
+                if all(spec.number in self.finished for spec in matches):
+                    continue  # everything was played before this process began
+                self.progress.planned = (
+                    prepared.plan.match_count if isinstance(prepared.plan, EvolvePlan) else planned
                 )
-            planned += len(matches)
-            if all(spec.number in finished for spec in matches):
-                continue  # everything was played before this process began
-            self.progress.planned = plan.match_count if isinstance(plan, EvolvePlan) else planned
-            if self.progress.estimates_calls and self.progress.calls_per_match is None:
-                self.progress.calls_per_match = await estimate_calls(
-                    self.prepared, matches, finished
-                )
-            try:
-                if self.recaller is not None and (
-                    missing := await self.recaller.collect_votes(matches)
-                ):
-                    return "stopped", WAITING, missing
-                await self.journal.add_matches(
-                    spec for spec in matches if spec.number not in finished
-                )
-                if self.recaller is not None:
-                    await self.recaller.begin_stage(matches)
-                    for caution in self.recaller.cautions():
-                        self.progress.notify(caution)
-                await scheduler.play_all(spec for spec in matches if spec.number not in finished)
-            except ParleyError as fault:  # of the store, or of a retriever
-                self.stop_for(fault)
-            if self.fatal is not None:
-                if concerns_machine(self.fatal):
-                    return "stopped", "interrupted", str(self.fatal)
-                return "failed", None, str(self.fatal)
-            if self.stop_signal.reason:
-                failed = (
-                    self.budget.failure_note
-                    if self.budget is not None and self.stop_signal.status == "budget"
-                    else ""
-                )
-                return "stopped", self.stop_signal.status, self.stop_signal.reason + failed
-            if self.faults:
-                return "stopped", "interrupted", format_reasons(self.failed)
+                try:
+                    if missing := await self._play_matches(matches, scheduler):
+                        return RunEnd("stopped", WAITING, missing, advice=VOTE_FIRST)
+                except ParleyError as fault:  # of the store, or of a retriever
+                    self.stop_for(fault)
+                if (end := self.find_end()) is not None:
+                    return end
+        finally:
+            if self.batches is not None:
+                await self.batches.close()
+
+    async def _play_matches(self, matches: Sequence[MatchSpec], scheduler: Scheduler) -> str:
+        """Record matches of the plan, and play those that have not ended. Returns what people must
+        vote on before; empty if the matches were played."""
+        finished, progress, recaller = self.finished, self.progress, self.recaller
+        if progress.estimates_calls and progress.calls_per_match is None:
+            progress.calls_per_match = await estimate_calls(self.prepared, matches, finished)
+        if recaller is not None and (missing := await recaller.collect_votes(matches)):
+            return missing
+        await self.journal.add_matches(spec for spec in matches if spec.number not in finished)
+        if recaller is not None:
+            await recaller.begin_stage(matches)
+            for caution in recaller.cautions():
+                progress.notify(caution)
+        await scheduler.play_all(spec for spec in matches if spec.number not in finished)
+        return ""
+
+    async def record_end(self, end: RunEnd) -> None:
+        """Record how the run ends, and the parts of its task."""
+        # if the store cannot be written, that is the reason already
+        with suppress(StoreError):
+            await self.recorder.save_final(self.participants)
+            await self.recorder.save_prices(self.prepared)
+            await self.journal.set_state(end.state, end.status, end.reason)
+            if (summarise := self.watching.summarise) is not None:
+                parts, notices = summarise(self.journal.ref, type(self.prepared.task))
+                for notice in notices:
+                    self.progress.notify(notice)
+                await self.journal.keep_parts(parts)
+
+    async def record_interruption(self) -> None:
+        """Record that the run was stopped at once."""
+        with suppress(StoreError):
+            await self.recorder.save_final(self.participants)
+            await self.journal.set_state(
+                "stopped", "interrupted", "stopped without waiting for the calls in flight"
+            )
+
+    def describe_end(self, end: RunEnd) -> RunOutcome:
+        return RunOutcome(
+            self.journal.ref,
+            end.state,
+            end.status,
+            end.reason,
+            end.flag,
+            end.minimum_to_resume,
+            end.advice,
+            task=type(self.prepared.task),
+            fault=None if end.state == "done" else self._find_first_fault(),
+        )
+
+    def _find_first_fault(self) -> ParleyError | None:
+        """What stopped the run: an error that affects every match, else the first error raised by a
+        bot or function, else the first of a participant."""
+        code = [fault for fault in self.faults.values() if raised_by_code(fault)]
+        return self.fatal or next(iter([*code, *self.faults.values()]), None)
+
+
+def describe_plan_end(done: Done) -> RunEnd:
+    """How a run ends whose plan has no more matches."""
+    if done.status == "budget":
+        return RunEnd("stopped", done.status, done.reason, "--max-blocks")
+    return RunEnd("done", done.status, done.reason)
 
 
 def concerns_machine(fault: ParleyError) -> bool:

@@ -23,37 +23,23 @@ MOST_PROMPTS = 50_000
 
 class RepeatNotice:
     """Notifies the user once, while a run is played, that contestants and judges give the same
-    replies to the same prompts. Matches that were played before count."""
+    replies to the same prompts. `tracker` has the matches that were played before."""
 
-    def __init__(self, reader: RunReader | None, progress: Progress) -> None:
-        self._progress, self._tracker, self._notified = progress, RepeatTracker(), False
-        if reader is not None:
-            self._add_earlier(reader)
-
-    def _add_earlier(self, reader: RunReader) -> None:
-        for match in reader.matches():
-            if not self.is_watching:
-                break
-            if match.has_ended:
-                self.add_match(
-                    match,
-                    [
-                        Line(each["sender"], each["audience"], each["content"])
-                        for each in reader.messages(match.number)
-                        if each["content"] is not None
-                    ],
-                )
+    def __init__(self, tracker: RepeatTracker, progress: Progress) -> None:
+        self._progress, self._tracker, self._notified = progress, tracker, False
 
     @property
     def is_watching(self) -> bool:
         """Whether there is still something to find out."""
-        tracker = self._tracker
-        return not self._notified and not tracker.differs and tracker.prompts < MOST_PROMPTS
+        return not self._notified and is_undecided(self._tracker)
 
-    def add_match(self, match: MatchSpec | MatchRow, lines: Iterable[Line]) -> None:
+    def add_match(self, match: MatchSpec, lines: Iterable[Line]) -> None:
         """Add a match that has ended."""
-        seats = {seat.key: (seat.role, alias) for seat, alias in match.seats.items()}
-        self._tracker.add(match.block, match.repeat, collect_exchanges(lines, seats))
+        add_match(self._tracker, match, lines)
+        self.notify_if_found()
+
+    def notify_if_found(self) -> None:
+        """Notify the user if the models are deterministic."""
         if self._tracker.is_deterministic and not self._notified:
             self._notified = True
             self._progress.notify(
@@ -61,6 +47,32 @@ class RepeatNotice:
                 "replies, so these models are deterministic and more repeats add nothing; use "
                 f"{WHAT_HELPS} instead"
             )
+
+
+def track_repeats(reader: RunReader) -> RepeatTracker:
+    """The matches on record that have ended, as far as they are needed."""
+    tracker = RepeatTracker()
+    for match in reader.matches():
+        if tracker.is_deterministic or not is_undecided(tracker):
+            break
+        if match.has_ended:
+            lines = (
+                Line(each["sender"], each["audience"], each["content"])
+                for each in reader.messages(match.number)
+                if each["content"] is not None
+            )
+            add_match(tracker, match, lines)
+    return tracker
+
+
+def is_undecided(tracker: RepeatTracker) -> bool:
+    """Whether models may still be deterministic, and there is room for more prompts."""
+    return not tracker.differs and tracker.prompts < MOST_PROMPTS
+
+
+def add_match(tracker: RepeatTracker, match: MatchSpec | MatchRow, lines: Iterable[Line]) -> None:
+    seats = {seat.key: (seat.role, alias) for seat, alias in match.seats.items()}
+    tracker.add(match.block, match.repeat, collect_exchanges(lines, seats))
 
 
 class RepeatObserver(MatchObserver):

@@ -13,6 +13,7 @@ from parley.config.recorded_matches import copied_matches
 from parley.config.selection import stored_items
 from parley.errors import UsageError
 from parley.rules.items import Problem
+from parley.runs.earlier import EarlierSessions
 from parley.runs.new_names import new_id, refuse_taken_name
 from parley.runs.player import play_run
 from parley.runs.recall import prepare_retrievers
@@ -50,7 +51,7 @@ async def play_new_run(
     prepared: Prepared, store: Store, watching: Watching | None = None
 ) -> RunOutcome:
     """Play a new run and keep it in a store."""
-    concurrency = check_concurrency(prepared)
+    check_concurrency(prepared)
     run = make_new_run(prepared, store)
     if any(map(uses_batch_api, prepared.config.live_models.values())):
         from parley.runs.batches import check_batch_interfaces  # late: it needs the HTTP client
@@ -59,9 +60,9 @@ async def play_new_run(
     retrievers = await prepare_retrievers(prepared)
     async with open_sandbox(prepared) as sandbox:
         prepared, run = await try_references(prepared, run, sandbox)
-        journal = await store.create(run)
+        journal, earlier = await store.create(run), EarlierSessions(run.quotation_secret)
         return await play_run(
-            prepared, journal, concurrency, watching or Watching(), sandbox, retrievers
+            prepared, journal, earlier, watching or Watching(), sandbox, retrievers
         )
 
 
@@ -86,18 +87,23 @@ async def resume_run(
     prepared: Prepared, ref: RunRef, watching: Watching | None = None
 ) -> RunOutcome:
     """Resume a run where it stopped."""
-    concurrency, watching = check_concurrency(prepared), watching or Watching()
+    check_concurrency(prepared)
+    watching = watching or Watching()
     if (over := check_resumed(prepared, ref)) is not None:
         return over
-    with read_run(ref) as reader:
-        raised = reader.info.config != prepared.config
     retrievers = await prepare_retrievers(prepared)
     async with open_sandbox(prepared) as sandbox:
         refuse_secrets(prepared.config)
         journal = await open_store(ref.store).open(ref, watching.progress.notify)
-        if raised:
-            await journal.reconfigure(prepared.config)
-        return await play_run(prepared, journal, concurrency, watching, sandbox, retrievers)
+        try:
+            with read_run(ref) as reader:
+                earlier, before = EarlierSessions.read(reader, prepared), reader.info.config
+            if before != prepared.config:  # its limits
+                await journal.reconfigure(prepared.config)
+        except BaseException:
+            await journal.close()
+            raise
+        return await play_run(prepared, journal, earlier, watching, sandbox, retrievers)
 
 
 async def start_run(
