@@ -130,7 +130,10 @@ class RunResult:
         of the file may have written anything. Keys are part names, or TASK.PART if a name is taken.
         They never hide a part that can be computed."""
         with read_run(self.ref) as reader:
-            task, kept = reader.info.identity["task"], reader.part_results()
+            return self._find_stored(reader)
+
+    def _find_stored(self, reader: RunReader) -> dict[str, StoredPart]:
+        task, kept = reader.info.identity["task"], reader.part_results()
         own = {qualified_name(part, task) for part in parts_of_task(self.task)}
         rest = [each for each in kept if is_part_of_task(each) and each.name not in own]
         short = [stored.name.rpartition(".")[2] for stored in rest]
@@ -183,6 +186,8 @@ class RunResult:
             if "head" not in self.__dict__:
                 self.__dict__["head"] = self._head(run.reader, run)
                 self.__dict__["style"] = style_of(run, run.ranks)
+                self.__dict__["digest"] = run.info.digest
+                self.__dict__.setdefault("stored", self._find_stored(run.reader))
             for part in wanted:
                 self._computed[part.name] = self._compute(part, run)
 
@@ -255,7 +260,7 @@ class RunResult:
             raise UsageError(f"{self.ref.location} is in a database: it has no file")
         return path
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """The digest of the whole record when the run last stopped; empty if it has none."""
         with read_run(self.ref) as reader:
@@ -548,20 +553,6 @@ def checked_list(given: Any, kinds: type[T] | tuple[type[T], ...]) -> list[T]:
         if not isinstance(each, kinds):
             raise TypeError(f"expected a list of {names}, found {each!r:.80} in the list")
     return found
-
-
-def parts_to_store(run: RunRef, task: type[Task]) -> tuple[list[StoredPart], list[str]]:
-    """The results of a task's own parts, to be stored in the run's file, and what failed."""
-    try:
-        if not parts_of_task(task):
-            return [], []
-        result = RunResult(run, task=task)
-        found = result.to_stored()
-    except Exception as wrong:
-        return [], [
-            f"the task's own result parts (task `{task.name}`) could not be computed: {wrong}"
-        ]
-    return found, [describe_failure(*each) for each in result.failures.items()]
 
 
 def describe_failure(name: str, why: str) -> str:
