@@ -9,8 +9,9 @@ import pytest
 
 import parley
 from parley import ParleyError, TaskError, UsageError
-from parley.api import result_of, watch
+from parley.api import Result, result_of, watch
 from parley.errors import ParticipantError, ProviderBroken, Refused, UnknownName
+from parley.results.run_summary import EndSummary
 from parley.runs.event_loop import run_sync
 from parley.runs.player import Player
 from parley.runs.run_outcome import RunOutcome
@@ -104,7 +105,7 @@ def test_a_callback_gets_typed_events(tmp_path):
 
 def test_a_callback_gets_every_notice_once(tmp_path, monkeypatch):
     monkeypatch.setattr("parley.runs.player.Player._play", notify_and(Player._play))
-    monkeypatch.setattr("parley.api.parts_to_store", lambda *given: ((), ["of the summary"]))
+    monkeypatch.setattr("parley.api.summarise", summarised(()))
     events = []
     models = {"a": "bot/altruist", "b": "bot/free-rider"}
     parley.run("public_goods", models, repeats=4, store=tmp_path, progress=events.append)
@@ -113,6 +114,10 @@ def test_a_callback_gets_every_notice_once(tmp_path, monkeypatch):
     assert any("more repeats add nothing" in text for text in notices)
     assert len(notices) == len(set(notices))
     assert (events[0].kind, events[-1].kind) == ("started", "ended")
+
+
+def summarised(parts):
+    return lambda ref, task: EndSummary(Result(ref, task=task), parts, ["of the summary"])
 
 
 def notify_and(play):
@@ -140,7 +145,7 @@ def test_what_a_callback_raises_reaches_the_caller_once_the_run_is_kept(
 ):
     monkeypatch.setattr("parley.runs.player.Player._play", notify_and(Player._play))
     kept = [StoredPart("x", "1", "{}", "{}", "[]")]
-    monkeypatch.setattr("parley.api.parts_to_store", lambda *given: (kept, ["of the summary"]))
+    monkeypatch.setattr("parley.api.summarise", summarised(kept))
     seen = []
 
     def failing(event):

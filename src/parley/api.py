@@ -20,7 +20,8 @@ from parley.errors import ParleyError, ParticipantError, UsageError, unknown_nam
 from parley.money import FindPrice
 from parley.options import OPTIONS, RESUMABLE, from_keywords
 from parley.results.part import check_parts
-from parley.results.result import REMARKS, RunResult, parts_to_store
+from parley.results.result import REMARKS, RunResult
+from parley.results.run_summary import EndSummary, summarise_run
 from parley.rules.task import Task
 from parley.runs import start
 from parley.runs.event_loop import run_sync
@@ -297,11 +298,11 @@ async def watch(progress: bool | OnEvent, play: Play) -> RunOutcome:
     if progress is True:
         shown = Progress(estimates_calls=True)
         async with show_progress(shown, print_notice):
-            return await play(Watching(shown, summarise=parts_to_store))
+            return await play(Watching(shown, summarise=summarise))
     if progress is not False and not callable(progress):
         raise UsageError(f"progress must be True, False or a function, not {progress!r}")
     watched = Progress(on_event=progress or None)
-    ending = await play(Watching(watched, summarise=parts_to_store))
+    ending = await play(Watching(watched, summarise=summarise))
     if watched.failure is not None:
         reason = f" ({ending.reason})" if ending.reason else ""
         watched.failure.add_note(
@@ -310,6 +311,11 @@ async def watch(progress: bool | OnEvent, play: Play) -> RunOutcome:
         )
         raise watched.failure
     return ending
+
+
+def summarise(ref: RunRef, task: type[Task]) -> EndSummary:
+    """Compute what is stored with a run; the rest is computed when it is asked for."""
+    return summarise_run(Result(ref, task=task))
 
 
 def print_notice(text: str) -> None:
@@ -336,7 +342,8 @@ def result_of(ending: RunOutcome) -> Result:
             "Fix the code, then continue with `parley.resume`. If the code is a bot in the "
             "task's file, also pass `task=…`"
         ) from find_root_cause(ending.fault) or ending.fault
-    return Result(ending.ref, task=ending.task)
+    result: Result = ending.result or Result(ending.ref, task=ending.task)
+    return result
 
 
 def find_root_cause(fault: BaseException) -> BaseException | None:

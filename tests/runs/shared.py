@@ -4,9 +4,9 @@ same run played by one process."""
 import asyncio
 
 from parley import Result
+from parley.cli.worker import summarise
 from parley.config.experiment import Experiment
 from parley.options import from_keywords
-from parley.results.result import parts_to_store
 from parley.runs.progress import Progress, StopSignal
 from parley.runs.start import make_new_run, play_new_run
 from parley.runs.watching import Watching
@@ -42,7 +42,7 @@ def create(prepared, url):
 async def serve(ref, prepare_again=prepare_worker, stop_signal=None):
     """A worker in this process."""
     prepared = prepare_again(ref, task_file=None, allowed=Experiment("").allowed, unsafe=False)
-    watching = Watching(Progress(), stop_signal or StopSignal(), parts_to_store)
+    watching = Watching(Progress(), stop_signal or StopSignal(), summarise)
     return await serve_run(ref, prepared, watching, 4)
 
 

@@ -111,6 +111,5 @@ def command(
         return print_forecast(prepared, as_json, form)
     if not yes:
         refuse_unwanted(prepared)
-    return play_and_print(
-        partial(start.play_new_run, prepared, place), prepared, place, as_json=as_json, form=form
-    )
+    play = partial(start.play_new_run, prepared, place)
+    return play_and_print(play, prepared, place, as_json=as_json, form=form).code

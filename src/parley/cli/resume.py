@@ -85,10 +85,6 @@ def command(
                 f"{reader.info.id} only screened items for another run. To start that run, "
                 "repeat its command; it will use this screening"
             )
-    return play_and_print(
-        partial(on_workers.resume if on_workers else start.resume_run, prepared, ref),
-        prepared,
-        open_store(ref.store),
-        as_json=as_json,
-        form=form,
-    )
+    play = partial(on_workers.resume if on_workers else start.resume_run, prepared, ref)
+    place = open_store(ref.store)
+    return play_and_print(play, prepared, place, as_json=as_json, form=form).code

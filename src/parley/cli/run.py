@@ -187,11 +187,11 @@ def command(
     play = partial(start_run, prepared, store, fresh=fresh)
     if on_workers is not None:
         play = partial(play, play_new=on_workers.play_new, resume=on_workers.resume)
-    code = play_and_print(play, prepared, store, as_json=as_json, form=form)
-    if code == 0 and not as_json:
-        for line in list_next_steps(experiment.store):
+    played = play_and_print(play, prepared, store, as_json=as_json, form=form)
+    if played.code == 0 and not as_json:
+        for line in list_next_steps(played.outcome.ref, prepared.config, experiment.store):
             say(line)
-    return code
+    return played.code
 
 
 def print_forecast(prepared: Prepared, as_json: bool, form: str) -> int:

@@ -22,7 +22,9 @@ from parley.cli.shell_completion import complete_runs
 from parley.config.trust import Allowed
 from parley.errors import NotShared, ParleyError, StoreAway, StoreError, UsageError
 from parley.providers._secrets import redact
-from parley.results.result import parts_to_store
+from parley.results.result import RunResult
+from parley.results.run_summary import EndSummary, summarise_run
+from parley.rules.task import Task
 from parley.runs.event_loop import run_sync
 from parley.runs.progress import Progress, StopSignal
 from parley.runs.progress_display import show_progress
@@ -203,6 +205,10 @@ class WorkerCommand:
             return await serve_run(
                 ref,
                 prepared,
-                Watching(progress, self.stop_signal, parts_to_store),
+                Watching(progress, self.stop_signal, summarise),
                 self.concurrency,
             )
+
+
+def summarise(ref: RunRef, task: type[Task]) -> EndSummary:
+    return summarise_run(RunResult(ref, task=task))

@@ -7,7 +7,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from parley.config.batch_api import concurrency_of, uses_batch_api
 from parley.config.identity import roster_of
@@ -356,6 +356,8 @@ class Player:
 class PlanPlayer(Player):
     """Plays a whole run: the matches of its plan, some at a time."""
 
+    result: Any = None  # of the run that has ended
+
     def open(self) -> None:
         self.finished = FinishedOnRecord(self.earlier.ended, lambda: read_run(self.journal.ref))
         self.progress.begin(len(self.finished))
@@ -421,10 +423,11 @@ class PlanPlayer(Player):
             await self.recorder.save_prices(self.prepared)
             await self.journal.set_state(end.state, end.status, end.reason)
             if (summarise := self.watching.summarise) is not None:
-                parts, notices = summarise(self.journal.ref, type(self.prepared.task))
-                for notice in notices:
+                summary = summarise(self.journal.ref, type(self.prepared.task))
+                self.result = summary.result
+                for notice in summary.notices:
                     self.progress.notify(notice)
-                await self.journal.keep_parts(parts)
+                await self.journal.keep_parts(summary.parts)
 
     async def record_interruption(self) -> None:
         """Record that the run was stopped at once."""
@@ -445,6 +448,7 @@ class PlanPlayer(Player):
             end.advice,
             task=type(self.prepared.task),
             fault=None if end.state == "done" else self._find_first_fault(),
+            result=self.result,
         )
 
     def _find_first_fault(self) -> ParleyError | None:

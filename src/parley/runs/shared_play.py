@@ -294,12 +294,10 @@ class SharedRunFollower:
         if await self._ask(seal) != "sealed":
             return
         if self.summarise is not None:
-            parts, notices = await asyncio.to_thread(
-                self.summarise, self.ref, type(self.prepared.task)
-            )
-            for notice in notices:
+            summary = await asyncio.to_thread(self.summarise, self.ref, type(self.prepared.task))
+            for notice in summary.notices:
                 self.progress.notify(notice)
-            await self._ask(lambda: self.shared.keep_parts(self.ref, parts))
+            await self._ask(lambda: self.shared.keep_parts(self.ref, summary.parts))
 
     def _describe_end(self, seen: SharedProgress) -> RunOutcome:
         end = seen.end

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from parley.config.prepare import Prepared
 from parley.rules.task import Task
@@ -15,9 +15,23 @@ from parley.store import RunRef, Store, StoredPart
 if TYPE_CHECKING:
     from parley.participants._desk import Desk
 
-# Computes the parts of a task that are stored with the run, and notices about those that failed. It
-# never raises: an error in an analysis does not touch what was played.
-Summarise: TypeAlias = Callable[[RunRef, type[Task]], tuple[Sequence[StoredPart], Sequence[str]]]
+
+class Summary(Protocol):
+    """The result of a run that has ended, the parts of its task to store with it, and notices about
+    those that failed."""
+
+    @property
+    def result(self) -> Any: ...
+
+    @property
+    def parts(self) -> Sequence[StoredPart]: ...
+
+    @property
+    def notices(self) -> Sequence[str]: ...
+
+
+# It never raises: an error in an analysis does not touch what was played.
+Summarise: TypeAlias = Callable[[RunRef, type[Task]], Summary]
 
 
 @dataclass(frozen=True)

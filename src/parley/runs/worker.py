@@ -348,8 +348,8 @@ class WorkerPlayer(Player):
             await asyncio.sleep(END_PAUSE)
             found = await self.session.seal(prices)
         if found == "sealed" and summarise is not None:
-            parts, notices = await asyncio.to_thread(summarise, ref, type(self.prepared.task))
-            for notice in notices:
+            summary = await asyncio.to_thread(summarise, ref, type(self.prepared.task))
+            for notice in summary.notices:
                 self.progress.notify(notice)
             store = require_shared(open_store(ref.store))
-            await asyncio.to_thread(wait, lambda: store.keep_parts(ref, parts))
+            await asyncio.to_thread(wait, lambda: store.keep_parts(ref, summary.parts))
