@@ -2,6 +2,7 @@
 
 import asyncio
 import dataclasses
+import inspect
 import sys
 import traceback
 
@@ -11,6 +12,7 @@ import parley
 from parley import ParleyError, TaskError, UsageError
 from parley.api import Result, result_of, watch
 from parley.errors import ParticipantError, ProviderBroken, Refused, UnknownName
+from parley.options import OPTIONS
 from parley.results.run_summary import EndSummary
 from parley.runs.event_loop import run_sync
 from parley.runs.player import Player
@@ -231,3 +233,27 @@ def test_a_result_is_not_drawn_where_its_event_loop_ends():
 
     assert isinstance(run_sync(find()), Found)
     assert drawn == []
+
+
+def test_run_takes_every_option_and_says_so():
+    options = inspect.signature(parley.run_async).parameters
+    assert set(OPTIONS) <= set(options)
+    assert inspect.signature(parley.run).parameters == options
+    assert parley.run.__name__ == "run"
+    assert not inspect.iscoroutinefunction(parley.run)
+
+
+def test_every_option_of_run_arrives(monkeypatch):
+    """Values are what the user gave, before they are checked."""
+    arrived = {}
+
+    def prepare(self, need_keys=True):
+        arrived.update({name: each.value for name, each in self.given.items()})
+        raise ParleyError("enough")
+
+    monkeypatch.setattr("parley.config.experiment.Experiment.prepare", prepare)
+    wanted = {name: name for name in OPTIONS} | {"adversary": "bot/random", "items": 3}
+    wanted["sandbox"] = "docker"
+    with pytest.raises(ParleyError, match="enough"):
+        parley.run("public_goods", ["bot/altruist"], **wanted)
+    assert arrived == wanted | {"adversary": "random"}
