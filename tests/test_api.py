@@ -13,10 +13,10 @@ from parley import ParleyError, TaskError, UsageError
 from parley.api import Result, result_of, watch
 from parley.errors import ParticipantError, ProviderBroken, Refused, UnknownName
 from parley.options import OPTIONS
-from parley.results.run_summary import EndSummary
 from parley.runs.event_loop import run_sync
 from parley.runs.player import Player
 from parley.runs.run_outcome import RunOutcome
+from parley.runs.watching import Summary
 from parley.store import RunRef, StoredPart, find_run, read_run
 from tests import games
 
@@ -119,7 +119,7 @@ def test_a_callback_gets_every_notice_once(tmp_path, monkeypatch):
 
 
 def summarised(parts):
-    return lambda ref, task: EndSummary(Result(ref, task=task), parts, ["of the summary"])
+    return lambda ref, task: Summary(Result(ref, task=task), parts, ["of the summary"])
 
 
 def notify_and(play):

@@ -20,8 +20,8 @@ from parley.errors import ParleyError, ParticipantError, UsageError, unknown_nam
 from parley.money import FindPrice
 from parley.options import from_keywords
 from parley.results.part import check_parts
+from parley.results.parts_to_store import parts_to_store
 from parley.results.result import REMARKS, RunResult
-from parley.results.run_summary import EndSummary, summarise_run
 from parley.rules.task import Task
 from parley.runs import start
 from parley.runs.event_loop import run_sync
@@ -29,7 +29,7 @@ from parley.runs.progress import Progress, ProgressEvent
 from parley.runs.progress_display import show_progress
 from parley.runs.rejudge import experiment_for_judges, prepare_judging
 from parley.runs.run_outcome import RunOutcome, raised_by_code
-from parley.runs.watching import Play, Watching
+from parley.runs.watching import Play, Summary, Watching
 from parley.store import RunRef, Store, open_store, read_run
 from parley.tables import make_visible
 
@@ -339,9 +339,10 @@ async def watch(progress: bool | OnEvent, play: Play) -> RunOutcome:
     return ending
 
 
-def summarise(ref: RunRef, task: type[Task]) -> EndSummary:
+def summarise(ref: RunRef, task: type[Task]) -> Summary:
     """Compute what is stored with a run; the rest is computed when it is asked for."""
-    return summarise_run(Result(ref, task=task))
+    result = Result(ref, task=task)
+    return Summary(result, *parts_to_store(result))
 
 
 def print_notice(text: str) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from parley.store import find_run, read_run
 from parley.store.sqlite import folder, run_writer
 from tests.cli.test_cli import EXAMPLE, parley
 
@@ -55,6 +56,14 @@ def test_run_and_show_print_the_same(tmp_path):
     stopped = parley("run", "public_goods", *BOTS, "--max-calls", 7, "--json", cwd=tmp_path, code=4)
     shown = parley("show", "last", "--json", cwd=tmp_path)
     assert json.loads(stopped.out) == json.loads(shown.out)
+
+
+def test_run_and_show_print_the_same_of_a_run_in_a_database(postgres_url, tmp_path):
+    place = ("--store", postgres_url)
+    printed = parley("run", "public_goods", *BOTS, *place, cwd=tmp_path)
+    assert printed.out == parley("show", "last", *place, cwd=tmp_path).out
+    with read_run(find_run("last", postgres_url)) as reader:
+        assert f"digest {reader.info.digest};" in printed.err
 
 
 def test_the_files_of_a_run_are_one_when_it_has_ended(tmp_path):

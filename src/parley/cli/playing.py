@@ -19,14 +19,14 @@ from parley.cli.progress_line import say
 from parley.config.prices import PriceList
 from parley.errors import ParleyError, StoreError
 from parley.providers._secrets import redact
+from parley.results.parts_to_store import parts_to_store
 from parley.results.result import REMARKS, RunResult
-from parley.results.run_summary import EndSummary, summarise_run
 from parley.rules.task import Task
 from parley.runs.event_loop import run_sync
 from parley.runs.progress import Progress, StopSignal
 from parley.runs.progress_display import show_progress
 from parley.runs.run_outcome import RunOutcome, raised_by_code
-from parley.runs.watching import Play, Watching
+from parley.runs.watching import Play, Summary, Watching
 from parley.store import WAITING, RunRef, Store, find_run, read_run
 from parley.tables import terminal_width
 
@@ -88,8 +88,9 @@ async def play_attended(
     progress, stop_signal = Progress(estimates_calls=not quiet), StopSignal()
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
 
-    def summarise(ref: RunRef, task: type[Task]) -> EndSummary:
-        return summarise_run(open_result(ref, task), shown)
+    def summarise(ref: RunRef, task: type[Task]) -> Summary:
+        result = open_result(ref, task)
+        return Summary(result, *parts_to_store(result, shown))
 
     def interrupt() -> None:
         if stop_signal.reason:

@@ -22,13 +22,13 @@ from parley.cli.shell_completion import complete_runs
 from parley.config.trust import Allowed
 from parley.errors import NotShared, ParleyError, StoreAway, StoreError, UsageError
 from parley.providers._secrets import redact
+from parley.results.parts_to_store import parts_to_store
 from parley.results.result import RunResult
-from parley.results.run_summary import EndSummary, summarise_run
 from parley.rules.task import Task
 from parley.runs.event_loop import run_sync
 from parley.runs.progress import Progress, StopSignal
 from parley.runs.progress_display import show_progress
-from parley.runs.watching import Watching
+from parley.runs.watching import Summary, Watching
 from parley.runs.worker import WorkerOutcome, prepare_worker, serve_run
 from parley.store import RunRef, Store, open_store
 from parley.store.refusals import refuse_to_join
@@ -210,5 +210,6 @@ class WorkerCommand:
             )
 
 
-def summarise(ref: RunRef, task: type[Task]) -> EndSummary:
-    return summarise_run(RunResult(ref, task=task))
+def summarise(ref: RunRef, task: type[Task]) -> Summary:
+    result = RunResult(ref, task=task)
+    return Summary(result, *parts_to_store(result))

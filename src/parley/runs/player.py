@@ -82,14 +82,14 @@ async def play_run(
     try:
         player.open()
         end = await player.play_plan()
-        await player.record_end(end)
+        result = await player.record_end(end)
     except asyncio.CancelledError:
         await player.record_interruption()
         raise
     finally:
         await player.close()
     watching.progress.emit("ended", text=end.reason)
-    return player.describe_end(end)
+    return player.describe_end(end, result)
 
 
 class Player:
@@ -356,8 +356,6 @@ class Player:
 class PlanPlayer(Player):
     """Plays a whole run: the matches of its plan, some at a time."""
 
-    result: Any = None  # of the run that has ended
-
     def open(self) -> None:
         self.finished = FinishedOnRecord(self.earlier.ended, lambda: read_run(self.journal.ref))
         self.progress.begin(len(self.finished))
@@ -415,8 +413,10 @@ class PlanPlayer(Player):
         await scheduler.play_all(spec for spec in matches if spec.number not in finished)
         return ""
 
-    async def record_end(self, end: RunEnd) -> None:
-        """Record how the run ends, and the parts of its task."""
+    async def record_end(self, end: RunEnd) -> Any:
+        """Record how the run ends, and the parts of its task. Returns the result that has them, if
+        there is one."""
+        summary = None
         # if the store cannot be written, that is the reason already
         with suppress(StoreError):
             await self.recorder.save_final(self.participants)
@@ -424,10 +424,10 @@ class PlanPlayer(Player):
             await self.journal.set_state(end.state, end.status, end.reason)
             if (summarise := self.watching.summarise) is not None:
                 summary = summarise(self.journal.ref, type(self.prepared.task))
-                self.result = summary.result
                 for notice in summary.notices:
                     self.progress.notify(notice)
                 await self.journal.keep_parts(summary.parts)
+        return summary and summary.result
 
     async def record_interruption(self) -> None:
         """Record that the run was stopped at once."""
@@ -437,7 +437,7 @@ class PlanPlayer(Player):
                 "stopped", "interrupted", "stopped without waiting for the calls in flight"
             )
 
-    def describe_end(self, end: RunEnd) -> RunOutcome:
+    def describe_end(self, end: RunEnd, result: Any) -> RunOutcome:
         return RunOutcome(
             self.journal.ref,
             end.state,
@@ -448,7 +448,7 @@ class PlanPlayer(Player):
             end.advice,
             task=type(self.prepared.task),
             fault=None if end.state == "done" else self._find_first_fault(),
-            result=self.result,
+            result=result,
         )
 
     def _find_first_fault(self) -> ParleyError | None:

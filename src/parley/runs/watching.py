@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from parley.config.prepare import Prepared
 from parley.rules.task import Task
@@ -16,18 +16,13 @@ if TYPE_CHECKING:
     from parley.participants._desk import Desk
 
 
-class Summary(Protocol):
+class Summary(NamedTuple):
     """The result of a run that has ended, the parts of its task to store with it, and notices about
     those that failed."""
 
-    @property
-    def result(self) -> Any: ...
-
-    @property
-    def parts(self) -> Sequence[StoredPart]: ...
-
-    @property
-    def notices(self) -> Sequence[str]: ...
+    result: Any
+    parts: Sequence[StoredPart]
+    notices: Sequence[str]
 
 
 # It never raises: an error in an analysis does not touch what was played.
