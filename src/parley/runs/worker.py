@@ -27,7 +27,7 @@ from parley.memory import Retriever
 from parley.plans import Done, MatchSpec, PlanCursor
 from parley.providers import _registry as providers
 from parley.runs.earlier import EarlierSessions
-from parley.runs.player import Player, concerns_machine
+from parley.runs.player import Player, concerns_machine, describe_plan_end
 from parley.runs.recall import prepare_retrievers
 from parley.runs.run_outcome import format_reasons
 from parley.runs.run_sandbox import open_sandbox
@@ -285,11 +285,7 @@ class WorkerPlayer(Player):
                 )
             return False
         if isinstance(matches, Done):
-            await self._decide(
-                RunEnd("stopped", matches.status, matches.reason, "--max-blocks")
-                if matches.status == "budget"
-                else RunEnd("done", matches.status, matches.reason)
-            )
+            await self._decide(describe_plan_end(matches))
             return False
         if matches:
             if self.recaller is not None:
