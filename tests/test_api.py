@@ -2,6 +2,7 @@
 
 import asyncio
 import dataclasses
+import inspect
 import sys
 import traceback
 
@@ -9,11 +10,13 @@ import pytest
 
 import parley
 from parley import ParleyError, TaskError, UsageError
-from parley.api import result_of, watch
+from parley.api import Result, result_of, watch
 from parley.errors import ParticipantError, ProviderBroken, Refused, UnknownName
+from parley.options import OPTIONS
 from parley.runs.event_loop import run_sync
 from parley.runs.player import Player
 from parley.runs.run_outcome import RunOutcome
+from parley.runs.watching import Summary
 from parley.store import RunRef, StoredPart, find_run, read_run
 from tests import games
 
@@ -104,7 +107,7 @@ def test_a_callback_gets_typed_events(tmp_path):
 
 def test_a_callback_gets_every_notice_once(tmp_path, monkeypatch):
     monkeypatch.setattr("parley.runs.player.Player._play", notify_and(Player._play))
-    monkeypatch.setattr("parley.api.parts_to_store", lambda *given: ((), ["of the summary"]))
+    monkeypatch.setattr("parley.api.summarise", summarised(()))
     events = []
     models = {"a": "bot/altruist", "b": "bot/free-rider"}
     parley.run("public_goods", models, repeats=4, store=tmp_path, progress=events.append)
@@ -113,6 +116,10 @@ def test_a_callback_gets_every_notice_once(tmp_path, monkeypatch):
     assert any("more repeats add nothing" in text for text in notices)
     assert len(notices) == len(set(notices))
     assert (events[0].kind, events[-1].kind) == ("started", "ended")
+
+
+def summarised(parts):
+    return lambda ref, task: Summary(Result(ref, task=task), parts, ["of the summary"])
 
 
 def notify_and(play):
@@ -140,7 +147,7 @@ def test_what_a_callback_raises_reaches_the_caller_once_the_run_is_kept(
 ):
     monkeypatch.setattr("parley.runs.player.Player._play", notify_and(Player._play))
     kept = [StoredPart("x", "1", "{}", "{}", "[]")]
-    monkeypatch.setattr("parley.api.parts_to_store", lambda *given: (kept, ["of the summary"]))
+    monkeypatch.setattr("parley.api.summarise", summarised(kept))
     seen = []
 
     def failing(event):
@@ -188,9 +195,9 @@ def test_misspelt_keywords_of_resume_and_rejudge_get_the_nearest_name():
 def test_progress_on_stderr_estimates_calls_and_steers_no_terminal(capsys):
     shown = []
 
-    async def play(progress, summarise):
-        shown.append(progress.estimates_calls)
-        progress.notify("a\x1b[2J")
+    async def play(watching):
+        shown.append(watching.progress.estimates_calls)
+        watching.progress.notify("a\x1b[2J")
 
     asyncio.run(watch(True, play))
     assert shown == [True]
@@ -226,3 +233,27 @@ def test_a_result_is_not_drawn_where_its_event_loop_ends():
 
     assert isinstance(run_sync(find()), Found)
     assert drawn == []
+
+
+def test_run_takes_every_option_and_says_so():
+    options = inspect.signature(parley.run_async).parameters
+    assert set(OPTIONS) <= set(options)
+    assert inspect.signature(parley.run).parameters == options
+    assert parley.run.__name__ == "run"
+    assert not inspect.iscoroutinefunction(parley.run)
+
+
+def test_every_option_of_run_arrives(monkeypatch):
+    """Values are what the user gave, before they are checked."""
+    arrived = {}
+
+    def prepare(self, need_keys=True):
+        arrived.update({name: each.value for name, each in self.given.items()})
+        raise ParleyError("enough")
+
+    monkeypatch.setattr("parley.config.experiment.Experiment.prepare", prepare)
+    wanted = {name: name for name in OPTIONS} | {"adversary": "bot/random", "items": 3}
+    wanted["sandbox"] = "docker"
+    with pytest.raises(ParleyError, match="enough"):
+        parley.run("public_goods", ["bot/altruist"], **wanted)
+    assert arrived == wanted | {"adversary": "random"}

@@ -19,7 +19,7 @@ import parley.store.sqlite.folder
 from parley import View
 from parley.config.prepare import prepare_new
 from parley.runs import event_loop
-from parley.runs import player as runs
+from parley.runs import start as runs
 from parley.store import open_store
 from parley.store.config import Config
 
@@ -56,11 +56,10 @@ def work() -> Path:
         models={"a": player, "b": player},
         contestants=["a", "b"],
         repeats=given.matches // 2,  # each plays both roles
+        concurrency=given.concurrency,
     )
     prepared = prepare_new(config, task=Haggling(given.calls), functions=functions)
-    ending = event_loop.run_in_new_loop(
-        runs.play_new_run(prepared, open_store(given.folder), concurrency=given.concurrency)
-    )
+    ending = event_loop.run_in_new_loop(runs.play_new_run(prepared, open_store(given.folder)))
     if ending.state != "done":
         raise SystemExit(f"the run ended {ending.state}: {ending.reason}")
     return Path(ending.ref.location)

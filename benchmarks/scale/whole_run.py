@@ -26,7 +26,7 @@ from workload import SAID
 import parley.participants.python  # noqa: F401
 from parley import View
 from parley.config.prepare import prepare_new
-from parley.runs import event_loop, player
+from parley.runs import event_loop, start
 from parley.store import open_store
 from parley.store.config import Config
 
@@ -47,10 +47,17 @@ def main() -> None:
     store = open_store(given.store)
     store.refs()  # imports the store, and creates what it needs
     models = {alias: {"model": "python/whole_run:say"} for alias in "ab"}
-    config = Config("haggling", {"calls": CALLS}, models, ["a", "b"], repeats=given.matches // 2)
+    config = Config(
+        "haggling",
+        {"calls": CALLS},
+        models,
+        ["a", "b"],
+        repeats=given.matches // 2,
+        concurrency=given.concurrency,
+    )
     prepared = prepare_new(config, task=Haggling(CALLS), functions=dict.fromkeys("ab", say))
     cpu, wall = cpu_seconds(), time.perf_counter()
-    work = player.play_new_run(prepared, store, concurrency=given.concurrency)
+    work = start.play_new_run(prepared, store)
     ending = event_loop.run_in_new_loop(work)
     cpu, wall = cpu_seconds() - cpu, time.perf_counter() - wall
     with store.read(ending.ref) as reader:

@@ -3,40 +3,38 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
-from functools import cached_property, partial, wraps
+from functools import cached_property, partial, update_wrapper, wraps
 from inspect import signature
 from pathlib import Path
 from typing import Any, ParamSpec
 
-from parley.config.experiment import Experiment, sandbox_choice
-from parley.config.experiment_file import is_yaml_path, read_experiment
+from parley.config.experiment import Experiment, Models, sandbox_choice
+from parley.config.experiment_file import open_experiment
 from parley.config.prepare import Prepared, prepare_resume
 from parley.config.prices import PriceList
 from parley.config.task_catalogue import task_class, task_of_run
 from parley.config.trust import Allowed
 from parley.errors import ParleyError, ParticipantError, UsageError, unknown_name
 from parley.money import FindPrice
-from parley.options import OPTIONS, RESUMABLE, from_keywords
+from parley.options import from_keywords
 from parley.results.part import check_parts
 from parley.results.parts_to_store import parts_to_store
 from parley.results.remarks import REMARKS
 from parley.results.result import RunResult
 from parley.rules.task import Task
-from parley.runs import player
+from parley.runs import start
 from parley.runs.event_loop import run_sync
 from parley.runs.progress import Progress, ProgressEvent
 from parley.runs.progress_display import show_progress
 from parley.runs.rejudge import experiment_for_judges, prepare_judging
 from parley.runs.run_outcome import RunOutcome, raised_by_code
-from parley.runs.screening import start_run
+from parley.runs.watching import Play, Summary, Watching
 from parley.store import RunRef, Store, open_store, read_run
 from parley.tables import make_visible
 
-Models = Mapping[str, Any] | Sequence[Any]
 OnEvent = Callable[[ProgressEvent], None]
-Play = Callable[..., Coroutine[Any, Any, RunOutcome]]
 P = ParamSpec("P")
 
 
@@ -104,11 +102,6 @@ class Result(RunResult):
         return {name: make() for name, make in makers.items() if name in wanted - left_out}
 
 
-def run(task: str | Path | Task, models: Models | None = None, **options: Any) -> Result:
-    """Play a task and return its result; the options are those of `run_async`."""
-    return run_sync(run_async(task, models, **options))
-
-
 async def run_async(
     task: str | Path | Task,
     models: Models | None = None,
@@ -159,34 +152,59 @@ async def run_async(
     `allow_hosts`, `allow_paths` and `allow_env` let files use hosts, paths and environment
     variables that files may not use otherwise.
     """
-    given = from_keywords(**{name: value for name, value in locals().items() if name in OPTIONS})
-    experiment = experiment_for(task, params, Allowed.of(allow_hosts, allow_paths, allow_env))
+    experiment = open_experiment(task, Allowed.of(allow_hosts, allow_paths, allow_env))
+    experiment.params |= params
     refuse_misspelt_options(experiment, params)
-    if models is not None:
-        experiment.contestants = add_models(experiment, models)
-    for role, panel in (roles or {}).items():
-        experiment.instruments[role] = add_models(experiment, panel)
-    experiment.exclude += exclude
-    experiment.evolve |= evolve or {}
-    experiment.prompts |= prompts or {}
-    if dataset is not None:
-        experiment.set_dataset(dataset)
-    if items is not None and not isinstance(items, int):
-        del given["items"]
-        experiment.given.pop("items", None)
-        experiment.item_list, experiment.dataset, experiment.columns = items, None, {}
-    (opponent,) = [None] if adversary is None else add_models(experiment, adversary)
-    given |= from_keywords(
-        adversary=opponent,
-        sandbox=sandbox_choice(sandbox, unsafe_run_code_without_isolation),
-        store=str(store) if store else None,
+    item_list = None if isinstance(items, int) else items
+    experiment.override(
+        models=models,
+        roles=roles,
+        exclude=exclude,
+        evolve=evolve,
+        prompts=prompts,
+        dataset=dataset,
+        item_list=item_list,
+        given=from_keywords(
+            items=items if item_list is None else None,
+            plan=plan,
+            adversary=adversary,
+            repeats=repeats,
+            seats=seats,
+            until_stable=until_stable,
+            half_width=half_width,
+            alpha=alpha,
+            target=target,
+            top=top,
+            max_blocks=max_blocks,
+            budget_usd=budget_usd,
+            max_calls=max_calls,
+            sandbox=sandbox_choice(sandbox, unsafe_run_code_without_isolation),
+            seed=seed,
+            standardise=standardise,
+            name=name,
+            store=str(store) if store else None,
+            concurrency=concurrency,
+            batch=batch,
+        ),
     )
-    experiment.given |= given
     place = open_store(experiment.store)
     prepared = experiment.prepare()
     check_parts(type(prepared.task))
-    play = with_browser(partial(start_run, prepared, place, fresh=fresh), prepared, place)
+    play = with_browser(partial(start.start_run, prepared, place, fresh=fresh), prepared, place)
     return result_of(await watch(progress, play))
+
+
+def with_options_of(
+    work: Callable[P, Any],
+) -> Callable[[Callable[..., Result]], Callable[P, Result]]:
+    """Let `help()` and type checkers see the options of another function."""
+    return lambda call: update_wrapper(call, work, assigned=(), updated=())
+
+
+@with_options_of(run_async)
+def run(task: str | Path | Task, models: Models | None = None, **options: Any) -> Result:
+    """Play a task and return its result; the options are those of `run_async`."""
+    return run_sync(run_async(task, models, **options))
 
 
 def with_known_keywords(call: Callable[P, Result]) -> Callable[P, Result]:
@@ -226,7 +244,12 @@ def resume(
     Limits count the whole run, including what it has spent already; limits that you do not give
     stay as they are. `model_options` moves models to other endpoints: {"a": {"base_url": …}}.
     """
-    given = from_keywords(**{name: value for name, value in locals().items() if name in RESUMABLE})
+    given = from_keywords(
+        concurrency=concurrency,
+        max_blocks=max_blocks,
+        budget_usd=budget_usd,
+        max_calls=max_calls,
+    )
     ref = ref_of_run(run, open_store(store))
     allowed = Allowed.of(allow_hosts, allow_paths, allow_env)
     prepared = prepare_resume(
@@ -238,7 +261,7 @@ def resume(
         model_options=model_options,
         unsafe=unsafe_run_code_without_isolation,
     )
-    play = with_browser(partial(player.resume_run, prepared, ref), prepared, open_store(ref.store))
+    play = with_browser(partial(start.resume_run, prepared, ref), prepared, open_store(ref.store))
     return result_of(run_sync(watch(progress, play)))
 
 
@@ -267,17 +290,19 @@ def rejudge(
     ref = ref_of_run(run, place)
     experiment = experiment_for_judges(ref)
     experiment.allowed = Allowed.of(allow_hosts, allow_paths, allow_env)
-    experiment.instruments = {role: add_models(experiment, panel) for role, panel in roles.items()}
-    experiment.prompts = dict(prompts or {})
-    experiment.given = from_keywords(
-        budget_usd=budget_usd,
-        max_calls=max_calls,
-        name=name,
-        concurrency=concurrency,
-        batch=batch,
+    experiment.override(
+        roles=roles,
+        prompts=prompts,
+        given=from_keywords(
+            budget_usd=budget_usd,
+            max_calls=max_calls,
+            name=name,
+            concurrency=concurrency,
+            batch=batch,
+        ),
     )
     prepared = prepare_judging(ref, experiment, seed=seed, task=task)
-    play = with_browser(partial(player.play_new_run, prepared, place), prepared, place)
+    play = with_browser(partial(start.play_new_run, prepared, place), prepared, place)
     return result_of(run_sync(watch(progress, play)))
 
 
@@ -296,11 +321,11 @@ async def watch(progress: bool | OnEvent, play: Play) -> RunOutcome:
     if progress is True:
         shown = Progress(estimates_calls=True)
         async with show_progress(shown, print_notice):
-            return await play(progress=shown, summarise=parts_to_store)
+            return await play(Watching(shown, summarise=summarise))
     if progress is not False and not callable(progress):
         raise UsageError(f"progress must be True, False or a function, not {progress!r}")
     watched = Progress(on_event=progress or None)
-    ending = await play(progress=watched, summarise=parts_to_store)
+    ending = await play(Watching(watched, summarise=summarise))
     if watched.failure is not None:
         reason = f" ({ending.reason})" if ending.reason else ""
         watched.failure.add_note(
@@ -309,6 +334,12 @@ async def watch(progress: bool | OnEvent, play: Play) -> RunOutcome:
         )
         raise watched.failure
     return ending
+
+
+def summarise(ref: RunRef, task: type[Task]) -> Summary:
+    """Compute what is stored with a run; the rest is computed when it is asked for."""
+    result = Result(ref, task=task)
+    return Summary(result, *parts_to_store(result))
 
 
 def print_notice(text: str) -> None:
@@ -335,7 +366,8 @@ def result_of(ending: RunOutcome) -> Result:
             "Fix the code, then continue with `parley.resume`. If the code is a bot in the "
             "task's file, also pass `task=…`"
         ) from find_root_cause(ending.fault) or ending.fault
-    return Result(ending.ref, task=ending.task)
+    result: Result = ending.result or Result(ending.ref, task=ending.task)
+    return result
 
 
 def find_root_cause(fault: BaseException) -> BaseException | None:
@@ -344,21 +376,6 @@ def find_root_cause(fault: BaseException) -> BaseException | None:
     while cause is not None and cause.__cause__ is not None:
         cause = cause.__cause__
     return cause
-
-
-def experiment_for(
-    task: str | Path | Task, params: Mapping[str, Any], allowed: Allowed
-) -> Experiment:
-    """An experiment for a task, or from an experiment file, with these parameters."""
-    if isinstance(task, Task):
-        return Experiment(task.name, instance=task, allowed=allowed)
-    experiment = (
-        read_experiment(str(task), allowed)
-        if is_yaml_path(str(task))
-        else Experiment(str(task), allowed=allowed)
-    )
-    experiment.params |= params
-    return experiment
 
 
 def refuse_misspelt_options(experiment: Experiment, params: Mapping[str, Any]) -> None:
@@ -380,24 +397,3 @@ def refuse_misspelt_options(experiment: Experiment, params: Mapping[str, Any]) -
             raise unknown_name(
                 f"option of parley.run or parameter of {experiment.task}:", name, {*options, *known}
             )
-
-
-def add_models(experiment: Experiment, models: Any) -> list[str]:
-    """Add models, given in any form, and return their aliases."""
-    if isinstance(models, str) or callable(models):
-        models = [models]
-    found = []
-    for alias, model in (
-        models.items() if isinstance(models, Mapping) else (("", model) for model in models)
-    ):
-        options = dict(model) if isinstance(model, Mapping) else {}
-        what = options.pop("model", None) if isinstance(model, Mapping) else model
-        if not isinstance(what, str) and not callable(what):
-            raise UsageError(
-                f"a model must be a name, a function or {{'model': name, …}}, not {what!r}"
-            )
-        found.append(experiment.add_model(what, str(alias), options))
-    return found
-
-
-run.__signature__ = signature(run_async)  # type: ignore[attr-defined]  # so that help() shows the options

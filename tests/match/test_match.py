@@ -5,6 +5,7 @@ import gc
 import json
 import re
 import weakref
+from contextlib import suppress
 from datetime import date
 
 import pytest
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from parley import Seat, TaskError, Text
 from parley.errors import Halted, ParticipantError, ReplayError, SandboxError
 from parley.match.match import Match
+from parley.match.observers import MatchObserver
 from parley.match.protocol import Call, Reply
 from parley.match.record import MemoryRecord
 from parley.match.seating import check_scores
@@ -431,3 +433,57 @@ def test_faults_are_put_into_words(words):
     hand = ByHand(games.Echo())
     with pytest.raises(TaskError, match="fault"):
         hand.referee.fault(GUESTS[0], *words)
+
+
+class Following(MatchObserver):
+    """Notes what it is told, and what is on record then."""
+
+    def __init__(self, record):
+        self.record, self.seen = record, []
+
+    def begin(self):
+        self.seen.append("begin")
+
+    def reply(self, call):
+        assert self.record.call(call.round, call.seat, call.attempt) == call
+        self.seen.append((call.seat, call.attempt, call.reply.content))
+
+    def end(self, pool, outcome):
+        turns = [turn.content for turn in pool.conversations[ONE].turns]
+        self.seen.append((turns[-1], outcome and outcome.state))
+
+
+def follow(record, one, two):
+    """What an observer sees of a game of one round."""
+    following = Following(record)
+    match = Match(
+        PublicGoods(rounds=1),
+        {ONE: one, TWO: two},
+        quotation_key=QUOTATION_KEY,
+        record=record,
+        observers=[following],
+    )
+    with suppress(ParticipantError):
+        asyncio.run(match.play())
+    return following.seen
+
+
+def test_an_observer_sees_each_reply_once_it_is_on_record_also_when_the_match_is_replayed():
+    record = MemoryRecord()
+    seen = follow(record, says('{"coins": 99}', "4"), says("4"))
+    begin, *replies, end = seen
+    assert begin == "begin"
+    assert sorted(replies) == [(ONE, 0, '{"coins": 99}'), (ONE, 1, "4"), (TWO, 0, "4")]
+    assert end == ("4", "done")
+    again = follow(record, says(), says())
+    assert sorted(again, key=repr) == sorted(seen, key=repr)
+
+
+def test_an_observer_learns_that_a_match_was_interrupted():
+    def refuse(view):
+        raise ParticipantError("no answer")
+
+    begin, *replies, (_, state) = follow(MemoryRecord(), says("4"), Speaking(refuse))
+    assert begin == "begin"
+    assert [seat for seat, _, _ in replies] == [ONE]
+    assert state is None

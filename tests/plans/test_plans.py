@@ -28,8 +28,9 @@ from parley.plans.fixed import make_fixed_plan
 from parley.plans.race import RaceRule
 from parley.plans.stop_targets import StopTarget, leading_metrics
 from parley.results.signature import make_signature
-from parley.runs import player
+from parley.runs import start
 from parley.runs.progress import Progress, StopSignal
+from parley.runs.watching import Watching
 from parley.statistics.anytime import Scale, compute_anytime
 from parley.statistics.estimates import block_means, rank_intervals
 from parley.statistics.score_table import Observation, ScoreTable
@@ -532,19 +533,19 @@ def test_a_race_that_was_stopped_goes_on_to_the_same_result(tmp_path, at):
             brake.stop("enough")
 
         watching = asyncio.create_task(watch())
-        ending = await player.play_new_run(
-            prepared_race(), open_store(tmp_path / str(at)), progress=tally, stop_signal=brake
+        ending = await start.play_new_run(
+            prepared_race(), open_store(tmp_path / str(at)), Watching(tally, brake)
         )
         watching.cancel()
         return ending
 
     whole = Result(
-        asyncio.run(player.play_new_run(prepared_race(), open_store(tmp_path / "whole"))).ref
+        asyncio.run(start.play_new_run(prepared_race(), open_store(tmp_path / "whole"))).ref
     )
     assert whole.data["run"]["stop"]["status"] == "converged"
     ending = asyncio.run(interrupted(at))
     assert ending.state == "stopped"
-    asyncio.run(player.resume_run(prepare_resume(ending.ref), ending.ref))
+    asyncio.run(start.resume_run(prepare_resume(ending.ref), ending.ref))
     resumed = Result(ending.ref)
     for part in ("results", "pairs", "ranks", "tables", "positions", "stability"):
         assert json.dumps(resumed.data[part]) == json.dumps(whole.data[part])
@@ -552,7 +553,7 @@ def test_a_race_that_was_stopped_goes_on_to_the_same_result(tmp_path, at):
 
 
 def test_unscored_seats_are_on_record_do_not_count_and_are_audited(tmp_path):
-    ending = asyncio.run(player.play_new_run(prepared_race(), open_store(tmp_path)))
+    ending = asyncio.run(start.play_new_run(prepared_race(), open_store(tmp_path)))
     with read_run(ending.ref) as reader:
         unscored = [(match.number, match.unscored) for match in reader.matches() if match.unscored]
         marked = [score for score in reader.scores() if score.unscored]
@@ -570,7 +571,7 @@ def test_unscored_seats_are_on_record_do_not_count_and_are_audited(tmp_path):
 
 
 def test_a_run_marked_as_converged_too_early_is_found(tmp_path):
-    ending = asyncio.run(player.play_new_run(prepared_race(max_blocks=40), open_store(tmp_path)))
+    ending = asyncio.run(start.play_new_run(prepared_race(max_blocks=40), open_store(tmp_path)))
     assert (ending.state, ending.status) == ("stopped", "budget")
     assert audit_run(ending.ref).breaches == []
     with sqlite3.connect(ending.ref.location) as connection:
@@ -773,7 +774,7 @@ def test_results_of_a_stopped_run_rest_on_whole_blocks(tmp_path):
 
     async def interrupted():
         tally, brake = Progress(), StopSignal()
-        prepared = prepared_race()
+        prepared = prepared_race(concurrency=1)
 
         async def watch():
             while tally.done < 6:  # noqa: ASYNC110
@@ -781,9 +782,7 @@ def test_results_of_a_stopped_run_rest_on_whole_blocks(tmp_path):
             brake.stop("enough")
 
         watching = asyncio.create_task(watch())
-        ending = await player.play_new_run(
-            prepared, open_store(tmp_path), progress=tally, stop_signal=brake, concurrency=1
-        )
+        ending = await start.play_new_run(prepared, open_store(tmp_path), Watching(tally, brake))
         watching.cancel()
         return ending
 
@@ -925,7 +924,7 @@ def test_numbers_of_a_file_may_be_whole_floats_and_come_from_the_environment(tmp
     ],
 )
 def test_a_tampered_run_is_an_error_or_a_breach_and_never_a_crash(tmp_path, change):
-    ending = asyncio.run(player.play_new_run(prepared_race(max_blocks=12), open_store(tmp_path)))
+    ending = asyncio.run(start.play_new_run(prepared_race(max_blocks=12), open_store(tmp_path)))
     path = ending.ref.location
     with sqlite3.connect(path) as connection:
         connection.execute("UPDATE runs SET state = 'done'")

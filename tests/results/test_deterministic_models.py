@@ -10,8 +10,8 @@ import pytest
 from parley import Code, Paragraph, Problem, Question, WordPair, run_async
 from parley.config.prepare import prepare_resume
 from parley.options import from_keywords
-from parley.runs.player import resume_run
 from parley.runs.progress import Progress
+from parley.runs.start import resume_run
 from parley.store import read_run
 from parley.tasks.kieval.rule import ASPECTS
 from parley.testing.server import Server, says, sent

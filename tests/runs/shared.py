@@ -4,11 +4,12 @@ same run played by one process."""
 import asyncio
 
 from parley import Result
+from parley.cli.worker import summarise
 from parley.config.experiment import Experiment
 from parley.options import from_keywords
-from parley.results.parts_to_store import parts_to_store
-from parley.runs.player import make_new_run, play_new_run
 from parley.runs.progress import Progress, StopSignal
+from parley.runs.start import make_new_run, play_new_run
+from parley.runs.watching import Watching
 from parley.runs.worker import prepare_worker, serve_run
 from parley.store import open_store, read_run
 from parley.store.shared_runs import require_shared
@@ -38,11 +39,11 @@ def create(prepared, url):
     return asyncio.run(require_shared(store).create_shared(make_new_run(prepared, store)))
 
 
-async def serve(ref, prepare_again=prepare_worker, **given):
+async def serve(ref, prepare_again=prepare_worker, stop_signal=None):
     """A worker in this process."""
     prepared = prepare_again(ref, task_file=None, allowed=Experiment("").allowed, unsafe=False)
-    known = {"progress": Progress(), "stop_signal": StopSignal(), "concurrency": 4}
-    return await serve_run(ref, prepared, **{**known, "summarise": parts_to_store, **given})
+    watching = Watching(Progress(), stop_signal or StopSignal(), summarise)
+    return await serve_run(ref, prepared, watching, 4)
 
 
 def serve_together(ref, workers=3, **given):

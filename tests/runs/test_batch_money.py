@@ -12,10 +12,10 @@ from parley.config.prices import PriceList
 from parley.errors import UsageError
 from parley.options import BATCH_CONCURRENCY, CONCURRENCY, from_keywords
 from parley.runs import batches
-from parley.runs.player import check_concurrency
 from parley.runs.progress import BatchProgress, Progress
 from parley.runs.progress_display import describe_progress, describe_wait, show_lines
 from parley.runs.screening import forecast_with_screening
+from parley.runs.start import check_concurrency
 from parley.store import find_run, open_store, read_run
 from parley.testing.batch_server import BatchServer
 from parley.testing.server import says, sent
@@ -76,7 +76,7 @@ def test_a_forecast_knows_the_price_of_batches_and_does_not_guess_their_time():
 def test_matches_wait_for_batches_together():
     assert check_concurrency(prepare(None), None) == CONCURRENCY
     assert check_concurrency(prepare(True), None) == BATCH_CONCURRENCY
-    assert check_concurrency(prepare(True, concurrency=7), None) == 7
+    assert check_concurrency(prepare(True, concurrency=7)) == 7
 
 
 def test_batch_without_a_model_has_no_effect():

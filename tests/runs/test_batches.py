@@ -21,9 +21,10 @@ from parley.options import from_keywords
 from parley.providers._batches import split_requests
 from parley.providers._openai_batches import OpenAIBatchClient
 from parley.runs import batches
-from parley.runs.player import endpoint_of
+from parley.runs.batches import endpoint_of
 from parley.runs.progress import Progress, StopSignal
-from parley.runs.screening import start_run
+from parley.runs.start import start_run
+from parley.runs.watching import Watching
 from parley.store import find_run, open_store
 from parley.testing.batch_server import BatchServer, Failed, says_as_anthropic
 from parley.testing.server import Server, reset, says, sent
@@ -693,8 +694,8 @@ def test_ctrl_c_does_not_wait_for_batches():
             experiment = Experiment("public_goods", models=playing.models)
             experiment.given = from_keywords(repeats=4)
             store = open_store("runs")
-            watching = {"progress": progress, "stop_signal": stop_signal}
-            ending = await start_run(experiment.prepare(), store, **watching)
+            watching = Watching(progress, stop_signal)
+            ending = await start_run(experiment.prepare(), store, watching)
             assert (ending.state, ending.status) == ("stopped", "interrupted")
             server.acts.clear()
             assert any("stays with the provider" in notice for notice in progress.notices)

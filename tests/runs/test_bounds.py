@@ -2,6 +2,7 @@
 of models."""
 
 import asyncio
+from functools import partial
 
 import pytest
 
@@ -116,7 +117,7 @@ def test_the_cost_of_a_run_leaves_bots_out(here):  # noqa: F811
 def test_an_endpoint_that_counts_no_tokens_is_told_with_what_is_taken_as_spent(here, capsys):  # noqa: F811
     from parley.cli.playing import play_attended
     from parley.config.experiment import Experiment
-    from parley.runs.player import play_new_run
+    from parley.runs.start import play_new_run
     from parley.store import open_store
 
     async def main():
@@ -126,9 +127,7 @@ def test_an_endpoint_that_counts_no_tokens_is_told_with_what_is_taken_as_spent(h
                 "public_goods", models=models, given=from_keywords(budget_usd=0.1, repeats=1)
             )
             return await play_attended(
-                lambda **watching: play_new_run(
-                    asked.prepare(), open_store(here / "runs"), **watching
-                ),
+                partial(play_new_run, asked.prepare(), open_store(here / "runs")),
                 True,
             )
 

@@ -37,11 +37,12 @@ from parley.rules.readers import Text
 from parley.runs import budget as budget_module
 from parley.runs.budget import Budget
 from parley.runs.forecast import evaluation_cost, forecast_run, scale_costs
-from parley.runs.player import resume_run
 from parley.runs.progress import Progress, StopSignal
 from parley.runs.request_estimates import RequestEstimator
 from parley.runs.seats import LimitedParticipant
 from parley.runs.stand_ins import CACHE, estimate_text_tokens
+from parley.runs.start import resume_run
+from parley.runs.watching import Watching
 from parley.store import EndpointRecord, find_run, read_run
 from parley.tasks.public_goods import PublicGoods
 from parley.testing.server import Server, reset, sent, silence
@@ -853,7 +854,7 @@ def test_a_bound_in_usd_gives_replies_an_end(here, monkeypatch):
         asked.add_model("anthropic/claude-sonnet-4-5", "c"),
         asked.add_model("bot/random", "b"),
     ]
-    _, who, _ = next(asked.prepare().participants())
+    who, _ = asked.prepare().participants["c"]
     assert limit_of(who) == who.provider.reply_limit == 16_384
 
 
@@ -866,7 +867,7 @@ def test_a_run_without_an_end_of_replies_may_be_bounded_later_and_says_what_that
             prepared = prepare_resume(
                 result.ref, from_keywords(budget_usd=1.0, max_calls=4), task=PublicGoods(rounds=5)
             )
-            await resume_run(prepared, result.ref, progress=tally)
+            await resume_run(prepared, result.ref, Watching(tally))
             return tally, server
 
     tally, _ = asyncio.run(main())

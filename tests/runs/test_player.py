@@ -22,9 +22,10 @@ from parley.options import from_keywords
 from parley.plans import Done, MatchSpec, seed_for
 from parley.plans.fixed import make_fixed_plan
 from parley.providers import _endpoint_health as endpoint_health
-from parley.runs import player
+from parley.runs import player, start
 from parley.runs.progress import Progress, StopSignal
 from parley.runs.scheduler import Scheduler
+from parley.runs.watching import Watching
 from parley.store import find_run, open_store, read_run
 from parley.store.config import Config
 from parley.store.sqlite.run_file import SqliteReader
@@ -327,7 +328,7 @@ def test_resuming_under_a_changed_prompt_rule_or_configuration_is_refused_by_nam
     with read_run(find_run(path)) as reader:
         other = Config(**{**vars(reader.info.config), "seed": 5, "repeats": 4})
     with pytest.raises(ReplayError, match=r"repeats was 3, is now 4"):
-        asyncio.run(player.resume_run(prepare_new(other, functions=functions), find_run(path)))
+        asyncio.run(start.resume_run(prepare_new(other, functions=functions), find_run(path)))
     assert parley.resume(path, functions=functions).state == "done"
 
 
@@ -445,10 +446,11 @@ def test_the_first_brake_lets_nothing_new_be_asked_even_by_those_who_wait_for_a_
         ["a"],
         plan="each",
         repeats=20,
+        concurrency=20,
     )
     prepared = prepare_new(config, task=games.Judged(), functions={"a": slow})
     ending = asyncio.run(
-        player.play_new_run(prepared, open_store(tmp_path), concurrency=20, stop_signal=brake)
+        start.play_new_run(prepared, open_store(tmp_path), Watching(stop_signal=brake))
     )
     assert (ending.state, len(asked)) == ("stopped", 2)
 
@@ -501,11 +503,17 @@ def test_a_run_is_read_as_of_one_moment_while_it_is_played(tmp_path):
             looked += 1
 
     async def main():
-        config = Config("judged", {}, {"a": {"model": "bot/null"}}, ["a"], plan="each", repeats=40)
+        config = Config(
+            "judged",
+            {},
+            {"a": {"model": "bot/null"}},
+            ["a"],
+            plan="each",
+            repeats=40,
+            concurrency=3,
+        )
         task = asyncio.create_task(
-            player.play_new_run(
-                prepare_new(config, task=games.Judged()), open_store(tmp_path), concurrency=3
-            )
+            start.play_new_run(prepare_new(config, task=games.Judged()), open_store(tmp_path))
         )
         while not list(tmp_path.glob("*.parley")):  # noqa: ASYNC110
             await asyncio.sleep(0)
@@ -620,10 +628,10 @@ def test_it_is_known_who_keeps_everybody_waiting(tmp_path):
         "judged", {}, {"snail": {"model": "python/x:y"}}, ["snail"], plan="each", repeats=1
     )
     asyncio.run(
-        player.play_new_run(
+        start.play_new_run(
             prepare_new(config, task=games.Judged(), functions={"snail": slow}),
             open_store(tmp_path),
-            progress=tally,
+            Watching(tally),
         )
     )
     ((alias, seconds),) = seen
@@ -738,9 +746,10 @@ def test_matches_that_wait_for_an_endpoint_that_is_down_leave_their_places_to_ot
                 repeats=12,
                 seed=1,
                 seats=2,
+                concurrency=2,
             )
-            ending = await player.play_new_run(
-                prepare_new(config, task=task), open_store(tmp_path), concurrency=2, progress=tally
+            ending = await start.play_new_run(
+                prepare_new(config, task=task), open_store(tmp_path), Watching(tally)
             )
             return Result(ending.ref), most, tally
 
@@ -871,7 +880,7 @@ def test_a_resumed_run_makes_no_query_for_each_match_that_has_ended(tmp_path, mo
         ref = parley.run("public_goods", bots, store=tmp_path, concurrency=1, **limits).ref
         before = next(queries)
         prepared = prepare_resume(ref, from_keywords(max_calls=2 * matches + 4))
-        ending = asyncio.run(player.resume_run(prepared, ref))
+        ending = asyncio.run(start.resume_run(prepared, ref))
         assert (ending.state, ending.status) == ("done", "plan_complete")
         return next(queries) - before
 
@@ -898,3 +907,20 @@ def test_matches_that_fail_are_not_kept_in_memory(tmp_path, monkeypatch):
     assert caught.value.__cause__ is not None
     with_traceback = [ref() for ref in kept if ref() is not None and ref().__traceback__]
     assert len(with_traceback) <= player.WITH_TRACEBACK
+
+
+def test_every_participant_is_made_once(tmp_path, monkeypatch):
+    """What is checked before a run is what plays."""
+    from parley.participants import _registry
+
+    made, make = [], _registry.make_participant
+
+    def count(model, options, task, where):
+        made.append(where)
+        return make(model, options, task, where)
+
+    monkeypatch.setattr(_registry, "make_participant", count)
+    result = parley.run("public_goods", BOTS, repeats=2, store=tmp_path, max_calls=5)
+    assert sorted(made) == sorted(result.data["run"]["models"])
+    parley.resume(result, max_calls=100)
+    assert sorted(made) == sorted([*result.data["run"]["models"]] * 2)

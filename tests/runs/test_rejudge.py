@@ -26,8 +26,8 @@ from parley import (
 )
 from parley.audit.audit import audit_run
 from parley.errors import ParticipantError
-from parley.runs.player import play_new_run
 from parley.runs.rejudge import experiment_for_judges, prepare_judging
+from parley.runs.start import play_new_run
 from parley.store import find_run, open_store
 from parley.testing.server import Server, says
 from tests.cli.test_cli import parley as command

@@ -20,10 +20,10 @@ from parley.rules.pool import Seat, View
 from parley.rules.readers import Text
 from parley.runs import run_outcome
 from parley.runs.budget import Budget, Reservation
-from parley.runs.player import check_concurrency
 from parley.runs.progress import Progress, StopSignal
 from parley.runs.progress_display import describe_wait
 from parley.runs.seats import LimitedParticipant
+from parley.runs.start import check_concurrency
 from parley.store import find_run, read_run
 from parley.store.config import Config
 from parley.tables import plural
@@ -214,7 +214,7 @@ def test_a_run_keeps_how_many_matches_are_in_flight_until_another_number_is_give
         code=4,
     )
     path = parley_result(tmp_path).path
-    assert check_concurrency(prepare_resume(find_run(path)), None) == 3
+    assert check_concurrency(prepare_resume(find_run(path))) == 3
     parley("resume", "last", "--task", EXAMPLE, "--concurrency", 5, cwd=tmp_path, code=4)
     with read_run(find_run(path)) as reader:
         assert reader.info.config.concurrency == 5

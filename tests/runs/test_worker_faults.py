@@ -16,7 +16,8 @@ import pytest
 from parley.audit.audit import audit_run
 from parley.config.prepare import prepare_resume
 from parley.options import from_keywords
-from parley.runs.player import find_spent, resume_run
+from parley.runs.budget import find_spent
+from parley.runs.start import resume_run
 from parley.store import open_store, read_run
 from parley.store.postgres.database_sharing import WorkerCounts, sum_counts
 from parley.store.shared_runs import require_shared

@@ -12,9 +12,9 @@ from parley.audit.audit import audit_run
 from parley.config.prepare import prepare_resume
 from parley.errors import StoreError, UsageError
 from parley.runs import worker
-from parley.runs.player import resume_run
 from parley.runs.progress import StopSignal
 from parley.runs.shared_play import parse_workers
+from parley.runs.start import resume_run
 from parley.store import open_store, read_run
 from parley.store.shared_runs import RunEnd, WorkerFacts, require_shared
 from tests.cli.test_cli import parley as call_command
@@ -121,7 +121,7 @@ def test_a_stopped_run_goes_on_with_workers_or_alone(postgres_url, tmp_path):
         assert reader.info.digest
     limit = {"max_calls": 300}
     prepared = prepare_resume(ref, from_limits(limit))
-    from parley.runs.player import find_spent
+    from parley.runs.budget import find_spent
 
     with read_run(ref) as reader:
         before = find_spent(prepared, reader)

@@ -12,8 +12,8 @@ from parley import Code, Problem, Seat, UsageError, run
 from parley.audit.audit import audit_run
 from parley.errors import SandboxError
 from parley.results.parts.passes import estimate_pass_at_k
-from parley.runs.player import track_waiting
 from parley.runs.progress import Progress
+from parley.runs.run_sandbox import track_waiting
 from parley.sandbox.executor import Sandbox
 from parley.tasks._common.writer_editor import is_ending
 from parley.tasks.code_review import CodeReview

@@ -23,7 +23,7 @@ from parley.match.protocol import Reply
 from parley.participants._registry import make_participant
 from parley.providers import _endpoint_health as endpoint_health
 from parley.rules.bot_view import QUOTED
-from parley.runs.player import resume_run
+from parley.runs.start import resume_run
 from parley.statistics.contamination import assess_contamination
 from parley.statistics.matched_controls import Answers
 from parley.tasks._common.answers import gives_away

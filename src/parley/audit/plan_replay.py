@@ -8,6 +8,7 @@ from contextlib import nullcontext
 from parley.plans import Done, MatchSpec, Plan, PlanCursor
 from parley.store import MatchRow
 from parley.store.finished_matches import FinishedOnRecord
+from parley.store.number_set import NumberSet
 from parley.store.reader import RunReader
 
 
@@ -16,7 +17,8 @@ class PlanReplay:
 
     def __init__(self, plan: Plan, reader: RunReader) -> None:
         self._plan = plan
-        self._finished = FinishedOnRecord(reader, lambda: nullcontext(reader))
+        ended = NumberSet(reader.ended_matches())
+        self._finished = FinishedOnRecord(ended, lambda: nullcontext(reader))
         self.end: Done | None = None  # how the plan ends, if it does
 
     def compare(

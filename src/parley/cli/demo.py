@@ -23,8 +23,9 @@ from parley.options import from_keywords
 from parley.providers import _registry as providers
 from parley.providers.embedded import SMOLLM2
 from parley.results.match_list import MatchFilter, list_matches
-from parley.runs import player
-from parley.store import open_store, read_run
+from parley.runs import start
+from parley.runs.new_names import find_free_name, names_in
+from parley.store import RunRef, open_store, read_run
 
 MODEL = {"model": "embedded/smollm2", "max_tokens": 96}
 BOTS = ("free-rider", "reciprocator", "gradual", "random", "altruist")
@@ -59,22 +60,22 @@ def command(bots_only: bool, store: str | None, as_json: bool) -> int:
     if "smollm2" in models:
         say("smollm2 is a tiny model: its score only shows that everything works")
     place = open_store(store)
-    name = player.find_free_name("demo", player.names_in(place))
+    name = find_free_name("demo", names_in(place))
     given = from_keywords(name=name, concurrency=AT_ONCE)
     prepared = Experiment(task.name, models=models, given=given).prepare()
-    play = partial(player.play_new_run, prepared, place)
-    code = play_and_print(play, prepared, place, as_json=as_json, form="text")
-    if code == 0:
-        for line in [*list_next_steps(store, has_page=True), *list_steps_of_demo(store)]:
+    play = partial(start.play_new_run, prepared, place)
+    played = play_and_print(play, prepared, place, as_json=as_json, form="text")
+    if played.code == 0:
+        ref = played.outcome.ref
+        steps = list_next_steps(ref, prepared.config, store, has_page=True)
+        for line in [*steps, *list_steps_of_demo(ref, store)]:
             say(line)
-        page = write_page(store)
-        say(f"report with all results, open it in a browser: {page}")
-    return code
+        say(f"report with all results, open it in a browser: {write_page(ref)}")
+    return played.code
 
 
-def list_steps_of_demo(store: str | None) -> list[str]:
+def list_steps_of_demo(ref: RunRef, store: str | None) -> list[str]:
     """More commands to try after the demo."""
-    ref = open_store(store).find("last")
     run = "last" if store is None else shlex.quote(ref.location)
     with read_run(ref) as reader:
         worst = list_matches(reader, MatchFilter(worst=1))
@@ -88,9 +89,8 @@ def list_steps_of_demo(store: str | None) -> list[str]:
     return lines
 
 
-def write_page(store: str | None) -> Path:
+def write_page(ref: RunRef) -> Path:
     """Write the report of the demo beside its run, or here if the run is in a database."""
-    ref = open_store(store).find("last")
     result = Result(ref, task=task_class("public_goods"))
     page = Path(f"{ref.id}.html") if ref.path is None else ref.path.with_suffix(".html")
     return result.report(page.absolute())

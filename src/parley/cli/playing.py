@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import os
 import shlex
-from collections.abc import Callable, Coroutine
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -20,12 +20,15 @@ from parley.config.prices import PriceList
 from parley.errors import ParleyError, StoreError
 from parley.providers._secrets import redact
 from parley.results.parts_to_store import parts_to_store
+from parley.results.remarks import REMARKS
 from parley.results.result import RunResult
+from parley.rules.task import Task
 from parley.runs.event_loop import run_sync
 from parley.runs.progress import Progress, StopSignal
 from parley.runs.progress_display import show_progress
 from parley.runs.run_outcome import RunOutcome, raised_by_code
-from parley.store import WAITING, Store, find_run, read_run
+from parley.runs.watching import Play, Summary, Watching
+from parley.store import WAITING, RunRef, Store, find_run, read_run
 from parley.tables import terminal_width
 
 if TYPE_CHECKING:
@@ -33,29 +36,35 @@ if TYPE_CHECKING:
 
 CODES = {"done": 0, "stopped": 3, "failed": 1}
 BUDGET, DRIFT = 4, 5
-Play = Callable[..., Coroutine[Any, Any, RunOutcome]]
+
+
+class PlayedRun(NamedTuple):
+    """How a run ended, and the exit code for it."""
+
+    code: int
+    outcome: RunOutcome
 
 
 def play_and_print(
     play: Play, prepared: Prepared, store: Store, *, as_json: bool, form: str
-) -> int:
-    """Play, print the result and return the exit code; print why a run stopped once, at the end."""
+) -> PlayedRun:
+    """Play and print the result; print why a run stopped once, at the end."""
     if prepared.people_in_browser:
         from parley.web.play_server import with_people
 
         play = with_people(play, prepared, store, say)
-    ending = run_sync(play_attended(play, quiet=prepared.terminal_taken))
+    shown = None if as_json else REMARKS
+    ending = run_sync(play_attended(play, quiet=prepared.terminal_taken, shown=shown))
+    code = {"budget": BUDGET, "drift": DRIFT}.get(ending.status or "", CODES[ending.state])
     if ending.during_screening:
         say(
             f"stopped while screening items ({ending.reason}); to continue, run the same "
             f"command again (the screening is stored in {ending.ref.location})"
         )
-        return {"budget": BUDGET, "drift": DRIFT}.get(ending.status or "", CODES[ending.state])
+        return PlayedRun(code, ending)
     digest = ""
     try:
-        result = RunResult(
-            ending.ref, reasoned=ending.state == "done", look_up=PriceList().find, task=ending.task
-        )
+        result = ending.result or open_result(ending.ref, ending.task)
         print_result(result, as_json, form)
         digest = result.digest
     except StoreError:
@@ -63,15 +72,26 @@ def play_and_print(
             raise
         # the store failed during the run, and cannot be read either
     print_fault(ending)
-    print_ending(ending)
+    print_ending(ending, prepared.config.task)
     print_digest(ending.ref.location, digest)
-    return {"budget": BUDGET, "drift": DRIFT}.get(ending.status or "", CODES[ending.state])
+    return PlayedRun(code, ending)
 
 
-async def play_attended(play: Play, quiet: bool) -> RunOutcome:
+def open_result(ref: RunRef, task: type[Task] | None) -> RunResult:
+    """The result of a run; its table does not say why the run stopped."""
+    return RunResult(ref, reasoned=False, look_up=PriceList().find, task=task)
+
+
+async def play_attended(
+    play: Play, quiet: bool, shown: Iterable[str] | None = REMARKS
+) -> RunOutcome:
     """Play with progress shown: the first Ctrl-C waits for open calls, the second stops at once."""
     progress, stop_signal = Progress(estimates_calls=not quiet), StopSignal()
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
+
+    def summarise(ref: RunRef, task: type[Task]) -> Summary:
+        result = open_result(ref, task)
+        return Summary(result, *parts_to_store(result, shown))
 
     def interrupt() -> None:
         if stop_signal.reason:
@@ -87,16 +107,21 @@ async def play_attended(play: Play, quiet: bool) -> RunOutcome:
     call_when_interrupted(loop, interrupt, lambda: bool(stop_signal.reason))
     try:
         async with show_progress(progress, say, quiet):
-            return await play(progress=progress, stop_signal=stop_signal, summarise=parts_to_store)
+            return await play(Watching(progress, stop_signal, summarise))
     except asyncio.CancelledError:
-        say(
-            "stopped without waiting for the calls in flight"
-            + (f"; resume with: {resume_command(progress.location)}" if progress.location else "")
-        )
-        if progress.location:
-            with suppress(ParleyError), read_run(find_run(progress.location)) as reader:
-                print_digest(progress.location, reader.info.digest or "")
+        print_interruption(progress.location)
         os._exit(130)  # does not wait for a function or person that still holds a thread
+
+
+def print_interruption(place: str) -> None:
+    """Print how to go on with a run that was stopped at once. It may have no record yet."""
+    task = digest = ""
+    if place:
+        with suppress(ParleyError), read_run(find_run(place)) as reader:
+            task, digest = reader.info.config.task, reader.info.digest
+    how = f"; resume with: {resume_command(place, task)}" if place else ""
+    say(f"stopped without waiting for the calls in flight{how}")
+    print_digest(place, digest)
 
 
 def print_digest(place: str, digest: str) -> None:
@@ -136,10 +161,10 @@ def print_fault(ending: RunOutcome) -> None:
         say("run the command with --traceback to see the full traceback")
 
 
-def print_ending(ending: RunOutcome) -> None:
+def print_ending(ending: RunOutcome, task: str) -> None:
     """Print the state of the run and where it is stored, on stderr."""
     place = ending.ref.location
-    go_on = resume_command(place)
+    go_on = resume_command(place, task)
     match ending.state:
         case "done":
             say(f"done{describe_reason(ending)}; written to {place}")
@@ -159,22 +184,17 @@ def print_ending(ending: RunOutcome) -> None:
             say(f"failed: {ending.reason}; the matches played so far are stored in {place}")
 
 
-def resume_command(place: str) -> str:
+def resume_command(place: str, task: str) -> str:
     """The command that resumes a run, with the flags of this command that it needs again."""
     words = [command_name(), "resume", shlex.quote(place), *words_to_repeat()]
-    return " ".join([*words, *name_task_file(place)])
+    return " ".join([*words, *name_task_file(place, task)])
 
 
-def name_task_file(place: str) -> list[str]:
+def name_task_file(place: str, task: str) -> list[str]:
     """The `--task` flag, if the task's file is outside the folders that a run's record may name."""
     from parley.config.recorded_task import path_of_task  # late: `parley show` needs neither
     from parley.config.task_catalogue import is_task_path
 
-    try:
-        with read_run(find_run(place)) as reader:
-            task = reader.info.config.task
-    except ParleyError:
-        return []
     path = path_of_task(task).resolve()
     folders = Path.cwd().resolve(), Path(place).resolve().parent
     if not is_task_path(task) or any(path.is_relative_to(folder) for folder in folders):

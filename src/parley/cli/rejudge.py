@@ -9,13 +9,12 @@ import click
 
 from parley.cli.playing import play_and_print
 from parley.cli.progress_line import say, show_downloads
-from parley.cli.run import parse_panels, print_forecast, refuse_unwanted
+from parley.cli.run import parse_panels, print_forecast, read_prompts, refuse_unwanted
 from parley.cli.shared_options import (
     allow_options,
     as_json,
     in_format,
     in_store,
-    parse_assignments,
     read_allowed,
     run_options,
     set_model_options,
@@ -23,10 +22,9 @@ from parley.cli.shared_options import (
     with_task,
 )
 from parley.cli.shell_completion import complete_runs
-from parley.config.experiment_file import read_prompt
 from parley.options import from_flags
 from parley.providers._env_file import find_env_faults
-from parley.runs import player
+from parley.runs import start
 from parley.runs.rejudge import experiment_for_judges, prepare_judging
 from parley.store import open_store
 
@@ -96,13 +94,10 @@ def command(
     ref = place.find(run)
     experiment = experiment_for_judges(ref)
     experiment.allowed = read_allowed(options)
-    experiment.instruments = parse_panels(experiment, roles)
+    experiment.override(
+        roles=parse_panels(roles), prompts=read_prompts(prompts), given=from_flags(**options)
+    )
     set_model_options(experiment.models, model_options)
-    experiment.prompts = {
-        address: read_prompt(file)
-        for address, file in parse_assignments(prompts, "--prompt").items()
-    }
-    experiment.given = from_flags(**options)
     with show_downloads():
         prepared = prepare_judging(
             ref, experiment, seed=seed, need_keys=not dry_run, task_file=task
@@ -111,6 +106,5 @@ def command(
         return print_forecast(prepared, as_json, form)
     if not yes:
         refuse_unwanted(prepared)
-    return play_and_print(
-        partial(player.play_new_run, prepared, place), prepared, place, as_json=as_json, form=form
-    )
+    play = partial(start.play_new_run, prepared, place)
+    return play_and_print(play, prepared, place, as_json=as_json, form=form).code

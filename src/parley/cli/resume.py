@@ -26,7 +26,7 @@ from parley.cli.workers_option import choose_workers
 from parley.config.prepare import prepare_resume
 from parley.options import from_flags
 from parley.providers._env_file import find_env_faults
-from parley.runs import player
+from parley.runs import start
 from parley.store import find_run, open_store, read_run
 
 
@@ -85,10 +85,6 @@ def command(
                 f"{reader.info.id} only screened items for another run. To start that run, "
                 "repeat its command; it will use this screening"
             )
-    return play_and_print(
-        partial(on_workers.resume if on_workers else player.resume_run, prepared, ref),
-        prepared,
-        open_store(ref.store),
-        as_json=as_json,
-        form=form,
-    )
+    play = partial(on_workers.resume if on_workers else start.resume_run, prepared, ref)
+    place = open_store(ref.store)
+    return play_and_print(play, prepared, place, as_json=as_json, form=form).code

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -29,8 +29,8 @@ from parley.cli.shared_options import (
 )
 from parley.cli.shell_completion import complete_models, complete_tasks
 from parley.cli.workers_option import choose_workers
-from parley.config.experiment import Experiment, sandbox_choice
-from parley.config.experiment_file import is_yaml_path, read_experiment, read_prompt
+from parley.config.experiment import sandbox_choice
+from parley.config.experiment_file import open_experiment, read_prompt
 from parley.config.prepare import Prepared
 from parley.config.prices import is_billed
 from parley.errors import UsageError
@@ -38,7 +38,8 @@ from parley.money import format_usd, is_free
 from parley.options import from_flags
 from parley.providers._env_file import find_env_faults
 from parley.results.part import check_parts
-from parley.runs.screening import forecast_with_screening, start_run
+from parley.runs.screening import forecast_with_screening
+from parley.runs.start import start_run
 from parley.runs.transfer import load_transferred
 from parley.store import open_store
 from parley.tables import Table, format_number, plural, terminal_width
@@ -168,27 +169,19 @@ def command(
     """  # noqa: E501
     for fault in find_env_faults():
         say(fault)
-    allowed = read_allowed(options)
-    experiment = (
-        read_experiment(task, allowed) if is_yaml_path(task) else Experiment(task, allowed=allowed)
-    )
+    experiment = open_experiment(task, read_allowed(options))
     experiment.params |= parse_assignments(params, "--set")
-    experiment.evolve |= parse_assignments(evolve, "--evolve")
-    if models:
-        experiment.contestants = [experiment.add_model(text) for text in models]
-    experiment.instruments |= parse_panels(experiment, roles)
-    experiment.exclude += exclude
-    experiment.prompts |= {
-        address: read_prompt(path)
-        for address, path in parse_assignments(prompts, "--prompt").items()
-    }
-    if dataset is not None:
-        experiment.set_dataset(dataset)
-    experiment.add_columns(parse_columns(columns))
-    if options["adversary"] is not None:
-        options["adversary"] = experiment.add_model(options["adversary"])
     options["sandbox"] = sandbox_choice(options["sandbox"], unsafe)
-    experiment.given |= from_flags(**options)
+    experiment.override(
+        models=models or None,
+        roles=parse_panels(roles),
+        exclude=exclude,
+        evolve=parse_assignments(evolve, "--evolve"),
+        prompts=read_prompts(prompts),
+        dataset=dataset,
+        columns=parse_columns(columns),
+        given=from_flags(**options),
+    )
     set_model_options(experiment.models, model_options)
     on_workers = choose_workers(workers, experiment.store, unsafe=unsafe)
     experiment.workers = on_workers and on_workers.workers
@@ -204,11 +197,11 @@ def command(
     play = partial(start_run, prepared, store, fresh=fresh)
     if on_workers is not None:
         play = partial(play, play_new=on_workers.play_new, resume=on_workers.resume)
-    code = play_and_print(play, prepared, store, as_json=as_json, form=form)
-    if code == 0 and not as_json:
-        for line in list_next_steps(experiment.store):
+    played = play_and_print(play, prepared, store, as_json=as_json, form=form)
+    if played.code == 0 and not as_json:
+        for line in list_next_steps(played.outcome.ref, prepared.config, experiment.store):
             say(line)
-    return code
+    return played.code
 
 
 def print_forecast(prepared: Prepared, as_json: bool, form: str) -> int:
@@ -291,12 +284,18 @@ def refuse_unwanted(prepared: Prepared) -> None:
         raise click.Abort
 
 
-def parse_panels(experiment: Experiment, texts: tuple[str, ...]) -> dict[str, list[str]]:
-    """The instruments of `--role`, by role."""
+def parse_panels(texts: Sequence[str]) -> dict[str, list[str]]:
+    """The models of `--role`, by role."""
     found: dict[str, list[str]] = {}
     for text in texts:
         role, equals, model = text.partition("=")
         if not equals:
             raise UsageError(f"--role needs ROLE=[ALIAS=]PROVIDER/NAME, not {text!r}")
-        found.setdefault(role, []).append(experiment.add_model(model))
+        found.setdefault(role, []).append(model)
     return found
+
+
+def read_prompts(texts: Sequence[str]) -> dict[str, str]:
+    """The prompts of `--prompt ADDRESS=FILE`."""
+    files = parse_assignments(texts, "--prompt")
+    return {address: read_prompt(path) for address, path in files.items()}

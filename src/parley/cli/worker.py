@@ -23,9 +23,12 @@ from parley.config.trust import Allowed
 from parley.errors import NotShared, ParleyError, StoreAway, StoreError, UsageError
 from parley.providers._secrets import redact
 from parley.results.parts_to_store import parts_to_store
+from parley.results.result import RunResult
+from parley.rules.task import Task
 from parley.runs.event_loop import run_sync
 from parley.runs.progress import Progress, StopSignal
 from parley.runs.progress_display import show_progress
+from parley.runs.watching import Summary, Watching
 from parley.runs.worker import WorkerOutcome, prepare_worker, serve_run
 from parley.store import RunRef, Store, open_store
 from parley.store.refusals import refuse_to_join
@@ -202,8 +205,11 @@ class WorkerCommand:
             return await serve_run(
                 ref,
                 prepared,
-                concurrency=self.concurrency,
-                progress=progress,
-                stop_signal=self.stop_signal,
-                summarise=parts_to_store,
+                Watching(progress, self.stop_signal, summarise),
+                self.concurrency,
             )
+
+
+def summarise(ref: RunRef, task: type[Task]) -> Summary:
+    result = RunResult(ref, task=task)
+    return Summary(result, *parts_to_store(result))

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from parley.cli.invocation import ALLOWING, find_flags
-from parley.runs.run_outcome import RunOutcome
-
-Play = Callable[..., Coroutine[Any, Any, RunOutcome]]
+from parley.runs.watching import PlayNew, Resume
 
 
 class OnWorkers(NamedTuple):
     """How many workers are started, and how they play new and stopped runs."""
 
     workers: int
-    play_new: Play
-    resume: Play
+    play_new: PlayNew
+    resume: Resume
 
 
 def choose_workers(

@@ -3,9 +3,9 @@ it becomes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from parley.config import models_file
 from parley.config.batch_api import (
@@ -36,6 +36,8 @@ from parley.rules.task import Task
 from parley.store.config import Config
 from parley.tables import show_hidden
 
+# a model, several, or several by their aliases; each is a name, a function or {"model": name, …}
+Models: TypeAlias = str | Callable[..., Any] | Mapping[str, Any] | Iterable[Any]
 # options of runs with a stopping rule
 STOPPING = ("half_width", "alpha", "target", "top", "max_blocks")
 
@@ -79,6 +81,55 @@ class Experiment:
     def store(self) -> str | None:
         place: str | None = self.value("store")
         return place
+
+    def override(
+        self,
+        *,
+        models: Models | None = None,
+        roles: Mapping[str, Models] | None = None,
+        exclude: Iterable[str] = (),
+        evolve: Mapping[str, Any] | None = None,
+        prompts: Mapping[str, str] | None = None,
+        dataset: Any = None,
+        columns: Mapping[str, str | list[str]] | None = None,
+        item_list: Sequence[Any] | None = None,
+        given: Mapping[str, Given] | None = None,
+    ) -> None:
+        """Add what the user says besides the file, and override the file with it."""
+        if models is not None:
+            self.contestants = self.add_models(models)
+        for role, panel in (roles or {}).items():
+            self.instruments[role] = self.add_models(panel)
+        self.exclude += exclude
+        self.evolve |= evolve or {}
+        self.prompts |= prompts or {}
+        if dataset is not None:
+            self.set_dataset(dataset)
+        self.add_columns(columns or {})
+        if item_list is not None:
+            self.given.pop("items", None)
+            self.item_list, self.dataset, self.columns = item_list, None, {}
+        self.given |= given or {}
+        if (opponent := (given or {}).get("adversary")) is not None:
+            (alias,) = self.add_models(opponent.value)
+            self.given["adversary"] = replace(opponent, value=alias)
+
+    def add_models(self, models: Models) -> list[str]:
+        """Add models, given in any form, and return their aliases."""
+        if isinstance(models, str) or callable(models):
+            models = [models]
+        found = []
+        for alias, model in (
+            models.items() if isinstance(models, Mapping) else (("", model) for model in models)
+        ):
+            options = dict(model) if isinstance(model, Mapping) else {}
+            what = options.pop("model", None) if isinstance(model, Mapping) else model
+            if not isinstance(what, str) and not callable(what):
+                raise UsageError(
+                    f"a model must be a name, a function or {{'model': name, …}}, not {what!r}"
+                )
+            found.append(self.add_model(what, str(alias), options))
+        return found
 
     def set_dataset(self, dataset: Any) -> None:
         """Take the items from a dataset: its name, its path, or {path, columns}."""

@@ -50,6 +50,15 @@ def is_yaml_path(task: str) -> bool:
     return task.endswith((".yaml", ".yml"))
 
 
+def open_experiment(task: str | Path | Task, allowed: Allowed = NOTHING_MORE) -> Experiment:
+    """The experiment that begins with a task, or the one in a file."""
+    if isinstance(task, Task):
+        return Experiment(task.name, instance=task, allowed=allowed)
+    if is_yaml_path(str(task)):
+        return read_experiment(str(task), allowed)
+    return Experiment(str(task), allowed=allowed)
+
+
 def read_experiment(path: str, allowed: Allowed = NOTHING_MORE) -> Experiment:
     """Read an experiment file. It may use only what files may use by default, or what is
     allowed."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from parley.config.batch_api import batch_cautions, uses_batch_api
 from parley.config.evolved_task import evolve_task
@@ -56,6 +56,13 @@ from parley.store.reader import RunReader
 from parley.tables import plural
 
 
+class PreparedParticipant(NamedTuple):
+    """A participant, and the limits that the user sets for it."""
+
+    participant: Participant
+    limits: ModelLimits
+
+
 @dataclass(frozen=True)
 class Prepared:
     """A checked configuration with everything that is needed to play it."""
@@ -75,6 +82,8 @@ class Prepared:
     pool: Mapping[str, Any] = field(default_factory=dict)
     read: Sequence[str] = ()  # the notices about how items were read
     screening: Prepared | None = None  # a separate run that finds the items and is played first
+    # by alias; whoever plays the run closes them
+    participants: Mapping[str, PreparedParticipant] = field(default_factory=dict)
 
     @property
     def attended(self) -> bool:
@@ -104,36 +113,37 @@ class Prepared:
         seats: dict[str, int] = self.identity["seats"]
         return seats
 
-    def check_participants(self, need_keys: bool = True) -> dict[str, Participant]:
-        """Create each participant once, so that a wrong name or option fails before the run."""
-        return {alias: who for alias, who, _ in self.participants(need_keys)}
 
-    def participants(
-        self, need_keys: bool = True
-    ) -> Iterator[tuple[str, Participant, ModelLimits]]:
-        """The participants by alias, with their limits; newly created, because they belong to the
-        event loop of the run.
+def make_participants(
+    models: Mapping[str, Mapping[str, Any]],
+    task: Task,
+    functions: Mapping[str, Callable[..., Any]],
+    need_keys: bool = True,
+) -> tuple[dict[str, PreparedParticipant], list[str]]:
+    """The participants of a run, so that a wrong name or option fails before it begins, and what
+    the user should know about them.
 
-        Without `need_keys`, participants whose key is missing are left out, with a warning.
-        """
-        for alias, options in self.config.live_models.items():
-            rest = {name: value for name, value in options.items() if name != "model"}
-            model = self.functions.get(alias, options["model"])
-            try:
-                limits = ModelLimits(
-                    *(participants.read_limit(rest, name, alias) for name in participants.LIMITS)
-                )
-                if uses_batch_api(rest):  # the limits are for ordinary calls
-                    limits = ModelLimits()
-                who = participants.make_participant(model, rest, type(self.task), alias)
-            except KeyMissing as wrong:
-                if need_keys:
-                    raise
-                self.cautions.append(f"{alias}: {wrong} before you start the run")
-                continue
-            except UsageError as wrong:
-                raise locate_model_fault(wrong, options) from wrong.__cause__
-            yield alias, who, limits
+    Without `need_keys`, participants whose key is missing are left out, with a warning.
+    """
+    found, cautions = dict[str, PreparedParticipant](), list[str]()
+    for alias, options in models.items():
+        rest = {name: value for name, value in options.items() if name != "model"}
+        model = functions.get(alias, options["model"])
+        try:
+            limits = ModelLimits(
+                *(participants.read_limit(rest, name, alias) for name in participants.LIMITS)
+            )
+            if uses_batch_api(rest):  # the limits are for ordinary calls
+                limits = ModelLimits()
+            made = participants.make_participant(model, rest, type(task), alias)
+            found[alias] = PreparedParticipant(made, limits)
+        except KeyMissing as wrong:
+            if need_keys:
+                raise
+            cautions.append(f"{alias}: {wrong} before you start the run")
+        except UsageError as wrong:
+            raise locate_model_fault(wrong, options) from wrong.__cause__
+    return found, cautions
 
 
 def prepare_new(
@@ -168,7 +178,7 @@ def prepare_new(
     cautions = [*read, *prompt_cautions(prepared), *said, *plan.cautions()]
     cautions += [*batch_cautions(config.live_models), *unprotected_cautions(chosen.items)]
     prepared = replace(prepared, works=works, pool=chosen.pool, read=read, cautions=cautions)
-    prepared = within_budget(prepared, need_keys)
+    prepared = within_budget(with_participants(prepared, need_keys))
     screening = screening_config(prepared)
     if screening is None:
         return prepared
@@ -241,8 +251,7 @@ def prepare_resume(
     if recorded is None:
         works = open_references(task, config.dataset, list(prepared.items.values()))
         prepared = replace(with_facts(prepared, works_facts(works)), works=works)
-    prepared.check_participants()
-    return prepared
+    return with_participants(prepared)
 
 
 def moved_models(
@@ -276,7 +285,7 @@ def prepare_rejudge(
     prepared = from_record(config, task, items, recorded, prices, functions)
     prepared = with_facts(prepared, price_facts(config, prices))
     prepared.cautions.extend(prompt_cautions(prepared))
-    return within_budget(prepared, need_keys)
+    return within_budget(with_participants(prepared, need_keys))
 
 
 def prepare_to_read(ref: RunRef, task: type[Task] | str | None = None) -> Prepared:
@@ -302,7 +311,10 @@ def replan(prepared: Prepared, config: Config, items: Mapping[str, Any]) -> Prep
     again = assemble(config, task, plan, items, prices, facts, prepared.functions)
     outdated = {*prepared.read, *prepared.plan.cautions()}
     kept = [caution for caution in prepared.cautions if caution not in outdated]
-    return replace(again, works=works, pool=prepared.pool, cautions=[*kept, *plan.cautions()])
+    again = replace(again, works=works, pool=prepared.pool, cautions=[*kept, *plan.cautions()])
+    if config.models == prepared.config.models:
+        return replace(again, participants=prepared.participants)
+    return with_participants(again)
 
 
 def from_record(
@@ -518,23 +530,30 @@ def is_zero(temperature: Any) -> bool:
         return False
 
 
-def within_budget(prepared: Prepared, need_keys: bool = True) -> Prepared:
-    """Create every participant once, so that wrong names and options fail here, and check that the
-    budget can be enforced."""
-    seats = prepared.check_participants(need_keys)
+def with_participants(prepared: Prepared, need_keys: bool = True) -> Prepared:
+    """The same run with its participants."""
+    made, cautions = make_participants(
+        prepared.config.live_models, prepared.task, prepared.functions, need_keys
+    )
+    return replace(prepared, participants=made, cautions=[*prepared.cautions, *cautions])
+
+
+def within_budget(prepared: Prepared) -> Prepared:
+    """The same run, if its budget can be enforced."""
     if prepared.config.budget_usd is None:
         return prepared
     refuse_unpriced(prepared.prices)
-    if open_ended := models_without_limit(seats, prepared.prices):
+    if open_ended := models_without_limit(prepared):
         prepared = with_default_limit(prepared, open_ended)
-    refuse_too_little(prepared.config, seats, prepared.prices)
+    refuse_too_little(prepared)
     return prepared
 
 
-def refuse_too_little(config: Config, made: Mapping[str, Participant], prices: Prices) -> None:
+def refuse_too_little(prepared: Prepared) -> None:
     """Refuse a budget in USD that does not cover a single call with a reply of maximum length."""
-    for alias, who in made.items():
-        price = prices.of(alias)
+    config = prepared.config
+    for alias, (who, _) in prepared.participants.items():
+        price = prepared.prices.of(alias)
         limit = limit_of(who) or (
             DEFAULT_MAX_TOKENS
             if hasattr(getattr(who, "provider", None), "max_tokens")
@@ -569,7 +588,14 @@ def with_default_limit(prepared: Prepared, aliases: Sequence[str]) -> Prepared:
         f"max_tokens={DEFAULT_MAX_TOKENS} for {', '.join(aliases)}; to change this, use {limits}"
     )
     config, cautions = replace(prepared.config, models=models), [*prepared.cautions, notice]
-    return replace(prepared, config=config, cautions=cautions, prices=prepared.prices)
+    limited = {alias: models[alias] for alias in aliases}
+    made, _ = make_participants(limited, prepared.task, prepared.functions)
+    return replace(
+        prepared,
+        config=config,
+        cautions=cautions,
+        participants={**prepared.participants, **made},
+    )
 
 
 def refuse_unpriced(prices: Prices) -> None:
@@ -646,16 +672,14 @@ def limit_of(participant: Any) -> int | None:
     return limit if isinstance(limit, int) else None
 
 
-def models_without_limit(participants: Mapping[str, Any], prices: Prices) -> list[str]:
+def models_without_limit(prepared: Prepared) -> list[str]:
     """The models with a price whose replies have no limit, although they take one. Models without
     `max_tokens` are estimated from their replies so far."""
-    priced = {
-        alias: who
-        for alias, who in participants.items()
-        if (price := prices.of(alias)) and not price.free
-    }
-    takes = {
-        alias: hasattr(getattr(who, "provider", None), "max_tokens")
-        for alias, who in priced.items()
-    }
-    return [alias for alias, who in priced.items() if takes[alias] and limit_of(who) is None]
+    return [
+        alias
+        for alias, (who, _) in prepared.participants.items()
+        if (price := prepared.prices.of(alias))
+        and not price.free
+        and hasattr(getattr(who, "provider", None), "max_tokens")
+        and limit_of(who) is None
+    ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -24,6 +24,7 @@ from parley.errors import (
 from parley.masking.mask import MatchMask, NameFinder, describe_spans
 from parley.masking.spans import Roster, Span
 from parley.match.effects import Effects, Execute
+from parley.match.observers import MatchObserver
 from parley.match.protocol import UNLIMITED, Call, Participant, Reply, split_thinking
 from parley.match.record import MemoryRecord, Record, RecordedCall
 from parley.match.seating import check_scores, seats_by_role
@@ -123,8 +124,9 @@ class Match:
         draws: str = "",
         seating: str = "",
         draw_order: DrawOrder | None = None,
+        observers: Sequence[MatchObserver] = (),
     ) -> None:
-        self.task, self.cast = task, cast
+        self.task, self.cast, self._observers = task, cast, observers
         self.record: Record = MemoryRecord() if record is None else record
         self._mask = MatchMask()
         self._names = NameFinder(roster, lambda: collect_task_words(task, item, prompts or {}))
@@ -143,6 +145,18 @@ class Match:
         self._call, self._circulated = call, 0
 
     async def play(self) -> Outcome:
+        """Play the match to its end, and let observers follow it."""
+        outcome = None
+        for observer in self._observers:
+            observer.begin()
+        try:
+            outcome = await self._drive_script()
+        finally:
+            for observer in self._observers:
+                observer.end(self.pool, outcome)
+        return outcome
+
+    async def _drive_script(self) -> Outcome:
         """Drive the script from effect to effect: it may await the referee and nothing else."""
         script = self.task.play(self.referee, **seats_by_role(self.task, self.cast))
         step: Callable[[], Any] = partial(script.send, None)
@@ -248,6 +262,8 @@ class Match:
             first_said = ""
             for attempt in range(ask.attempts + free):
                 call = await self._reply(seat, ask, attempt, free and attempt == 0)
+                for observer in self._observers:
+                    observer.reply(call)
                 reply, spans = call.reply, call.masked
                 conversation.answer(reply.content, reply.provider_state)
                 messages.append(Message(round, "reply", seat, (), None, attempt))

@@ -1,30 +1,37 @@
-"""Results of a task's own parts, stored in the run's file when a run ends: readers that do not have
-the task show them."""
+"""What is computed when a run ends: the task's own parts, which are stored with it, so that readers
+who do not have the task see them."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
 
 import orjson
 
 from parley import __version__
-from parley.results.part import general_parts, parts_of_task, qualified_name
+from parley.results.part import general_parts, qualified_name
 from parley.results.remarks import describe_failure
 from parley.results.result import RunResult
 from parley.results.types import as_json, json_schema
-from parley.rules.task import Task
-from parley.store import RunRef, StoredPart
+from parley.store import StoredPart
 
 
-def parts_to_store(run: RunRef, task: type[Task]) -> tuple[list[StoredPart], list[str]]:
-    """The results of a task's own parts, to be stored in the run's file, and what failed."""
+def parts_to_store(
+    result: RunResult, shown: Iterable[str] | None = ()
+) -> tuple[list[StoredPart], list[str]]:
+    """The results of a task's own parts, to be stored in the run's file, and what failed. Parts
+    that are `shown` next (None: all) are computed now, too, so that the record is read once."""
     try:
-        if not parts_of_task(task):
+        own = [name for name, part in result.parts.items() if part not in general_parts()]
+        if not own and shown == ():
             return [], []
-        result = RunResult(run, task=task)
+        result.stored = {}  # what is on record is replaced
+        with suppress(Exception):  # a general part fails again where it is shown
+            result.compute(None if shown is None else [*own, *shown])
         found = make_stored_parts(result)
     except Exception as wrong:
-        return [], [
-            f"the task's own result parts (task `{task.name}`) could not be computed: {wrong}"
-        ]
+        task = "" if result.task is None else result.task.name
+        return [], [f"the task's own result parts (task `{task}`) could not be computed: {wrong}"]
     return found, [describe_failure(*each) for each in result.failures.items()]
 
 

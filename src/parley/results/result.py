@@ -109,7 +109,7 @@ class RunResult:
             raise UsageError(f"{self.ref.location} is in a database: it has no file")
         return path
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """The digest of the whole record when the run last stopped; empty if it has none."""
         with read_run(self.ref) as reader:
@@ -161,6 +161,9 @@ class RunResult:
             if "head" not in self.__dict__:
                 self.__dict__["head"] = collect_head(run)
                 self.__dict__["style"] = style_of(run, run.ranks, run.results)
+                self.__dict__["digest"] = run.info.digest
+                found = find_stored_parts(run.reader, self.task, self.parts)
+                self.__dict__.setdefault("stored", found)
             for part in wanted:
                 self._computed[part.name] = self._compute(part, run)
 

@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any
 
+from parley.config.batch_api import uses_batch_api
+from parley.config.prepare import Prepared
 from parley.errors import (
     Filtered,
     ParleyError,
@@ -23,9 +25,10 @@ from parley.errors import (
     Refused,
     Rejected,
     StoreError,
+    UsageError,
     describe_exception,
 )
-from parley.match.protocol import Call, CallPlace
+from parley.match.protocol import Call, CallPlace, Participant
 from parley.providers._batches import (
     BatchClient,
     BatchLine,
@@ -642,3 +645,31 @@ def number_in(batch: SentBatch, line: BatchLine | None) -> int | None:
     if uid != batch.record.uid or not number.isascii() or not number.isdigit() or len(number) > 9:
         return None
     return int(number) if int(number) < batch.record.requests else None
+
+
+def endpoint_of(alias: str, who: Participant) -> Endpoint:
+    """The endpoint of a model that is called through a batch interface."""
+    provider = getattr(who, "provider", None)
+    if not isinstance(provider, Endpoint):
+        raise UsageError(
+            f"{alias} has no batch API that Parley can use: set -M {alias}.batch_api=false to call "
+            "it without batches"
+        )
+    return provider
+
+
+async def check_batch_interfaces(prepared: Prepared) -> None:
+    """Raise an error for a model whose endpoint has no batch interface, if it needs one, or cannot
+    be reached."""
+    for alias, (who, _) in prepared.participants.items():
+        if not uses_batch_api(prepared.config.models[alias]):
+            continue
+        try:
+            await endpoint_of(alias, who).make_batch_client().check_interface()
+        except Refused as fault:
+            advice = f": set -M {alias}.batch_api=false to call it without batches"
+            if fault.kind == "unreachable":
+                advice = f"; if the address is wrong, set -M {alias}.base_url=URL"
+            raise UsageError(f"{alias}: {fault}{advice}") from None
+        finally:
+            await who.close()  # its next call connects again

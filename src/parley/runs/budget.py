@@ -7,17 +7,20 @@ import math
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
-from parley.config.prepare import limit_of
+from parley.config.prepare import Prepared, limit_of
 from parley.errors import Halted, ParticipantError, Refused, Rejected
 from parley.match.protocol import Reply
-from parley.money import Price, Prices, format_usd
+from parley.money import Price, Prices, cost_rows, format_usd, total_cost
 from parley.rules.pool import View
 from parley.runs.progress import StopSignal
 from parley.runs.request_estimates import RequestEstimator
 from parley.store.journal import Journal
+from parley.store.reader import RunReader
 from parley.store.shared_limits import CALLS, SLACK, USD, GrantRequest, Grants, Holding
+from parley.store.shared_runs import SpentBefore
 from parley.tables import plural, shorten
 
 FEW = 4  # at a limit, failed calls are mentioned if at least one in FEW failed
@@ -419,3 +422,38 @@ class Budget:
         else:
             usd = None if self.most_usd is None else self.usd
             await self.journal.set_spending(self.calls, usd)
+
+
+def find_spent(prepared: Prepared, reader: RunReader) -> SpentBefore:
+    """What a run may have spent so far; money only if it has a limit in USD."""
+    calls, usd = reader.spent_at_most()
+    if prepared.config.budget_usd is not None:
+        # requests of open batches are reserved again as soon as their matches go on
+        opened = {
+            each.place: each.usd for batch in reader.open_batches() for each in batch.requests
+        }
+        usd = max(
+            (usd or 0.0) - sum(opened.values()),
+            total_cost(cost_rows(reader, prepared.prices)).at_least or 0.0,
+        )
+    return SpentBefore(calls, usd)
+
+
+def make_budget(
+    prepared: Prepared,
+    journal: Journal,
+    stop_signal: StopSignal,
+    spent: SpentBefore,
+    grants: Grants | None = None,
+) -> Budget | None:
+    """The budget of a run if it has limits; what was spent before counts. With `grants`, the part
+    of it that a worker gets."""
+    config = prepared.config
+    if config.budget_usd is None and config.max_calls is None:
+        return None
+    budget = partial(
+        Budget, config.budget_usd, config.max_calls, prepared.prices, stop_signal, journal
+    )
+    if grants is None:
+        return budget(spent.calls, spent.usd or 0.0)
+    return budget(grants=grants, before_calls=spent.calls, before_usd=spent.usd or 0.0)

@@ -4,65 +4,43 @@ reply."""
 from __future__ import annotations
 
 import asyncio
-import os
-import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Container, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
-from dataclasses import replace
-from functools import partial
-from itertools import count
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
 
 from parley.config.batch_api import concurrency_of, uses_batch_api
-from parley.config.identity import (
-    changed_bots,
-    refuse_changes,
-    refuse_other,
-    refuse_secrets,
-    roster_of,
-)
-from parley.config.prepare import (
-    Prepared,
-    order_of_draws,
-    unprotected_cautions,
-    with_items,
-)
-from parley.config.recorded_matches import RecordedReplies, copied_matches
-from parley.config.selection import stored_items
+from parley.config.identity import roster_of
+from parley.config.prepare import Prepared, order_of_draws
+from parley.config.recorded_matches import RecordedReplies
 from parley.config.task_catalogue import is_task_path
 from parley.errors import (
     Halted,
     ParleyError,
     ParticipantError,
-    Refused,
     ReplayError,
     SandboxError,
     ShellDiffers,
     StoreError,
     TaskError,
-    UsageError,
     describe_exception,
 )
-from parley.match.effects import Execute
 from parley.match.match import Match, Outcome
+from parley.match.observers import MatchObserver
 from parley.match.protocol import Participant
 from parley.match.record import Record
-from parley.match.seating import seat_counts
 from parley.memory import Retriever
-from parley.money import cost_rows, total_cost
 from parley.plans import Done, MatchSpec
 from parley.plans.evolve import EvolvePlan
-from parley.rules.items.problem import Problem
 from parley.rules.pool import Seat
 from parley.rules.quotations import derive_match_key
-from parley.rules.task import Task
-from parley.runs.budget import Budget
-from parley.runs.desk_record import ConfirmedRecord, describe_scores, find_last_words
+from parley.runs.budget import make_budget
+from parley.runs.desk_observer import DeskObserver
+from parley.runs.earlier import EarlierSessions
 from parley.runs.forecast import estimate_calls
-from parley.runs.progress import SANDBOX, Progress, StopSignal
-from parley.runs.recall import Recaller, prepare_retrievers
-from parley.runs.repeat_notice import RepeatNotice, WatchedRecord
+from parley.runs.progress import ProgressObserver
+from parley.runs.recall import Recaller
+from parley.runs.repeat_notice import RepeatNotice, RepeatObserver
 from parley.runs.run_outcome import (
     VOTE_FIRST,
     RunOutcome,
@@ -71,438 +49,197 @@ from parley.runs.run_outcome import (
     format_reasons,
     raised_by_code,
 )
+from parley.runs.run_sandbox import in_shell, track_waiting
 from parley.runs.scheduler import MatchSlot, Scheduler
 from parley.runs.seats import LimitedParticipant
 from parley.runs.spending import SpendingRecorder
-from parley.runs.transfer import load_transferred
-from parley.store import WAITING, NewRun, RunInfo, RunRef, Store, StoredPart, open_store, read_run
+from parley.runs.watching import Watching
+from parley.store import WAITING, read_run
 from parley.store.config import Config
 from parley.store.finished_matches import FinishedOnRecord
 from parley.store.journal import Journal
-from parley.store.reader import RunReader
 from parley.store.shared_limits import Grants
-from parley.store.shared_runs import SpentBefore
+from parley.store.shared_runs import RunEnd
 from parley.tables import plural
 
 if TYPE_CHECKING:
-    from parley.participants._desk import Desk
-    from parley.providers._endpoint import Endpoint
     from parley.runs.batches import Batches
     from parley.sandbox.executor import Sandbox
 
-# Computes the parts of a task that are stored with the run, and notices about those that failed. It
-# never raises: an error in an analysis does not touch what was played.
-Summarise = Callable[[RunRef, type[Task]], tuple[Sequence[StoredPart], Sequence[str]]]
 HEARTBEAT = 10.0  # seconds
 WITH_TRACEBACK = 20  # different errors that keep their traceback
-
-
-def new_id(task: str) -> str:
-    """A new unique name for a run; names sort by time."""
-    return f"{task}-{time.strftime('%Y%m%d-%H%M%S')}-{os.urandom(3).hex()}"
-
-
-def refuse_taken_name(config: Config, store: Store) -> None:
-    """Raise an error if another run of the store has the same name. Runs that only screen items may
-    share one."""
-    if not config.name or config.screening is not None:
-        return
-    names = names_in(store)
-    if config.name in names:
-        free = find_free_name(config.name, names)
-        raise UsageError(
-            f"a run named {config.name!r} already exists ({names[config.name]}): choose another "
-            f"name, like {free}, or delete that run (`parley rm {names[config.name]}`)"
-        )
-
-
-def names_in(store: Store) -> dict[str, str]:
-    """The names of runs that no other run may have, with the ids of these runs."""
-    infos = [run for run in store.runs() if isinstance(run, RunInfo)]
-    return {
-        run.config.name: run.id for run in infos if run.config.name and run.config.screening is None
-    }
-
-
-def find_free_name(name: str, taken: Container[str]) -> str:
-    """The name itself, or with the first number that makes it a new one."""
-    if name not in taken:
-        return name
-    return next(free for n in count(2) if (free := f"{name}-{n}") not in taken)
-
-
-def make_new_run(prepared: Prepared, store: Store) -> NewRun:
-    """What a store needs to create a run. Refuses a name that is taken, and secrets."""
-    refuse_taken_name(prepared.config, store)
-    refuse_secrets(prepared.config)
-    run = NewRun(
-        new_id(prepared.task.name),
-        prepared.config,
-        prepared.identity,
-        stored_items(list(prepared.items.values())),
-        copied_matches(prepared.source, prepared) if prepared.source else (),
-        transferred=load_transferred(prepared, store),
-    )
-    if prepared.source is None:
-        return run
-    with read_run(prepared.source) as reader:  # what is copied was read between its marks
-        return replace(run, quotation_secret=reader.quotation_secret())
-
-
-async def play_new_run(
-    prepared: Prepared, store: Store, *, concurrency: int | None = None, **watching: Any
-) -> RunOutcome:
-    """Play a new run and keep it in a store."""
-    most = check_concurrency(prepared, concurrency)
-    run = make_new_run(prepared, store)
-    await check_batch_interfaces(prepared)
-    retrievers = await prepare_retrievers(prepared)
-    async with open_sandbox(prepared) as sandbox:
-        prepared, run = await try_references(prepared, run, sandbox)
-        journal = await store.create(run)
-        return await play_run(
-            prepared, journal, most, sandbox=sandbox, retrievers=retrievers, **watching
-        )
-
-
-def check_resumed(prepared: Prepared, ref: RunRef) -> RunOutcome | None:
-    """Refuse to resume a run with another configuration, rule or prompts. Returns how it ended if
-    there is nothing left to play."""
-    with read_run(ref) as reader:
-        refuse_other(reader.info.config, prepared.config, reader.info.id)
-        refuse_changes(reader.info.identity, prepared.identity, reader.info.id)
-        prepared.cautions.extend(changed_bots(reader.info.identity, prepared.identity))
-        # more items may be wanted now
-        if (
-            reader.info.state == "done"
-            and reader.info.config.screening == prepared.config.screening
-        ):
-            status, reason = reader.info.status, reader.info.reason or ""
-            return RunOutcome(ref, "done", status, reason, task=type(prepared.task))
-    return None
-
-
-async def resume_run(
-    prepared: Prepared, ref: RunRef, *, concurrency: int | None = None, **watching: Any
-) -> RunOutcome:
-    """Resume a run where it stopped."""
-    most = check_concurrency(prepared, concurrency)
-    progress = watching["progress"] = watching.get("progress") or Progress()
-    if (over := check_resumed(prepared, ref)) is not None:
-        return over
-    with read_run(ref) as reader:
-        raised = reader.info.config != prepared.config
-    retrievers = await prepare_retrievers(prepared)
-    async with open_sandbox(prepared) as sandbox:
-        refuse_secrets(prepared.config)
-        journal = await open_store(ref.store).open(ref, progress.notify)
-        if raised:
-            await journal.reconfigure(prepared.config)
-        return await play_run(
-            prepared, journal, most, sandbox=sandbox, retrievers=retrievers, **watching
-        )
-
-
-def find_spent(prepared: Prepared, reader: RunReader) -> SpentBefore:
-    """What a run may have spent so far; money only if it has a limit in USD."""
-    calls, usd = reader.spent_at_most()
-    if prepared.config.budget_usd is not None:
-        # requests of open batches are reserved again as soon as their matches go on
-        opened = {
-            each.place: each.usd for batch in reader.open_batches() for each in batch.requests
-        }
-        usd = max(
-            (usd or 0.0) - sum(opened.values()),
-            total_cost(cost_rows(reader, prepared.prices)).at_least or 0.0,
-        )
-    return SpentBefore(calls, usd)
-
-
-def make_budget(
-    prepared: Prepared,
-    journal: Journal,
-    stop_signal: StopSignal,
-    spent: SpentBefore,
-    grants: Grants | None = None,
-) -> Budget | None:
-    """The budget of a run if it has limits; what was spent before counts. With `grants`, the part
-    of it that a worker gets."""
-    config = prepared.config
-    if config.budget_usd is None and config.max_calls is None:
-        return None
-    budget = partial(
-        Budget, config.budget_usd, config.max_calls, prepared.prices, stop_signal, journal
-    )
-    if grants is None:
-        return budget(spent.calls, spent.usd or 0.0)
-    return budget(grants=grants, before_calls=spent.calls, before_usd=spent.usd or 0.0)
-
-
-def check_concurrency(prepared: Prepared, concurrency: int | None) -> int:
-    """How many matches to play at a time, as given or as the run is configured. Raises an error
-    below 1."""
-    most = concurrency_of(prepared.config) if concurrency is None else concurrency
-    if most < 1:
-        raise UsageError(f"concurrency must be at least 1, not {most}")
-    return most
-
-
-def endpoint_of(alias: str, who: Participant) -> Endpoint:
-    """The endpoint of a model that is called through a batch interface."""
-    from parley.providers._endpoint import Endpoint  # late: it needs the HTTP client
-
-    provider = getattr(who, "provider", None)
-    if not isinstance(provider, Endpoint):
-        raise UsageError(
-            f"{alias} has no batch API that Parley can use: set -M {alias}.batch_api=false to call "
-            "it without batches"
-        )
-    return provider
-
-
-async def check_batch_interfaces(prepared: Prepared) -> None:
-    """Raise an error for a model whose endpoint has no batch interface, if it needs one, or cannot
-    be reached."""
-    if not any(map(uses_batch_api, prepared.config.live_models.values())):
-        return
-    for alias, who, _ in prepared.participants():
-        try:
-            if uses_batch_api(prepared.config.models[alias]):
-                await endpoint_of(alias, who).make_batch_client().check_interface()
-        except Refused as fault:
-            advice = f": set -M {alias}.batch_api=false to call it without batches"
-            if fault.kind == "unreachable":
-                advice = f"; if the address is wrong, set -M {alias}.base_url=URL"
-            raise UsageError(f"{alias}: {fault}{advice}") from None
-        finally:
-            await who.close()
 
 
 async def play_run(
     prepared: Prepared,
     journal: Journal,
-    concurrency: int,
-    *,
-    sandbox: Sandbox | None = None,
-    retrievers: Mapping[str, Retriever] | None = None,
-    progress: Progress | None = None,
-    stop_signal: StopSignal | None = None,
-    summarise: Summarise | None = None,
-    desk: Desk | None = None,
+    earlier: EarlierSessions,
+    watching: Watching,
+    sandbox: Sandbox | None,
+    retrievers: Mapping[str, Retriever],
 ) -> RunOutcome:
-    """Ask the plan for matches and play them until it is done or something stops the run. People
-    in a browser need a `desk`."""
-    participants: list[LimitedParticipant] = []
-    heartbeat: asyncio.Task[None] | None = None
-    player: PlanPlayer | None = None
-    progress = progress or Progress()
-    progress.location = journal.ref.location
+    """Play a run until its plan is done or something stops it, and record how it ended."""
+    player = PlanPlayer(prepared, journal, earlier, watching, sandbox, retrievers)
     try:
-        with read_run(journal.ref) as reader:
-            player = PlanPlayer(
-                prepared,
-                journal,
-                progress,
-                stop_signal or StopSignal(),
-                reader,
-                sandbox,
-                retrievers or {},
-                desk,
-            )
-        participants, heartbeat = (
-            list(player.participants.values()),
-            asyncio.create_task(player.heartbeat_loop()),
-        )
-        try:
-            state, status, reason = await player.play_plan(1 if prepared.attended else concurrency)
-        finally:
-            if player.batches is not None:
-                await player.batches.close()
-        # if the store cannot be written, that is the reason already
-        with suppress(StoreError):
-            await player.recorder.save_final(player.participants)
-            await player.recorder.save_prices(prepared)
-            await journal.set_state(state, status, reason)
-            if summarise is not None:
-                parts, notices = summarise(journal.ref, type(prepared.task))
-                for notice in notices:
-                    player.progress.notify(notice)
-                await journal.keep_parts(parts)
+        player.open()
+        end = await player.play_plan()
+        result = await player.record_end(end)
     except asyncio.CancelledError:
-        with suppress(StoreError):
-            if player is not None:
-                await player.recorder.save_final(player.participants)
-            await journal.set_state(
-                "stopped", "interrupted", "stopped without waiting for the calls in flight"
-            )
+        await player.record_interruption()
         raise
     finally:
-        if heartbeat is not None:
-            heartbeat.cancel()
-        await asyncio.gather(*(each.close() for each in participants), return_exceptions=True)
-        await journal.close()
-    player.progress.emit("ended", text=reason)
-    stop_signal = player.stop_signal
-    flag = stop_signal.limit or ("--max-blocks" if status == "budget" else "")
-    return RunOutcome(
-        journal.ref,
-        state,
-        status,
-        reason,
-        flag,
-        find_minimum_to_resume(stop_signal.limit, stop_signal.needed, player.budget),
-        VOTE_FIRST
-        if status == WAITING
-        else find_advice(
-            player.faults.values(),
-            prepared.config.task if is_task_path(prepared.config.task) else "",
-        ),
-        task=type(prepared.task),
-        fault=None if state == "done" else player.first_fault,
-    )
+        await player.close()
+    watching.progress.emit("ended", text=end.reason)
+    return player.describe_end(end, result)
 
 
 class Player:
-    """Plays matches of a run."""
+    """Plays matches of a run, from `open` to `close`."""
 
     def __init__(
         self,
         prepared: Prepared,
         journal: Journal,
-        progress: Progress,
-        stop_signal: StopSignal,
-        reader: RunReader,
+        earlier: EarlierSessions,
+        watching: Watching,
         sandbox: Sandbox | None,
         retrievers: Mapping[str, Retriever],
-        desk: Desk | None = None,
-        earlier: RunReader | None = None,
         grants: Grants | None = None,
-        spent_before: SpentBefore | None = None,
     ) -> None:
-        """`earlier`: the record of earlier sessions, which this one continues. `grants`: of a
-        worker, which shares the limits of the run with others. `spent_before`: before there were
-        workers."""
-        self.desk = desk
-        self.prepared, self.journal, self.progress, self.stop_signal = (
+        """`grants`: of a worker, which shares the limits of the run with others."""
+        self.prepared, self.journal, self.earlier, self.watching = (
             prepared,
             journal,
-            progress,
-            stop_signal,
+            earlier,
+            watching,
         )
-        spent = spent_before or find_spent(prepared, reader)
-        self.budget = make_budget(prepared, journal, stop_signal, spent, grants)
-        self.recorder = SpendingRecorder(earlier, journal, self.budget, progress)
-        notices = list[str]()
-        self.participants: dict[str, LimitedParticipant] = {}
-        made: dict[str, Participant] = {}
-        for alias, who, limits in prepared.participants():
-            made[alias] = who
-            if desk is not None:
-                desk.seat(alias, who)
-            self.participants[alias] = LimitedParticipant(
-                alias, who, limits, progress, self.budget, grants
-            )
-            if self.budget is not None and (
-                notice := self.budget.add_model(alias, who, prepared.config.models[alias])
-            ):
-                notices.append(notice)
-        self.batches = self.make_batches(made, reader)
-        self._quotation_secret = reader.quotation_secret()
+        self.sandbox, self.retrievers, self.grants = sandbox, retrievers, grants
+        self.progress, self.stop_signal = watching.progress, watching.stop_signal
         self.roster = roster_of(prepared.config)
-        self.sandbox = sandbox
-        self.execute = None if sandbox is None else track_waiting(sandbox, progress)
-        self.recaller = (
-            None
-            if prepared.config.evolve is None or prepared.source is not None
-            else Recaller(prepared, journal, retrievers, made)
+        self.budget = make_budget(prepared, journal, self.stop_signal, earlier.spent, grants)
+        self.recorder = SpendingRecorder(
+            earlier, journal, self.budget, self.progress, is_worker=grants is not None
         )
+        self.participants: dict[str, LimitedParticipant] = {}
+        self.batches: Batches | None = None
+        self.recaller: Recaller | None = None
+        self.repeats = RepeatNotice(earlier.repeats, self.progress)
+        self.execute = None if sandbox is None else track_waiting(sandbox, self.progress)
         self.faults: dict[str, ParticipantError] = {}  # by message
         self.failed: Counter[str] = Counter()  # how many matches each of them has stopped
         self.fatal: ParleyError | None = None
-        progress.on_failure = self.stop_for_callback
-        if progress.failure is not None:  # in a screening, or while the run was opened
-            self.stop_for_callback(progress.failure)
-        progress.emit("started")
-        self.repeats = RepeatNotice(earlier, progress)
-        notices += [*prepared.cautions, journal.notice]
-        if sandbox is not None and prepared.config.sandbox == "none":
+        self._heartbeat_task: asyncio.Task[None] | None = None
+
+    def open(self) -> None:
+        """Seat the participants, go on with what earlier sessions left, and tell the user what to
+        know."""
+        self.progress.location = self.journal.ref.location
+        self.progress.on_failure = self.stop_for_callback
+        self._heartbeat_task = asyncio.create_task(self._keep_alive())
+        open_ended = self._seat_participants()
+        self._open_batches()
+        config, source = self.prepared.config, self.prepared.source
+        if config.evolve is not None and source is None:
+            self.recaller = Recaller(self.prepared, self.journal, self.retrievers)
+        if self.progress.failure is not None:  # in a screening, or while the run was opened
+            self.stop_for_callback(self.progress.failure)
+        self.progress.emit("started")
+        self.repeats.notify_if_found()
+        notices = [*open_ended, *self.prepared.cautions, self.journal.notice]
+        if self.sandbox is not None and config.sandbox == "none":
             notices.append(
                 "model-written code runs on this machine WITHOUT a sandbox, as you requested"
             )
         for notice in notices:
-            progress.notify(notice)
+            self.progress.notify(notice)
 
-    def make_batches(self, made: Mapping[str, Participant], reader: RunReader) -> Batches | None:
-        """The batches of the run, if a model is called through a batch interface. Those of earlier
-        sessions go on."""
-        batched = {
-            alias: endpoint_of(alias, made[alias])
-            for alias, options in self.prepared.config.live_models.items()
-            if uses_batch_api(options)
-        }
-        if not batched:
-            return None
-        from parley.runs.batches import Batches  # late: it needs the HTTP client
+    def _seat_participants(self) -> list[str]:
+        """Put every participant within its limits; notices about replies without a limit."""
+        desk, notices = self.watching.desk, []
+        for alias, (who, limits) in self.prepared.participants.items():
+            if desk is not None:
+                desk.seat(alias, who)
+            self.participants[alias] = LimitedParticipant(
+                alias, who, limits, self.progress, self.budget, self.grants
+            )
+            if self.budget is not None:
+                options = self.prepared.config.models[alias]
+                notices.append(self.budget.add_model(alias, who, options))
+        return notices
 
-        batches = Batches(
-            self.journal, self.progress, self.stop_signal, reader.batches(), self.budget
+    def _open_batches(self) -> None:
+        """Call models in batches that have a batch interface. Batches of earlier sessions go on."""
+        models = self.prepared.config.live_models
+        aliases = [alias for alias, options in models.items() if uses_batch_api(options)]
+        if not aliases:
+            return
+        from parley.runs.batches import Batches, endpoint_of  # late: it needs the HTTP client
+
+        self.batches = Batches(
+            self.journal, self.progress, self.stop_signal, self.earlier.batches, self.budget
         )
-        for alias, provider in batched.items():
-            batches.add_model(alias, provider)
+        for alias in aliases:
+            who, _ = self.prepared.participants[alias]
+            self.batches.add_model(alias, endpoint_of(alias, who))
             if self.budget is not None:
                 self.budget.batched.add(alias)
-        batches.take_up(reader.open_batches())
-        return batches
+        self.batches.take_up(self.earlier.open_batches)
 
-    @property
-    def first_fault(self) -> ParleyError | None:
-        """What stopped the run: an error that affects every match, else the first error raised by a
-        bot or function, else the first of a participant."""
-        code = [fault for fault in self.faults.values() if raised_by_code(fault)]
-        return self.fatal or next(iter([*code, *self.faults.values()]), None)
+    async def close(self) -> None:
+        """Close everything that is open, the journal last."""
+        if self._heartbeat_task is not None:
+            self._heartbeat_task.cancel()
+        await asyncio.gather(
+            *(each.close() for each in self.participants.values()), return_exceptions=True
+        )
+        await self.journal.close()
+
+    async def _keep_alive(self) -> None:
+        """Say again and again that the run is being played, and save what was spent."""
+        while True:
+            await asyncio.sleep(HEARTBEAT)
+            try:
+                await self.journal.heartbeat()
+                await self.recorder.save(self.participants)
+            except Exception as fault:
+                self.stop_for(fault)
+
+    # Matches.
 
     def make_scheduler(self, concurrency: int) -> Scheduler:
         return Scheduler(
             concurrency,
-            self.play_if_running,
+            self.play_match,
             lambda alias: self.participants[alias].waiting_for_endpoint > 0,
             self.stop_signal,
             self.progress,
             give_up_slots=not self.prepared.attended,
         )
 
-    async def play_if_running(self, spec: MatchSpec, slot: MatchSlot) -> bool:
-        """Play one match unless the run is stopping. Returns whether more may begin."""
+    async def play_match(self, spec: MatchSpec, slot: MatchSlot) -> bool:
+        """Play one match unless the run is stopping, and record how it ended. Returns whether more
+        may begin."""
         if self.stop_signal.reason or self.fatal is not None:
             return False
-        self.progress.in_flight += 1
-        try:
-            await self.play_match(spec, slot)
-        finally:
-            self.progress.in_flight -= 1
-        return True
-
-    async def play_match(self, spec: MatchSpec, slot: MatchSlot) -> None:
-        """Play one match and record how it ended."""
         try:
             try:
                 outcome = await self._play(spec, slot)
                 await self.journal.finish(spec.number, outcome)
             except ParticipantError as fault:
-                await self.fail_match(spec, fault)
-                return
+                await self._fail_match(spec, fault)
+            else:
+                self.count_ended(spec)
         except Exception as fault:
             if not (isinstance(fault, Halted) and self.stop_signal.reason):
                 self.stop_for(fault)
-            return
-        self.count_ended(spec)
+        return True
 
     def count_ended(self, spec: MatchSpec) -> None:
         """Count a match that has ended and is on record."""
         self.progress.done += 1
         self.progress.emit("match_done", spec.number)
 
-    async def fail_match(self, spec: MatchSpec, fault: ParticipantError) -> None:
+    async def _fail_match(self, spec: MatchSpec, fault: ParticipantError) -> None:
         """Leave a match unfinished, because a participant cannot answer."""
         # After three failures in a row the participant raises Refused as well: the first error
         # stays.
@@ -528,18 +265,14 @@ class Player:
     async def _play_record(self, spec: MatchSpec, slot: MatchSlot, record: Record) -> Outcome:
         prepared, config = self.prepared, self.prepared.config
         shell = f"match {spec.number}"
-        if self.desk is not None:
-            self.desk.begin_match(self.progress.done + 1, self.progress.planned, spec.seats)
-            record = ConfirmedRecord(record, self.desk, spec.seats)
-        watched = WatchedRecord(record) if self.repeats.is_watching else None
         match = Match(
             prepared.task,
-            {seat: self.seat_participant(spec, seat) for seat in spec.seats},
-            quotation_key=derive_match_key(self._quotation_secret, spec.number),
+            {seat: self._seat_participant(spec, seat) for seat in spec.seats},
+            quotation_key=derive_match_key(self.earlier.quotation_secret, spec.number),
             seed=spec.seed,
             item=prepared.items[spec.item] if spec.item is not None else None,
             prompts=prepared.prompts,
-            record=watched or record,
+            record=record,
             roster=self.roster,
             standardise=config.standardise,
             call=slot,
@@ -548,27 +281,30 @@ class Player:
             draws=sampling_salt(config, spec),
             seating=str(spec.seating),
             draw_order=order_of_draws(config, spec),
+            observers=self._make_observers(spec),
         )
         try:
-            outcome = await match.play()
+            return await match.play()
         finally:
-            if self.desk is not None:
-                self.desk.end_match(find_last_words(match, spec.seats))
             if self.sandbox is not None and prepared.task.uses_shell:
                 await self.sandbox.close_shells(shell)
-        if self.desk is not None:
-            metrics = prepared.task.metrics(seat_counts(spec.seats, prepared.task))
-            self.desk.add_scores(describe_scores(outcome, spec.seats, metrics))
-        if watched is not None:
-            self.repeats.add_match(spec, watched.lines)
-        return outcome
 
-    def seat_participant(self, spec: MatchSpec, seat: Seat) -> Participant:
+    def _seat_participant(self, spec: MatchSpec, seat: Seat) -> Participant:
         """The participant in a seat of a match, with its experiences where the run evolves."""
         if not self.prepared.config.is_live_role(seat.role):
             return RecordedReplies()
         who = self.participants[spec.seats[seat]]
         return who if self.recaller is None else self.recaller.wrap(spec, seat, who)
+
+    def _make_observers(self, spec: MatchSpec) -> list[MatchObserver]:
+        found: list[MatchObserver] = [ProgressObserver(self.progress)]
+        if self.repeats.is_watching:
+            found.append(RepeatObserver(self.repeats, spec))
+        if (desk := self.watching.desk) is not None:
+            found.append(DeskObserver(desk, self.progress, self.prepared.task, spec.seats))
+        return found
+
+    # Faults.
 
     def keep_fault(self, fault: ParticipantError) -> None:
         """Keep an error that has stopped a match. Its traceback holds the whole match, so only the
@@ -591,97 +327,143 @@ class Player:
         self.fatal = self.fatal or fault
         self.stop_signal.stop(str(fault))
 
-    async def heartbeat_loop(self) -> None:
-        while True:
-            await asyncio.sleep(HEARTBEAT)
-            try:
-                await self.journal.heartbeat()
-                await self.recorder.save(self.participants)
-            except ParleyError as fault:
-                self.stop_for(fault)
+    def find_end(self) -> RunEnd | None:
+        """How the run ends before its plan is done, if it does."""
+        if self.fatal is not None:
+            if concerns_machine(self.fatal):
+                reason = str(self.fatal)
+                return RunEnd("stopped", "interrupted", reason, advice=self._find_advice())
+            return RunEnd("failed", None, str(self.fatal))
+        if self.stop_signal.reason:
+            return self.describe_stop()
+        if self.faults:
+            reason = format_reasons(self.failed)
+            return RunEnd("stopped", "interrupted", reason, advice=self._find_advice())
+        return None
+
+    def describe_stop(self) -> RunEnd:
+        """How the run ends because it was asked to stop, or reached a limit."""
+        stop, budget = self.stop_signal, self.budget
+        failures = budget.failure_note if budget is not None and stop.status == "budget" else ""
+        least = find_minimum_to_resume(stop.limit, stop.needed, budget)
+        reason, advice = stop.reason + failures, self._find_advice()
+        return RunEnd("stopped", stop.status, reason, stop.limit, least, advice)
+
+    def _find_advice(self) -> str:
+        task = self.prepared.config.task
+        return find_advice(self.faults.values(), task if is_task_path(task) else "")
 
 
 class PlanPlayer(Player):
     """Plays a whole run: the matches of its plan, some at a time."""
 
-    def __init__(
-        self,
-        prepared: Prepared,
-        journal: Journal,
-        progress: Progress,
-        stop_signal: StopSignal,
-        reader: RunReader,
-        sandbox: Sandbox | None,
-        retrievers: Mapping[str, Retriever],
-        desk: Desk | None = None,
-    ) -> None:
-        self.finished = FinishedOnRecord(reader, lambda: read_run(journal.ref))
-        progress.begin(len(self.finished))
-        super().__init__(
-            prepared, journal, progress, stop_signal, reader, sandbox, retrievers, desk, reader
-        )
+    def open(self) -> None:
+        self.finished = FinishedOnRecord(self.earlier.ended, lambda: read_run(self.journal.ref))
+        self.progress.begin(len(self.finished))
+        super().open()
 
     def count_ended(self, spec: MatchSpec) -> None:
         self.finished.add(spec.number)
         super().count_ended(spec)
 
-    async def play_plan(
-        self, concurrency: int
-    ) -> tuple[Literal["done", "stopped", "failed"], str | None, str]:
-        """Ask the plan for matches and play them; the state in which the run ends, the status and
-        the reason."""
-        plan, finished, planned = self.prepared.plan, self.finished, 0
-        scheduler = self.make_scheduler(concurrency)
-        handed_out = plan.matches(finished)
-        while True:
-            try:
-                matches = next(handed_out)
-            except TaskError as fault:
-                self.fatal = fault
-                return "failed", None, str(fault)
-            self.progress.status_line = plan.status_line
-            if isinstance(matches, Done):
-                return (
-                    ("stopped" if matches.status == "budget" else "done"),
-                    matches.status,
-                    matches.reason,
+    async def play_plan(self) -> RunEnd:
+        """Ask the plan for matches and play them until it is done or something stops the run."""
+        prepared, planned = self.prepared, 0
+        scheduler = self.make_scheduler(1 if prepared.attended else concurrency_of(prepared.config))
+        handed_out = prepared.plan.matches(self.finished)
+        try:
+            while True:
+                try:
+                    matches = next(handed_out)
+                except TaskError as fault:
+                    self.stop_for(fault)
+                    return RunEnd("failed", None, str(fault))
+                self.progress.status_line = prepared.plan.status_line
+                if isinstance(matches, Done):
+                    return describe_plan_end(matches)
+                planned += len(matches)
+                if all(spec.number in self.finished for spec in matches):
+                    continue  # everything was played before this process began
+                self.progress.planned = (
+                    prepared.plan.match_count if isinstance(prepared.plan, EvolvePlan) else planned
                 )
-            planned += len(matches)
-            if all(spec.number in finished for spec in matches):
-                continue  # everything was played before this process began
-            self.progress.planned = plan.match_count if isinstance(plan, EvolvePlan) else planned
-            if self.progress.estimates_calls and self.progress.calls_per_match is None:
-                self.progress.calls_per_match = await estimate_calls(
-                    self.prepared, matches, finished
-                )
-            try:
-                if self.recaller is not None and (
-                    missing := await self.recaller.collect_votes(matches)
-                ):
-                    return "stopped", WAITING, missing
-                await self.journal.add_matches(
-                    spec for spec in matches if spec.number not in finished
-                )
-                if self.recaller is not None:
-                    await self.recaller.begin_stage(matches)
-                    for caution in self.recaller.cautions():
-                        self.progress.notify(caution)
-                await scheduler.play_all(spec for spec in matches if spec.number not in finished)
-            except ParleyError as fault:  # of the store, or of a retriever
-                self.stop_for(fault)
-            if self.fatal is not None:
-                if concerns_machine(self.fatal):
-                    return "stopped", "interrupted", str(self.fatal)
-                return "failed", None, str(self.fatal)
-            if self.stop_signal.reason:
-                failed = (
-                    self.budget.failure_note
-                    if self.budget is not None and self.stop_signal.status == "budget"
-                    else ""
-                )
-                return "stopped", self.stop_signal.status, self.stop_signal.reason + failed
-            if self.faults:
-                return "stopped", "interrupted", format_reasons(self.failed)
+                try:
+                    if missing := await self._play_matches(matches, scheduler):
+                        return RunEnd("stopped", WAITING, missing, advice=VOTE_FIRST)
+                except ParleyError as fault:  # of the store, or of a retriever
+                    self.stop_for(fault)
+                if (end := self.find_end()) is not None:
+                    return end
+        finally:
+            if self.batches is not None:
+                await self.batches.close()
+
+    async def _play_matches(self, matches: Sequence[MatchSpec], scheduler: Scheduler) -> str:
+        """Record matches of the plan, and play those that have not ended. Returns what people must
+        vote on before; empty if the matches were played."""
+        finished, progress, recaller = self.finished, self.progress, self.recaller
+        if progress.estimates_calls and progress.calls_per_match is None:
+            progress.calls_per_match = await estimate_calls(self.prepared, matches, finished)
+        if recaller is not None and (missing := await recaller.collect_votes(matches)):
+            return missing
+        await self.journal.add_matches(spec for spec in matches if spec.number not in finished)
+        if recaller is not None:
+            await recaller.begin_stage(matches)
+            for caution in recaller.cautions():
+                progress.notify(caution)
+        await scheduler.play_all(spec for spec in matches if spec.number not in finished)
+        return ""
+
+    async def record_end(self, end: RunEnd) -> Any:
+        """Record how the run ends, and the parts of its task. Returns the result that has them, if
+        there is one."""
+        summary = None
+        # if the store cannot be written, that is the reason already
+        with suppress(StoreError):
+            await self.recorder.save_final(self.participants)
+            await self.recorder.save_prices(self.prepared)
+            await self.journal.set_state(end.state, end.status, end.reason)
+            if (summarise := self.watching.summarise) is not None:
+                summary = summarise(self.journal.ref, type(self.prepared.task))
+                for notice in summary.notices:
+                    self.progress.notify(notice)
+                await self.journal.keep_parts(summary.parts)
+        return summary and summary.result
+
+    async def record_interruption(self) -> None:
+        """Record that the run was stopped at once."""
+        with suppress(StoreError):
+            await self.recorder.save_final(self.participants)
+            await self.journal.set_state(
+                "stopped", "interrupted", "stopped without waiting for the calls in flight"
+            )
+
+    def describe_end(self, end: RunEnd, result: Any) -> RunOutcome:
+        return RunOutcome(
+            self.journal.ref,
+            end.state,
+            end.status,
+            end.reason,
+            end.flag,
+            end.minimum_to_resume,
+            end.advice,
+            task=type(self.prepared.task),
+            fault=None if end.state == "done" else self._find_first_fault(),
+            result=result,
+        )
+
+    def _find_first_fault(self) -> ParleyError | None:
+        """What stopped the run: an error that affects every match, else the first error raised by a
+        bot or function, else the first of a participant."""
+        code = [fault for fault in self.faults.values() if raised_by_code(fault)]
+        return self.fatal or next(iter([*code, *self.faults.values()]), None)
+
+
+def describe_plan_end(done: Done) -> RunEnd:
+    """How a run ends whose plan has no more matches."""
+    if done.status == "budget":
+        return RunEnd("stopped", done.status, done.reason, "--max-blocks")
+    return RunEnd("done", done.status, done.reason)
 
 
 def concerns_machine(fault: ParleyError) -> bool:
@@ -695,86 +477,3 @@ def sampling_salt(config: Config, spec: MatchSpec) -> str:
     seed of a run that is judged again."""
     again = "" if config.rejudged is None or config.rejudged.seed is None else config.rejudged.seed
     return "|".join(filter(None, [spec.arm and f"{spec.arm}, stage {spec.stage}", str(again)]))
-
-
-@asynccontextmanager
-async def open_sandbox(prepared: Prepared) -> AsyncIterator[Sandbox | None]:
-    """Open the sandbox of a task that runs code and check its isolation before anything is written
-    or paid."""
-    # a rejudged run has its verdicts on record
-    if not prepared.task.runs_code or prepared.source:
-        yield None
-        return
-    from parley.sandbox.executor import Sandbox
-
-    sandbox = Sandbox(prepared.config.sandbox)
-    try:
-        await sandbox.prove()
-        if prepared.task.uses_shell:
-            await sandbox.prove_shell()
-        yield sandbox
-    finally:
-        await sandbox.close_shells()
-        await asyncio.to_thread(sandbox.close)
-
-
-def problems_with_references(prepared: Prepared) -> list[Problem]:
-    """The programming problems whose own reference says how programs are judged."""
-    if prepared.source or not prepared.task.runs_code:
-        return []
-    items = prepared.items.values()
-    return [item for item in items if isinstance(item, Problem) and item.reference]
-
-
-async def try_references(
-    prepared: Prepared, run: NewRun, sandbox: Sandbox | None
-) -> tuple[Prepared, NewRun]:
-    """Find out for each programming problem how its programs are judged, and whether its reference
-    passes at all. A new run stores the former with its items, so that nothing that is played later
-    has a part in it."""
-    problems = problems_with_references(prepared)
-    if sandbox is None or not problems:
-        return prepared, run
-    from parley.datasets.checks import try_reference
-
-    found = await asyncio.gather(*(try_reference(sandbox, problem) for problem in problems))
-    items = {**prepared.items, **{str(problem.id): problem for problem, _ in found}}
-    broken = [(problem.id, next(filter(None, faults))) for problem, faults in found if any(faults)]
-    before = unprotected_cautions(prepared.items)
-    cautions = [each for each in prepared.cautions if each not in before]
-    cautions += unprotected_cautions(items)
-    if broken:
-        first, fault = broken[0]
-        cautions.append(
-            f"the references of {len(broken)} of {plural(len(items), 'problem')} fail their own "
-            f"tests, so perhaps no program can pass them (the first is {first}: {fault}): "
-            "`parley datasets check` shows all of them"
-        )
-    prepared = replace(with_items(prepared, items), cautions=cautions)
-    stored = stored_items(list(items.values()))
-    return prepared, replace(run, identity=prepared.identity, items=stored)
-
-
-def in_shell(execute: Execute, name: str) -> Execute:
-    """Run programs; requests to a shell go to the shell of this name."""
-
-    async def execute_there(program: Mapping[str, Any]) -> Any:
-        shell = {"shell": name} if program.get("kind") == "shell" else {}
-        return await execute({**program, **shell})
-
-    return execute_there
-
-
-def track_waiting(sandbox: Sandbox, progress: Progress) -> Execute:
-    """Run programs, and keep in `progress` since when each one runs."""
-    since, tickets = progress.waiting.setdefault(SANDBOX, {}), count()
-
-    async def execute(program: Mapping[str, Any]) -> Any:
-        ticket = next(tickets)
-        since[ticket] = time.monotonic()
-        try:
-            return await sandbox.execute(program)
-        finally:
-            del since[ticket]
-
-    return execute

@@ -9,7 +9,10 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from parley.errors import Halted
+from parley.match.match import Outcome
+from parley.match.observers import MatchObserver
 from parley.providers._secrets import redact
+from parley.rules.pool import Pool
 
 EventKind: TypeAlias = Literal["started", "match_done", "match_failed", "notice", "ended"]
 
@@ -144,6 +147,21 @@ class Progress:
         """The alias with the oldest call in progress, and the age of that call in seconds."""
         began = [(min(since.values()), alias) for alias, since in self.waiting.items() if since]
         return (min(began)[1], time.monotonic() - min(began)[0]) if began else None
+
+
+class ProgressObserver(MatchObserver):
+    """Counts a match that is being played."""
+
+    __slots__ = ("_progress",)
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+
+    def begin(self) -> None:
+        self._progress.in_flight += 1
+
+    def end(self, pool: Pool, outcome: Outcome | None) -> None:
+        self._progress.in_flight -= 1
 
 
 class StopSignal:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from parley.config.prepare import Prepared, limit_of
 from parley.match.protocol import Participant
@@ -58,11 +58,10 @@ class Recaller:
         prepared: Prepared,
         journal: Journal,
         retrievers: Mapping[str, Retriever],
-        participants: Mapping[str, Any],
     ) -> None:
         assert prepared.config.evolve is not None
         self._prepared, self._journal, self._retrievers = prepared, journal, retrievers
-        self._settings, self._participants = prepared.config.evolve, participants
+        self._settings = prepared.config.evolve
         self._builder = ExperienceBuilder(prepared, self._settings.arms)
         self._rehearsal: Rehearsal | None = None  # counts the task's own examples
         self._numbers = ItemNumbers()
@@ -272,7 +271,7 @@ class Recaller:
 
     def _tokens_left(self, arm: EvolveArm, spec: MatchSpec, seat: Seat) -> float | None:
         """How many tokens experiences may have; None means no limit."""
-        who = self._participants[spec.seats[seat]]
+        who, _ = self._prepared.participants[spec.seats[seat]]
         context = getattr(getattr(who, "provider", None), "context", None)
         if not isinstance(context, int):
             return arm.fit

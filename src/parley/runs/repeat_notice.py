@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterable
-from typing import Any
+from collections.abc import Iterable, Iterator
 
-from parley.match.record import Record, RecordedCall
+from parley.match.match import Outcome
+from parley.match.observers import MatchObserver
 from parley.plans import MatchSpec
-from parley.rules.pool import Message, Seat, text_of
+from parley.rules.pool import Pool, text_of
 from parley.runs.progress import Progress
 from parley.statistics.identical_repeats import (
     WHAT_HELPS,
@@ -24,37 +24,23 @@ MOST_PROMPTS = 50_000
 
 class RepeatNotice:
     """Notifies the user once, while a run is played, that contestants and judges give the same
-    replies to the same prompts. Matches that were played before count."""
+    replies to the same prompts. `tracker` has the matches that were played before."""
 
-    def __init__(self, reader: RunReader | None, progress: Progress) -> None:
-        self._progress, self._tracker, self._notified = progress, RepeatTracker(), False
-        if reader is not None:
-            self._add_earlier(reader)
-
-    def _add_earlier(self, reader: RunReader) -> None:
-        for match in reader.matches():
-            if not self.is_watching:
-                break
-            if match.has_ended:
-                self.add_match(
-                    match,
-                    [
-                        Line(each["sender"], each["audience"], each["content"])
-                        for each in reader.messages(match.number)
-                        if each["content"] is not None
-                    ],
-                )
+    def __init__(self, tracker: RepeatTracker, progress: Progress) -> None:
+        self._progress, self._tracker, self._notified = progress, tracker, False
 
     @property
     def is_watching(self) -> bool:
         """Whether there is still something to find out."""
-        tracker = self._tracker
-        return not self._notified and not tracker.differs and tracker.prompts < MOST_PROMPTS
+        return not self._notified and is_undecided(self._tracker)
 
-    def add_match(self, match: MatchSpec | MatchRow, lines: Iterable[Line]) -> None:
+    def add_match(self, match: MatchSpec, lines: Iterable[Line]) -> None:
         """Add a match that has ended."""
-        seats = {seat.key: (seat.role, alias) for seat, alias in match.seats.items()}
-        self._tracker.add(match.block, match.repeat, collect_exchanges(lines, seats))
+        add_match(self._tracker, match, lines)
+        self.notify_if_found()
+
+    def notify_if_found(self) -> None:
+        """Notify the user if the models are deterministic."""
         if self._tracker.is_deterministic and not self._notified:
             self._notified = True
             self._progress.notify(
@@ -64,41 +50,50 @@ class RepeatNotice:
             )
 
 
-class WatchedRecord:
-    """A match's record that passes everything on and keeps what was said."""
+def track_repeats(reader: RunReader) -> RepeatTracker:
+    """The matches on record that have ended, as far as they are needed."""
+    tracker = RepeatTracker()
+    for match in reader.matches():
+        if tracker.is_deterministic or not is_undecided(tracker):
+            break
+        if match.has_ended:
+            lines = (
+                Line(each["sender"], each["audience"], each["content"])
+                for each in reader.messages(match.number)
+                if each["content"] is not None
+            )
+            add_match(tracker, match, lines)
+    return tracker
 
-    def __init__(self, record: Record) -> None:
-        self._record = record
-        self._replies: dict[tuple[int, Seat, int], str] = {}
-        self.lines: list[Line] = []
 
-    def _keep(self, call: RecordedCall) -> None:
-        self._replies[call.round, call.seat, call.attempt] = text_of(call.reply.content)
+def is_undecided(tracker: RepeatTracker) -> bool:
+    """Whether models may still be deterministic, and there is room for more prompts."""
+    return not tracker.differs and tracker.prompts < MOST_PROMPTS
 
-    def call(self, round: int, seat: Seat, attempt: int) -> RecordedCall | None:
-        kept = self._record.call(round, seat, attempt)
-        if kept is not None:
-            self._keep(kept)
-        return kept
 
-    def append(self, call: RecordedCall) -> Awaitable[None]:
-        self._keep(call)
-        return self._record.append(call)
+def add_match(tracker: RepeatTracker, match: MatchSpec | MatchRow, lines: Iterable[Line]) -> None:
+    seats = {seat.key: (seat.role, alias) for seat, alias in match.seats.items()}
+    tracker.add(match.block, match.repeat, collect_exchanges(lines, seats))
 
-    def effect(self, round: int, number: int) -> tuple[bytes, Any] | None:
-        return self._record.effect(round, number)
 
-    async def append_effect(
-        self, round: int, number: int, request_digest: bytes, result: Any
-    ) -> None:
-        await self._record.append_effect(round, number, request_digest, result)
+class RepeatObserver(MatchObserver):
+    """Shows a match that has ended to the notice."""
 
-    def circulate(self, messages: list[Message], first: int) -> None:
-        for each in messages:
-            if each.kind == "reply" and each.sender is not None:
-                text = self._replies.pop((each.round, each.sender, each.attempt))
-                self.lines.append(Line(each.sender.key, (), text))
-            elif each.content is not None:
-                audience = [seat.key for seat in each.audience]
-                self.lines.append(Line(None, audience, text_of(each.content)))
-        self._record.circulate(messages, first)
+    __slots__ = ("_notice", "_spec")
+
+    def __init__(self, notice: RepeatNotice, spec: MatchSpec) -> None:
+        self._notice, self._spec = notice, spec
+
+    def end(self, pool: Pool, outcome: Outcome | None) -> None:
+        if outcome is not None and self._notice.is_watching:
+            self._notice.add_match(self._spec, list_lines(pool))
+
+
+def list_lines(pool: Pool) -> Iterator[Line]:
+    """What every seat was shown and said, seat by seat."""
+    for seat, conversation in pool.conversations.items():
+        for turn in conversation.turns:
+            if turn.role == "assistant":
+                yield Line(seat.key, (), text_of(turn.content))
+            else:
+                yield Line(None, (seat.key,), text_of(turn.content))

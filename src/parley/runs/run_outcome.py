@@ -7,7 +7,7 @@ import shlex
 from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from parley.errors import ParleyError, ParticipantError, Refused
 from parley.money import Prices, cost_rows, format_usd, total_cost
@@ -40,6 +40,7 @@ class RunOutcome:
     task: type[Task] | None = None  # the class that was played
     # what stopped it, with its traceback for the author of the code that raised it
     fault: ParleyError | None = None
+    result: Any = None  # of `Watching.summarise`, if it was called
 
 
 def raised_by_code(fault: BaseException | None) -> bool:

@@ -6,7 +6,7 @@ The result is kept, and used again with the same models, dataset and settings.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -20,54 +20,40 @@ from parley.participants._registry import LIMITS
 from parley.plans import MatchSpec
 from parley.plans.confident_items import all_confident
 from parley.runs.forecast import Forecast, forecast_run
-from parley.runs.player import play_new_run, refuse_taken_name, resume_run
+from parley.runs.new_names import refuse_taken_name
 from parley.runs.run_outcome import RunOutcome
+from parley.runs.watching import PlayNew, Resume, Watching
 from parley.store import RunInfo, RunRef, Store, read_run
 from parley.store.config import MAY_CHANGE, Config, ScreeningTarget
 from parley.store.reader import RunReader
 from parley.tables import format_item_count
 
-Play = Callable[..., Coroutine[Any, Any, RunOutcome]]
 
-
-async def start_run(
+async def screen_items(
     prepared: Prepared,
     store: Store,
-    *,
-    concurrency: int | None = None,
-    fresh: bool = False,
-    play_new: Play = play_new_run,
-    resume: Play = resume_run,
-    **watching: Any,
-) -> RunOutcome:
-    """Play a new run; if its task asks for it, screen its items first.
-
-    `fresh`: repeat the screening even if there is an earlier one. `play_new` and `resume` play each
-    of the two runs.
-    """
+    watching: Watching,
+    fresh: bool,
+    play_new: PlayNew,
+    resume: Resume,
+) -> Prepared | RunOutcome:
+    """Screen the items of a run: the run on the items that were found, or how the screening ended
+    where it is not done. An earlier screening is used or resumed unless `fresh` is set."""
     screening = prepared.screening
-    if screening is None:
-        if fresh:
-            raise UsageError(
-                f"--fresh has no effect, because the task {prepared.task.name} screens no "
-                "questions with these parameters: remove --fresh"
-            )
-        return await play_new(prepared, store, concurrency=concurrency, **watching)
+    assert screening is not None
     refuse_taken_name(prepared.config, store)
     ref, spent = None if fresh else find_earlier(screening, store), (0, 0.0)
     if ref is None:
-        ending = await play_new(screening, store, concurrency=concurrency, **watching)
+        ending = await play_new(screening, store, watching)
     else:
         with store.read(ref) as reader:
             spent, before = spent_by(reader), reader.info.config
         config = continued_config(screening.config, before, spent)
         screening = replan(screening, config, screening.items)
-        ending = await resume(screening, ref, concurrency=concurrency, **watching)
+        ending = await resume(screening, ref, watching)
     if ending.state != "done":
         return replace(ending, during_screening=True)
-    return await play_new(
-        run_on_found_items(prepared, ending.ref, spent), store, concurrency=concurrency, **watching
-    )
+    return run_on_found_items(prepared, ending.ref, spent)
 
 
 def spent_by(reader: RunReader) -> tuple[int, float]:
@@ -194,8 +180,7 @@ def run_on_found_items(prepared: Prepared, ref: RunRef, before: tuple[int, float
     }
     own = replace(config, items=len(items), screening_run=run, **left)
     again = replan(prepared, own, items)
-    if own.budget_usd is not None:
-        refuse_too_little(own, again.check_participants(), again.prices)
+    refuse_too_little(again)
     few = f"; {wanted} were requested" if len(items) < wanted else ""
     notice = (
         f"using {format_item_count(len(items))} that {names} answered correctly, out of "

@@ -8,27 +8,26 @@ import shlex
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from parley.config.model_variables import read_model_variables
 from parley.config.prepare import Prepared
 from parley.config.worker_allowances import list_allowances
 from parley.errors import ParleyError, StoreError, UsageError
+from parley.runs.budget import find_spent
 from parley.runs.launchers import DRAIN, Launcher, LauncherState
-from parley.runs.player import (
-    Summarise,
+from parley.runs.recall import prepare_retrievers
+from parley.runs.run_outcome import VOTE_FIRST, RunOutcome
+from parley.runs.run_sandbox import open_sandbox
+from parley.runs.spending import find_used_prices
+from parley.runs.start import (
     check_concurrency,
     check_resumed,
-    find_spent,
     make_new_run,
-    open_sandbox,
     problems_with_references,
     try_references,
 )
-from parley.runs.progress import Progress, StopSignal
-from parley.runs.recall import prepare_retrievers
-from parley.runs.run_outcome import VOTE_FIRST, RunOutcome
-from parley.runs.spending import find_used_prices
+from parley.runs.watching import Watching
 from parley.runs.worker import refuse_on_workers
 from parley.store import ENDED, WAITING, RunRef, Store, open_store, read_run
 from parley.store.shared_runs import (
@@ -92,20 +91,19 @@ async def check_machine(prepared: Prepared) -> None:
 async def play_new_on_workers(
     prepared: Prepared,
     store: Store,
+    watching: Watching,
     *,
     setup: WorkerSetup,
-    concurrency: int | None = None,
-    **watching: Any,
 ) -> RunOutcome:
     """Create a run, and let workers play it."""
-    shared, most = require_shared(store), check_concurrency(prepared, concurrency)
+    shared, most = require_shared(store), check_concurrency(prepared)
     await check_machine(prepared)
     run = make_new_run(prepared, store)
     if problems_with_references(prepared):
         async with open_sandbox(prepared) as sandbox:
             prepared, run = await try_references(prepared, run, sandbox)
     ref = await shared.create_shared(run)
-    follower = SharedRunFollower(prepared, ref, shared, setup, most, **watching)
+    follower = SharedRunFollower(prepared, ref, shared, setup, most, watching)
     try:
         follower.start_workers()
     except BaseException:
@@ -118,14 +116,13 @@ async def play_new_on_workers(
 async def resume_on_workers(
     prepared: Prepared,
     ref: RunRef,
+    watching: Watching,
     *,
     setup: WorkerSetup,
-    concurrency: int | None = None,
-    **watching: Any,
 ) -> RunOutcome:
     """Let workers continue a run that has stopped, or help those that play it."""
     shared = require_shared(open_store(ref.store))
-    most = check_concurrency(prepared, concurrency)
+    most = check_concurrency(prepared)
     if (over := check_resumed(prepared, ref)) is not None:
         return over
     await check_machine(prepared)
@@ -135,7 +132,7 @@ async def resume_on_workers(
             return find_spent(prepared, reader)
 
     state = await asyncio.to_thread(shared.share, ref, prepared.config, find_before)
-    follower = SharedRunFollower(prepared, ref, shared, setup, most, **watching)
+    follower = SharedRunFollower(prepared, ref, shared, setup, most, watching)
     try:
         follower.start_workers()
     except BaseException:
@@ -158,15 +155,11 @@ class SharedRunFollower:
         shared: SharedRuns,
         setup: WorkerSetup,
         concurrency: int,
-        *,
-        progress: Progress | None = None,
-        stop_signal: StopSignal | None = None,
-        summarise: Summarise | None = None,
+        watching: Watching,
     ) -> None:
         self.prepared, self.ref, self.shared, self.setup = prepared, ref, shared, setup
-        self.concurrency, self.summarise = concurrency, summarise
-        self.progress = progress or Progress()
-        self.stop_signal = stop_signal or StopSignal()
+        self.concurrency, self.summarise = concurrency, watching.summarise
+        self.progress, self.stop_signal = watching.progress, watching.stop_signal
         self._asked_to_stop = self._is_away = False
         self._alone_since = time.monotonic()
         self._polled = 0.0
@@ -301,12 +294,10 @@ class SharedRunFollower:
         if await self._ask(seal) != "sealed":
             return
         if self.summarise is not None:
-            parts, notices = await asyncio.to_thread(
-                self.summarise, self.ref, type(self.prepared.task)
-            )
-            for notice in notices:
+            summary = await asyncio.to_thread(self.summarise, self.ref, type(self.prepared.task))
+            for notice in summary.notices:
                 self.progress.notify(notice)
-            await self._ask(lambda: self.shared.keep_parts(self.ref, parts))
+            await self._ask(lambda: self.shared.keep_parts(self.ref, summary.parts))
 
     def _describe_end(self, seen: SharedProgress) -> RunOutcome:
         end = seen.end

@@ -8,6 +8,7 @@ from typing import Any
 from parley.config.prepare import Prepared
 from parley.money import is_free
 from parley.runs.budget import Budget
+from parley.runs.earlier import EarlierSessions
 from parley.runs.progress import Progress
 from parley.runs.run_outcome import describe_uncounted
 from parley.runs.seats import LimitedParticipant
@@ -21,20 +22,19 @@ class SpendingRecorder:
 
     def __init__(
         self,
-        earlier: RunReader | None,
+        earlier: EarlierSessions,
         journal: Journal,
         budget: Budget | None,
         progress: Progress,
+        is_worker: bool,
     ) -> None:
-        """`earlier`: the record of earlier sessions; None for a worker, which only counts what it
-        does itself."""
         self._journal, self._budget, self._progress = journal, budget, progress
-        self._before = 0 if earlier is None else earlier.spent_at_most()[0]
-        self._recorded = 0 if earlier is None else earlier.count_replies()
-        self._noted = earlier is None  # else only if more was sent than is recorded
-        self._unanswered = self._kept = {} if earlier is None else earlier.unanswered()
-        self._health = {} if earlier is None else earlier.endpoint_health()
-        self._saved_health = self._health
+        self._before, self._recorded = earlier.calls, earlier.replies
+        self._noted = is_worker  # else only if more was sent than is recorded
+        self._unanswered = self._kept = {
+            alias: dict(by) for alias, by in earlier.unanswered.items()
+        }
+        self._health = self._saved_health = dict(earlier.health)
 
     async def save(self, participants: Mapping[str, LimitedParticipant]) -> None:
         """Save the counts so far, so that little is lost if the process is killed. With a budget,
@@ -102,6 +102,8 @@ class SpendingRecorder:
 
     def find_prices(self, prepared: Prepared) -> Sequence[Mapping[str, Any]] | None:
         """The prices that were used; None if all models are free."""
+        if is_all_free(prepared):
+            return None
         with read_run(self._journal.ref) as reader:
             found = find_used_prices(prepared, reader)
             if found and self._budget is not None and self._budget.most_usd is not None:
@@ -112,6 +114,8 @@ class SpendingRecorder:
 
 def find_used_prices(prepared: Prepared, reader: RunReader) -> Sequence[Mapping[str, Any]] | None:
     """The prices of the models that a run has called; None if all models are free."""
-    if all(is_free(options) for options in prepared.config.live_models.values()):
-        return None
-    return prepared.prices.used(reader.models_served())
+    return None if is_all_free(prepared) else prepared.prices.used(reader.models_served())
+
+
+def is_all_free(prepared: Prepared) -> bool:
+    return all(map(is_free, prepared.config.live_models.values()))

@@ -26,19 +26,15 @@ from parley.errors import Replaced, StoreAway, StoreError, TaskError, UsageError
 from parley.memory import Retriever
 from parley.plans import Done, MatchSpec, PlanCursor
 from parley.providers import _registry as providers
-from parley.runs.player import (
-    Player,
-    Summarise,
-    check_concurrency,
-    concerns_machine,
-    open_sandbox,
-)
-from parley.runs.progress import Progress, StopSignal
+from parley.runs.earlier import EarlierSessions
+from parley.runs.player import Player, concerns_machine, describe_plan_end
 from parley.runs.recall import prepare_retrievers
-from parley.runs.run_outcome import find_advice, find_minimum_to_resume, format_reasons
+from parley.runs.run_outcome import format_reasons
+from parley.runs.run_sandbox import open_sandbox
 from parley.runs.scheduler import Scheduler
+from parley.runs.start import check_concurrency
+from parley.runs.watching import Watching
 from parley.store import WAITING, RunRef, open_store, read_run
-from parley.store.reader import RunReader
 from parley.store.shared_runs import (
     LEASE,
     RunEnd,
@@ -116,24 +112,22 @@ def prepare_worker(
 async def serve_run(
     ref: RunRef,
     prepared: Prepared,
-    *,
+    watching: Watching,
     concurrency: int | None,
-    progress: Progress,
-    stop_signal: StopSignal,
-    summarise: Summarise | None = None,
 ) -> WorkerOutcome:
-    """Play matches of a run until it ends or `stop_signal` stops this worker."""
+    """Play matches of a run until it ends or this worker is stopped."""
     most = check_concurrency(prepared, concurrency)
     retrievers = await prepare_retrievers(prepared)
     async with open_sandbox(prepared) as sandbox:
         facts = WorkerFacts(socket.gethostname(), os.getpid(), __version__)
-        session = await require_shared(open_store(ref.store)).join(ref, facts, progress.notify)
+        session = await require_shared(open_store(ref.store)).join(
+            ref, facts, watching.progress.notify
+        )
         try:
             with read_run(ref) as reader:
-                player = WorkerPlayer(
-                    prepared, session, progress, stop_signal, reader, sandbox, retrievers
-                )
-            return await player.play(most, summarise)
+                earlier = EarlierSessions(reader.quotation_secret(), session.spent_before)
+            player = WorkerPlayer(prepared, session, earlier, watching, sandbox, retrievers)
+            return await player.play(most)
         finally:
             await session.close()
 
@@ -162,36 +156,28 @@ class WorkerPlayer(Player):
         self,
         prepared: Prepared,
         session: WorkerSession,
-        progress: Progress,
-        stop_signal: StopSignal,
-        reader: RunReader,
+        earlier: EarlierSessions,
+        watching: Watching,
         sandbox: Sandbox | None,
         retrievers: Mapping[str, Retriever],
     ) -> None:
-        self.session = session
         super().__init__(
-            prepared,
-            session.journal,
-            progress,
-            stop_signal,
-            reader,
-            sandbox,
-            retrievers,
-            grants=session.grants,
-            spent_before=session.spent_before,
+            prepared, session.journal, earlier, watching, sandbox, retrievers, session.grants
         )
+        self.session = session
         self.end: RunEnd | None = None  # how the run ends, once that is known
         self._cannot_go_on = ""  # why this worker has to leave, although the run goes on
 
-    async def play(self, concurrency: int, summarise: Summarise | None) -> WorkerOutcome:
+    async def play(self, concurrency: int) -> WorkerOutcome:
         """Play until the run ends, or until this worker cannot or shall not go on."""
         scheduler = self.make_scheduler(concurrency)
         tasks: list[asyncio.Task[None]] = []
         try:
+            self.open()
             await self._stop_on_fault(self._heartbeat)  # the run may be about to end
             tasks += [
                 asyncio.create_task(self._stop_on_fault(work))
-                for work in (partial(self._keep_lease, scheduler), self._plan, self.heartbeat_loop)
+                for work in (partial(self._keep_lease, scheduler), self._plan)
             ]
             await self._stop_on_fault(partial(self._lease_and_play, scheduler))
             await scheduler.wait_until_idle()
@@ -212,7 +198,7 @@ class WorkerPlayer(Player):
         if self.fatal is not None and concerns_machine(self.fatal):
             fault = str(self.fatal)
         if self.end is not None:
-            await self._end_run(summarise)
+            await self._end_run()
         return WorkerOutcome(fault)
 
     async def _stop_on_fault(self, work: Callable[[], Awaitable[None]]) -> None:
@@ -296,11 +282,7 @@ class WorkerPlayer(Player):
                 )
             return False
         if isinstance(matches, Done):
-            await self._decide(
-                RunEnd("stopped", matches.status, matches.reason, "--max-blocks")
-                if matches.status == "budget"
-                else RunEnd("done", matches.status, matches.reason)
-            )
+            await self._decide(describe_plan_end(matches))
             return False
         if matches:
             if self.recaller is not None:
@@ -330,10 +312,7 @@ class WorkerPlayer(Player):
         with suppress(StoreError):
             if not self.session.was_replaced:
                 await self.recorder.save_final(self.participants)
-        await asyncio.gather(
-            *(each.close() for each in self.participants.values()), return_exceptions=True
-        )
-        await self.journal.close()
+        await self.close()
         if self.session.was_replaced:
             return
         if self.end is None and (end := self._own_end()) is not None:
@@ -343,20 +322,18 @@ class WorkerPlayer(Player):
 
     def _own_end(self) -> RunEnd | None:
         """How this worker ends the run for all: a limit is reached, or the task has an error."""
-        stop = self.stop_signal
         if self.fatal is not None and not concerns_machine(self.fatal):
             return RunEnd("failed", None, str(self.fatal))
-        if stop.status != "budget":
-            return None
-        note = self.budget.failure_note if self.budget is not None else ""
-        minimum = find_minimum_to_resume(stop.limit, stop.needed, self.budget)
-        advice = find_advice(self.faults.values())
-        return RunEnd("stopped", stop.status, stop.reason + note, stop.limit, minimum, advice)
+        return self.describe_stop() if self.stop_signal.status == "budget" else None
 
-    async def _end_run(self, summarise: Summarise | None) -> None:
+    async def _end_run(self) -> None:
         """Set the end of the run on record if no other worker is left, with its results. Others may
         have died, so this worker looks again until their leases would have lapsed."""
-        ref, wait = self.journal.ref, self.session.wait_for_store
+        ref, wait, summarise = (
+            self.journal.ref,
+            self.session.wait_for_store,
+            self.watching.summarise,
+        )
         prices = await asyncio.to_thread(wait, lambda: self.recorder.find_prices(self.prepared))
         deadline = time.monotonic() + LEASE + HEARTBEAT
         found = await self.session.seal(prices)
@@ -364,8 +341,8 @@ class WorkerPlayer(Player):
             await asyncio.sleep(END_PAUSE)
             found = await self.session.seal(prices)
         if found == "sealed" and summarise is not None:
-            parts, notices = await asyncio.to_thread(summarise, ref, type(self.prepared.task))
-            for notice in notices:
+            summary = await asyncio.to_thread(summarise, ref, type(self.prepared.task))
+            for notice in summary.notices:
                 self.progress.notify(notice)
             store = require_shared(open_store(ref.store))
-            await asyncio.to_thread(wait, lambda: store.keep_parts(ref, parts))
+            await asyncio.to_thread(wait, lambda: store.keep_parts(ref, summary.parts))

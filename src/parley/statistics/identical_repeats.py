@@ -35,7 +35,7 @@ def collect_exchanges(
 ) -> list[DigestedReply]:
     """The exchanges of a match, from its messages in order. `seats` has the role and alias of
     every seat. Delimiters around quotations are ignored, because they differ from match to
-    match."""
+    match, and it does not matter whether a seat was told something in one message or in several."""
     views = {key: blake2b(digest_size=16) for key in seats}
     found = []
     for sender, audience, text in lines:
@@ -43,9 +43,10 @@ def collect_exchanges(
         if sender is not None:
             reply = blake2b(words, digest_size=16).digest()
             found.append(DigestedReply(*seats[sender], views[sender].digest(), reply))
-            views[sender].update(b"reply\0" + words)
-        elif audience:
-            told = b"told\0" + MARK.sub("[", text).encode("utf-8", "replace")
+            views[sender].update(b"\0" + words + b"\0")
+        elif audience and text:
+            # as several messages become one turn of a conversation
+            told = b"\n\n" + MARK.sub("[", text).encode("utf-8", "replace")
             for key in audience:
                 views[key].update(told)
     return found

@@ -14,11 +14,11 @@ class FinishedOnRecord:
     """Knows which matches have ended. Their scores are read from the record."""
 
     def __init__(
-        self, reader: RunReader, open_reader: Callable[[], AbstractContextManager[RunReader]]
+        self, numbers: NumberSet, open_reader: Callable[[], AbstractContextManager[RunReader]]
     ) -> None:
-        """`reader` tells which matches have ended so far. A new one reads scores: the run may have
-        gone on."""
-        self._numbers, self._open_reader = NumberSet(reader.ended_matches()), open_reader
+        """`numbers` are the matches that have ended so far. A new reader reads scores: the run may
+        have gone on."""
+        self._numbers, self._open_reader = numbers, open_reader
 
     def __len__(self) -> int:
         return len(self._numbers)

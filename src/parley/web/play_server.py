@@ -5,20 +5,19 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from parley.config.extras import require_extra
 from parley.config.prepare import Prepared
 from parley.errors import UsageError
 from parley.participants._desk import Desk
-from parley.runs.progress import Progress
 from parley.runs.run_outcome import RunOutcome
+from parley.runs.watching import Play, Watching
 from parley.store import Store
 
-Play: TypeAlias = Callable[..., Coroutine[Any, Any, RunOutcome]]
 Tell: TypeAlias = Callable[[str], None]
 BIND_VARIABLE, PORT_VARIABLE = "PARLEY_PLAY_BIND", "PARLEY_PLAY_PORT"
 FAREWELL_SECONDS = 6.0  # how long the server waits for open pages to show the end
@@ -31,15 +30,14 @@ def with_people(play: Play, prepared: Prepared, store: Store, tell: Tell) -> Pla
     require_extra("web", "human/web")
     bind, port = os.environ.get(BIND_VARIABLE, "127.0.0.1"), read_port()
 
-    async def play_served(*, progress: Progress | None = None, **watching: Any) -> RunOutcome:
-        shown = progress or Progress()
-        desk = Desk(prepared.people_in_browser)
+    async def play_served(watching: Watching) -> RunOutcome:
+        desk, people = Desk(prepared.people_in_browser), watching.progress.people
         async with serve_desk(desk, store, bind, port) as url:
             for alias, chair in desk.chairs.items():
-                shown.people[alias] = f"{url}/play/{chair.secret}"
-                tell(f"{alias} plays in the browser at {shown.people[alias]}")
+                people[alias] = f"{url}/play/{chair.secret}"
+                tell(f"{alias} plays in the browser at {people[alias]}")
             try:
-                outcome = await play(progress=shown, desk=desk, **watching)
+                outcome = await play(replace(watching, desk=desk))
             except BaseException:
                 desk.end("stopped")
                 raise
