@@ -14,6 +14,7 @@ from parley.report.build import build_report
 from parley.report.html import read_style
 from parley.report.model_signs import ModelSigns
 from parley.report.named_figures import NamedFigure, choose_figure, make_png, number_names
+from parley.report.svg import draw_file
 from parley.results.types import (
     Bar,
     Bars,
@@ -82,6 +83,13 @@ def test_a_file_has_all_that_it_needs(figure):
     used = {kind for each in re.findall(r'class="([^"]+)"', svg) for kind in each.split()}
     style = re.search("<style>(.*?)</style>", svg, re.DOTALL)[1]
     assert used <= {*re.findall(r"\.([a-z][\w-]*)", style)}
+
+
+def test_a_file_says_what_it_shows():
+    bars = Bars("Why it ended", "", "share", (Bar("a", {"off topic": 1.0}),))
+    words = re.findall("<text[^>]*>([^<]*)", draw_file(bars, ""))
+    assert words[0] == "Why it ended"
+    assert "off topic" in words
 
 
 def test_a_model_has_the_colour_of_the_light_page():

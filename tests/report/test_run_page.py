@@ -12,6 +12,7 @@ from parley.report.run_page import ShownPart, name_task, repeat_command
 from parley.results.scores import RunScores
 from parley.store.config import Config
 from parley.tables import Table
+from parley.tasks.word_guessing import WordGuessing
 
 ITEMS = [Question(f"q{n}", "What makes leaves green?", "B", ("Iron", "Chlorophyll")) for n in "ab"]
 HOSTILE = "</style></bdi><script>alert(1)</script><svg onload=alert(1)>\u202eabc"
@@ -115,6 +116,13 @@ def test_the_command_to_repeat_a_run_has_every_option_that_decides_what_is_playe
     assert "--standardise always" in said
     limited = repeat_command(config(max_calls=9, concurrency=2, budget_usd=1.0, name="mine"))
     assert limited == repeat_command(config())
+
+
+def test_the_command_to_repeat_a_run_is_read_as_the_run_was_played():
+    said = repeat_command(Config("word_guessing", {"topics": ["food", "science"]}, {}, []))
+    words = said.split()
+    name, _, value = words[words.index("--set") + 1].partition("=")
+    assert WordGuessing.from_params({name: value}).topics == ("food", "science")
 
 
 def test_a_run_with_replaced_prompts_has_no_command_that_would_play_something_else():

@@ -383,12 +383,11 @@ def repeat_command(config: Config) -> str:
             if key != "model":
                 words += ["-M", f"{alias}.{key}={value}"]
     for key, value in config.params.items():
-        words += ["--set", f"{key}={value}"]
+        words += ["--set", f"{key}={format_setting(value)}"]
     if config.dataset:
         words += ["--dataset", str(config.dataset)]
     for name, column in config.columns.items():
-        listed = column if isinstance(column, str) else ",".join(map(str, column))
-        words += ["--column", f"{name}={listed}"]
+        words += ["--column", f"{name}={format_setting(column)}"]
     for alias in config.excluded:
         words += ["--exclude", alias]
     given = list_given_options(config)
@@ -397,6 +396,11 @@ def repeat_command(config: Config) -> str:
         if value not in (None, getattr(RunOptions, name), *option.facts.reserved):
             words += [option.flag] if value is True else [option.flag, str(value)]
     return shlex.join(words)
+
+
+def format_setting(value: Any) -> str:
+    """A value as `--set` and `--column` take it: the elements of a list with commas between."""
+    return ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
 def list_given_options(config: Config) -> dict[str, Any]:

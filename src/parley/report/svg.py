@@ -76,8 +76,11 @@ def draw(figure: Figure, clean: Clean = str, signs: ModelSigns | None = None) ->
 def draw_file(
     figure: Figure, style: str, clean: Clean = str, signs: ModelSigns | None = None
 ) -> str:
-    """The wide drawing on white, with its legend and its style inside."""
-    canvas = make_canvas(figure, WIDE, clean, signs)
+    """The wide drawing on white, with its title, its legend and its style inside."""
+    canvas = Canvas(WIDE, clean, signs or ModelSigns())
+    canvas.write_lines(figure.title, "label")
+    canvas.down(GAP)
+    KINDS[type(figure)](canvas, figure)
     if legend := getattr(figure, "legend", ""):
         canvas.down(GAP)
         canvas.write_lines(legend.replace("`", ""))
@@ -138,10 +141,10 @@ class Canvas:
         """About how wide some words are drawn."""
         return max(measure_text(line, is_bold(kind)) for line in self.clean(words).split("\n"))
 
-    def write_lines(self, words: str) -> None:
+    def write_lines(self, words: str, kind: str = "") -> None:
         """A sentence below, on as many lines as it needs."""
         for line in wrap_text(self.clean(words), self.nominal):
-            self.add_text(0, self.down(LINE) + LETTER, line)
+            self.add_text(0, self.down(LINE) + LETTER, line, kind)
 
     def write_caption(self, words: str) -> None:
         """A sentence above a figure, if there is one."""
@@ -543,7 +546,7 @@ def draw_bars(canvas: Canvas, figure: Bars) -> None:
         for bar in figure.bars
     ]
     draw_rows(canvas, rows, (0.0, most), [""], has_scale=False)
-    if len(names) > 1:
+    if len(names) > 1 or figure.most is None:
         draw_legend(
             canvas,
             [
