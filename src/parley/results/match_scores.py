@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from parley.results.scores import parse_metric
 from parley.results.types import Lines, Series
 from parley.rules.pool import Seat
 from parley.rules.task import Metric
 from parley.store import MatchRow
-from parley.store.reader import RunReader
 from parley.tables import Table, format_number
 
 UNSCORED = "fills a seat; unscored"
@@ -47,10 +45,12 @@ class MatchScores:
         return Table(["seat", "model", *self.metrics], rows, left=2)
 
 
-def read_match_scores(reader: RunReader, match: MatchRow) -> tuple[MatchScores, Lines | None]:
+def describe_scores(
+    match: MatchRow,
+    scores: Mapping[Seat, Mapping[str, float | None]],
+    metrics: Sequence[Metric],
+) -> tuple[MatchScores, Lines | None]:
     """The scores of a match, and the figure of those that follow a quantity from round to round."""
-    scores = reader.scores_of(match.number)
-    metrics = [parse_metric(each) for each in reader.info.identity["metrics"]]
     given = [each for each in metrics if any(each.name in by for by in scores.values())]
     if not given:
         return MatchScores(), None

@@ -13,7 +13,7 @@ from typing import Any, TypeVar, get_args
 
 from parley.errors import ParleyError, UsageError, unknown_name
 from parley.money import FindPrice
-from parley.results.match_list import list_whole_matches
+from parley.results.match_json import describe_all_matches
 from parley.results.part import (
     RunPart,
     Style,
@@ -124,7 +124,7 @@ class RunResult:
     def matches(self) -> list[dict[str, Any]]:
         """Every match with its seats, scores, violations and transcript."""
         with read_run(self.ref) as reader:
-            return list_whole_matches(reader)
+            return describe_all_matches(reader)
 
     # Parts.
 
