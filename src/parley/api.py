@@ -31,7 +31,7 @@ from parley.runs.progress_display import show_progress
 from parley.runs.rejudge import experiment_for_judges, prepare_judging
 from parley.runs.run_outcome import RunOutcome, raised_by_code
 from parley.runs.watching import Play, Summary, Watching
-from parley.store import RunRef, Store, open_store, read_run
+from parley.store import RunRef, Store, open_store
 from parley.tables import make_visible
 
 OnEvent = Callable[[ProgressEvent], None]
@@ -65,8 +65,7 @@ class Result(RunResult):
         """The class of the task; None if it was not given and is not installed."""
         if self._given_task is not None:
             return self._given_task
-        with read_run(self.ref) as reader:
-            return task_of_run(reader.info)
+        return task_of_run(self.info)
 
     def report(
         self, path: str | Path, *, audit: bool | None = None, matches: str | int = "notable"

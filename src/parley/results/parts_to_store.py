@@ -25,7 +25,7 @@ def parts_to_store(
         own = [name for name, part in result.parts.items() if part not in general_parts()]
         if not own and shown == ():
             return [], []
-        result.stored = {}  # what is on record is replaced
+        result.shows_stored = False  # what is on record is replaced
         with suppress(Exception):  # a general part fails again where it is shown
             result.compute(None if shown is None else [*own, *shown])
         found = make_stored_parts(result)
