@@ -113,7 +113,7 @@ def list_matches(reader: RunReader, wanted: MatchFilter) -> list[ListedMatch]:
     if wanted.worst is None:
         return found
     rated = [each for each in found if each.focus is not None and each.focus.share is not None]
-    return sorted(rated, key=lambda each: by_share(each.focus))[: wanted.worst]
+    return sorted(rated, key=lambda each: rank_seat(each.focus))[: wanted.worst]
 
 
 def list_scored_seats(
@@ -143,12 +143,16 @@ def rank_scored_seats(
 ) -> tuple[ListedSeat, ...]:
     """The same seats, the best first."""
     found = list_scored_seats(match, roles, metrics, scores)
-    return tuple(sorted(found, key=by_share, reverse=True))
+    return tuple(sorted(found, key=rank_seat, reverse=True))
 
 
-def by_share(seat: ListedSeat | None) -> float:
+def rank_seat(seat: ListedSeat | None) -> tuple[float, float]:
     """Sort key from the worst to the best seat; seats without a score come first."""
-    return -1.0 if seat is None or seat.share is None else seat.share
+    if seat is None or seat.metric is None or seat.score is None:
+        return -1.0, 0.0
+    # in a very wide range, different scores have one share
+    share = -1.0 if seat.share is None else seat.share
+    return share, -seat.score if seat.metric.better == "lower" else seat.score
 
 
 def choose_focus(seats: Sequence[ListedSeat], wanted: MatchFilter) -> ListedSeat | None:
@@ -157,7 +161,7 @@ def choose_focus(seats: Sequence[ListedSeat], wanted: MatchFilter) -> ListedSeat
         return None
     own = [seat for seat in seats if wanted.model in (None, seat.alias)]
     scored = [seat for seat in own if seat.share is not None]
-    return min(scored or own, key=by_share, default=None)
+    return min(scored or own, key=rank_seat, default=None)
 
 
 def match_table(found: list[ListedMatch], task: str, several_roles: bool) -> Table:

@@ -134,7 +134,7 @@ class TranscriptReader:
                 )
             )
         scored = rank_scored_seats(match, self.roles, self.metrics, whole.scores)
-        scores, by_round = describe_scores(match, whole.scores, self.metrics)
+        scores, by_round = describe_scores(whole, self.metrics, [each.seat for each in scored])
         return Transcript(
             match,
             self._write_headline(whole, scored),
