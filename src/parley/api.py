@@ -20,7 +20,7 @@ from parley.errors import ParleyError, ParticipantError, UsageError, unknown_nam
 from parley.money import FindPrice
 from parley.options import from_keywords
 from parley.results.part import check_parts
-from parley.results.parts_to_store import parts_to_store
+from parley.results.parts_to_store import compute_parts_to_store
 from parley.results.remarks import REMARKS
 from parley.results.result import RunResult
 from parley.rules.task import Task
@@ -338,7 +338,7 @@ async def watch(progress: bool | OnEvent, play: Play) -> RunOutcome:
 def summarise(ref: RunRef, task: type[Task]) -> Summary:
     """Compute what is stored with a run; the rest is computed when it is asked for."""
     result = Result(ref, task=task)
-    return Summary(result, *parts_to_store(result))
+    return Summary(result, *compute_parts_to_store(result))
 
 
 def print_notice(text: str) -> None:

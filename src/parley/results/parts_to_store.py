@@ -16,7 +16,7 @@ from parley.results.types import as_json, json_schema
 from parley.store import StoredPart
 
 
-def parts_to_store(
+def compute_parts_to_store(
     result: RunResult, shown: Iterable[str] | None = ()
 ) -> tuple[list[StoredPart], list[str]]:
     """The results of a task's own parts, to be stored in the run's file, and what failed. Parts

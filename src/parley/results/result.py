@@ -41,10 +41,10 @@ from parley.results.run_facts import (
 from parley.results.scores import RunScores
 from parley.results.stored_parts import (
     find_stored_parts,
-    stored_data,
-    stored_figures,
-    stored_rows,
-    stored_tables,
+    make_stored_tables,
+    parse_stored,
+    read_stored_figures,
+    read_stored_rows,
 )
 from parley.results.types import Figure, LeftOut, ResultHead, RunFactsInResult, as_json
 from parley.rules.notes import decode
@@ -261,7 +261,7 @@ class RunResult:
     def tables(self, name: str) -> list[Table]:
         """The tables of a part; none if the run has no data for it."""
         if name in self.stored:
-            return stored_tables(self.stored[name])
+            return make_stored_tables(self.stored[name])
         self.compute([name, SIGNED])
         part, found, style = self.parts[name], self._computed[name], self.style
         if not found:
@@ -279,7 +279,7 @@ class RunResult:
     def figures(self, name: str) -> list[Figure]:
         """The figures of a part."""
         if name in self.stored:
-            return stored_figures(self.stored[name])
+            return read_stored_figures(self.stored[name])
         self.compute([name])
         part, found, style = self.parts[name], self._computed[name], self.style
         if not found:
@@ -345,7 +345,7 @@ class RunResult:
                 signature = self.part(SIGNED)[0].signature if self.part(SIGNED) else None
                 rows = [{**row, "signature": signature} for row in rows]
         else:
-            rows = [row for table in stored_rows(self.stored[name]) for row in table]
+            rows = [row for table in read_stored_rows(self.stored[name]) for row in table]
         return make_rows_table(rows).render("csv") if rows else ""
 
     @cached_property
@@ -364,7 +364,7 @@ class RunResult:
             )
             for part in self.parts.values()
             if part not in general_parts()
-        } | {stored.name: stored_data(stored.data, stored) for stored in self.stored.values()}
+        } | {stored.name: parse_stored(stored.data, stored) for stored in self.stored.values()}
         found["stored_parts"] = sorted(stored.name for stored in self.stored.values())
         return found
 
