@@ -20,7 +20,7 @@ from parley.errors import ParleyError, ParticipantError, UsageError, unknown_nam
 from parley.money import FindPrice
 from parley.options import from_keywords
 from parley.results.part import check_parts
-from parley.results.parts_to_store import parts_to_store
+from parley.results.parts_to_store import compute_parts_to_store
 from parley.results.remarks import REMARKS
 from parley.results.result import RunResult
 from parley.rules.task import Task
@@ -31,7 +31,7 @@ from parley.runs.progress_display import show_progress
 from parley.runs.rejudge import experiment_for_judges, prepare_judging
 from parley.runs.run_outcome import RunOutcome, raised_by_code
 from parley.runs.watching import Play, Summary, Watching
-from parley.store import RunRef, Store, open_store, read_run
+from parley.store import RunRef, Store, open_store
 from parley.tables import make_visible
 
 OnEvent = Callable[[ProgressEvent], None]
@@ -65,8 +65,7 @@ class Result(RunResult):
         """The class of the task; None if it was not given and is not installed."""
         if self._given_task is not None:
             return self._given_task
-        with read_run(self.ref) as reader:
-            return task_of_run(reader.info)
+        return task_of_run(self.info)
 
     def report(
         self, path: str | Path, *, audit: bool | None = None, matches: str | int = "notable"
@@ -339,7 +338,7 @@ async def watch(progress: bool | OnEvent, play: Play) -> RunOutcome:
 def summarise(ref: RunRef, task: type[Task]) -> Summary:
     """Compute what is stored with a run; the rest is computed when it is asked for."""
     result = Result(ref, task=task)
-    return Summary(result, *parts_to_store(result))
+    return Summary(result, *compute_parts_to_store(result))
 
 
 def print_notice(text: str) -> None:

@@ -11,10 +11,9 @@ from parley.errors import UsageError
 from parley.statistics.agreement import (
     block_bootstrap_interval,
     cohen_kappa,
-    exact_agreement,
     krippendorff_alpha,
 )
-from parley.statistics.judge_bias import Judgement, compare_retest, self_preference
+from parley.statistics.judge_bias import Judgement, self_preference
 
 NA = None
 WEIGHTS = ("none", "linear", "quadratic")
@@ -94,8 +93,6 @@ def test_missing_ratings_are_dropped_in_pairs_and_counted():
     assert (found.n, found.dropped) == (17, 3)
     kept = [(a, b) for a, b in zip(FIRST, THIRD, strict=True) if b is not None]
     assert found.value == cohen_kappa(*zip(*kept, strict=True), TEN).value
-    share = exact_agreement(FIRST, THIRD)
-    assert (share.value, share.n, share.dropped) == (pytest.approx(9 / 17), 17, 3)
 
 
 @pytest.mark.parametrize(
@@ -113,9 +110,6 @@ def test_what_ratings_cannot_tell_is_unknown(first, second):
     for weights in WEIGHTS:
         found = cohen_kappa(first, second, [1, 2, 3], weights, blocks)
         assert (found.value, found.interval) == (None, (None, None, None))
-    again = compare_retest(first, second, blocks, (1, 3), [1, 2, 3])
-    assert again.correlation.value is again.kappa.value is None
-    assert (again.difference.value is None) == (again.difference.n == 0)
 
 
 @pytest.mark.parametrize("weights", WEIGHTS)
@@ -138,7 +132,6 @@ def test_kappa_of_a_constant_rater_has_an_interval_that_holds_zero():
 def test_alpha_without_pairs_or_with_one_value_is_unknown(rows):
     for level in LEVELS:
         assert krippendorff_alpha(rows, level).value is None
-    assert exact_agreement([], []).value is None
     assert krippendorff_alpha([[0, 1e-200]], "interval").value is None
 
 
@@ -155,7 +148,7 @@ def test_mistakes_are_explained():
     with pytest.raises(UsageError, match="unknown level 'ratio'"):
         krippendorff_alpha([[1, 1]], "ratio")
     with pytest.raises(ValueError, match="shorter"):
-        exact_agreement([1, 2], [1])
+        cohen_kappa([1, 2], [1], TEN)
 
 
 @given(columns, st.sampled_from(WEIGHTS))
@@ -227,7 +220,6 @@ def test_perfect_agreement_has_an_interval_too():
     ):
         assert (found.value, found.interval.kind, found.interval.high) == (1, "bounded", 1)
         assert found.interval.low == pytest.approx(1 - 2 * (1 - 0.025 ** (1 / 20)))
-    assert 0 < exact_agreement(FIRST, FIRST, ITEMS).interval.low < 1
 
 
 def test_draws_that_know_nothing_count_against_both_ends():
@@ -243,25 +235,6 @@ def test_draws_that_know_nothing_count_against_both_ends():
         block_bootstrap_interval([1, 2, 3, 4, 5], lambda drawn: sum(drawn) / 50).kind
         == "block bootstrap"
     )
-
-
-def test_a_judge_against_itself():
-    found = compare_retest(FIRST, SECOND, ITEMS, (1, 10), TEN)
-    assert found.correlation.value == pytest.approx(0.8941404876286376)
-    assert found.kappa.value == pytest.approx(0.8847926267281107)
-    assert found.difference.value == pytest.approx(0.65)
-    assert 0 < found.difference.interval.low < 0.65 < found.difference.interval.high < 9
-    assert (
-        0.5
-        < found.correlation.interval.low
-        < found.correlation.value
-        < found.correlation.interval.high
-        < 1
-    )
-    same = compare_retest(FIRST, FIRST, ITEMS, (1, 10))
-    assert (same.correlation.value, same.kappa, same.difference.value) == (1, None, 0)
-    assert same.difference.interval.low == 0 < same.difference.interval.high < 2
-    assert compare_retest([NA], [3], ["a"], (1, 10)).difference.value is None
 
 
 def scores(rng, liking, judges="abc", models="abc", blocks=15, noise=0.5):

@@ -301,7 +301,7 @@ class AuditRun:
         self.shells += any(map(is_of_shell, whole.effects.values()))
         claims = [fault for fault in whole.violations if fault.kind == "identity"]
         found = [("synchrony", fault) for fault in find_unsynchronous(messages)]
-        found += [("shown", fault) for fault in rebuild_views(messages, calls, match.seats)[1]]
+        found += [("shown", fault) for fault in rebuild_views(whole)[1]]
         found += (
             [("shown", fault) for fault in unmatched_replies(messages, calls, config)]
             if ended

@@ -19,7 +19,7 @@ from parley.cli.progress_line import say
 from parley.config.prices import PriceList
 from parley.errors import ParleyError, StoreError
 from parley.providers._secrets import redact
-from parley.results.parts_to_store import parts_to_store
+from parley.results.parts_to_store import compute_parts_to_store
 from parley.results.remarks import REMARKS
 from parley.results.result import RunResult
 from parley.rules.task import Task
@@ -91,7 +91,7 @@ async def play_attended(
 
     def summarise(ref: RunRef, task: type[Task]) -> Summary:
         result = open_result(ref, task)
-        return Summary(result, *parts_to_store(result, shown))
+        return Summary(result, *compute_parts_to_store(result, shown))
 
     def interrupt() -> None:
         if stop_signal.reason:

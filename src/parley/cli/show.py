@@ -18,12 +18,13 @@ from parley.config.prices import PriceList
 from parley.config.task_catalogue import installed_tasks, task_class, task_of_run
 from parley.errors import UsageError, unknown_name
 from parley.providers._secrets import make_secret_filter
+from parley.results.match_json import describe_match
 from parley.results.match_list import MatchFilter, list_matches, match_rows, match_table
 from parley.results.part import general_parts, usable_parts
 from parley.results.result import RunResult
 from parley.results.seat_views import find_seat
 from parley.results.stored_parts import describe_stored
-from parley.results.transcript import TranscriptReader, describe_match
+from parley.results.transcript import TranscriptReader
 from parley.statistics.intervals import METHODS
 from parley.store import RunRef, find_run, read_run
 from parley.tables import plural, terminal_width

@@ -22,7 +22,7 @@ from parley.cli.shell_completion import complete_runs
 from parley.config.trust import Allowed
 from parley.errors import NotShared, ParleyError, StoreAway, StoreError, UsageError
 from parley.providers._secrets import redact
-from parley.results.parts_to_store import parts_to_store
+from parley.results.parts_to_store import compute_parts_to_store
 from parley.results.result import RunResult
 from parley.rules.task import Task
 from parley.runs.event_loop import run_sync
@@ -212,4 +212,4 @@ class WorkerCommand:
 
 def summarise(ref: RunRef, task: type[Task]) -> Summary:
     result = RunResult(ref, task=task)
-    return Summary(result, *parts_to_store(result))
+    return Summary(result, *compute_parts_to_store(result))

@@ -151,13 +151,12 @@ def report_on(results: Sequence[RunResult], options: ComparisonOptions | None = 
     seen: set[str] = set()
     foreign: set[RunRef] = set()
     for result in results:
-        with read_run(result.ref) as reader:
-            if reader.info.id in seen:
-                raise UsageError(f"run {reader.info.id} is given twice")
-            seen.add(reader.info.id)
-            tasks[result.ref] = reader.info.identity["task"]
-            if task_of_run(reader.info) is None:
-                foreign.add(result.ref)  # an installed task may have the same name
+        if result.info.id in seen:
+            raise UsageError(f"run {result.info.id} is given twice")
+        seen.add(result.info.id)
+        tasks[result.ref] = result.info.identity["task"]
+        if task_of_run(result.info) is None:
+            foreign.add(result.ref)  # an installed task may have the same name
     wanted, known = options or ComparisonOptions(), find_comparisons()
     compared, others = list[ComparisonResult](), list(results)
     for takes, parts in known.items():

@@ -14,7 +14,6 @@ from parley.report.model_signs import ModelSigns
 from parley.report.page_options import PageOptions
 from parley.report.run_page import describe_heading, describe_main, list_facts
 from parley.results.result import RunResult
-from parley.store import read_run
 
 CONTAINER = "parley-result"
 
@@ -31,18 +30,16 @@ def write_result_page(
 def draw_notebook(result: RunResult) -> str:
     """What was found, how sure it is, cautions, and the main result with its intervals. The style
     applies to nothing else in the notebook."""
-    with read_run(result.ref) as reader:
-        info = reader.info
     page = render(
         "notebook.html",
-        ModelSigns.of(info.config.contestants),
+        ModelSigns.of(result.info.config.contestants),
         container=CONTAINER,
         style=notebook_style(),
         anchor="",  # the sections that facts lead to are not here
         level=3,
-        heading=describe_heading(info),
+        heading=describe_heading(result.info),
         main=describe_main(result),
-        facts=list_facts(result, info, NOT_AUDITED),
+        facts=list_facts(result, result.info, NOT_AUDITED),
     )
     return str(page)  # what is added to `Markup` is escaped
 

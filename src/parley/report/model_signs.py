@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from parley.results.result import RunResult
-from parley.store import read_run
 
 COLOURS = 9  # --m0 … --m8 of the style sheet
 SHAPES = (
@@ -56,6 +55,5 @@ def choose_signs(results: Iterable[RunResult]) -> ModelSigns:
     """The signs of the models of several runs: a model that played in two runs has one sign."""
     aliases = dict[str, None]()
     for result in results:
-        with read_run(result.ref) as reader:
-            aliases |= dict.fromkeys(reader.info.config.contestants)
+        aliases |= dict.fromkeys(result.info.config.contestants)
     return ModelSigns.of(aliases)

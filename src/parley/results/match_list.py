@@ -107,23 +107,13 @@ def list_matches(reader: RunReader, wanted: MatchFilter) -> list[ListedMatch]:
         ):
             continue
         given = scores.get(row.number, {})
-        scored = list_scored_seats(row, roles, metrics, given)
-        seats = sorted(scored, key=by_share, reverse=True)
+        seats = rank_scored_seats(row, roles, metrics, given)
         focus = choose_focus(seats, wanted)
-        found.append(ListedMatch(row, tuple(seats), given, faults[row.number], focus))
+        found.append(ListedMatch(row, seats, given, faults[row.number], focus))
     if wanted.worst is None:
         return found
     rated = [each for each in found if each.focus is not None and each.focus.share is not None]
-    return sorted(rated, key=lambda each: by_share(each.focus))[: wanted.worst]
-
-
-def list_scored(
-    reader: RunReader, row: MatchRow, metrics: Sequence[Metric]
-) -> tuple[ListedSeat, ...]:
-    """The seats of a match that are scored, the best first."""
-    roles, scores = reader.info.identity["roles"], reader.scores_of(row.number)
-    found = list_scored_seats(row, roles, metrics, scores)
-    return tuple(sorted(found, key=by_share, reverse=True))
+    return sorted(rated, key=lambda each: rank_seat(each.focus))[: wanted.worst]
 
 
 def list_scored_seats(
@@ -145,18 +135,33 @@ def list_scored_seats(
     return found
 
 
-def by_share(seat: ListedSeat | None) -> float:
+def rank_scored_seats(
+    match: MatchRow,
+    roles: Mapping[str, str],
+    metrics: Sequence[Metric],
+    scores: Mapping[Seat, Mapping[str, float | None]],
+) -> tuple[ListedSeat, ...]:
+    """The same seats, the best first."""
+    found = list_scored_seats(match, roles, metrics, scores)
+    return tuple(sorted(found, key=rank_seat, reverse=True))
+
+
+def rank_seat(seat: ListedSeat | None) -> tuple[float, float]:
     """Sort key from the worst to the best seat; seats without a score come first."""
-    return -1.0 if seat is None or seat.share is None else seat.share
+    if seat is None or seat.metric is None or seat.score is None:
+        return -1.0, 0.0
+    # in a very wide range, different scores have one share
+    share = -1.0 if seat.share is None else seat.share
+    return share, -seat.score if seat.metric.better == "lower" else seat.score
 
 
-def choose_focus(seats: list[ListedSeat], wanted: MatchFilter) -> ListedSeat | None:
+def choose_focus(seats: Sequence[ListedSeat], wanted: MatchFilter) -> ListedSeat | None:
     """The seat in focus: the worst one of the requested model, or the worst of all."""
     if wanted.model is None and wanted.worst is None:
         return None
     own = [seat for seat in seats if wanted.model in (None, seat.alias)]
     scored = [seat for seat in own if seat.share is not None]
-    return min(scored or own, key=by_share, default=None)
+    return min(scored or own, key=rank_seat, default=None)
 
 
 def match_table(found: list[ListedMatch], task: str, several_roles: bool) -> Table:
@@ -213,23 +218,3 @@ def match_rows(found: list[ListedMatch]) -> Table:
                 place = [str(row.number), row.item or "", row.state, seat.key, alias]
                 rows.append([*place, metric, shown, str(row.stage), row.arm])
     return Table(header, rows)
-
-
-def list_whole_matches(reader: RunReader) -> list[dict[str, Any]]:
-    """Every match with its seats, scores, violations, notes, verdicts and transcript, as plain
-    data."""
-    scores = reader.scores_by_match()
-    people: dict[int, list[dict[str, Any]]] = {}
-    for said in reader.people_verdicts():
-        people.setdefault(said.match, []).append(said.to_dict())
-    return [
-        {
-            **match.to_dict(),
-            "scores": {seat.key: by for seat, by in scores.get(match.number, {}).items()},
-            "violations": [each.to_dict() for each in reader.violations(match.number)],
-            "notes": [note.to_dict() for note in reader.notes_of(match.number)],
-            "people_verdicts": people.get(match.number, []),
-            "transcript": reader.messages(match.number),
-        }
-        for match in reader.matches()
-    ]

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from parley.results.scores import parse_metric
 from parley.results.types import Lines, Series
 from parley.rules.pool import Seat
 from parley.rules.task import Metric
-from parley.store import MatchRow
-from parley.store.reader import RunReader
+from parley.store import MatchRow, WholeMatch
 from parley.tables import Table, format_number
 
 UNSCORED = "fills a seat; unscored"
@@ -47,15 +45,22 @@ class MatchScores:
         return Table(["seat", "model", *self.metrics], rows, left=2)
 
 
-def read_match_scores(reader: RunReader, match: MatchRow) -> tuple[MatchScores, Lines | None]:
-    """The scores of a match, and the figure of those that follow a quantity from round to round."""
-    scores = reader.scores_of(match.number)
-    metrics = [parse_metric(each) for each in reader.info.identity["metrics"]]
+def describe_scores(
+    whole: WholeMatch, metrics: Sequence[Metric], best: Sequence[Seat]
+) -> tuple[MatchScores, Lines | None]:
+    """The scores of a match, and the figure of those that follow a quantity from round to round.
+    `best`: the seats that are scored, the best first."""
+    match, scores = whole.match, whole.scores
     given = [each for each in metrics if any(each.name in by for by in scores.values())]
     if not given:
         return MatchScores(), None
-    order = sorted(scores, key=lambda seat: rank_in_match(match, given, seat, scores[seat]))
-    ordered = {seat: scores[seat] for seat in order}
+    by_rank = [*best, *(seat for seat in scores if seat not in best)]
+    ordered = {
+        seat: scores[seat]
+        for role in dict.fromkeys(seat.role for seat in match.seats)
+        for seat in by_rank
+        if seat.role == role and seat in scores
+    }
     names = {each: f"{each.name} ({each.unit})" if each.unit else each.name for each in given}
     seats = tuple(
         SeatScores(
@@ -71,18 +76,6 @@ def read_match_scores(reader: RunReader, match: MatchRow) -> tuple[MatchScores, 
         for seat, by in ordered.items()
     )
     return MatchScores(tuple(names.values()), seats), follow_rounds(match, given, ordered)
-
-
-def rank_in_match(
-    match: MatchRow, metrics: Sequence[Metric], seat: Seat, scores: Mapping[str, float | None]
-) -> tuple[int, float]:
-    """Sort key of a seat: roles in order, in each role the best first."""
-    roles = list(dict.fromkeys(each.role for each in match.seats))
-    for metric in metrics:
-        value = scores.get(metric.name)
-        if value is not None:
-            return roles.index(seat.role), value if metric.better == "lower" else -value
-    return roles.index(seat.role), 0.0
 
 
 def follow_rounds(

@@ -14,8 +14,7 @@ from parley.money import Prices, format_usd
 from parley.results.match_notes import Mark, name_seats
 from parley.rules.parsing import is_deeper_than
 from parley.rules.pool import Seat, text_of
-from parley.store import MatchRow, ViolationRow
-from parley.store.reader import RunReader
+from parley.store import MatchRow, ViolationRow, WholeMatch
 from parley.tables import format_duration, plural, shorten
 
 Mask = Callable[[str], str]  # hides secrets in a text
@@ -47,20 +46,16 @@ class MatchTurn:
     is_refused: bool = False  # the seat was asked again
 
 
-def read_turns(
-    reader: RunReader,
-    match: MatchRow,
-    violations: Iterable[ViolationRow],
-    prices: Prices,
-    mask: Mask,
+def list_turns(
+    whole: WholeMatch, roles: Mapping[str, str], prices: Prices, mask: Mask
 ) -> Iterator[MatchTurn]:
-    """The messages of a match in order."""
+    """The messages of a match in order; `roles`: by name, contestant or instrument."""
     faults: dict[tuple[int, Seat, int], list[ViolationRow]] = {}
-    for each in violations:
+    for each in whole.violations:
         faults.setdefault((each.round, each.seat, each.attempt), []).append(each)
-    calls = {(call.round, call.seat, call.attempt): call for call in reader.calls(match.number)}
-    roles, paragraphs = reader.info.identity["roles"], ReadParagraphs()
-    for message in reader.messages(match.number):
+    calls = {(call.round, call.seat, call.attempt): call for call in whole.calls}
+    match, paragraphs = whole.match, ReadParagraphs()
+    for message in whole.messages:
         round, text = message["round"], mask(message["content"] or "")
         if message["kind"] == "reply":
             place = round, Seat.of(message["sender"]), message["attempt"]

@@ -16,7 +16,7 @@ from parley.results.types import as_json, json_schema
 from parley.store import StoredPart
 
 
-def parts_to_store(
+def compute_parts_to_store(
     result: RunResult, shown: Iterable[str] | None = ()
 ) -> tuple[list[StoredPart], list[str]]:
     """The results of a task's own parts, to be stored in the run's file, and what failed. Parts
@@ -25,7 +25,7 @@ def parts_to_store(
         own = [name for name, part in result.parts.items() if part not in general_parts()]
         if not own and shown == ():
             return [], []
-        result.stored = {}  # what is on record is replaced
+        result.shows_stored = False  # what is on record is replaced
         with suppress(Exception):  # a general part fails again where it is shown
             result.compute(None if shown is None else [*own, *shown])
         found = make_stored_parts(result)

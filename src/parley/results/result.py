@@ -9,11 +9,11 @@ from dataclasses import replace
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
-from typing import Any, TypeVar, get_args
+from typing import Any, NamedTuple, TypeVar, get_args
 
 from parley.errors import ParleyError, UsageError, unknown_name
 from parley.money import FindPrice
-from parley.results.match_list import list_whole_matches
+from parley.results.match_json import describe_all_matches
 from parley.results.part import (
     RunPart,
     Style,
@@ -30,23 +30,39 @@ from parley.results.remarks import (
     list_part_notes,
     list_remarks,
 )
-from parley.results.run_facts import collect_head
+from parley.results.run_facts import (
+    collect_run_facts,
+    count_programs,
+    count_violations,
+    list_earlier_seals,
+    list_open_batches,
+    unfinished_models,
+)
 from parley.results.scores import RunScores
 from parley.results.stored_parts import (
     find_stored_parts,
-    stored_data,
-    stored_figures,
-    stored_rows,
-    stored_tables,
+    make_stored_tables,
+    parse_stored,
+    read_stored_figures,
+    read_stored_rows,
 )
-from parley.results.types import Figure, ResultHead, as_json
+from parley.results.types import Figure, LeftOut, ResultHead, RunFactsInResult, as_json
 from parley.rules.notes import decode
 from parley.rules.task import Task
-from parley.store import RunRef, StoredPart, find_run, read_run
+from parley.store import RunInfo, RunRef, StoredPart, find_run, read_run
 from parley.tables import Table, break_lines, terminal_width
 
 T = TypeVar("T")
 SIGNED = "results"  # the part with the signature, which stands below the tables of every part
+
+
+class ReadFacts(NamedTuple):
+    """What a result has besides its parts, from one reading of the run."""
+
+    head: ResultHead
+    style: Style
+    digest: str
+    stored: dict[str, StoredPart]
 
 
 class RunResult:
@@ -72,7 +88,9 @@ class RunResult:
         self.ref = run if isinstance(run, RunRef) else find_run(run)
         self.reasoned, self._method = reasoned, interval
         self._scores, self._look_up, self._given_task = scores, look_up, task
+        self._facts: ReadFacts | None = None
         self._computed: dict[str, Any] = {}
+        self.shows_stored = True  # parts that are stored with the run
         self.failures: dict[str, str] = {}  # parts that could not be computed, and why
 
     # The run.
@@ -90,16 +108,33 @@ class RunResult:
             yield RunScores(reader, self._method, self._look_up, self._scores)
 
     @cached_property
+    def info(self) -> RunInfo:
+        """The id and the configuration of the run, read without its scores. A run that is being
+        played may have changed its state since."""
+        with read_run(self.ref) as reader:
+            return reader.info
+
+    def _read_facts(self) -> ReadFacts:
+        """What was read with the first parts; if none was computed yet, read it."""
+        if self._facts is None:
+            with self.open_scores() as run:
+                self._facts = self._facts_of(run)
+        return self._facts
+
+    def _facts_of(self, run: RunScores) -> ReadFacts:
+        style = style_of(run, run.ranks, run.results)
+        found = find_stored_parts(run.reader, self.task, self.parts)
+        return ReadFacts(collect_head(run), style, run.info.digest, found)
+
+    @property
     def head(self) -> ResultHead:
         """Everything in a result besides its parts."""
-        with self.open_scores() as run:
-            return collect_head(run)
+        return self._read_facts().head
 
-    @cached_property
+    @property
     def style(self) -> Style:
         """How tables and figures of this result are drawn."""
-        with self.open_scores() as run:
-            return style_of(run, run.ranks, run.results)
+        return self._read_facts().style
 
     @property
     def path(self) -> Path:
@@ -109,11 +144,10 @@ class RunResult:
             raise UsageError(f"{self.ref.location} is in a database: it has no file")
         return path
 
-    @cached_property
+    @property
     def digest(self) -> str:
         """The digest of the whole record when the run last stopped; empty if it has none."""
-        with read_run(self.ref) as reader:
-            return reader.info.digest
+        return self._read_facts().digest
 
     @property
     def state(self) -> str:
@@ -124,7 +158,7 @@ class RunResult:
     def matches(self) -> list[dict[str, Any]]:
         """Every match with its seats, scores, violations and transcript."""
         with read_run(self.ref) as reader:
-            return list_whole_matches(reader)
+            return describe_all_matches(reader)
 
     # Parts.
 
@@ -140,13 +174,12 @@ class RunResult:
                 )
         return {part.name: part for part in (*general_parts(), *own)}
 
-    @cached_property
+    @property
     def stored(self) -> dict[str, StoredPart]:
         """Stored results of parts that cannot be computed here. They are not verified: the author
         of the file may have written anything. Keys are part names, or TASK.PART if a name is taken.
         They never hide a part that can be computed."""
-        with read_run(self.ref) as reader:
-            return find_stored_parts(reader, self.task, self.parts)
+        return self._read_facts().stored if self.shows_stored else {}
 
     def compute(self, names: Iterable[str] | None = None) -> None:
         """Compute these parts, or all that apply to the run, if they were not computed yet."""
@@ -158,12 +191,8 @@ class RunResult:
         if not wanted:
             return
         with self.open_scores() as run:
-            if "head" not in self.__dict__:
-                self.__dict__["head"] = collect_head(run)
-                self.__dict__["style"] = style_of(run, run.ranks, run.results)
-                self.__dict__["digest"] = run.info.digest
-                found = find_stored_parts(run.reader, self.task, self.parts)
-                self.__dict__.setdefault("stored", found)
+            if self._facts is None:
+                self._facts = self._facts_of(run)
             for part in wanted:
                 self._computed[part.name] = self._compute(part, run)
 
@@ -232,7 +261,7 @@ class RunResult:
     def tables(self, name: str) -> list[Table]:
         """The tables of a part; none if the run has no data for it."""
         if name in self.stored:
-            return stored_tables(self.stored[name])
+            return make_stored_tables(self.stored[name])
         self.compute([name, SIGNED])
         part, found, style = self.parts[name], self._computed[name], self.style
         if not found:
@@ -250,7 +279,7 @@ class RunResult:
     def figures(self, name: str) -> list[Figure]:
         """The figures of a part."""
         if name in self.stored:
-            return stored_figures(self.stored[name])
+            return read_stored_figures(self.stored[name])
         self.compute([name])
         part, found, style = self.parts[name], self._computed[name], self.style
         if not found:
@@ -316,7 +345,7 @@ class RunResult:
                 signature = self.part(SIGNED)[0].signature if self.part(SIGNED) else None
                 rows = [{**row, "signature": signature} for row in rows]
         else:
-            rows = [row for table in stored_rows(self.stored[name]) for row in table]
+            rows = [row for table in read_stored_rows(self.stored[name]) for row in table]
         return make_rows_table(rows).render("csv") if rows else ""
 
     @cached_property
@@ -335,7 +364,7 @@ class RunResult:
             )
             for part in self.parts.values()
             if part not in general_parts()
-        } | {stored.name: stored_data(stored.data, stored) for stored in self.stored.values()}
+        } | {stored.name: parse_stored(stored.data, stored) for stored in self.stored.values()}
         found["stored_parts"] = sorted(stored.name for stored in self.stored.values())
         return found
 
@@ -350,6 +379,27 @@ class RunResult:
 
     def __repr__(self) -> str:
         return f"{self.head.run.id} ({self.state})\n{self.render(width=terminal_width())}"
+
+
+def collect_head(run: RunScores) -> ResultHead:
+    """Everything in a result besides its parts."""
+    reader = run.reader
+    return ResultHead(
+        run=RunFactsInResult(
+            **vars(collect_run_facts(reader)),
+            unfinished=list(unfinished_models(reader)),
+            open_batches=list_open_batches(reader),
+            earlier_seals=list_earlier_seals(reader),
+        ),
+        digits={name: metric.digits for name, metric in run.metrics.items()},
+        leading={role: name for role in run.roles if (name := run.ranking_metric(role))},
+        violations=count_violations(reader),
+        left_out=tuple(LeftOut(**each) for each in reader.unsupported_options()),
+        ranks=run.ranks,
+        programs=count_programs(reader),
+        identical=run.identical,
+        shown=None if run.main_stage is None else run.main_stage.text,
+    )
 
 
 def checked_list(given: Any, kinds: type[T] | tuple[type[T], ...]) -> list[T]:

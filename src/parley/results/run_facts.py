@@ -7,16 +7,14 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from itertools import groupby, pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from parley.results.types import (
     BatchAtProvider,
     LeftOut,
     MatchCounts,
     Programs,
-    ResultHead,
     RunFacts,
-    RunFactsInResult,
     RunLimits,
     RunWorkers,
     Seal,
@@ -27,9 +25,6 @@ from parley.results.types import (
 from parley.store import ViolationRow
 from parley.store.reader import RunReader
 from parley.tables import plural
-
-if TYPE_CHECKING:
-    from parley.results.scores import RunScores
 
 NAMED = 8  # models or batches that are named at most
 
@@ -193,27 +188,6 @@ def describe_left_out(left_out: Sequence[LeftOut]) -> list[str]:
         "endpoint does not support this"
         for found in left_out
     ]
-
-
-def collect_head(run: RunScores) -> ResultHead:
-    """Everything in a result besides its parts."""
-    reader = run.reader
-    return ResultHead(
-        run=RunFactsInResult(
-            **vars(collect_run_facts(reader)),
-            unfinished=list(unfinished_models(reader)),
-            open_batches=list_open_batches(reader),
-            earlier_seals=list_earlier_seals(reader),
-        ),
-        digits={name: metric.digits for name, metric in run.metrics.items()},
-        leading={role: name for role in run.roles if (name := run.ranking_metric(role))},
-        violations=count_violations(reader),
-        left_out=tuple(LeftOut(**each) for each in reader.unsupported_options()),
-        ranks=run.ranks,
-        programs=count_programs(reader),
-        identical=run.identical,
-        shown=None if run.main_stage is None else run.main_stage.text,
-    )
 
 
 def count_programs(reader: RunReader) -> Programs | None:

@@ -94,7 +94,7 @@ class RunScores:
     @cached_property
     def block_means(self) -> estimates.Table:
         """By metric, role and alias, the mean of each block."""
-        return {key: tally.means for key, tally in self.tallies.items() if tally.means}
+        return estimates.means_of_cells(self.tallies)
 
     def first_identical(self, block: str) -> str:
         """The first block that is identical to this one; it clusters matches that are not

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
-
 from parley.errors import unknown_name
-from parley.match.record import RecordedCall
 from parley.rules.pool import Pool, Seat, SeatHistory
-from parley.store import MatchRow
+from parley.store import MatchRow, WholeMatch
 
 
 def find_seat(match: MatchRow, text: str) -> Seat:
@@ -24,14 +20,12 @@ def find_seat(match: MatchRow, text: str) -> Seat:
     raise unknown_name("seat", text, [*names, *dict.fromkeys(match.seats.values())])
 
 
-def rebuild_views(
-    messages: Sequence[Mapping[str, Any]], calls: Sequence[RecordedCall], seats: Iterable[Seat]
-) -> tuple[dict[str, SeatHistory], list[str]]:
+def rebuild_views(whole: WholeMatch) -> tuple[dict[str, SeatHistory], list[str]]:
     """Every seat's view, rebuilt message by message, and where it differs from the digests that
     the calls recorded."""
-    kept = {(call.round, call.seat.key, call.attempt): call for call in calls}
+    kept = {(call.round, call.seat.key, call.attempt): call for call in whole.calls}
     words = {key: call.reply.content for key, call in kept.items()}
-    pool = Pool(seats)
+    pool = Pool(whole.match.seats)
     faults: list[str] = []
 
     def shown(seat: str, round: int, attempt: int) -> None:
@@ -41,7 +35,7 @@ def rebuild_views(
                 f"round {round}, {seat}: the recorded prompt differs from the prompt that was sent"
             )
 
-    for message in messages:
+    for message in whole.messages:
         if message["kind"] == "reply":
             said = words.get((message["round"], message["sender"], message["attempt"]), "")
             pool.conversations[Seat.of(message["sender"])].answer(said)

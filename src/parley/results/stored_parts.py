@@ -48,7 +48,7 @@ def describe_stored(stored: StoredPart) -> str:
     )
 
 
-def stored_data(text: str, stored: StoredPart) -> Any:
+def parse_stored(text: str, stored: StoredPart) -> Any:
     """Parse stored JSON."""
     try:
         return orjson.loads(text)
@@ -56,9 +56,9 @@ def stored_data(text: str, stored: StoredPart) -> Any:
         raise ParleyError(f"the stored part `{stored.name}` is damaged: {wrong}") from None
 
 
-def stored_rows(stored: StoredPart) -> list[list[dict[str, Any]]]:
+def read_stored_rows(stored: StoredPart) -> list[list[dict[str, Any]]]:
     """Stored data as rows: a list of objects as it is, an object list by list."""
-    data = stored_data(stored.data, stored)
+    data = parse_stored(stored.data, stored)
     if isinstance(data, list):
         found = {"": data}
     else:
@@ -85,10 +85,10 @@ def flatten(row: Mapping[str, Any], before: str = "") -> dict[str, Any]:
     return found
 
 
-def stored_tables(stored: StoredPart) -> list[Table]:
+def make_stored_tables(stored: StoredPart) -> list[Table]:
     """The stored result of a part, as plain tables."""
     note, tables = describe_stored(stored), []
-    for rows in stored_rows(stored):
+    for rows in read_stored_rows(stored):
         columns = dict.fromkeys(column for row in rows for column in row)
         header = [name for name in columns if any(row.get(name) is not None for row in rows)]
         header = header or list(columns)
@@ -108,10 +108,10 @@ def format_stored(value: Any) -> str:
     return round_half_up(value, max(0, 2 - floor(log10(abs(value)))))
 
 
-def stored_figures(stored: StoredPart) -> list[Figure]:
+def read_stored_figures(stored: StoredPart) -> list[Figure]:
     """The stored figures of a part."""
     found: list[Figure] = []
-    data = stored_data(stored.figures, stored)
+    data = parse_stored(stored.figures, stored)
     for each in data if isinstance(data, list) else [data]:
         kind = FIGURES.get(str(each.get("kind"))) if isinstance(each, dict) else None
         try:

@@ -6,7 +6,7 @@ would not be recognised.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -19,16 +19,17 @@ from parley.results.demonstrations import (
     describe_shown,
     read_demonstrations,
 )
-from parley.results.match_list import BROKEN, STATE_KINDS, ListedSeat, list_scored
+from parley.results.match_list import BROKEN, STATE_KINDS, ListedSeat, rank_scored_seats
 from parley.results.match_notes import Mark, describe_note, mask_data
-from parley.results.match_scores import MatchScores, read_match_scores
-from parley.results.match_turns import LEFT_OUT, Mask, MatchTurn, read_turns
+from parley.results.match_scores import MatchScores, describe_scores
+from parley.results.match_turns import LEFT_OUT, Mask, MatchTurn, list_turns
 from parley.results.run_facts import group_attempts
 from parley.results.scores import parse_metric
 from parley.results.seat_views import rebuild_views
 from parley.results.types import Lines
-from parley.rules.pool import Seat, as_message
-from parley.store import MatchRow, ViolationRow
+from parley.rules.pool import Seat, text_of
+from parley.rules.task import Metric
+from parley.store import MatchRow, ViolationRow, WholeMatch
 from parley.store.reader import RunReader
 from parley.tables import format_duration, plural
 
@@ -101,15 +102,25 @@ class TranscriptReader:
         return {str(each["id"]): each for each in self.reader.items()}
 
     @cached_property
+    def roles(self) -> Mapping[str, str]:
+        """By name, contestant or instrument."""
+        return self.reader.info.identity["roles"]
+
+    @cached_property
+    def metrics(self) -> list[Metric]:
+        return [parse_metric(each) for each in self.reader.info.identity["metrics"]]
+
+    @cached_property
     def prices(self) -> Prices:
         return prices_of(self.reader, self.find_price)
 
     def read(self, match: MatchRow) -> Transcript:
         """Everything on record for one match."""
-        reader, number = self.reader, match.number
+        reader = self.reader
+        whole = reader.whole_match(match)
         item = {} if match.item is None else mask_data(self.items.get(match.item, {}), self.mask)
-        violations, notes = tuple(reader.violations(number)), reader.notes_of(number)
-        turns = list(read_turns(reader, match, violations, self.prices, self.mask))
+        notes = whole.notes
+        turns = list(list_turns(whole, self.roles, self.prices, self.mask))
         rounds = []
         for at in sorted({*(turn.round for turn in turns), *(note.round for note in notes)}):
             own = [turn for turn in turns if turn.round == at]
@@ -122,29 +133,44 @@ class TranscriptReader:
                     tuple(turn for turn in own if at and turn.kind == "tell"),
                 )
             )
-        scores, by_round = read_match_scores(reader, match)
+        scored = rank_scored_seats(match, self.roles, self.metrics, whole.scores)
+        scores, by_round = describe_scores(whole, self.metrics, [each.seat for each in scored])
         return Transcript(
             match,
-            write_headline(reader, match, violations, self.prices, self.mask),
+            self._write_headline(whole, scored),
             tuple(describe_recalled(reader, match)),
             tuple(rounds),
             scores,
             by_round,
-            tuple(describe_votes(match, reader.people_verdicts(number))),
+            tuple(describe_votes(match, reader.people_verdicts(match.number))),
+        )
+
+    def _write_headline(self, whole: WholeMatch, scored: Sequence[ListedSeat]) -> MatchHeadline:
+        """What a match was, and how it ended; `scored`: its seats, the best first."""
+        match = whole.match
+        return MatchHeadline(
+            name_match(match, scored),
+            "" if match.item is None else f"item {match.item}",
+            describe_stage(self.reader, match),
+            " ".join([*describe_result(scored), describe_end(match, self.mask)]),
+            Mark(match.state, STATE_KINDS.get(match.state, "")),
+            tuple(f"{seat}: {alias}" for seat, alias in match.seats.items()),
+            tuple(count_faults(whole.violations)),
+            tuple(list_facts(self.reader, match, self.prices)),
         )
 
     def read_seat(self, match: MatchRow, seat: Seat) -> tuple[MatchTurn, ...]:
         """Everything that one seat read and wrote, in order and unshortened."""
-        reader, number, found = self.reader, match.number, list[MatchTurn]()
-        for recalled in reader.read_recalled(number):
+        reader, found = self.reader, list[MatchTurn]()
+        for recalled in reader.read_recalled(match.number):
             if recalled.seat == seat.key:
                 for shown, source, words in read_demonstrations(reader, recalled):
                     text = self.mask(words)
                     found.append(MatchTurn(0, "tell", describe_shown(shown, source), text, text))
-        views, _ = rebuild_views(reader.messages(number), reader.calls(number), match.seats)
-        for message in map(as_message, views[seat.key].turns):
-            text = self.mask(message["content"])
-            if message["role"] == "user":
+        views, _ = rebuild_views(reader.whole_match(match))
+        for turn in views[seat.key].turns:
+            text = self.mask(text_of(turn.content))
+            if turn.role == "user":
                 found.append(MatchTurn(0, "ask", "Referee", text, text))
             else:
                 found.append(MatchTurn(0, "reply", str(seat), text, text, seat, match.seats[seat]))
@@ -152,28 +178,6 @@ class TranscriptReader:
 
 
 # The headline.
-
-
-def write_headline(
-    reader: RunReader,
-    match: MatchRow,
-    violations: Iterable[ViolationRow],
-    prices: Prices,
-    mask: Mask,
-) -> MatchHeadline:
-    """What a match was, and how it ended."""
-    metrics = [parse_metric(each) for each in reader.info.identity["metrics"]]
-    scored = list_scored(reader, match, metrics)
-    return MatchHeadline(
-        name_match(match, scored),
-        "" if match.item is None else f"item {match.item}",
-        describe_stage(reader, match),
-        " ".join([*describe_result(scored), describe_end(match, mask)]),
-        Mark(match.state, STATE_KINDS.get(match.state, "")),
-        tuple(f"{seat}: {alias}" for seat, alias in match.seats.items()),
-        tuple(count_faults(violations)),
-        tuple(list_facts(reader, match, prices)),
-    )
 
 
 def name_match(match: MatchRow, scored: Sequence[ListedSeat]) -> str:
@@ -257,55 +261,3 @@ def describe_votes(match: MatchRow, verdicts: Iterable[PeopleVerdict]) -> Iterat
         else:
             counts = f"{said.yes} yes, {said.no} no, {said.unsure} cannot tell"
             yield f"{name}: {words[said.success]} ({counts})"
-
-
-# As JSON.
-
-
-def describe_match(reader: RunReader, match: MatchRow) -> dict[str, Any]:
-    """A match as JSON data: seats, replies by round, views, scores, violations and notes."""
-    number = match.number
-    calls, messages = reader.calls(number), reader.messages(number)
-    views, _ = rebuild_views(messages, calls, match.seats)
-    scores = reader.scores_of(number)
-    rounds: dict[int, list[dict[str, Any]]] = {}
-    for call in calls:
-        said = {
-            "seat": call.seat.key,
-            "attempt": call.attempt,
-            "reply": call.reply.content,
-            "reasoning": call.reply.reasoning,
-            "finish": call.reply.finish,
-            "model_served": call.reply.model_served,
-            "response_id": call.reply.response_id,
-            "request_id": call.reply.request_id,
-            "system_fingerprint": call.reply.system_fingerprint,
-        }
-        rounds.setdefault(call.round, []).append(said)
-    return {
-        "number": number,
-        "state": match.state,
-        "reason": match.reason,
-        "item": match.item,
-        "stage": match.stage,
-        "arm": match.arm,
-        "recalled": [
-            {
-                "seat": row.seat,
-                "version": row.version,
-                "k": row.k,
-                "dropped": row.dropped,
-                "shown": [each._asdict() for each in row.shown],
-            }
-            for row in reader.read_recalled(number)
-        ],
-        "people_verdicts": [each.to_dict() for each in reader.people_verdicts(number)],
-        "seats": {seat.key: alias for seat, alias in match.seats.items()},
-        "rounds": [
-            {"round": round, "replies": replies} for round, replies in sorted(rounds.items())
-        ],
-        "views": {seat: [as_message(turn) for turn in view.turns] for seat, view in views.items()},
-        "scores": {seat.key: by for seat, by in scores.items()},
-        "violations": [each.to_dict() for each in reader.violations(number)],
-        "notes": [note.to_dict() for note in reader.notes_of(number)],
-    }

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from random import Random
-from statistics import NormalDist, fmean
+from statistics import NormalDist
 from typing import Literal, TypeVar
 
 import numpy as np
@@ -154,23 +154,6 @@ def estimate_from_counts(
     value = figure(np.ones(blocks, dtype=np.int64))
     draws = map(figure, draw_block_counts(blocks, DRAWS, 0))
     return BlockEstimate(value, percentile_interval(value, draws, blocks), n, blocks, dropped)
-
-
-def exact_agreement(
-    first: Sequence[Hashable | None],
-    second: Sequence[Hashable | None],
-    blocks: Sequence[str] | None = None,
-) -> BlockEstimate:
-    """The share of pairs in which both raters agree; unknown without a complete pair."""
-    pairs = pair_columns(first, second)
-    return estimate_over_blocks(
-        group_by_block(pairs, blocks), share_of_equal_pairs, pairs.count(None), (0.0, 1.0)
-    )
-
-
-def share_of_equal_pairs(pairs: Sequence[tuple[Hashable, Hashable]]) -> float | None:
-    """The share of equal pairs."""
-    return fmean(a == b for a, b in pairs) if pairs else None
 
 
 def cohen_kappa(

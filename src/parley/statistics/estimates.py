@@ -135,7 +135,12 @@ def match_means(scores: ScoreTable) -> dict[Key, dict[str, list[float]]]:
 
 def block_means(scores: ScoreTable) -> dict[Key, dict[str, float]]:
     """The mean of each block; intervals are computed over these means."""
-    return {key: tally.means for key, tally in tally_cells(scores).items() if tally.means}
+    return means_of_cells(tally_cells(scores))
+
+
+def means_of_cells(tallies: Mapping[Key, CellTally]) -> dict[Key, dict[str, float]]:
+    """The block means of the cells that have any."""
+    return {key: tally.means for key, tally in tallies.items() if tally.means}
 
 
 def tally_cells(scores: ScoreTable) -> dict[Key, CellTally]:

@@ -1,21 +1,14 @@
-"""Checks of a judge: against itself, against an objective metric, for a bias towards length, and
-for a bias towards its own model."""
+"""Whether a judge prefers its own model."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from statistics import fmean
 from typing import NamedTuple
 
 from parley.statistics.agreement import (
     BlockEstimate,
-    cohen_kappa,
-    estimate_over_blocks,
-    group_by_block,
-    pair_columns,
 )
-from parley.statistics.correlation import product_moment
 from parley.statistics.intervals import compute_interval
 
 
@@ -27,38 +20,6 @@ class Judgement(NamedTuple):
     judge: str
     model: str
     value: float | None
-
-
-@dataclass(frozen=True)
-class Retest:
-    """A judge compared with itself: correlation, quadratic kappa (None for scores without a
-    scale), mean absolute difference."""
-
-    correlation: BlockEstimate
-    kappa: BlockEstimate | None
-    difference: BlockEstimate
-
-
-def compare_retest(
-    first: Sequence[float | None],
-    second: Sequence[float | None],
-    blocks: Sequence[str],
-    bounds: tuple[float, float],
-    scale: Sequence[float] | None = None,
-) -> Retest:
-    """Compare two ratings of the same replies by one judge, with intervals over blocks; a figure
-    is unknown if its formula gives no value."""
-    pairs = pair_columns(first, second)
-    groups, dropped = group_by_block(pairs, blocks), pairs.count(None)
-    return Retest(
-        correlation=estimate_over_blocks(groups, product_moment, dropped),
-        kappa=None if scale is None else cohen_kappa(first, second, scale, "quadratic", blocks),
-        difference=mean_over_blocks(
-            [[abs(a - b) for a, b in group] for group in groups],
-            (0.0, bounds[1] - bounds[0]),
-            dropped,
-        ),
-    )
 
 
 def self_preference(

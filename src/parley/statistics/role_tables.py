@@ -24,7 +24,7 @@ from parley.statistics.intervals import (
 from parley.statistics.score_table import (
     AT_A_TIME,
     NO_VALUE,
-    Mask,
+    Flags,
     Numbers,
     ScoreTable,
     TableRows,
@@ -196,9 +196,9 @@ class SeatedModels(NamedTuple):
     side: Numbers  # of each score: which of the two places
 
     @property
-    def complete(self) -> Mask:
+    def complete(self) -> Flags:
         """Whether both places have scores, by match."""
-        found: Mask = self.who.min(axis=0, initial=0) >= 0
+        found: Flags = self.who.min(axis=0, initial=0) >= 0
         return found
 
 

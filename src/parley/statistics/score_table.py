@@ -15,7 +15,7 @@ AT_A_TIME = 10_000  # observations that are made at a time
 
 Numbers = NDArray[np.int64]
 Values = NDArray[np.float64]
-Mask = NDArray[np.bool_]
+Flags = NDArray[np.bool_]
 TableRows = NDArray[Any]  # with named columns
 
 
@@ -91,15 +91,13 @@ class ScoreTable:
                 known = None if value != value else value
                 yield Observation(self.blocks[block], match, alias, role, metric, known, position)
 
-    def select(self, kept: Mask) -> ScoreTable:
+    def select(self, kept: Flags) -> ScoreTable:
         """The rows for which `kept` is true."""
         return self if kept.all() else replace(self, rows=self.rows[kept])
 
-    def have_seats(self, wanted: Callable[[ScoredSeat], bool]) -> Mask:
+    def have_seats(self, wanted: Callable[[ScoredSeat], bool]) -> Flags:
         """Which rows are of some seats, aliases or metrics."""
-        chosen: Mask = np.array([wanted(each) for each in self.seats], dtype=bool)
-        found: Mask = chosen[self.rows["seat"]]
-        return found
+        return flag_rows(self.rows["seat"], map(wanted, self.seats))
 
     def with_seats(self, wanted: Callable[[ScoredSeat], bool]) -> ScoreTable:
         """The rows of some seats, aliases or metrics."""
@@ -117,12 +115,18 @@ class ScoreTable:
     def in_blocks(self, names: Iterable[str]) -> ScoreTable:
         """The rows of some blocks."""
         wanted = set(names)
-        chosen = np.array([name in wanted for name in self.blocks], dtype=bool)
-        return self.select(chosen[self.rows["block"]])
+        return self.select(flag_rows(self.rows["block"], (name in wanted for name in self.blocks)))
 
     def used_seats(self) -> list[ScoredSeat]:
         """The seats, aliases and metrics that have rows."""
         return [self.seats[at] for at in np.unique(self.rows["seat"]).tolist()]
+
+
+def flag_rows(places: Numbers, wanted: Iterable[bool]) -> Flags:
+    """Which rows have a wanted place; `wanted`: by place."""
+    chosen: Flags = np.fromiter(wanted, dtype=bool)
+    found: Flags = chosen[places]
+    return found
 
 
 def find_starts(*columns: NDArray[Any]) -> Numbers:

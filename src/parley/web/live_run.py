@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from parley.money import format_usd
-from parley.results.match_list import ListedSeat, list_scored
+from parley.results.match_list import ListedSeat, rank_scored_seats
 from parley.results.run_facts import count_workers, describe_workers, group_attempts
 from parley.results.scores import parse_metric
 from parley.store import ENDED, NOBODY, EndpointRecord, MatchRow, RecentCall, RunInfo
@@ -229,11 +229,11 @@ def read_latest(reader: RunReader, calls: Sequence[RecentCall]) -> tuple[LatestM
         if call.match in rounds or len(rounds) < LATEST:
             rounds[call.match] = max(call.round, rounds.get(call.match, 0))
     metrics = [parse_metric(each) for each in reader.info.identity["metrics"]]
-    found = []
+    roles, found = reader.info.identity["roles"], []
     for number, round in rounds.items():
         row = reader.match(number)
         if row is not None:
-            seats = list_scored(reader, row, metrics)
+            seats = rank_scored_seats(row, roles, metrics, reader.scores_of(number))
             faults = len(group_attempts(reader.violations(number)))
             found.append(LatestMatch(row, round, seats, faults))
     return tuple(found)

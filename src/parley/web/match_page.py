@@ -15,7 +15,7 @@ from parley.errors import UsageError, unknown_name
 from parley.providers._secrets import make_secret_filter
 from parley.report.model_signs import ModelSigns
 from parley.report.text_room import TextRoom
-from parley.results.match_list import list_scored
+from parley.results.match_list import rank_scored_seats
 from parley.results.scores import parse_metric
 from parley.results.seat_views import find_seat
 from parley.results.transcript import (
@@ -143,16 +143,16 @@ def list_same_item(
     if row.item is None:
         return []
     metrics = [parse_metric(each) for each in reader.info.identity["metrics"]]
-    found = []
-    for each in reader.find_matches(MatchSearch(item=row.item, most=SAME_ITEM + 1)).matches:
-        other = each.row
-        if other.number == row.number:
-            continue
-        scored = list_scored(reader, other, metrics)
+    listed = reader.find_matches(MatchSearch(item=row.item, most=SAME_ITEM + 1)).matches
+    others = [each.row for each in listed if each.row.number != row.number][:SAME_ITEM]
+    scores = reader.scores_of_matches([other.number for other in others])
+    roles, found = reader.info.identity["roles"], []
+    for other in others:
+        scored = rank_scored_seats(other, roles, metrics, scores[other.number])
         told = ", ".join(f"{seat.alias} {seat.score_text}" for seat in scored)
         link = f"{match_link(ref, row)}?{urlencode({'beside': other.number})}"
         found.append((other, told, link))
-    return found[:SAME_ITEM]
+    return found
 
 
 ROUTES = [Route("/run/{id}/match/{number}", show_match)]

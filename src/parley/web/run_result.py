@@ -69,8 +69,7 @@ def draw_so_far(ref: RunRef) -> Markup:
     """The main result of a run that is being played. It does not say how to resume the run."""
     result, _ = read_result(ref, reasoned=False)
     result.compute([*REMARKS, "pairs"])
-    with read_run(ref) as reader:
-        signs = ModelSigns.of(reader.info.config.contestants)
+    signs = ModelSigns.of(result.info.config.contestants)
     stability = result.part("stability")
     return render(
         "run_so_far.html",

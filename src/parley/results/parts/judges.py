@@ -28,11 +28,12 @@ from parley.statistics.intervals import compute_interval
 from parley.statistics.judge_bias import Judgement, self_preference
 from parley.statistics.score_table import (
     NO_VALUE,
-    Mask,
+    Flags,
     Numbers,
     ScoreTable,
     TableRows,
     Values,
+    flag_rows,
     mean_by_group,
 )
 from parley.store import MatchRow, RunInfo
@@ -171,7 +172,7 @@ class VoteTable:
     judges: list[tuple[str, str]]  # the seat, and who sat there
     seats: list[tuple[str, str, str]]  # the judged seat, its role and alias
 
-    def select(self, kept: Mask) -> VoteTable:
+    def select(self, kept: Flags) -> VoteTable:
         """The votes for which `kept` is true."""
         return self if kept.all() else replace(self, rows=self.rows[kept])
 
@@ -186,11 +187,9 @@ class VoteTable:
         """The seats of judges and who sat there, in order."""
         return sorted(self.judges[at] for at in np.unique(self.rows["judge"]).tolist())
 
-    def on_role(self, role: str) -> Mask:
+    def on_role(self, role: str) -> Flags:
         """Which votes are on a role."""
-        chosen: Mask = np.array([each == role for _, each, _ in self.seats], dtype=bool)
-        found: Mask = chosen[self.rows["seat"]]
-        return found
+        return flag_rows(self.rows["seat"], (each == role for _, each, _ in self.seats))
 
     def judgements(self, run: RunScores) -> Iterator[Judgement]:
         """Who gave what to whom."""

@@ -112,6 +112,10 @@ class ConversationReader(MatchReader, ScoreReader, CallReader):
                 said[round, seat, attempt] = RecordedReply(text, finish)
             yield RecordedMatch(number, messages, said, frozenset(not_taken.get(number, ())))
 
+    def whole_match(self, match: MatchRow) -> WholeMatch:
+        """One match with its whole record."""
+        return next(self._whole_page([match], (match.number, match.number)))
+
     def whole_matches(self) -> Iterator[WholeMatch]:
         """All matches, by number, each with its whole record. They are read in pages."""
         first = SMALLEST
