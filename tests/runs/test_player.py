@@ -116,7 +116,7 @@ def test_the_python_door_plays_and_tells(tmp_path):
     assert len(result.matches) == 4
     assert result.matches[0]["transcript"][0]["kind"] == "tell"
     assert "rider" in str(result.table())
-    assert '<svg' in result._repr_html_()
+    assert "<svg" in result._repr_html_()
     rows = {row["alias"]: row for row in result.data["results"]}
     assert rows["rider"]["mean"] > rows["good"]["mean"]
     assert rows["rider"]["signature"].startswith(
